@@ -1,6 +1,6 @@
-"""What the API is, and serving it.
+"""The API and the processes that serve it.
 
-`schema` is the machine that knows no kind; `kinds` declares them, data only. `serving` is what any HTTPS
-process of ours needs, `cluster` how any of them speaks to Kubernetes; neither knows the other. `metrics` is
-the external metrics API, `cli` the command line.
+`schema` is the framework for declarations, independent of any kind; `kinds` declares the kinds, data only.
+`serving` is the runtime of HTTPS processes, `cluster` the Kubernetes client; neither depends on the other.
+`metrics` is the external metrics API, `cli` the command line.
 """

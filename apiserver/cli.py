@@ -1,4 +1,4 @@
-"""`stowplan` and `kubectl-stowplan`: a table of verbs, each imported only when it is called."""
+"""`stowplan` and `kubectl-stowplan`: a table of subcommands, each imported only when it is called."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "downgrade": ("apiserver.upgrading.downgrade", "give a live cluster back to an earlier release"),
     "uninstall": ("controller.uninstalling.uninstall", "take Stowplan out of a cluster"),
 }
-"""Each verb: the module whose `main(arguments)` runs it and returns an exit code, and what it is for."""
+"""The subcommands: the module whose `main(arguments)` returns an exit code, and the description."""
 
 _QUICK: Final = frozenset({"webhooks"})
-"""Verbs that somebody waits for: they import what needs no HTTP library first."""
+"""Subcommands that must start fast: they first import what does not need the HTTP library."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb and return its exit code; without one, say which there are."""
+    """Run one subcommand and return its exit code; without one, print the help."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in {"-h", "--help", "help"}:
         print(_help())  # noqa: T201 (speaking to a person is what a command line is for)
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _loaded(verb: str) -> ModuleType:
-    """Import a verb without a search for garbage on the way: modules stay for good."""
+    """Import a subcommand without garbage collection, since modules are never freed."""
     gc.disable()
     if verb in _QUICK:
         load_http_library_aside()

@@ -1,4 +1,4 @@
-"""What an API server says about its groups: discovery documents, plain and aggregated."""
+"""Discovery documents of an API server, plain and aggregated."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from apiserver.schema.json import Json
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApiResource:
-    """One resource of a group version, as clients discover it."""
+    """A resource of a group version in discovery."""
 
     name: str
-    """Plural, as in paths."""
+    """The plural name, as in paths."""
 
     kind: str
     verbs: tuple[str, ...]
@@ -25,7 +25,7 @@ class ApiResource:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApiGroupVersion:
-    """One version of one group, the only one that its server has."""
+    """One version of one group, the only one of its server."""
 
     group: str
     version: str
@@ -33,7 +33,7 @@ class ApiGroupVersion:
 
     @property
     def group_version(self) -> str:
-        """The two as `apiVersion` spells them."""
+        """Group and version, as in `apiVersion`."""
         return f"{self.group}/{self.version}"
 
 
@@ -93,21 +93,21 @@ JSON_TYPE: Final = "application/json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """A discovery document ready to be sent."""
+    """An encoded discovery document."""
 
     content_type: str
     body: bytes
 
     @property
     def etag(self) -> str:
-        """A digest of the body, quoted as the header wants it."""
+        """A digest of the body, quoted as the header requires."""
         return f'"{hashlib.sha256(self.body).hexdigest().upper()}"'
 
 
 def negotiate(api: ApiGroupVersion, accept: str) -> Document:
-    """Return the document at `/apis` that a client prefers: the first one in its Accept header that there is.
+    """Return the document at `/apis` that a client prefers: the first supported one of its Accept header.
 
-    A client that names none of them gets the plain list: nobody is refused discovery.
+    Otherwise it is the plain list: discovery is never rejected.
     """
     for wanted in accept.split(","):
         media_type, *parameters = (part.strip() for part in wanted.split(";"))

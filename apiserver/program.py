@@ -1,4 +1,4 @@
-"""What the command was called, and how a verb for people ends when nobody reads on."""
+"""The name of the command, and exit codes of subcommands whose output may be closed early."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Final
 
 _PLUGIN: Final = "kubectl-"
 _INTERRUPTED: Final = 130
-"""As a shell says it of a process that SIGINT ended."""
+"""The exit code of a process that SIGINT ended, as in a shell."""
 
 
 def program(verb: str = "") -> str:
-    """Return the words that a person typed before the options of a verb.
+    """Return the words of the command line before the options of a subcommand.
 
-    `stowplan`, or `kubectl stowplan` where kubectl found it as a plugin.
+    They begin with `stowplan`, or `kubectl stowplan` if kubectl runs it as a plugin.
     """
     called = "kubectl stowplan" if Path(sys.argv[0]).name.startswith(_PLUGIN) else "stowplan"
     return f"{called} {verb}" if verb else called
 
 
 def exit_code(run: Callable[[], int], *, unread: int) -> int:
-    """Return the exit code of a verb that prints; `unread` where whoever reads has seen enough."""
+    """Return the exit code of a subcommand that prints; `unread` if the reader closes the output early."""
     try:
         return run()
     except BrokenPipeError:
-        # What is left in the buffer must not fail once more at exit.
+        # The remaining buffer must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return unread
     except KeyboardInterrupt:

@@ -1,1 +1,1 @@
-"""`stowplan check`: admission offline, in the same words and with the lines of the file."""
+"""`stowplan check`: admission offline, with the same messages and the line numbers of the file."""

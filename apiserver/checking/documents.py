@@ -1,6 +1,6 @@
-"""Text to documents, the way kubectl does it: cut at `---`, each part JSON if it can be, else YAML.
+"""Parsing of text into documents as kubectl does it: split at `---`, each part JSON or else YAML.
 
-Parts are read on their own, so that a syntax error in one leaves the others readable. Source:
+Each part is parsed separately, so that a syntax error in one does not affect the others. Source:
 `k8s.io/apimachinery/pkg/util/yaml/decoder.go`.
 """
 
@@ -23,7 +23,7 @@ _UTF_16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_documents(data: bytes) -> Iterator[Tree | UnreadableError]:
-    """Yield every document of a file that is not empty, or why it cannot be read; lines count from 1."""
+    """Yield every non-empty document of a file, or why it cannot be read; lines count from 1."""
     try:
         text = data.decode("utf-16" if data.startswith(_UTF_16_MARKS) else "utf-8-sig")
     except UnicodeDecodeError as error:
@@ -96,7 +96,7 @@ def _build(builder: TreeBuilder, event: yaml.Event, line: int) -> None:
         case yaml.AliasEvent(anchor=str(name)):
             builder.alias(name, line)
         case _:
-            pass  # the beginning and the end of stream and document
+            pass  # the start and end of stream and document
 
 
 def _scalar(event: yaml.ScalarEvent, line: int, *, is_key: bool) -> JsonValue:
@@ -114,6 +114,6 @@ def _unreadable(error: yaml.YAMLError, text: str, first_line: int) -> Unreadable
         before = text.encode()[: error.position].count(b"\n")
         return UnreadableError(f"yaml: {error.reason}", first_line + before)
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    # What is missing at the end is missed behind the last line.
+    # Something missing at the end is reported after the last line.
     line = min(mark.line, text.rstrip().count("\n")) if mark is not None else 0
     return UnreadableError(f"yaml: {getattr(error, 'problem', error)}", first_line + line)

@@ -1,4 +1,4 @@
-"""JSON text to trees: the standard library decides what is JSON, a look at its tokens says on which lines."""
+"""Parsing of JSON text into trees: the standard library parses it, and its tokens provide line numbers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LITERALS: Final = {"true": True, "false": False, "null": None}
 
 
 class JsonSyntaxError(UnreadableError):
-    """The text is no JSON; it may still be YAML in flow style."""
+    """The text is not JSON; it may still be YAML in flow style."""
 
 
 def json_trees(text: str, first_line: int) -> list[Tree]:
-    """Return the values of a text that holds one JSON value after the other, as kubectl reads it.
+    """Return the values of a text of consecutive JSON values, as kubectl reads them.
 
-    Raises JsonSyntaxError, and UnreadableError for JSON beyond what a manifest may be.
+    Raises JsonSyntaxError, and UnreadableError for JSON beyond the limits of a manifest.
     """
     ends = _ends(text, first_line)
     trees, begin, line = [], 0, first_line
@@ -85,7 +85,7 @@ def _text(word: str) -> str:
     if "\\" not in word:
         return word[1:-1]
     text: str = json.loads(word)
-    # Half a surrogate pair is no character; Go puts this one in its place.
+    # An unpaired surrogate is not a character; Go replaces it by this one.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -1,4 +1,4 @@
-"""One object at a time: is it ours, and what would the API server, and our admission, say to it."""
+"""Checking of one object: whether its kind is ours, and how the API server and admission would respond."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from apiserver.schema.shape import without_nulls
 from apiserver.schema.validation import judge
 
 _REQUEST_LIMIT_BYTES: Final = 3 * 1024 * 1024
-"""As in `k8s.io/apiserver/pkg/server/config.go`, `MaxRequestBodyBytes`."""
+"""The limit of `MaxRequestBodyBytes` in `k8s.io/apiserver/pkg/server/config.go`."""
 
 
 def judge_object(tree: Tree, file: str, *, namespace: str = "") -> Outcome:
-    """Return what becomes of an object that says which kind it is.
+    """Return the outcome of checking an object that has an `apiVersion` and `kind`.
 
-    It is in the namespace where it names none; without either its namespace is unknown.
+    Its namespace is `namespace` if it has none itself; if that is empty too, it is unknown.
     """
     outcome = _unjudged(tree, file)
     found = find_version(outcome.api_version, outcome.kind)
@@ -52,7 +52,7 @@ def _judged(outcome: Outcome, tree: Tree, kind: Kind, version: Version, *, names
         return replace(outcome, verdict=Verdict.REFUSED, errors=(_too_large(outcome),))
     undecodable = tuple(_undecodable(tree, version))
     deprecation = (version.deprecation_warning,) if version.deprecation_warning else ()
-    # Decoded as admission does it: now nothing is shared between two places, as aliases are in the tree.
+    # Decoded as in admission: values shared by YAML aliases become separate ones.
     value = placed(msgspec.json.decode(body), namespace)
     errors = [*_misplaced(outcome, tree, namespace), *_metadata(tree, value)]
     outcome = replace(
@@ -66,7 +66,7 @@ def _judged(outcome: Outcome, tree: Tree, kind: Kind, version: Version, *, names
             outcome,
             verdict=Verdict.REFUSED,
             undecodable=undecodable,
-            errors=tuple(dict.fromkeys(errors)),  # both know the types of metadata
+            errors=tuple(dict.fromkeys(errors)),  # both validate the types of metadata
             warnings=deprecation,
         )
     complete: Json = without_nulls(node_of(version.declaration), value)
@@ -107,7 +107,7 @@ def _misplaced(outcome: Outcome, tree: Tree, namespace: str) -> Iterator[Finding
 
 
 def _unscalable(version: Version, value: Json) -> Iterator[FieldError]:
-    """Yield one error for each target of a kind that admission lets nobody scale, unless configured."""
+    """Yield an error for each target whose kind admission does not allow to scale by default."""
     for claim in version.references(judge(version.declaration).fitting(value)):
         error = unlisted(claim, SCALABLE) if claim.is_scaled else None
         if error is not None:

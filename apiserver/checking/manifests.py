@@ -1,4 +1,4 @@
-"""From a file to its objects: one document after the other, lists unfolded, the rest with a reason."""
+"""Checking of all objects of a file: documents one by one, lists item by item, the rest with a reason."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LIST: Final = "List"
 
 
 def check_source(source: Source, namespace: str = "") -> Iterator[Outcome]:
-    """Yield what becomes of every object of a file; a file that cannot be read is an outcome too.
+    """Yield the outcome of every object of a file; an unreadable file is an outcome, too.
 
-    Objects that name no namespace are in the given one; without it theirs is unknown.
+    Objects without a namespace are in the given one; without that, their namespace is unknown.
     """
     if source.problem:
         yield _unreadable(source, source.problem, 0)
@@ -32,7 +32,7 @@ def check_source(source: Source, namespace: str = "") -> Iterator[Outcome]:
 
 def _objects(source: Source, tree: Tree, namespace: str) -> Iterator[Outcome]:
     if not source.is_named and not _claims_to_be_a_manifest(tree.value):
-        # Directories hold other files as well: the values of a chart, the settings of a tool.
+        # Directories contain other files as well, such as chart values or tool settings.
         yield Outcome(file=source.name, line=tree.line, verdict=Verdict.PASSED_OVER)
     elif problem := _problem(tree.value):
         yield _unreadable(source, problem, tree.line)

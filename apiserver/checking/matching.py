@@ -1,7 +1,7 @@
-"""An object that is almost of a kind of ours: what kubectl says of it, and what was probably meant.
+"""Detection of objects whose kind is almost one of ours, with kubectl's error and a suggestion.
 
-A cluster with Stowplan refuses it as any other would, unless somebody else has the kind: that can be only in
-a group that others fill too.
+A cluster with Stowplan rejects such an object like any other cluster, unless another project defines the
+kind, which is only possible in a group that others use as well.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ _OF_OTHERS: Final[Mapping[str, frozenset[str]]] = {
         ["InferenceModel", "InferenceModelRewrite", "InferencePool", "InferencePoolImport"]
     )
 }
-"""Kinds that the Gateway API Inference Extension has in a group of ours."""
+"""Kinds that the Gateway API Inference Extension defines in a group of ours."""
 _LEAST_SIMILARITY: Final = 0.75
-"""The ratio from which on a name counts as a slip: ModelServr for ModelServer is one, ModelInfer is not."""
+"""The similarity from which a name is a typing error: ModelServr for ModelServer is one, ModelInfer is
+not."""
 _MOST_SUGGESTIONS: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mismatch:
-    """Why nothing serves an object, and the field that has to change."""
+    """Why no server accepts an object, and the field that must change."""
 
     field: str
     message: str
@@ -35,7 +36,7 @@ class Mismatch:
 def mismatch(api_version: str, kind: str) -> Mismatch | None:
     """Return what is wrong with the kind or version of an object, in kubectl's words; then what is served.
 
-    None for a kind that we serve, and for one that is nobody's business here. Wording:
+    Returns None for a kind that is served, and for one that is unrelated. Wording:
     `k8s.io/apimachinery/pkg/api/meta/errors.go`, `NoKindMatchError`.
     """
     group = api_version.rpartition("/")[0]
@@ -58,7 +59,7 @@ def _is_of_others(group: str, kind: str) -> bool:
 
 
 def _nearest(api_version: str, kind: str) -> list[str]:
-    """Return the kind of that name in another case or group; else those whose names are nearly the same."""
+    """Return the kind of that name in another case or group; otherwise those with similar names."""
     places = {name.casefold(): (version, name) for version, name in _served()}
     places |= {name.casefold(): (version, name) for version, name in _served() if version == api_version}
     wanted = kind.casefold()

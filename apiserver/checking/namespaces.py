@@ -1,4 +1,4 @@
-"""The namespace that an object is in: its own, the one that was named for all of them, or an unknown one."""
+"""The namespace of an object: its own, the given one, or unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apiserver.schema.paths import FieldPath
 
 
 def placed(value: Json, namespace: str) -> Json:
-    """Return an object with a namespace, as kubectl sets it, where the object has none of its own."""
+    """Return an object in the given namespace, as kubectl sets it, unless it has one of its own."""
     metadata = value.get("metadata")
     if not namespace or not isinstance(metadata, dict | None) or (metadata or {}).get("namespace"):
         return value
@@ -20,7 +20,7 @@ def placed(value: Json, namespace: str) -> Json:
 
 
 def misplacement(own: str, namespace: str) -> str:
-    """Return what kubectl says of an object whose own namespace is not the named one, or nothing."""
+    """Return kubectl's error for an object in another than the given namespace; empty if there is none."""
     if own in {"", namespace} or not namespace:
         return ""
     return (
@@ -30,9 +30,9 @@ def misplacement(own: str, namespace: str) -> str:
 
 
 def namespace_advice(kind: Kind, value: Json) -> Iterator[str]:
-    """Yield one warning for each field of a valid object that is right in one namespace only.
+    """Yield a warning for each field of a valid object that is only valid in one namespace.
 
-    Silent where the namespace is known: then there would be an error.
+    No warning is given if the namespace is known: a mismatch is then an error.
     """
     if kind is not AUTOSCALING_POLICY_BINDING or value["metadata"].get("namespace"):
         return

@@ -1,4 +1,4 @@
-"""Valid objects as YAML that kubectl reads as the same objects."""
+"""Output of valid objects as YAML that kubectl reads as the same objects."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ else:
 
 
 class _ManifestDumper(_Dumper):
-    """Quotes what go-yaml, and not only PyYAML, would take for something else; never writes an alias."""
+    """A dumper that quotes what go-yaml, and not only PyYAML, would misread, and writes no aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write everything out."""
+        """Return True, to write every value out."""
         del data
         return True
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        """Write text so that it stays text: `y`, `on` and `1e3` would not."""
+        """Return a node that is read as text again: unquoted `y`, `on` and `1e3` would not be."""
         style = None if is_text_unquoted(text) else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -33,7 +33,7 @@ _ManifestDumper.add_representer(str, _ManifestDumper.represent_text)
 
 
 def as_yaml(value: Json) -> str:
-    """Return an object as one YAML document with its separator, members in their order."""
+    """Return an object as a YAML document with its separator, members in their order."""
     return yaml.dump(
         value, Dumper=_ManifestDumper, explicit_start=True, sort_keys=False, allow_unicode=True, width=1000
     )

@@ -1,4 +1,4 @@
-"""What became of one object: a record that every form of output reads, and that `-o json` prints as it is."""
+"""The outcome of checking an object, from which all output formats are made; `-o json` prints all of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apiserver.schema.json import Json
 
 
 class Verdict(StrEnum):
-    """What became of an object, or of a document in which none was found."""
+    """The result for an object, or for a document without one."""
 
     VALID = "valid"
     REFUSED = "refused"
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing wrong: the field, the machine-readable reason, the message without the field, the line."""
+    """An error: the field, the machine-readable reason, the message without the field, and the line."""
 
     field: str
     reason: str
@@ -33,10 +33,10 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """One object of one file. Lines count from 1 and are 0 where a file could not even be opened.
+    """The outcome for one object of a file. Lines count from 1; 0 means that the file cannot be opened.
 
-    `undecodable` is what strict decoding refuses, `errors` what validation does; a valid object comes back in
-    `value` with its defaults filled in.
+    `undecodable` has the errors of strict decoding, `errors` those of validation; `value` is a valid object
+    with its defaults filled in.
     """
 
     file: str
@@ -50,7 +50,7 @@ class Outcome:
     errors: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
     deprecation: str = ""
-    """Which of the warnings is about the version, and the same for every object of it."""
+    """The warning about a deprecated version, which is the same for every object of that version."""
 
     value: Json | None = None
 

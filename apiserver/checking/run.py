@@ -40,10 +40,10 @@ exit code: 0 all valid, 1 something refused, 2 wrong usage or unreadable input
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check the files that are named; the exit code."""
+    """Check the given files; return the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    if not options.files:  # said after unknown options, which are the likelier mistake
+    if not options.files:  # after unknown options, which are the more likely mistake
         parser.error("name at least one FILE, or - for standard input")
     return exit_code(lambda: _run(options), unread=_REFUSED)
 

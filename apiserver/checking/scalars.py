@@ -1,7 +1,7 @@
-"""What a YAML scalar means to kubectl: the rules of go-yaml v2, which are neither YAML 1.1 nor 1.2.
+"""Resolution of YAML scalars as in kubectl: the rules of go-yaml v2, neither YAML 1.1 nor 1.2.
 
-So `on` and `y` are booleans, `1e6` is the integer 1000000 once it is JSON, `010` is 8, `08` is 8 too, `1:30`
-and dates are text. Source: `go.yaml.in/yaml/v2/resolve.go`, `sigs.k8s.io/yaml/yaml.go`, and kubectl itself.
+So `on` and `y` are booleans, `1e6` becomes the integer 1000000 in JSON, `010` is 8, `08` is 8 too, `1:30` and
+dates are text. Source: `go.yaml.in/yaml/v2/resolve.go`, `sigs.k8s.io/yaml/yaml.go`, and kubectl itself.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LARGEST_UNSIGNED: Final = 2**64 - 1
 def resolve(text: str, tag: str | None, *, plain: bool) -> JsonValue:
     """Return the JSON value of a scalar; tag is the long form of an explicit one, plain means unquoted.
 
-    Raises ValueError for a scalar that its explicit tag does not fit, and for a number that JSON cannot say.
+    Raises ValueError for a scalar that does not match its explicit tag, and for a number without a JSON form.
     """
     if tag == _BINARY:
         return _binary(text)
@@ -57,15 +57,15 @@ def resolve(text: str, tag: str | None, *, plain: bool) -> JsonValue:
 
 
 def is_text_unquoted(text: str) -> bool:
-    """Tell whether a scalar is still text when it stands without quotes."""
+    """Tell whether an unquoted scalar is read as text."""
     return isinstance(_meaning(text), str)
 
 
 def as_json_number(value: float) -> int | float:
-    """Return a number as it arrives at the server: whole ones are integers as far as 64 bits reach.
+    """Return a number as the API server receives it: whole ones are integers within 64 bits.
 
-    Beyond the signed ones kubectl has rounded them already. Raises ValueError for infinities and what is not
-    a number, OverflowError for integers beyond what a float reaches.
+    kubectl has already rounded integers beyond the signed range. Raises ValueError for infinities and NaN,
+    OverflowError for integers beyond the range of a float.
     """
     if isinstance(value, int) and -_LARGEST_INTEGER - 1 <= value <= _LARGEST_INTEGER:
         return value
@@ -77,7 +77,7 @@ def as_json_number(value: float) -> int | float:
 
 
 def key_text(key: JsonValue) -> str:
-    """Return the member name that a mapping key becomes. Raises ValueError for null, lists and mappings."""
+    """Return the member name for a mapping key. Raises ValueError for null, lists and mappings."""
     match key:
         case str():
             return key

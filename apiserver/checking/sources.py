@@ -1,4 +1,4 @@
-"""From what was named on the command line to bytes: files, directories, standard input."""
+"""Reading of the inputs given on the command line: files, directories, standard input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST_FILE_BYTES: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """A file: its bytes, or why there are none. `is_named` is false for one that was found in a directory."""
+    """A file: its bytes, or why it cannot be read. `is_named` is False for one found in a directory."""
 
     name: str
     data: bytes = b""
@@ -24,7 +24,7 @@ class Source:
 
 
 def read_sources(names: Sequence[str]) -> Iterator[Source]:
-    """Yield the files behind some names, one at a time; what cannot be read is a source with a problem."""
+    """Yield the files for some names, one at a time; an unreadable one has a `problem`."""
     for name in names:
         if name == STANDARD_INPUT:
             yield _read(sys.stdin.buffer, "<stdin>")

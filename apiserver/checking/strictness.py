@@ -1,8 +1,8 @@
-"""Fields that no declaration names and names that are written twice: what strict decoding refuses.
+"""Strict decoding errors: undeclared fields and duplicate names.
 
-The server refuses them before admission sees the object. kubectl itself drops a repeated name in silence
-(the last one wins), so here more is refused than by kubectl, and the same as by a server that gets the file
-as it is. Paths and order are those of the server: no brackets around keys, and sorted. Source:
+The API server rejects them before admission. kubectl itself silently drops duplicates (the last one wins), so
+this rejects more than kubectl does, and the same as a server that receives the file unchanged. Paths and
+order are those of the server: sorted, and no brackets around keys. Source:
 `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning/algorithm.go`.
 """
 
@@ -23,7 +23,7 @@ _STANDARD: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StrictError:
-    """One field that strict decoding refuses: `unknown` or `duplicate`."""
+    """A field that strict decoding rejects: `unknown` or `duplicate`."""
 
     word: str
     path: FieldPath
@@ -34,7 +34,7 @@ class StrictError:
 
 
 def strict_errors(tree: Tree, root: Node) -> list[StrictError]:
-    """Return what strict decoding refuses of an object: names written twice, then unknown ones."""
+    """Return the strict decoding errors of an object: duplicates first, then unknown fields."""
     twice: dict[FieldPath, StrictError] = {}
     for error in sorted(_repeated(tree), key=lambda error: error.line):
         twice.setdefault(error.path, error)

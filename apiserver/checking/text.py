@@ -1,4 +1,4 @@
-"""Outcomes as lines: what kubectl would print, each line with the place in the file in front."""
+"""Formatting of outcomes as lines: kubectl's messages, each preceded by its place in the file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apiserver.checking.outcome import Finding, Outcome, Verdict
 
 
 class Tone(StrEnum):
-    """How a line is meant; on a terminal its colour says so too. The value is the SGR parameter."""
+    """The meaning of a line, shown as its color on a terminal. The value is the SGR parameter."""
 
     GOOD = "32"
     BAD = "31"
@@ -22,7 +22,7 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of text about a place in a file; where the line is 0 the place is the whole file."""
+    """A line of text about a place in a file; line 0 means the whole file."""
 
     file: str
     line: int
@@ -33,7 +33,7 @@ class Line:
         return self.printed(is_coloured=False)
 
     def printed(self, *, is_coloured: bool) -> str:
-        """Return the line as it is printed. Nothing that a file says can steer a terminal."""
+        """Return the line as printed, with control characters from the file escaped."""
         place = f"{self.file}:{self.line}" if self.line else self.file
         text = _harmless(self.text)
         return (
@@ -44,15 +44,15 @@ class Line:
 
 
 def write_lines(lines: Iterable[Line], file: TextIO) -> None:
-    """Write lines, in colours where a person reads them on a terminal."""
+    """Write lines, in color if the output is a terminal."""
     is_coloured = file.isatty() and "NO_COLOR" not in os.environ
     file.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)
 
 
 def lines_of(outcome: Outcome, said: set[str]) -> Iterator[Line]:
-    """Yield the lines about one object; none about one that was passed over.
+    """Yield the lines for one object; none for an object of another kind.
 
-    What is deprecated is told of the first object alone; `said` remembers it.
+    A deprecation is reported for the first object only; `said` keeps track of that.
     """
 
     def say(tone: Tone, text: str, line: int = outcome.line) -> Line:
@@ -75,7 +75,7 @@ def lines_of(outcome: Outcome, said: set[str]) -> Iterator[Line]:
 
 
 def passed_over(outcomes: Iterable[Outcome]) -> str:
-    """Return a note on what was passed over, by kind, or nothing where nothing was."""
+    """Return a note on ignored objects by kind; empty if there are none."""
     kinds = Counter(
         f"{outcome.kind} ({outcome.api_version})" if outcome.kind else "no manifest"
         for outcome in outcomes

@@ -1,7 +1,7 @@
-"""A document as a JSON value that knows on which line each of its members was written.
+"""Parsed documents: JSON values with the line number of each member.
 
-Built from events without recursion, so that no nesting exhausts the stack; aliases share what they name,
-and what they would amount to if written out is bounded.
+They are built from events without recursion, so that no nesting exhausts the stack. Aliases share their
+value, and their total expanded size is limited.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from apiserver.schema.paths import FieldPath
 
 MOST_LEVELS: Final = 200
 MOST_ALIASED_VALUES: Final = 400_000
-"""As in go-yaml (`decode.go`, `alias_ratio_range_low`): beyond it a document is taken for a bomb."""
+"""The limit of go-yaml (`decode.go`, `alias_ratio_range_low`), beyond which a document counts as
+malicious."""
 
 
 class UnreadableError(Exception):
-    """A document that cannot be read, with the line that says why."""
+    """A document cannot be read; `line` is the line of the error."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -27,7 +28,7 @@ class UnreadableError(Exception):
 
 
 class _Merge:
-    """The key `<<`: the members of its value become members of the mapping it stands in."""
+    """The merge key `<<`: the members of its value become members of the mapping that contains it."""
 
 
 MERGE: Final = _Merge()
@@ -36,7 +37,7 @@ _Key: TypeAlias = str | _Merge | None
 
 @dataclass(slots=True)
 class Marks:
-    """Where the members or items of one container were written, and which names were written twice."""
+    """The lines of the members or items of one container, and the names that occur more than once."""
 
     lines: dict[str | int, int] = field(default_factory=dict)
     repeated: list[tuple[str, int]] = field(default_factory=list)
@@ -44,7 +45,7 @@ class Marks:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tree:
-    """A value, the line it begins on, and the marks of each container in it, by identity."""
+    """A value, its first line, and the marks of each of its containers, by identity."""
 
     value: JsonValue
     line: int
@@ -55,11 +56,11 @@ class Tree:
         return Tree(value=value, line=line, marks=self.marks)
 
     def marks_of(self, container: JsonValue) -> Marks:
-        """Return the marks of a list or an object in this tree; others have none."""
+        """Return the marks of a list or object in this tree; empty for any other value."""
         return self.marks.get(id(container), Marks())
 
     def line_of(self, path: FieldPath) -> int:
-        """Return the line of a field, or of its nearest parent that is there."""
+        """Return the line of a field, or of its nearest existing parent."""
         line, value = self.line, self.value
         for part in path.parts:
             key = part
@@ -91,9 +92,9 @@ class _Anchored:
 
 
 class TreeBuilder:
-    """Takes the events of one document in order; `tree` is there after the last.
+    """Builds a tree from the events of one document; `tree` is set after the last one.
 
-    Every method raises UnreadableError for what has no place in JSON, or in a manifest.
+    Every method raises UnreadableError for what JSON or a manifest does not allow.
     """
 
     def __init__(self) -> None:
@@ -105,11 +106,11 @@ class TreeBuilder:
 
     @property
     def expects_key(self) -> bool:
-        """Tell whether the next scalar names a member."""
+        """Tell whether the next scalar is the name of a member."""
         return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is None
 
     def begin(self, container: JsonValue, line: int, anchor: str | None = None) -> None:
-        """Open an empty list or object."""
+        """Begin an empty list or object."""
         if self.expects_key:
             raise UnreadableError("invalid map key: a key must be text, a number or a boolean", line)
         if len(self._open) >= MOST_LEVELS:
@@ -120,20 +121,20 @@ class TreeBuilder:
         self._open.append(_Open(container, line, anchor))
 
     def end(self) -> None:
-        """Close the innermost container."""
+        """End the innermost container."""
         closed = self._open.pop()
         if closed.anchor is not None and self._anchored[closed.anchor].value is closed.value:
             self._anchored[closed.anchor] = _Anchored(closed.value, closed.size, is_complete=True)
         self._place(closed.value, closed.line, closed.size)
 
     def scalar(self, value: JsonValue, line: int, anchor: str | None = None) -> None:
-        """Take a key or a value that contains nothing."""
+        """Add a key or a scalar value."""
         if anchor is not None:
             self._anchored[anchor] = _Anchored(value, 1, is_complete=True)
         self._place(value, line, 1)
 
     def alias(self, name: str, line: int) -> None:
-        """Take what an anchor named."""
+        """Add the value of an anchor."""
         anchored = self._anchored.get(name)
         if anchored is None:
             raise UnreadableError(f"unknown anchor '{name}' referenced", line)
@@ -168,7 +169,7 @@ class TreeBuilder:
             within.value[within.key] = value
             marks.lines[within.key] = within.key_line
             return
-        # As go-yaml does it: what is merged overrides what stands above it, and in a list the first wins.
+        # As in go-yaml: a merge overrides members above it, and in a list of merges the first one wins.
         for source in reversed(value if isinstance(value, list) else [value]):
             if not isinstance(source, dict):
                 raise UnreadableError("map merge requires map or sequence of maps as the value", line)

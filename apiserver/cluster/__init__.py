@@ -1,11 +1,12 @@
-"""Reading and writing Kubernetes: the only user of the client library.
+"""Kubernetes API access: the only package that uses the client library.
 
-Cluster         one API server: get, list, create, replace, delete, apply, patch, watch; raw JSON, our errors.
-Resource        one collection of the API; constants for those that we use.
-Selection       which of its objects, whole or only their metadata.
-Cache           a local copy of a selection that is always current, and says how current.
-EventRecorder   tells an object's owner what happened to it, once per change of meaning.
-LeaderElector   lets one of several replicas act.
+Cluster         a connection to one API server: get, list, create, replace, delete, apply, patch, watch;
+                raw JSON, with errors of our own
+Resource        a resource type of the API, with constants for those in use
+Selection       a subset of the objects of a resource, whole or only their metadata
+Cache           a local copy of a selection that a watch keeps current, with its age
+EventRecorder   records events about an object, one per change of meaning
+LeaderElector   leader election among several replicas
 
 Importing this package is cheap; `Cluster.connect` loads the client library, in a thread.
 """

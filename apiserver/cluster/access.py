@@ -1,4 +1,4 @@
-"""The question to the API server who may do what (`k8s.io/api/authorization/v1`)."""
+"""SubjectAccessReviews: whether a user may perform an action (`k8s.io/api/authorization/v1`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 def access_review(
     user: Json, *, verb: str, namespace: str, group: str, resource: str, name: str, subresource: str = ""
 ) -> Json:
-    """Return the SubjectAccessReview that asks whether a user may do something to an object.
+    """Return the SubjectAccessReview for an action of a user on an object.
 
-    `user` is as `userInfo` of an admission request describes one.
+    `user` has the form of `userInfo` in an admission request.
     """
     spec = {
         "user": user.get("username") or "",
@@ -39,5 +39,5 @@ def access_review(
 
 
 def is_allowed(answer: Json) -> bool:
-    """Tell whether an answered review says yes."""
+    """Tell whether an answered review allows the action."""
     return (answer.get("status") or {}).get("allowed") is True

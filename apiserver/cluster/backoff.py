@@ -1,4 +1,4 @@
-"""How long to wait before the next try."""
+"""Exponential backoff for retries."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, slots=True)
 class Backoff:
-    """Exponential growth up to a limit, each wait stretched at random by up to its own length.
+    """Exponential backoff up to a limit, in which jitter extends each delay by up to its own length.
 
-    The figures are those of client-go's reflector. The jitter keeps many clients of a server that comes back
-    from arriving together.
+    The numbers are those of client-go's reflector. The jitter keeps the many clients of a recovering server
+    from retrying at the same time.
     """
 
     random: Callable[[], float]
-    """Gives numbers in [0, 1)."""
+    """Returns random numbers in [0, 1)."""
     first_seconds: float = 0.8
     limit_seconds: float = 30.0
     _failures: int = 0
 
     def next_seconds(self, at_least_seconds: float | None = None) -> float:
-        """Return the wait after one more failure, not below what the server asked for."""
+        """Return the delay after another failure, at least the one that the server asked for."""
         base = min(self.first_seconds * 2.0**self._failures, self.limit_seconds)
         if base < self.limit_seconds:
             self._failures += 1
         return max(base * (1.0 + self.random()), at_least_seconds or 0.0)
 
     def reset(self) -> None:
-        """Begin anew after a success."""
+        """Restart from the first delay after a success."""
         self._failures = 0

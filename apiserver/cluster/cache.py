@@ -1,4 +1,4 @@
-"""A local, always current copy of a selection of objects."""
+"""A local copy of a selection of objects, kept current by list and watch."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from apiserver.schema.json import Json
 
 Key = tuple[str, str]
-"""Namespace (empty for objects without one) and name."""
+"""Namespace (empty for cluster-scoped objects) and name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """What happened to one object: `old` is None when it is new, `new` when it is gone."""
+    """A change of one object: `old` is None for an added object, `new` for a deleted one."""
 
     key: Key
     old: Json | None
@@ -34,16 +34,16 @@ class Change:
 class _Entry:
     key: Key
     stamp: tuple[str, str]
-    """uid and resource version: equal stamps mean equal objects."""
+    """The uid and resource version: equal stamps imply equal objects."""
     object: Json
 
 
 class Cache:
-    """Objects of one selection by namespace and name, kept current by `run`.
+    """The objects of one selection by namespace and name, kept current by `run`.
 
-    What it returns is shared with every other reader: never change it, copy first. It may lag behind what
-    this process has itself written. `reduce` keeps only what is needed of each object as soon as it is read
-    (it may change the object that it is given): a list is never in memory as a whole.
+    Returned objects are shared by all readers and must not be modified; copy them first. The cache may lag
+    behind this process's own writes. `reduce` strips each object of what is not needed as soon as it is read,
+    and may modify its argument, so that a complete list is never in memory.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Cache:
         )
         self.resource = resource
         self.synced = asyncio.Event()
-        """Set once the first list is in."""
+        """Set after the first list."""
         self._watcher = Watcher(cluster, selection, self, timing=self._timing, ends_unserved=ends_unserved)
         self._reduce = reduce
         self._entries: dict[Key, _Entry] = {}
@@ -78,9 +78,9 @@ class Cache:
         self._contact_time: float | None = None
 
     async def run(self) -> None:
-        """Keep the copy current until cancelled; errors of the server are waited out.
+        """Keep the cache current until cancelled, and retry after errors of the API server.
 
-        With `ends_unserved` it is emptied, and NotFound raised, once the kind is served no longer.
+        With `ends_unserved`, the cache is cleared and NotFound raised when the kind is no longer served.
         """
         try:
             await self._watcher.run()
@@ -90,7 +90,7 @@ class Cache:
             raise
 
     def get(self, namespace: str | None, name: str) -> Json | None:
-        """Return an object, or None when there is none of this name."""
+        """Return an object, or None if it does not exist."""
         entry = self._entries.get((namespace or "", name))
         return entry.object if entry else None
 
@@ -101,9 +101,9 @@ class Cache:
         return self._items
 
     def subscribe(self, callback: Callable[[Change], None]) -> Callable[[], None]:
-        """Call `callback` with every change, at once with every object that is there; returns how to stop it.
+        """Call `callback` for each existing object and each later change; return how to unsubscribe.
 
-        It must not wait. What it raises ends `run`.
+        The callback must not block. An exception that it raises ends `run`.
         """
         self._subscribers.append(callback)
         for key, entry in sorted(self._entries.items(), key=_key_of_item):
@@ -111,16 +111,17 @@ class Cache:
         return lambda: self._subscribers.remove(callback)
 
     def age_seconds(self) -> float:
-        """Return the time since the server last said anything, infinite before the first list.
+        """Return the seconds since the server last sent anything, infinite before the first list.
 
-        A quiet, healthy watch is heard from about once a minute (bookmarks), at the latest in five minutes.
+        A healthy watch without changes receives a bookmark about once a minute, and ends after five minutes
+        at most.
         """
         if self._contact_time is None:
             return float("inf")
         return self._timing.clock() - self._contact_time
 
     def kept(self, obj: Json) -> _Entry:
-        """Return what is stored of an object (see `Sink`)."""
+        """Return the cache entry for an object (see `Sink`)."""
         key, stamp = key_of(obj), _stamp_of(obj)
         known = self._entries.get(key)
         if known and known.stamp == stamp:
@@ -128,7 +129,7 @@ class Cache:
         return _Entry(key, stamp, self._reduce(obj) if self._reduce else obj)
 
     def replace(self, objects: Sequence[_Entry]) -> None:
-        """Take a whole list (see `Sink`); what vanished while nobody watched is reported as gone."""
+        """Replace the cache content by a list (see `Sink`); report objects missing in it as deleted."""
         listed = {entry.key for entry in objects}
         for key in [key for key in self._entries if key not in listed]:
             self._drop(key)
@@ -137,7 +138,7 @@ class Cache:
         self.synced.set()
 
     def upsert(self, obj: _Entry) -> None:
-        """Take a new or changed object (see `Sink`); the same version twice is no change."""
+        """Add or update an object (see `Sink`); ignore it if its version is unchanged."""
         known = self._entries.get(obj.key)
         if known and known.stamp == obj.stamp:
             return
@@ -146,11 +147,11 @@ class Cache:
         self._notify(Change(key=obj.key, old=known.object if known else None, new=obj.object))
 
     def remove(self, obj: Json) -> None:
-        """Forget an object that is gone (see `Sink`)."""
+        """Remove a deleted object (see `Sink`)."""
         self._drop(key_of(obj))
 
     def contact(self) -> None:
-        """Note the time (see `Sink`)."""
+        """Record the time of the last contact (see `Sink`)."""
         self._contact_time = self._timing.clock()
 
     def _drop(self, key: Key) -> None:
@@ -165,13 +166,13 @@ class Cache:
 
 
 def key_of(obj: Json) -> Key:
-    """Return namespace and name of an object."""
+    """Return the namespace and name of an object."""
     metadata = obj["metadata"]
     return metadata.get("namespace") or "", metadata["name"]
 
 
 def without_managed_fields(obj: Json) -> Json:
-    """Drop the record of who owns which field, often half of an object: a `reduce` for whole objects."""
+    """Remove `managedFields`, often half the size of an object. Use as `reduce` to keep the rest."""
     obj["metadata"].pop("managedFields", None)
     return obj
 

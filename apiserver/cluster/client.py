@@ -1,4 +1,4 @@
-"""The Kubernetes API as we use it: raw JSON in and out, a time limit on every call, our errors only."""
+"""The Kubernetes API client: raw JSON in and out, a timeout on every call, only errors of our own."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ T = TypeVar("T")
 _Listed: TypeAlias = tuple[list[T], str]
 
 CALL_SECONDS = 10.0
-"""How long one call may take unless its caller says otherwise."""
+"""The default timeout of a call, in seconds."""
 LIST_SECONDS = 60.0
-"""How long one page of a list may take."""
+"""The timeout of one page of a list, in seconds."""
 PAGE_SIZE = 500
 _WATCH_SLACK_SECONDS = 30.0
 _JSON_PATCH = "application/json-patch+json"
@@ -39,7 +39,7 @@ _APPLY_PATCH = "application/apply-patch+yaml"
 class Cluster:
     """A connection to one API server. Use as `async with await Cluster.connect() as cluster`.
 
-    Every method raises `ClusterError` and nothing else; returned objects belong to the caller.
+    Every method raises only `ClusterError`. The caller owns the returned objects and may change them.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -53,11 +53,12 @@ class Cluster:
         *,
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
-        """Find the server by the usual rules: this file, `KUBECONFIG`, the pod's account, `~/.kube/config`.
+        """Locate the API server and load the credentials, without sending a request.
 
-        Nothing is sent yet. Raises `NotConfigured`.
+        In order of precedence: `kubeconfig`, `KUBECONFIG`, the pod's service account, `~/.kube/config`.
+        Raises `NotConfigured`.
         """
-        library = await asyncio.to_thread(_load_library)  # in a thread: a server goes on answering meanwhile
+        library = await asyncio.to_thread(_load_library)  # in a thread, to keep a running server responsive
         credentials = library.Credentials(kubeconfig, context, environ=environ)
         configuration = await credentials.load()
         api = library.ApiClient(configuration)
@@ -66,14 +67,14 @@ class Cluster:
 
     @property
     def host(self) -> str:
-        """The server's base address."""
+        """The base URL of the API server."""
         return self._transport.host
 
     def fenced(self, may_write: Callable[[], bool]) -> Self:
-        """Return this connection for one of several replicas; `NotLeading` where it may not write any more.
+        """Return this connection with write fencing, for use with leader election.
 
-        That is asked whenever a request other than GET is about to be sent: a process that was frozen in the
-        middle of its work must not finish it after another one took over.
+        Before each request other than GET, `may_write` is called, and `NotLeading` is raised if it returns
+        False: a process that was frozen must not complete its writes after another replica has become leader.
         """
         return type(self)(self._transport.fenced(may_write))
 
@@ -101,7 +102,7 @@ class Cluster:
         subresource: str | None = None,
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Read one object."""
+        """Return one object."""
         path = resource.path(namespace, name, subresource=subresource)
         return await self._transport.json(Call(method="GET", path=path, timeout_seconds=timeout_seconds))
 
@@ -115,7 +116,7 @@ class Cluster:
         metadata_only: bool = False,
         page_size: int = PAGE_SIZE,
     ) -> Json:
-        """Read all objects, in pages, as one list: `items`, and `metadata.resourceVersion` to watch from."""
+        """Return all objects as one list, read in pages, with `metadata.resourceVersion` to watch from."""
         selection = Selection(
             resource=resource,
             namespace=namespace,
@@ -126,9 +127,9 @@ class Cluster:
         return await self.list_selection(selection, page_size=page_size)
 
     async def list_selection(self, selection: Selection, *, page_size: int = PAGE_SIZE) -> Json:
-        """`list`, for a selection.
+        """Return the list of a selection, see `list`.
 
-        When the continue token expires on the way, the list is read once more, in one piece.
+        If the continue token expires, the list is read again in one piece.
         """
         items, version = await self.list_kept(selection, lambda item: item, page_size=page_size)
         return {
@@ -141,7 +142,7 @@ class Cluster:
     async def list_kept(
         self, selection: Selection, kept: Callable[[Json], T], *, page_size: int = PAGE_SIZE
     ) -> _Listed[T]:
-        """Return what `kept` makes of each object, page by page, and the version to watch from."""
+        """Return `kept(object)` for each object, read in pages, and the resource version to watch from."""
         try:
             return await self._list_pages(selection, kept, page_size)
         except Expired:
@@ -155,7 +156,7 @@ class Cluster:
         while True:
             page = await self._list_page(selection, page_size, continue_token=continue_token)
             for item in page.get("items") or []:
-                if not selection.metadata_only:  # lists of built-in kinds leave these out of their items
+                if not selection.metadata_only:  # the items of a list of a built-in kind lack these
                     item.setdefault("apiVersion", selection.resource.api_version)
                     item.setdefault("kind", selection.resource.kind)
                 found.append(kept(item))
@@ -184,11 +185,11 @@ class Cluster:
     async def watch(
         self, selection: Selection, *, resource_version: str, timeout_seconds: int
     ) -> AsyncGenerator[WatchEvent]:
-        """Follow what happens after `resource_version`, until the server ends it after `timeout_seconds`.
+        """Yield the events after `resource_version`, until the server ends the watch after `timeout_seconds`.
 
-        A normal end is no error: resume after the last event's version. Raises `Expired` when the version is
-        too old, and `Unavailable` when the stream breaks or outlasts the time that the server was given.
-        Close it when you leave early (`contextlib.aclosing`): it holds a connection.
+        A normal end is not an error: resume from the version of the last event. Raises `Expired` if the
+        version is too old, and `Unavailable` if the stream breaks or exceeds the requested time. Close the
+        generator when leaving early (`contextlib.aclosing`), since it holds a connection.
         """
         query = selection.query() | {
             "watch": "true",
@@ -216,7 +217,7 @@ class Cluster:
         dry_run: bool = False,
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Create an object, by default in the namespace that it names; `AlreadyExists` if it is there."""
+        """Create an object, by default in its own namespace. Raises `AlreadyExists` if it exists."""
         call = Call(
             method="POST",
             path=resource.path(namespace or _metadata(body).get("namespace")),
@@ -235,7 +236,7 @@ class Cluster:
         dry_run: bool = False,
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Write a whole object; `Conflict` if it names a `metadata.resourceVersion` that is not current."""
+        """Replace an object. Raises `Conflict` if its `metadata.resourceVersion`, if set, is not current."""
         metadata = _metadata(body)
         call = Call(
             method="PUT",
@@ -257,7 +258,7 @@ class Cluster:
         propagation_policy: Literal["Foreground", "Background", "Orphan"] | None = None,
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Delete an object; `Conflict` if it no longer has the uid or version that were given."""
+        """Delete an object. Raises `Conflict` if the given uid or resource version does not match."""
         preconditions = {"uid": uid, "resourceVersion": resource_version}
         options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if present := {key: value for key, value in preconditions.items() if value}:
@@ -283,9 +284,9 @@ class Cluster:
         dry_run: bool = False,
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Server-side apply: own exactly the fields of `body`, create the object if it is not there.
+        """Create or update an object by server-side apply, to own exactly the fields of `body`.
 
-        Raises `Conflict` when another manager owns one of them with another value, unless forced.
+        Raises `Conflict` if another field manager owns one of them with a different value, unless forced.
         """
         metadata = _metadata(body)
         query = {"fieldManager": field_manager, "force": "true" if force else "false"} | _dry_run(dry_run)
@@ -310,7 +311,7 @@ class Cluster:
         subresource: str | None = None,
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Apply JSON patch operations (RFC 6902); `Invalid` when a `test` fails or a path is not there."""
+        """Apply a JSON patch (RFC 6902). Raises `Invalid` if a `test` fails or a path does not exist."""
         call = Call(
             method="PATCH",
             path=resource.path(namespace, name, subresource=subresource),
@@ -329,7 +330,7 @@ class Cluster:
         namespace: str | None = None,
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Apply a merge patch (RFC 7386); `Conflict` if its `metadata.resourceVersion` is not current."""
+        """Apply a merge patch (RFC 7386). Raises `Conflict` if `metadata.resourceVersion` is outdated."""
         call = Call(
             method="PATCH",
             path=resource.path(namespace, name),
@@ -348,9 +349,9 @@ class Cluster:
         dry_run: bool = False,
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Evict a pod (policy/v1): `Throttled` where a PodDisruptionBudget does not allow it now.
+        """Evict a pod (policy/v1). Raises `Throttled` if a PodDisruptionBudget does not allow it now.
 
-        `Conflict` if the pod no longer has the uid.
+        Raises `Conflict` if the uid does not match.
         """
         eviction = {
             "apiVersion": "policy/v1",
@@ -370,7 +371,7 @@ class Cluster:
     async def get_path(
         self, path: str, *, query: Mapping[str, str] | None = None, timeout_seconds: float = CALL_SECONDS
     ) -> Json:
-        """Read the JSON object at any path, as in `/version` or `/apis`."""
+        """Return the JSON object at any path, such as `/version` or `/apis`."""
         call = Call(method="GET", path=path, query=dict(query or {}), timeout_seconds=timeout_seconds)
         return await self._transport.json(call)
 

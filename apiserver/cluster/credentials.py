@@ -1,6 +1,6 @@
-"""Which API server, and as whom: a kubeconfig or the pod's service account.
+"""Address and credentials of the API server, from a kubeconfig or the pod's service account.
 
-Only `Cluster.connect` imports this module, late, and after `slim_import`.
+Only `Cluster.connect` imports this module, lazily, and after `slim_import`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _HOME_KUBECONFIG = Path("~/.kube/config")
 
 
 class Credentials:
-    """Where the server's address and our identity are read from, as often as they are asked for.
+    """The source of the server's address and credentials, which can be read repeatedly.
 
-    The usual order: the file that was named, `KUBECONFIG`, the pod's service account, `~/.kube/config`.
+    In the usual order: the given file, `KUBECONFIG`, the pod's service account, `~/.kube/config`.
     """
 
     def __init__(self, kubeconfig: Path | None, context: str | None, *, environ: Mapping[str, str]) -> None:
@@ -36,7 +36,7 @@ class Credentials:
         self._in_cluster = not named and bool(environ.get("KUBERNETES_SERVICE_HOST"))
 
     async def load(self) -> Configuration:
-        """Read everything anew; `NotConfigured` says what was looked at and what was wrong with it."""
+        """Read the configuration anew. Raises `NotConfigured`, which names the source and the problem."""
         configuration = Configuration()
         try:
             if self._in_cluster:
@@ -64,7 +64,7 @@ class Credentials:
         )
 
 
-# The loader answers a malformed file with whatever Python raises when it trips over it.
+# For a malformed file, the loader raises whatever Python error occurs first.
 _UNREADABLE = (
     ConfigException,
     OSError,
@@ -88,7 +88,7 @@ def _any_exists(files: str) -> bool:
 
 
 def _strip_token(configuration: Configuration) -> None:
-    """Drop the newline at a token file's end: every request would fail as a header injection."""
+    """Strip the newline at the end of a token, which would fail every request as header injection."""
     token = configuration.api_key.get("BearerToken")
     if token:
         configuration.api_key["BearerToken"] = token.strip()

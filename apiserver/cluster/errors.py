@@ -1,19 +1,19 @@
-"""What can go wrong between us and a Kubernetes API server.
+"""Errors of calls to a Kubernetes API server.
 
     ClusterError
     ├── NotConfigured     no usable kubeconfig, or no service account
-    ├── Unauthorized      401: the credentials were not accepted, even after they were read anew
-    ├── Forbidden         403: RBAC, quota or admission says no
-    ├── NotFound          404: neither object nor kind is there
-    ├── Conflict          409: somebody else wrote first; read again, decide again
+    ├── Unauthorized      401: the credentials were rejected, even after they were reloaded
+    ├── Forbidden         403: rejected by RBAC, quota or admission
+    ├── NotFound          404: the object or its kind does not exist
+    ├── Conflict          409: a concurrent write; read again, decide again
     │   └── AlreadyExists     409 on create
     ├── Expired           410: the resource version or continue token is too old; list again
-    ├── NotLeading        nothing was sent: this process no longer holds its lease
+    ├── NotLeading        not sent: this process no longer holds its lease
     ├── Invalid           400, 422 and other 4xx: this request will never be accepted as it is
-    └── Unavailable       network, time-out, 5xx or an unreadable answer: may work later
-        └── Throttled         429: wait for `retry_after_seconds`, then try again
+    └── Unavailable       network, timeout, 5xx or a malformed response: a retry may succeed
+        └── Throttled         429: wait for `retry_after_seconds`, then retry
 
-Nothing else leaves this package: exceptions of the HTTP client stop here.
+This package raises no other errors: exceptions of the HTTP client are converted.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class ClusterError(Exception):
-    """A call to the API server did not succeed.
+    """A failed call to the API server.
 
-    `message` is the server's own sentence where there is one; `status` the `Status` object that carried it.
+    `message` is that of the server if there is one; `status` is the `Status` object that contained it.
     """
 
     def __init__(
@@ -46,32 +46,32 @@ class ClusterError(Exception):
 
     @property
     def reason(self) -> str:
-        """The machine-readable word of the `Status`, as in `AlreadyExists`; empty without one."""
+        """The reason of the `Status`, such as `AlreadyExists`; empty without a `Status`."""
         return str((self.status or {}).get("reason") or "")
 
 
 class NotConfigured(ClusterError):  # noqa: N818 - named after what happened, as the API's own reasons are
-    """Neither a usable kubeconfig nor a service account was found."""
+    """No usable kubeconfig and no service account was found."""
 
 
 class Unauthorized(ClusterError):  # noqa: N818 - the API's own word
-    """The server did not accept the credentials, even after they were read anew (401)."""
+    """The server rejected the credentials, even after they were reloaded (401)."""
 
 
 class Forbidden(ClusterError):  # noqa: N818 - the API's own word
-    """RBAC, a quota or an admission plug-in refused the request (403)."""
+    """RBAC, a quota or an admission plug-in rejected the request (403)."""
 
 
 class NotFound(ClusterError):  # noqa: N818 - the API's own word
-    """Neither the object nor, perhaps, its kind is there (404)."""
+    """The object, or possibly its kind, does not exist (404)."""
 
 
 class Conflict(ClusterError):  # noqa: N818 - the API's own word
-    """Somebody else wrote first: read again and decide again (409)."""
+    """A concurrent write came first: read again and decide again (409)."""
 
 
 class AlreadyExists(Conflict):
-    """An object of this name was there before (409 on create)."""
+    """An object with this name exists already (409 on create)."""
 
 
 class Expired(ClusterError):  # noqa: N818 - the API's own word
@@ -79,7 +79,7 @@ class Expired(ClusterError):  # noqa: N818 - the API's own word
 
 
 class NotLeading(ClusterError):  # noqa: N818 - named after what happened
-    """Nothing was sent: this process no longer holds the lease that lets it write."""
+    """The request was not sent, since this process no longer holds the lease that allows it to write."""
 
 
 class Invalid(ClusterError):  # noqa: N818 - the API's own word
@@ -87,11 +87,11 @@ class Invalid(ClusterError):  # noqa: N818 - the API's own word
 
 
 class Unavailable(ClusterError):  # noqa: N818 - the API's own word
-    """The network, a time-out, the server itself (5xx) or an unreadable answer: it may work later."""
+    """A network failure, a server error (5xx), a timeout or a malformed response: a retry may succeed."""
 
 
 class Throttled(Unavailable):
-    """The server asks to wait for `retry_after_seconds` (429)."""
+    """The server asks to retry after `retry_after_seconds` (429)."""
 
 
 _BY_CODE: dict[int, type[ClusterError]] = {
@@ -111,7 +111,7 @@ _FIRST_SERVER_ERROR = 500
 
 
 def error_of(code: int, *, status: Json | None = None, retry_after: str | None = None) -> ClusterError:
-    """Choose the exception for an answer with this HTTP code, `Status` body and `Retry-After` header."""
+    """Return the exception for a response with this HTTP code, `Status` body and `Retry-After` header."""
     status = status or {}
     kind = _BY_REASON.get(str(status.get("reason"))) or _BY_CODE.get(code)
     if kind is None:
@@ -131,5 +131,5 @@ def _seconds(value: JsonValue) -> float | None:
     try:
         seconds = float(value)
     except (TypeError, ValueError):
-        return None  # absent, or the date form of the header, which Kubernetes never sends
+        return None  # absent, or the header's date form, which Kubernetes never sends
     return seconds if 0 < seconds < float("inf") else None

@@ -1,7 +1,7 @@
-"""Which occurrences deserve an event: a change of meaning does, a repetition only counts, a flood is cut off.
+"""Aggregation of occurrences into events: repetitions only increase a count, and the rate is limited.
 
-Pure decisions; sending is `events`. The figures are those of client-go: 25 events at once per object, then
-one per five minutes; a running series is written again every five minutes.
+Pure decisions; `events` writes the events. The numbers are those of client-go: a burst of 25 events per
+object, then one every five minutes; an ongoing series is written again every five minutes.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Occurrence:
     action: str
     note: str
     meaning: str
-    """Two occurrences of one meaning are one series, even if the numbers in their notes differ."""
+    """The meaning: occurrences with the same one form a series, even if the numbers in their notes differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Write the event `number`; with a count above one it is the next state of a series."""
+    """The instruction to write event `number`; with a count above one, as the next state of its series."""
 
     number: int
     count: int
@@ -56,18 +56,18 @@ class _Object:
     budget: float
     seen: datetime
     series: dict[str, _Series]
-    """By action: what the last event about that action said."""
+    """The last event of each action."""
 
 
 class EventSeries:
-    """Remembers what was said about which object; bounded, the longest unheard-of is forgotten first."""
+    """The recent events of each object; beyond a limit, the least recently used object is dropped."""
 
     def __init__(self) -> None:
         self._objects: OrderedDict[tuple[tuple[str, str], ...], _Object] = OrderedDict()
         self._number = 0
 
     def decide(self, occurrence: Occurrence, now: datetime) -> Send | None:
-        """Return what to write about this occurrence, or None when it has been said or is too much."""
+        """Return what to write about an occurrence; None if it is a repetition or beyond the rate limit."""
         known = self._recall(occurrence.regarding, now)
         series = known.series.get(occurrence.action)
         if series and (series.type, series.reason, series.meaning) == _meaning_of(occurrence):

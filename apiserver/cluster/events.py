@@ -1,4 +1,4 @@
-"""Telling an object's owner what happened to it: `kubectl describe` and `kubectl events` show it."""
+"""Recording of Kubernetes events, which `kubectl describe` and `kubectl events` show."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class _Letter:
 
 
 class EventRecorder:
-    """Writes events (events.k8s.io/v1) in the background; nothing depends on their arrival.
+    """Writes events (events.k8s.io/v1) in the background, on a best-effort basis.
 
-    One meaning is one event: while it does not change, its series only counts. `controller` and `instance`
-    say who reports, as in `llmd.ai/stowplan` and the pod's name.
+    Occurrences with the same meaning form one event, whose series counts them. `controller` and `instance`
+    are the reporting controller, such as `llmd.ai/stowplan`, and the pod's name.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class EventRecorder:
         note: str,
         meaning: str | None = None,
     ) -> None:
-        """Take note of something that happened to the object `regarding`; returns at once.
+        """Record an occurrence on the object `regarding`, without blocking.
 
-        `reason` (why) and `action` (what was done) are CamelCase words. `note` is one sentence, cut to 1024
-        bytes. Give `meaning` when the note holds numbers that may change without being news.
+        `reason` (why) and `action` (what was done) are CamelCase words. `note` is one sentence, truncated to
+        1024 bytes. Set `meaning` if the note contains numbers whose changes are not news.
         """
         occurrence = Occurrence(
             regarding=reference_to(regarding),
@@ -97,13 +97,13 @@ class EventRecorder:
             log.warning("event dropped", reason=reason, note=note, why="too many are waiting to be written")
 
     async def run(self) -> None:
-        """Write events until cancelled; one that cannot be written is logged and forgotten."""
+        """Write events until cancelled; an event that cannot be written is logged and dropped."""
         while True:
             await self._deliver(await self._queue.get())
             self._queue.task_done()
 
     async def flush(self) -> None:
-        """Wait until `run` has dealt with everything recorded so far."""
+        """Wait until `run` has handled everything recorded so far."""
         await self._queue.join()
 
     async def _deliver(self, letter: _Letter) -> None:
@@ -127,7 +127,7 @@ class EventRecorder:
             else:
                 await self._cluster.create(EVENTS, event)
         except AlreadyExists:
-            return  # an earlier try arrived, though its answer did not
+            return  # an earlier attempt succeeded, though its response was lost
 
     async def _write_series(self, event: Json) -> None:
         metadata = event["metadata"]
@@ -136,7 +136,7 @@ class EventRecorder:
             await self._cluster.patch_json(
                 EVENTS, metadata["name"], [operation], namespace=metadata["namespace"]
             )
-        except NotFound:  # events live for an hour
+        except NotFound:  # events expire after an hour
             await self._cluster.create(EVENTS, event)
 
     def _event(self, letter: _Letter) -> Json:
@@ -145,7 +145,7 @@ class EventRecorder:
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {
-                # The start's microsecond keeps names apart from those of another run and another replica.
+                # The start time in microseconds makes names unique across runs and replicas.
                 "name": f"{regarding['name'][:_NAME_LIMIT].rstrip('-.')}.{self._era}{send.number:04x}",
                 "namespace": regarding.get("namespace") or "default",
             },
@@ -164,13 +164,13 @@ class EventRecorder:
 
 
 def reference_to(obj: Json) -> tuple[tuple[str, str], ...]:
-    """Return an object's reference as sorted members; without an apiVersion or kind it would not be shown."""
+    """Return an object's reference as sorted members; kubectl needs apiVersion and kind to show events."""
     members = {**obj["metadata"], "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
     return tuple(sorted((name, members[name]) for name in _REFERENCE_MEMBERS if members.get(name)))
 
 
 def _cut(note: str) -> str:
-    """Cut to the API's limit, which counts bytes, without breaking a character."""
+    """Return a note truncated to the API's limit in bytes, without splitting a character."""
     encoded = note.encode()
     if len(encoded) <= NOTE_LIMIT_BYTES:
         return note

@@ -1,8 +1,8 @@
-"""What the controller's Lease says of its work: when it last finished a cycle, and what that confirmed.
+"""The controller's heartbeat: annotations on its Lease about the last finished cycle.
 
-The Lease is renewed every two seconds in any case, and by another task than the one that decides: its renewal
-says that the process lives, these annotations say that it decides. So a status need not be written again only
-to look fresh, and a decision grows old with the cycles, of all variants at once.
+The Lease is renewed every two seconds in any case, by a task other than the one that decides: the renewal
+shows that the process is alive, the annotations show that it decides. A status therefore need not be
+rewritten only to look fresh, and the decisions of all variants age together with the cycles.
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ if TYPE_CHECKING:
     from apiserver.schema.json import Json
 
 LEASE_NAME = "stowplan-controller"
-"""The Lease by which one of several controllers leads, in Stowplan's own namespace."""
+"""The name of the Lease for leader election among controllers, in Stowplan's own namespace."""
 
 LAST_CYCLE = "stowplan.dev/last-cycle"
-"""Annotation: when the newest cycle that was finished began to publish."""
+"""Annotation: the time at which the last finished cycle began to publish."""
 
 NEWEST_DECISION = "stowplan.dev/newest-decision"
-"""Annotation: the newest `lastRunTime` of any status then. Who has not seen it yet has an old copy."""
+"""Annotation: the latest `lastRunTime` of any status at that time. A reader that has not seen it has an
+outdated cache."""
 
 UNCONFIRMED = "stowplan.dev/unconfirmed"
-"""Annotation: the objects of ours, as `namespace/name`, whose status that cycle could not confirm."""
+"""Annotation: our objects, as `namespace/name`, whose status that cycle could not confirm."""
 
 WHOLE_KIND = "*"
-"""Stands there in the place of a namespace, before the name of a kind: none of it is confirmed."""
+"""The placeholder for a namespace, followed by the name of a kind: no object of that kind is confirmed."""
 
 MOST_UNCONFIRMED = 100
-"""A cycle that failed more of them than an annotation should hold was not finished."""
+"""The maximum number of objects in the annotation. A cycle that could not confirm more counts as
+unfinished."""
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -42,16 +44,16 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Heartbeat:
-    """One finished cycle. Times are in UTC."""
+    """A finished cycle. Times are in UTC."""
 
     time: datetime
     newest_decision: datetime | None = None
-    """None where nothing has been decided."""
+    """None if nothing has been decided."""
     unconfirmed: frozenset[Key] = frozenset()
-    """Of these nothing is said: their status may be old."""
+    """Objects whose status was not confirmed and may be outdated."""
 
     def annotations(self) -> dict[str, str]:
-        """Return what to write on the Lease."""
+        """Return the annotations to write to the Lease."""
         names = sorted(f"{namespace}/{name}" for namespace, name in self.unconfirmed)
         newest = self.newest_decision
         return {
@@ -62,7 +64,7 @@ class Heartbeat:
 
 
 def heartbeat_of(lease: Json) -> Heartbeat | None:
-    """Return what a Lease says, or None where it says nothing that can be read."""
+    """Return the heartbeat of a Lease, or None if it is missing or invalid."""
     annotations: Mapping[str, str] = lease["metadata"].get("annotations") or {}
     time, newest = annotations.get(LAST_CYCLE), annotations.get(NEWEST_DECISION)
     names = [name.partition("/") for name in annotations.get(UNCONFIRMED, "").split(",") if name]

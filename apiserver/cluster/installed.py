@@ -1,4 +1,4 @@
-"""In which namespace of a cluster Stowplan runs, for verbs that run outside of it."""
+"""The namespace in which Stowplan is installed, for subcommands that run outside of the cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CONFIGURATION: Final = FAMILIES[0].configuration_name
 
 
 async def installed_namespace(cluster: Cluster) -> str:
-    """Return where our webhooks are called; the usual namespace where nobody says. Raises ClusterError."""
+    """Return the namespace of our webhook Service, or the default if unknown. Raises ClusterError."""
     try:
         configuration = await cluster.get(VALIDATING_WEBHOOK_CONFIGURATIONS, _CONFIGURATION)
     except (Forbidden, NotFound):

@@ -1,9 +1,9 @@
-"""Letting one of several replicas act, by a Lease (coordination.k8s.io/v1).
+"""Leader election among several replicas, by a Lease (coordination.k8s.io/v1).
 
-The contract is client-go's: whoever is named in the Lease holds it, and must renew it; others measure, on
-their own clock, for how long the record has not changed, and take over when that exceeds the duration it
-states. Clocks of different machines are never compared. A holder stops at the renew deadline, well before
-others may take over.
+The contract is client-go's: the identity in the Lease is its holder, and must renew it. The others measure,
+on their own clock, how long the record has not changed, and acquire the lease when that exceeds the duration
+in the record. Clocks of different machines are never compared. A holder stops at its renew deadline, well
+before others may acquire the lease.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ _RELEASE_TRIES = 3
 
 
 class LeaseLost(Exception):  # noqa: N818 - named after what happened
-    """The lease was not renewed in time, or another took it: this process must stop writing and exit."""
+    """The lease was not renewed in time, or has another holder: this process must stop writing and exit."""
 
 
 def boot_time() -> float:
-    """Return seconds that also pass while the machine is suspended, unlike `time.monotonic`."""
+    """Return a clock in seconds that, unlike `time.monotonic`, also advances during system suspend."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class LeaderElector:
-    """Takes part in one election; `run` it once.
+    """A participant in one election; call `run` once.
 
-    `on_lost` is called in the moment of loss, before anything is waited for: the place to exit hard. What
-    `annotations` returns is written on the Lease with every renewal.
+    `on_lost` is called as soon as the lease is lost, before anything is awaited, and may exit the process.
+    The result of `annotations` is written to the Lease with every renewal.
     """
 
     def __init__(
@@ -80,26 +80,27 @@ class LeaderElector:
 
     @property
     def holder(self) -> str:
-        """The identity that the lease named when it was last seen; empty when free or unknown."""
+        """The last observed holder of the lease; empty if it is free or unknown."""
         return holder_of(self._observed_spec)
 
     @property
     def transitions(self) -> int:
-        """How often the lease has changed hands: grows with every leader, so it can mark what one wrote."""
+        """The number of changes of the holder. It grows with each leader and so can mark its writes."""
         return transitions_of(self._observed_spec)
 
     def is_leading(self) -> bool:
-        """Tell whether this process may write now: ask before every write.
+        """Tell whether this process may write now; call before every write.
 
-        The clock answers, so that a process that was frozen past its deadline does not write when it wakes.
+        The result depends on the clock, so that a process that was frozen past its deadline does not write
+        when it resumes.
         """
         return self._left_seconds() > 0
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
-        """Wait for the lease, then run `lead` for as long as it is held; release it when `lead` ends.
+        """Wait for the lease, run `lead` while it is held, and release it when `lead` ends.
 
-        On cancellation `lead` is cancelled and waited for before the release, so that the next leader never
-        overlaps. On loss `lead` is cancelled too, and `LeaseLost` raised.
+        On cancellation, `lead` is cancelled and awaited before the release, so that two leaders never
+        overlap. If the lease is lost, `lead` is cancelled as well, and `LeaseLost` is raised.
         """
         await self._acquire()
         leading = asyncio.ensure_future(lead())
@@ -118,12 +119,12 @@ class LeaderElector:
     async def _acquire(self) -> None:
         log.info("waiting for the lease", lease=self._options.name, identity=self._options.identity)
         while not await self._attempt(self._options.renew_deadline_seconds / 2):
-            spread = RETRY_JITTER * self._timing.random()  # many may be waiting
+            spread = RETRY_JITTER * self._timing.random()  # jitter: many may be waiting
             await self._timing.sleep(self._options.retry_seconds * (1.0 + spread))
         log.info("leading", lease=self._options.name, transitions=self.transitions)
 
     async def _renew(self) -> NoReturn:
-        """Renew until that fails for too long or another holds the lease; then raise `LeaseLost`."""
+        """Renew the lease; raise `LeaseLost` if that fails for too long or another replica holds it."""
         limit_seconds = self._options.renew_deadline_seconds / 2
         while True:
             await self._timing.sleep(max(min(self._options.retry_seconds, self._left_seconds()), 0.0))
@@ -148,12 +149,12 @@ class LeaderElector:
         return self._renewed_time + self._options.renew_deadline_seconds - self._timing.clock()
 
     async def _attempt(self, timeout_seconds: float) -> bool:
-        """Try once to acquire or renew; count time from before the call, as the server may act at once."""
+        """Try once to acquire or renew; the time counts from before the call."""
         began = self._timing.clock()
         try:
             written = await self._write(timeout_seconds)
         except Conflict:
-            self._lease = None  # somebody wrote in between: look before the next try
+            self._lease = None  # a concurrent write: read before the next attempt
             return False
         except ClusterError as error:
             log.warning("lease not reached", lease=self._options.name, error=error.message)
@@ -165,7 +166,7 @@ class LeaderElector:
         return True
 
     async def _write(self, timeout_seconds: float) -> Json | None:
-        """Write ourselves into the lease, or return None while another holds it."""
+        """Write this process into the lease as its holder, or return None while another one holds it."""
         if self._lease is None or not self.is_leading():
             await self._read(timeout_seconds)
         told = self._annotations() if self._annotations else None
@@ -188,7 +189,7 @@ class LeaderElector:
             self._observe(lease)
 
     def _observe(self, lease: Json) -> None:
-        """Keep the lease; when its record is another one, the holder's time starts anew on our clock."""
+        """Store the lease; if its record has changed, restart the expiry timer on the local clock."""
         self._lease = lease
         spec = lease.get("spec") or {}
         if spec != self._observed_spec:
@@ -202,7 +203,7 @@ class LeaderElector:
         return self._timing.clock() >= self._observed_time + float(stated)
 
     async def _release(self) -> None:
-        """Give the lease back if it is still ours: the next leader need not wait for it to run out."""
+        """Release the lease if this process still holds it, so that the next leader need not wait."""
         if not self.is_leading():
             return
         self._renewed_time = None
@@ -210,7 +211,7 @@ class LeaderElector:
             for _ in range(_RELEASE_TRIES):
                 if await self._try_release(self._options.retry_seconds):
                     return
-                self._lease = None  # a renewal that was cut short has arrived all the same
+                self._lease = None  # a cancelled renewal reached the server
         except ClusterError as error:
             log.warning("lease not released", lease=self._options.name, error=error.message)
 

@@ -1,4 +1,4 @@
-"""What a Lease says, and what we write into it: pure functions on the raw object."""
+"""Pure functions that read and build Lease objects."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ RETRY_JITTER = 1.2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeaseOptions:
-    """Which lease, on whose behalf, and how fast; durations as in client-go."""
+    """The lease to acquire, the identity of this process, and durations as in client-go."""
 
     namespace: str
     name: str
     identity: str
-    """Names this process and no other, ever: a pod's name and something random."""
+    """An identity that is unique to this process for all time: the pod name and a random part."""
     duration_seconds: int = 15
-    """How long others wait since the last renewal that they saw."""
+    """How long others wait after the last renewal that they observed."""
     renew_deadline_seconds: float = 10.0
-    """How long the holder goes on without a successful renewal."""
+    """How long the holder continues without a successful renewal."""
     retry_seconds: float = 2.0
 
     def __post_init__(self) -> None:
-        """Refuse an order of durations that would let two hold the lease."""
+        """Raise ValueError for durations that would allow two holders at the same time."""
         if not self.duration_seconds > self.renew_deadline_seconds > RETRY_JITTER * self.retry_seconds > 0:
             raise ValueError(
                 "lease durations must be ordered: duration_seconds > renew_deadline_seconds > "
@@ -41,22 +41,23 @@ class LeaseOptions:
 
 
 def holder_of(spec: Json | None) -> str:
-    """Return the identity that holds the lease; empty when it is free."""
+    """Return the identity of the holder; empty if the lease is free."""
     return str((spec or {}).get("holderIdentity") or "")
 
 
 def transitions_of(spec: Json | None) -> int:
-    """Return how often the lease has changed hands."""
+    """Return the number of times the lease has changed hands."""
     return int((spec or {}).get("leaseTransitions") or 0)
 
 
 def claimed(
     lease: Json | None, options: LeaseOptions, now: datetime, annotations: Mapping[str, str] | None = None
 ) -> Json:
-    """Return the lease with us as its holder, ready to be written.
+    """Return the lease with this process as its holder, ready to be written.
 
-    It is written over what was read, so that the version that was read guards the write. `acquireTime` stays
-    while the holder stays; every change of hands counts as a transition. Given annotations are added.
+    It is based on the lease that was read, whose resource version guards the write. `acquireTime` is kept
+    while the holder stays the same; every change of holder counts as a transition. Given annotations are
+    added.
     """
     metadata: Json = lease["metadata"] if lease else {"namespace": options.namespace, "name": options.name}
     if annotations:
@@ -80,7 +81,7 @@ def claimed(
 
 
 def released(lease: Json, options: LeaseOptions, now: datetime) -> Json:
-    """Return the lease without a holder, so that nobody need wait for it to run out."""
+    """Return the lease without a holder, so that others need not wait for it to expire."""
     body = claimed(lease, options, now)
     body["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
     return body

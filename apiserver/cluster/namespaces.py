@@ -1,4 +1,4 @@
-"""Which namespace is meant where none is named: kubectl's rule, from the same files."""
+"""The namespace to use if none is given, by the rules of kubectl."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from apiserver.schema.undecoded import as_list, as_object
 
 DEFAULT: Final = "default"
 INSTALLATION: Final = "stowplan-system"
-"""Where Stowplan is unless somebody says otherwise."""
+"""The default namespace of the installation."""
 
 _OF_THE_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def installation_namespace(kubeconfig: str, context: str, environ: Mapping[str, str]) -> str:
-    """Return the namespace that our processes run in: by the pod or the context, else the usual one."""
+    """Return the namespace of Stowplan's processes: that of the pod or the context, else the default."""
     return _named(Path(kubeconfig) if kubeconfig else None, context or None, environ) or INSTALLATION
 
 
 def current_namespace(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> str:
-    """Return the namespace of the context in use, else the pod's own, else `default`."""
+    """Return the namespace of the current context, else that of the pod, else `default`."""
     return _named(kubeconfig, context, environ) or DEFAULT
 
 
 def _named(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> str:
-    """Return what is named anywhere; a file that cannot be read names none: connecting says what is wrong."""
+    """Return the configured namespace; empty if a file is unreadable, which connecting will report."""
     named = str(kubeconfig) if kubeconfig else environ.get("KUBECONFIG", "")
     if not named and not context and environ.get("KUBERNETES_SERVICE_HOST"):
         return _text(_OF_THE_POD).strip()

@@ -1,4 +1,4 @@
-"""A local copy of objects that may not be there to be read: work then goes on without them."""
+"""A cache of objects that may be unreadable; without them, work continues."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
 
 ASK_AGAIN_SECONDS: Final = 300.0
-"""An API may be installed, or a permission be given, while we run."""
+"""The interval of checks for an API to be installed or a permission to be granted, in seconds."""
 
 SILENT_SECONDS: Final = 600.0
-"""A copy that the API server has not confirmed for so long is too old to decide on."""
+"""The age in seconds beyond which a cache that the API server has not confirmed is too old for decisions."""
 
 _RETRY_SECONDS: Final = 5.0
 
@@ -26,9 +26,9 @@ _log = structlog.get_logger(__name__)
 
 
 class OptionalCache:
-    """Objects of one kind while they can be read, and none while they cannot.
+    """The objects of one kind while they can be read, and none while they cannot.
 
-    A missing permission is told once; that nobody serves the kind is nothing to tell.
+    A missing permission is logged once; that the kind is not served is not logged.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class OptionalCache:
         self._without = without
         self._silent_seconds = silent_seconds
         self._ask_again_seconds = ask_again_seconds
-        # Some may list objects of certain names only.
+        # Some accounts may list only objects with certain names.
         self._question = {"limit": "1"} | ({"fieldSelector": field_selector} if field_selector else {})
         self._cache = Cache(
             cluster,
@@ -60,14 +60,14 @@ class OptionalCache:
         )
         self._has_told = False
         self.settled = asyncio.Event()
-        """Set once it is known what there is, or that nothing can be."""
+        """Set once the objects are listed, or known to be unreadable."""
 
     def subscribe(self, callback: Callable[[Change], None]) -> None:
-        """Have changes told to a callback, from now on."""
+        """Call a callback for every change from now on."""
         self._cache.subscribe(callback)
 
     async def run(self) -> None:
-        """Ask until the objects can be read, keep the copy current while they can, until cancelled."""
+        """Retry until the objects can be read, then keep the cache current, until cancelled."""
         while True:
             pause_seconds = await self._pause_seconds()
             if pause_seconds is not None:
@@ -75,9 +75,9 @@ class OptionalCache:
                 continue
             self._has_told = False
             try:
-                # A task of its own: a group that fails leaves its task marked as cancelled.
+                # In a separate task, since a task group that fails leaves its own task marked as cancelled.
                 await asyncio.create_task(self._keep_current())
-            except* NotFound:  # its definition was deleted, and all objects with it
+            except* NotFound:  # the definition was deleted, together with all objects
                 _log.info("a kind is served no longer", kind=self._resource.kind)
                 await asyncio.sleep(min(_RETRY_SECONDS, self._ask_again_seconds))
 
@@ -88,18 +88,18 @@ class OptionalCache:
             self.settled.set()
 
     def why_lost(self) -> str | None:
-        """Return why objects that could be read no longer can; None where they can, or never could."""
+        """Return why objects that were readable no longer are; None if they are, or never were."""
         if self._cache.synced.is_set() and self._cache.age_seconds() > self._silent_seconds:
             return f"nothing was heard of {self._resource.plural} for {self._cache.age_seconds():.0f} s"
         return None
 
     @property
     def is_readable(self) -> bool:
-        """Whether the objects could be read so far; there may be none."""
+        """Whether the objects have been readable so far; there may be none."""
         return self._cache.synced.is_set()
 
     def items(self) -> tuple[Json, ...]:
-        """Return the objects; none when the server has not confirmed them for long."""
+        """Return the objects; none if the server has not confirmed them for too long."""
         if not self._cache.synced.is_set():
             return ()
         if self._cache.age_seconds() > self._silent_seconds:
@@ -109,7 +109,7 @@ class OptionalCache:
         return self._cache.items()
 
     async def _pause_seconds(self) -> float | None:
-        """Return None when the objects can be read, else the time until it is worth asking again."""
+        """Return None if the objects can be read, else the seconds until the next attempt."""
         try:
             await self._cluster.get_path(self._resource.path(), query=self._question)
         except NotFound:

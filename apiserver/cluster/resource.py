@@ -1,4 +1,4 @@
-"""Which collection of the API a call is about, and its path."""
+"""Resource types of the API and their URL paths."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from apiserver.cluster.errors import Invalid
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resource:
-    """One collection of one API version: what a REST path needs, and the kind it holds."""
+    """A resource type of one API version, with its path elements and kind."""
 
     group: str
-    """Empty for the core group."""
+    """The API group; empty for the core group."""
     version: str
     plural: str
     kind: str
@@ -27,10 +27,11 @@ class Resource:
     def path(
         self, namespace: str | None = None, name: str | None = None, *, subresource: str | None = None
     ) -> str:
-        """Return the path of the collection, of one object, or of a subresource of it.
+        """Return the path of the collection, of one object, or of one of its subresources.
 
         Without a namespace it is the collection over all namespaces. Raises `Invalid` for a name that would
-        lead to another path (names come out of users' objects) and for a namespaced object without namespace.
+        change the path, since names come from users' objects, and for a namespaced object without a
+        namespace.
         """
         if name is not None and self.namespaced and not namespace:
             raise Invalid(f"a {self.kind} lives in a namespace: say which one {name!r} is in")
@@ -46,7 +47,7 @@ class Resource:
 
 
 def _segment(what: str, value: str) -> str:
-    """Return `value` as one path segment, by the rule that the API server has for names."""
+    """Return `value` as one path segment, by the API server's rule for names."""
     if value in {"", ".", ".."} or "/" in value or "%" in value:
         raise Invalid(f"{what} {value!r}: must not be empty, '.' or '..', nor contain '/' or '%'")
     return quote(value, safe=":@")

@@ -1,4 +1,4 @@
-"""Which objects of a collection to read, and in what form."""
+"""Selections of objects of a resource, and the form in which they are read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """Part of a collection; everything in it unless a namespace or selector narrows it."""
+    """A subset of a resource; all its objects unless a namespace or selector is set."""
 
     resource: Resource
     namespace: str | None = None
     label_selector: str | None = None
     field_selector: str | None = None
     metadata_only: bool = False
-    """Ask for `PartialObjectMetadata`: `metadata`, and neither spec nor status."""
+    """Whether to request `PartialObjectMetadata`: `metadata` without spec and status."""
 
     @property
     def path(self) -> str:
-        """The collection's path."""
+        """The path of the collection."""
         return self.resource.path(self.namespace)
 
     def query(self) -> dict[str, str]:
@@ -33,7 +33,7 @@ class Selection:
         return {name: value for name, value in selectors.items() if value}
 
     def accept(self, *, as_list: bool) -> str:
-        """Return the `Accept` header; plain JSON is the fallback for servers that cannot cut objects down."""
+        """Return the `Accept` header; plain JSON is the fallback for servers without partial metadata."""
         if not self.metadata_only:
             return JSON_TYPE
         kind = "PartialObjectMetadataList" if as_list else "PartialObjectMetadata"

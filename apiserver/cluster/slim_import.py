@@ -1,8 +1,8 @@
-"""Loading the client library without its generated half.
+"""Import of the client library without its generated modules.
 
 Importing any part of the library executes its package, which imports about 1,200 modules of generated models
-and API classes: 33 MiB and 0.3 s of CPU for things that we never use, as we keep objects raw. So the three
-packages that do this are put in place empty, before the parts that we do use (configuration, transport,
+and API classes: 33 MiB and 0.3 s of CPU for code that is never used, since objects stay raw. Therefore the
+three packages that do this are replaced by empty ones before the parts in use (configuration, transport,
 credentials) are imported.
 """
 
@@ -20,9 +20,9 @@ _lock = threading.Lock()
 
 
 def load_client_library() -> None:
-    """Make `from kubernetes_asyncio.client import ApiClient, Configuration` work, and cheap.
+    """Make `from kubernetes_asyncio.client import ApiClient, Configuration` work at low cost.
 
-    Does nothing when the library is loaded already, whole or slim. Raises `ImportError` when it is missing.
+    Does nothing if the library is loaded already, whole or slim. Raises `ImportError` if it is missing.
     """
     with _lock:
         if _LIBRARY in sys.modules:
@@ -37,7 +37,7 @@ def load_client_library() -> None:
 
 
 def _folder_of(library: str) -> str:
-    """Find the package's folder without importing it."""
+    """Return the package's folder without importing it."""
     spec = importlib.util.find_spec(library)
     if spec is None or not spec.submodule_search_locations:
         raise ImportError(f"the package {library} is not installed", name=library)
@@ -45,7 +45,7 @@ def _folder_of(library: str) -> str:
 
 
 def _put(name: str, path: list[str]) -> ModuleType:
-    """Put an empty package in place, as its parent's attribute, too."""
+    """Install an empty package in `sys.modules`, and as an attribute of its parent."""
     module = ModuleType(name, "Put in place of a package whose own code is not wanted.")
     module.__path__ = path
     parent, _, child = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Moments as the Kubernetes API writes them: UTC, RFC 3339."""
+"""Timestamps in the format of the Kubernetes API: UTC, RFC 3339."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 
 def utc_now() -> datetime:
-    """Return the present moment, aware of its zone."""
+    """Return the current time, with time zone."""
     return datetime.now(UTC)
 
 
 def rfc3339_micro(moment: datetime) -> str:
-    """Write a `MicroTime`: always six decimals, which its parser insists on."""
+    """Return a `MicroTime`, with the six decimals that its parser requires."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""One HTTP request to the API server: a time limit, our errors, fresh credentials when they expire."""
+"""HTTP requests to the API server, with timeouts, errors of our own, and renewal of credentials."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _READ_BUFFER_BYTES = 1 << 18
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """What to ask of the API server."""
+    """One request to the API server."""
 
     method: str
     path: str
@@ -37,11 +37,12 @@ class Call:
     content_type: str = JSON_TYPE
     accept: str = JSON_TYPE
     timeout_seconds: float
-    """From the first byte sent to the last byte read; a watch names its own end plus some slack."""
+    """The timeout in seconds, from the first byte sent to the last byte read. A watch sets its own duration
+    plus some slack."""
 
 
 class Transport:
-    """Carries calls over the client library's session."""
+    """Sends calls through the client library's session."""
 
     def __init__(self, api: ApiClient, credentials: Credentials) -> None:
         self._api = api
@@ -52,11 +53,11 @@ class Transport:
 
     @property
     def host(self) -> str:
-        """The server's base address."""
+        """The base URL of the API server."""
         return str(self._api.configuration.host)
 
     def fenced(self, may_write: Callable[[], bool]) -> Self:
-        """Return the same session, on which nothing but GET is sent unless `may_write` says so."""
+        """Return the same session, which sends only GET requests while `may_write()` is False."""
         fenced = copy.copy(self)
         fenced._may_write = may_write  # noqa: SLF001 - a copy of ourselves
         return fenced
@@ -66,12 +67,12 @@ class Transport:
         await self._api.close()
 
     async def read(self, call: Call) -> bytes:
-        """Read the body of a successful answer; any other is raised as one of our errors."""
+        """Return the body of a successful response. Raises `ClusterError` for any other."""
         async with self.open(call) as response:
             return await response.read()
 
     async def json(self, call: Call) -> Json:
-        """Read the answer's JSON object."""
+        """Return the JSON object of a response."""
         answer = decode(await self.read(call))
         if not isinstance(answer, dict):
             raise Unavailable(f"{call.method} {call.path}: the answer is no JSON object")
@@ -79,7 +80,7 @@ class Transport:
 
     @asynccontextmanager
     async def open(self, call: Call) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send, and hold a successful answer whose body is still to be read."""
+        """Send a request and yield the successful response, whose body has not been read yet."""
         try:
             response = await self._send(call)
             async with response:
@@ -128,7 +129,7 @@ class Transport:
         return token
 
     async def _renew(self, refused: str | None) -> None:
-        """Read the credentials anew, once for all the calls that were refused with the same ones."""
+        """Reload the credentials, once for all concurrent calls that were rejected with the same token."""
         async with self._renewal:
             if self._token() == refused:
                 fresh = await self._credentials.load()
@@ -136,7 +137,7 @@ class Transport:
 
 
 def decode(body: bytes | bytearray) -> JsonValue:
-    """Parse JSON; `Unavailable` if it is none, as when a proxy answers in the server's place."""
+    """Return parsed JSON. Raises `Unavailable` if it is invalid, as when a proxy responds instead."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -155,7 +156,7 @@ async def _raise_for(response: aiohttp.ClientResponse) -> NoReturn:
 
 
 def _without_environment(session: aiohttp.ClientSession) -> aiohttp.ClientSession:
-    """Keep the connections, but do not obey the environment's proxy variables and netrc."""
+    """Return a session with the same connector that ignores proxy environment variables and netrc."""
     connector = session.connector
     session.detach()
     return aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=_READ_BUFFER_BYTES)

@@ -1,8 +1,8 @@
-"""List and watch: keep telling a sink what a selection of objects looks like, whatever happens on the way.
+"""List and watch: keep a sink up to date with a selection of objects, across all interruptions.
 
-The contract is that of client-go's reflector: list, then watch from the list's version; a watch that ends is
-resumed after the last version seen, bookmarks included; when that version is too old (410), list again. No
-error of the server or the network ends it: each is logged and waited out.
+The contract is that of client-go's reflector: list, then watch from the resource version of the list; resume
+a watch that ends from the last version seen, bookmarks included; list again if that version is too old (410).
+Errors of the server or the network are logged and retried with backoff.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 _SHORTEST_WATCH_SECONDS = 240
 _LONGEST_WATCH_SECONDS = 300
 _HEALTHY_SECONDS = 1.0
-# After these the version that we hold is as good as before; after any other we list anew.
+# After these errors the known version is still valid; after any other, list again.
 _RESUMABLE = (Unavailable, Unauthorized, Forbidden)
 
 
@@ -40,27 +40,27 @@ T = TypeVar("T")
 
 
 class Sink(Protocol[T]):
-    """Whoever wants to know. Its methods must not wait; what they raise ends the watch."""
+    """The receiver of a watch. Its methods must not block; an exception from them ends the watch."""
 
     def kept(self, obj: Json) -> T:
-        """Return what is kept of an object: all there ever is of a list while its next page is read."""
+        """Return what to keep of an object. Nothing else of a page is kept while the next one is read."""
 
     def replace(self, objects: Sequence[T]) -> None:
-        """Take `objects` for everything there is: what is not among them is gone."""
+        """Replace everything by `objects`: objects missing in it no longer exist."""
 
     def upsert(self, obj: T) -> None:
-        """Take note of an object that is new or has changed."""
+        """Handle an object that was added or modified."""
 
     def remove(self, obj: Json) -> None:
-        """Take note of an object that is gone; `obj` is its last state."""
+        """Handle an object that was deleted; `obj` is its last state."""
 
     def contact(self) -> None:
-        """Take note that the server has just said something, so what is known is current."""
+        """Handle a sign of life from the server: the known state is current."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timing:
-    """Time and chance, as arguments."""
+    """Clock, sleep and random source, as injectable dependencies."""
 
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -68,7 +68,7 @@ class Timing:
 
 
 class Watcher(Generic[T]):
-    """Feeds one sink from one selection, for ever, or as long as its kind is served."""
+    """Watches one selection for one sink, for ever or as long as the kind is served."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Watcher(Generic[T]):
         self._version: str | None = None
 
     async def run(self) -> None:
-        """List and watch until cancelled; raises NotFound where a kind that may go is listed no more."""
+        """List and watch until cancelled. Raises NotFound if a removable kind is no longer served."""
         while True:
             began = self._timing.clock()
             try:
@@ -111,7 +111,7 @@ class Watcher(Generic[T]):
         self._sink.contact()
 
     async def _watch(self, version: str) -> None:
-        """Pass on events until the server ends the watch; a second in good health clears the back-off."""
+        """Pass on events until the server ends the watch; reset the backoff after a second without errors."""
         began = self._timing.clock()
         stream = self._cluster.watch(
             self._selection, resource_version=version, timeout_seconds=self._watch_seconds()
@@ -137,7 +137,7 @@ class Watcher(Generic[T]):
         self._sink.contact()
 
     def _watch_seconds(self) -> int:
-        """Choose a length; unlike ones keep many watches from ending in the same moment."""
+        """Return the duration of a watch, at random, so that many watches do not end at the same time."""
         spread = _LONGEST_WATCH_SECONDS - _SHORTEST_WATCH_SECONDS
         return _SHORTEST_WATCH_SECONDS + int(self._timing.random() * spread)
 

@@ -1,4 +1,4 @@
-"""The bytes of a watch as events: one JSON object per line."""
+"""Decoding of the byte stream of a watch into events, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One line of a watch. A bookmark's object carries nothing but its resource version."""
+    """One event of a watch. The object of a bookmark has only its resource version."""
 
     type: EventType
     object: Json
 
     @property
     def resource_version(self) -> str:
-        """Where to resume after this event."""
+        """The resource version to resume from after this event."""
         return str(self.object["metadata"]["resourceVersion"])
 
 
 async def events_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent]:
-    """Read events; an `ERROR` is raised as the error that it reports, a broken line as `Unavailable`."""
+    """Yield events. Raises the reported error for an `ERROR` event, `Unavailable` for a malformed line."""
     async for line in _lines(chunks):
         yield _event_of(decode(line))
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Split at newlines, however long a line is: the HTTP library's own reader refuses large objects."""
+    """Yield lines of any length: the HTTP library's own reader fails on large objects."""
     pending: list[bytes] = []
     async for chunk in chunks:
         *ended, rest = chunk.split(b"\n")

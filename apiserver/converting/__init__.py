@@ -1,1 +1,1 @@
-"""`stowplan convert`: the webhook's conversion, offline, on files that keep their comments and order."""
+"""`stowplan convert`: the webhook's conversion offline, on files that keep their comments and order."""

@@ -1,4 +1,4 @@
-"""A file's text, converted: the documents that change are edited, all others keep every byte."""
+"""Conversion of the text of a file: changed documents are edited, all others are preserved byte by byte."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from apiserver.schema.undecoded import same
 
 _SEPARATOR: Final = re.compile(r"^(---[^\n]*\n?)", re.MULTILINE)
 _MARKER: Final = re.compile(r"[\r\x85\u2028\u2029]---")
-"""Only YAML takes what stands before it for the end of a line."""
+"""A separator after a line break that only YAML recognizes as one."""
 _MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
-    """What a reader should know about a line of the file."""
+    """A note on a line of the file."""
 
     line: int
     text: str
@@ -34,9 +34,9 @@ class Note:
 
 @dataclass(kw_only=True, slots=True)
 class ConvertedFile:
-    """A file after conversion: its text before and after, its values, and what was noticed, in order.
+    """A file after conversion: its text before and after, its values, and notes in order.
 
-    `found` counts the objects that convert; `problems` is empty unless something could not be read.
+    `found` counts the convertible objects; `problems` is empty unless something could not be read.
     """
 
     before: str = ""
@@ -49,7 +49,7 @@ class ConvertedFile:
 
 
 def convert_file(data: bytes, convert: Convert) -> ConvertedFile:
-    """Return a file with each of its documents converted; never raises on what a file may hold."""
+    """Return a file with each of its documents converted; never raises, whatever its content."""
     file = ConvertedFile(encoding=next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8"))
     file.problems = [
         Note(line=document.line, text=document.message)
@@ -91,7 +91,7 @@ def _part(text: str, line: int, convert: Convert, file: ConvertedFile) -> str:
 
 
 def _lines_to_second(text: str) -> int | None:
-    """Return on which line of a part, counted from 0, a second document begins; None if there is one only."""
+    """Return the line, counted from 0, on which a second document begins; None if there is only one."""
     if not _MARKER.search(text):
         return None
     starts = [
@@ -132,7 +132,7 @@ def _value(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> Json
 
 
 def _is_too_deep(value: JsonValue) -> bool:
-    """Tell whether aliases nest a value deeper than it could be written out, and so deeper than recursion."""
+    """Tell whether aliases nest a value too deeply to be written out, or to be processed recursively."""
     level = [value]
     for _ in range(MOST_LEVELS + 1):
         inner = [item for outer in level for item in _items(outer) if isinstance(item, dict | list)]

@@ -1,4 +1,4 @@
-"""Edits to a text of JSON documents, one after the other: what changes is written in the style it had."""
+"""Edits of a text of consecutive JSON documents; changed values keep their formatting style."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NULL: Final = "null"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """Where one JSON value stands in a text."""
+    """The position of a JSON value in a text."""
 
     start: int
     end: int
@@ -26,7 +26,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rewritten:
-    """A text after its edits, and which of its values got other numbers or spacing than they had."""
+    """A text after its edits, and the values whose numbers or spacing changed."""
 
     text: str
     restyled: tuple[Span, ...]
@@ -45,7 +45,7 @@ class _Style:
 
 
 def json_spans(text: str) -> list[Span] | None:
-    """Return where the values are that a text of JSON documents holds, null left out; None if it is none."""
+    """Return the positions of the values in JSON text, except null; None if it is not JSON."""
     if not text.lstrip().startswith("{"):
         return None
     decode = json.JSONDecoder(parse_constant=_no_constant, parse_int=float).raw_decode
@@ -61,7 +61,7 @@ def json_spans(text: str) -> list[Span] | None:
 
 
 def rewritten(text: str, spans: list[Span], old: list[JsonValue], new: list[JsonValue]) -> Rewritten:
-    """Return a text whose values at some places were these, saying the new ones instead."""
+    """Return a text with the values at some positions replaced where they differ."""
     pieces, place, restyled = [], 0, []
     for span, was, now in zip(spans, old, new, strict=True):
         if same(was, now):

@@ -1,4 +1,4 @@
-"""One value into another version or shape: the webhook's own conversion, and what to know about it."""
+"""Conversion of one value to another version or shape by the webhook's own code, with notes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from apiserver.schema.undecoded import as_object
 
 _LIST: Final = "List"
 _REMEMBERED: Final = frozenset({"modelProfile", "variantID"})
-"""Fields that conversion remembers as a whole, for what it makes of them changes with every edit."""
+"""Fields that conversion remembers as a whole, because the values derived from them change with every
+edit."""
 
 _NAMELESS: Final = (
     "metadata.name is missing, so spec.scaleTargetRef.name, which would be the same, is empty:"
@@ -28,12 +29,12 @@ _NAMELESS: Final = (
 
 
 class UnknownVersionError(Exception):
-    """An object of a kind that converts, in a version that the kind never had."""
+    """An object of a convertible kind has an unknown version."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What objects are to become: the version, perhaps a shape, and without the annotation if it is so."""
+    """The target of a conversion: the version, optionally a shape, and whether to drop the annotation."""
 
     version: str
     shape: Shape | None = None
@@ -42,7 +43,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Told:
-    """What a reader should know about an object; `item` is its position where it stands in a list."""
+    """A note on an object; `item` is its index if it is in a list."""
 
     text: str
     item: int | None = None
@@ -50,7 +51,7 @@ class Told:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Converted:
-    """A value after conversion, how many objects in it convert, and what a reader should know."""
+    """A value after conversion, the number of convertible objects in it, and notes."""
 
     value: JsonValue
     found: int
@@ -58,9 +59,9 @@ class Converted:
 
 
 def convert_value(value: JsonValue, wanted: Wanted) -> Converted:
-    """Return a manifest in another version; what is of another kind comes back as it is.
+    """Return a manifest in another version; other kinds are returned unchanged.
 
-    A list converts item by item. Raises UnknownVersionError.
+    A list is converted item by item. Raises UnknownVersionError.
     """
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
         return Converted(value=value, found=0)
@@ -112,7 +113,7 @@ def _has_nameless_target(before: Json, after: Json) -> bool:
 
 
 def _tidied(value: Json, wanted: Wanted, notes: list[str]) -> Json:
-    """Leave the annotation out where nobody wants it, and tell what it keeps, or what is lost without it."""
+    """Drop the annotation if not wanted, and note the fields that it keeps, or that are lost without it."""
     missing = [".".join(path) for path in _kept_fields(value) if not _is_said(value, path)]
     if wanted.drops_kept:
         notes += [f"lost: {path} has no place in {wanted.version}" for path in missing]
@@ -124,7 +125,7 @@ def _tidied(value: Json, wanted: Wanted, notes: list[str]) -> Json:
 
 
 def _kept_fields(value: Json) -> list[list[str]]:
-    """Return which fields the annotation of an object holds, other than to say that there was none."""
+    """Return the paths of the fields that the annotation of an object keeps, except absent ones."""
     text = as_object(as_object(value.get("metadata")).get("annotations")).get(ANNOTATION)
     if text is None:
         return []
@@ -153,7 +154,7 @@ def _list(value: Json, wanted: Wanted) -> Converted:
 
 
 def _implied(value: Json) -> Json:
-    """Return what the items of a list of one kind needn't say."""
+    """Return the members that the items of a list of one kind may omit."""
     kind = value["kind"].removesuffix(_LIST)
     return {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
 
@@ -173,4 +174,4 @@ def _notes(parts: Sequence[Converted]) -> Iterator[Told]:
 
 
 Convert = Callable[[JsonValue], Converted]
-"""From a value to what it becomes."""
+"""A function from a value to its conversion."""

@@ -1,4 +1,4 @@
-"""`stowplan convert`: rewrite manifests in another version or shape, without a cluster."""
+"""`stowplan convert`: conversion of manifests to another version or shape, without a cluster."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _Pair = tuple[Source, ConvertedFile]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Convert the files that are named; the exit code."""
+    """Convert the given files; return the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if problem := _problem(options):
@@ -128,14 +128,14 @@ def _write(pairs: Iterable[_Pair]) -> bool:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write a file so that whoever reads it meanwhile sees all of the old or all of the new."""
+    """Replace a file atomically: concurrent readers see either the old or the new content."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             _take_after(handle, path.stat())
-            # A full disk may show only here, and the old file is still there.
+            # A full disk may be reported only here, while the old file still exists.
             os.fsync(handle)
         Path(name).replace(path)
     except BaseException:
@@ -144,11 +144,11 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _take_after(handle: int, status: os.stat_result) -> None:
-    """Give a file the owner, the group and the mode of another, as far as that is allowed."""
+    """Set the owner, group and mode of a file to those of another, as far as permitted."""
     for owner, group in ((-1, status.st_gid), (status.st_uid, -1)):
         with contextlib.suppress(OSError):
             os.fchown(handle, owner, group)
-    # A change of owner takes bits off the mode, so it comes last.
+    # Last, because a change of owner clears bits of the mode.
     os.fchmod(handle, stat.S_IMODE(status.st_mode))
 
 

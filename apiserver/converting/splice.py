@@ -1,11 +1,11 @@
-"""Edits to the text of a YAML document: what doesn't change keeps its bytes, and with them its comments.
+"""Edits to the text of a YAML document that preserve the bytes, and so the comments, of unchanged parts.
 
-Nothing is written anew but what differs. The positions come from PyYAML's nodes; the caller reads the result
-again and compares, so a form that these edits don't master costs its comments and never its meaning.
+Only differing parts are rewritten. Positions come from PyYAML's nodes. The caller parses the result again and
+compares it, so that an unsupported form may cost comments but never changes the meaning.
 
-A library that parses and dumps with comments is no substitute: ruamel.yaml 0.19 rewrites lines that nobody
-edits (indentation of four columns or of mixed lists, aligned values, text over several lines, flow style,
-`~`, CRLF, comments above the first `---`), which would show in `--diff` and in a user's history.
+A library that round-trips comments is no substitute: ruamel.yaml 0.19 reformats lines that were not edited
+(indentation of four columns or of mixed lists, aligned values, text over several lines, flow style, `~`,
+CRLF, comments above the first `---`), which would show in `--diff` and in a user's history.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _COMMENT: Final = re.compile(r"#[^\r\n]*")
 
 
 class UnspliceableError(Exception):
-    """The text has a form in which a change has no place of its own."""
+    """The text has a form in which a change cannot be located."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class Edit:
-    """Characters from `start` up to `end` are to become `text`; the field at `path` is why."""
+    """A replacement of the characters from `start` to `end` by `text`, because of the field at `path`."""
 
     start: int
     end: int
@@ -43,7 +43,7 @@ class Edit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Uncommented:
-    """Comments that went with a field: how many, and where they stood, as a count of lines above."""
+    """Comments that were removed with a field: their number, and the number of lines above them."""
 
     path: str
     comments: int
@@ -52,14 +52,14 @@ class Uncommented:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spliced:
-    """A text after its edits, and what went with them."""
+    """A text after its edits, and the comments that were removed."""
 
     text: str
     uncommented: tuple[Uncommented, ...]
 
 
 def spliced(text: str, old: JsonValue, new: JsonValue) -> Spliced:
-    """Return the text of one document that says `old`, edited to say `new`.
+    """Return the text of one document with value `old`, edited to have value `new`.
 
     Raises UnspliceableError.
     """
@@ -86,12 +86,12 @@ def _uncommented(text: str, edits: list[Edit]) -> Iterator[Uncommented]:
 
 
 def comment_places(text: str) -> Iterator[int]:
-    """Yield where the comments of a YAML document begin; only between its tokens is `#` one."""
+    """Yield the positions of the comments of a YAML document; `#` begins one only between tokens."""
     place = 0
     for token in yaml.scan(text, Loader=yaml.CSafeLoader):
         start = token.start_mark.index
         if isinstance(token, yaml.ScalarToken) and token.style in {"|", ">"}:
-            # What stands beside the sign of a block of text belongs to its token.
+            # The token of a block scalar includes the comment on its first line.
             start = text.find("\n", start)
         yield from (found.start() for found in _COMMENT.finditer(text, place, max(place, start)))
         place = max(place, token.end_mark.index)
@@ -99,7 +99,7 @@ def comment_places(text: str) -> Iterator[int]:
 
 
 def newline_of(text: str) -> str:
-    """Return what ends the lines of a text."""
+    """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -168,7 +168,7 @@ class _Splicer:
         start = self._line_start(key.start_mark.index)
         if self.text[start : key.start_mark.index].strip():
             raise UnspliceableError("what goes doesn't begin its line")
-        # A comment right above a field speaks of it.
+        # A comment directly above a field belongs to it.
         while start and self._is_comment(start, key.start_mark.column):
             start = self._line_start(start - 1)
         return Edit(start, self._line_end(self._end(key, value)), "", path)
@@ -189,7 +189,7 @@ class _Splicer:
         return "".join(f"{' ' * column if line else ''}{line}{self.newline}" for line in lines)
 
     def _end(self, key: yaml.Node, value: yaml.Node) -> int:
-        """Return where a member ends; the marks of block collections lie behind the comments that follow."""
+        """Return the end of a member; marks of block collections end after the comments that follow."""
         if value.start_mark.index < key.end_mark.index:
             return self._line_end(key.end_mark.index, with_break=False)
         return max(self._end_of(value), key.end_mark.index + 1)

@@ -1,1 +1,1 @@
-"""The declarations: one file for each kind and version. Data only, no I/O."""
+"""Declarations of the API kinds, one file for each kind and version. Data only, no I/O."""

@@ -1,8 +1,9 @@
-"""Who wrote an object on whose behalf the controller acts: an annotation that admission alone writes.
+"""The annotation that records on whose behalf the controller acts on an object.
 
-It names the user who last changed the spec or what counts like it, or who last tried to write the annotation.
-The webhooks set it; what anybody else writes there does not last. It holds what the API server said of the
-user, so that the same question can be asked again later: may this user scale the target, or use the class?
+It holds the user who last changed the spec or a member that counts like it, or who last tried to write the
+annotation itself. Only the admission webhooks set it; they overwrite every other value. It keeps `userInfo`
+of the admission request, so that the controller can repeat the access review later: may this user scale the
+target, or use the service class?
 """
 
 from __future__ import annotations
@@ -19,29 +20,32 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind
 
 WRITTEN_BY: Final = "stowplan.dev/written-by"
-"""Name of the annotation."""
+"""The name of the annotation."""
 
 _RECORDED: Final = frozenset({(REGISTRY, "AutoscalingPolicyBinding"), (GROUP, "VariantAutoscaling")})
 _MEMBERS: Final = ("username", "uid", "groups", "extra")
 _MOST_BYTES: Final = 1 << 16
-"""All annotations of an object may have four times as many."""
+"""A quarter of the limit on the total size of an object's annotations."""
 
 _UNKNOWN: Final = "{}"
 
 
 def is_recorded(kind: Kind) -> bool:
-    """Tell whether objects of a kind say who wrote them."""
+    """Tell whether objects of a kind record their writer."""
     return (kind.group, kind.kind) in _RECORDED
 
 
 def telling_annotations(kind: Kind) -> tuple[str, ...]:
-    """Return the annotations that count like the spec: who writes them is the writer of the object."""
+    """Return the annotations that count like the spec: changing one makes a user the writer."""
     ours = (WRITTEN_BY, SERVICE_CLASS) if is_recorded(kind) else ()
     return (*ours, kept_annotation(kind)) if kind.has_conversion else ours
 
 
 def vouched(kind: Kind, value: Json) -> tuple[JsonValue, ...]:
-    """Return what the writer of an object answers for: who changes any of it is the writer from then on."""
+    """Return the values that the writer of an object is responsible for.
+
+    A user who changes any of them becomes the writer.
+    """
     metadata = value.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     said = (annotations.get(name) for name in telling_annotations(kind))
@@ -49,10 +53,10 @@ def vouched(kind: Kind, value: Json) -> tuple[JsonValue, ...]:
 
 
 def record_of(user: Json) -> str:
-    """Return what the annotation says of a user, as `userInfo` of an admission request describes one.
+    """Return the annotation value for a user, given as `userInfo` of an admission request.
 
-    A user with too many groups to be written down is nobody: without some of them, or of the restrictions in
-    `extra`, the answer to the question might be another one.
+    A user whose record exceeds the size limit is recorded as unknown: dropping some of the groups, or some of
+    the restrictions in `extra`, could change the result of an access review.
     """
     known = {name: user[name] for name in _MEMBERS if user.get(name)}
     text = msgspec.json.encode(known, order="sorted").decode()
@@ -60,14 +64,14 @@ def record_of(user: Json) -> str:
 
 
 def recorded(value: Json) -> str | None:
-    """Return what the annotation of an object says, if anything."""
+    """Return the value of the annotation of an object, or None if it has none."""
     annotations = (value.get("metadata") or {}).get("annotations") or {}
     text = annotations.get(WRITTEN_BY)
     return text if isinstance(text, str) else None
 
 
 def writer_of(value: Json) -> Json | None:
-    """Return the user who wrote an object; None where that is not known, or not to be read."""
+    """Return the user who wrote an object, or None if the annotation is missing or cannot be decoded."""
     try:
         user = msgspec.json.decode(recorded(value) or _UNKNOWN)
     except (msgspec.DecodeError, RecursionError):
@@ -76,5 +80,5 @@ def writer_of(value: Json) -> Json | None:
 
 
 def taking_over(what: str, *, namespace: str) -> str:
-    """Return the command by which somebody becomes the writer of an object, such as `va/chat`, as it is."""
+    """Return the command that makes the caller the writer of an object, such as `va/chat`."""
     return f"kubectl annotate --overwrite -n {namespace} {what} {WRITTEN_BY}=me"

@@ -1,4 +1,4 @@
-"""What a HorizontalPodAutoscaler goes by: a number that was decided here, or metrics of its own."""
+"""The metrics by which a HorizontalPodAutoscaler follows a decision of Stowplan."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Final
 from apiserver.schema.json import Json
 
 VARIANT_METRIC: Final = "wva_desired_replicas"
-"""The external metric by which one follows a VariantAutoscaling."""
+"""The external metric through which a HorizontalPodAutoscaler follows a VariantAutoscaling."""
 
 BOUND_METRIC: Final = "policy_desired_replicas"
-"""The one by which it follows an AutoscalingPolicyBinding."""
+"""The external metric through which a HorizontalPodAutoscaler follows an AutoscalingPolicyBinding."""
 
 KEDA_LABEL: Final = "scaledobject.keda.sh/name"
-"""On those that KEDA makes: what they read stands in a ScaledObject, under names of its own."""
+"""The label of HorizontalPodAutoscalers created by KEDA. Their metrics are declared in a ScaledObject and
+have names of their own."""
 
 
 def may_follow(autoscaler: Json, metrics: Collection[str]) -> bool:
-    """Tell whether an autoscaler reads one of our metrics, or may do so under a name of KEDA's."""
+    """Tell whether an autoscaler reads one of `metrics`, or may do so under a metric name of KEDA."""
     if KEDA_LABEL in (autoscaler["metadata"].get("labels") or {}):
         return True
     read = (autoscaler.get("spec") or {}).get("metrics") or []

@@ -1,4 +1,4 @@
-"""The columns of `kubectl get` that several kinds have."""
+"""Printer columns for `kubectl get` that several kinds share."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ AGE: Final = Column(
     json_path=".metadata.creationTimestamp",
     description="Time since the object was created.",
 )
-"""How old the object is, which stands last among what is shown without asking for more."""
+"""The age of the object. It is the last of the columns that are shown without `-o wide`."""
 
 
 def condition(kind: str, name: str, *, description: str, member: str = "status", priority: int = 0) -> Column:
-    """Return a column that shows the status of a condition of that type, or another member of it."""
+    """Return a column that shows the status, or another member, of the condition of type `kind`."""
     return Column(
         name=name,
         type="string",

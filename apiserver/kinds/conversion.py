@@ -1,4 +1,4 @@
-"""Conversion of any kind that has more than one version."""
+"""Conversion between versions, for every kind that has more than one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _KEPT_WHEN_RELABELLED: Final = {(llmd.GROUP, "VariantAutoscaling"): kept_when_re
 
 
 def convert(value: Json, api_version: str) -> Json:
-    """Return an object in another version of its kind.
+    """Return an object converted to another version of its kind.
 
-    Raises KeyError for a kind or version that nothing converts: the API server never asks for one.
+    Raises KeyError for a kind or version without a converter: the API server never asks for one.
     """
     if value.get("apiVersion") == api_version:
         return value
@@ -36,35 +36,35 @@ def convert(value: Json, api_version: str) -> Json:
 def differs_in_name_only(
     api_version: str, kind: str, metadata: JsonValue, spec: JsonValue, status: JsonValue
 ) -> bool:
-    """Tell at a glance whether an object in another version differs in nothing but its name; may miss some.
+    """Tell cheaply whether conversion would change only `apiVersion`; may return False although it would.
 
-    Raises KeyError for a kind or version that nothing converts.
+    Raises KeyError for a kind or version without a converter.
     """
     return _AT_A_GLANCE[api_version, kind](metadata, spec, status)
 
 
 def kept_annotation(kind: Kind) -> str:
-    """Return the annotation in which conversion keeps what a version cannot say; empty if it never does."""
+    """Return the annotation that keeps what a version cannot express; empty for a kind without conversion."""
     return _ANNOTATIONS[kind.group, kind.kind] if kind.has_conversion else ""
 
 
 def telling_label(kind: Kind) -> str:
-    """Return the label that conversion looks at; empty if it looks at none."""
+    """Return the label that conversion depends on; empty if it depends on none."""
     return _LABELS[kind.group, kind.kind] if kind.has_conversion else ""
 
 
 def kept_after_relabelling(kind: Kind, value: Json, old: Json) -> str | None:
-    """Return what that annotation must keep of an updated object, lest another label change its spec.
+    """Return the annotation value that keeps a relabelled object's spec unchanged.
 
-    None where nothing has to be added. Both objects are in one version, status included.
+    Returns None if nothing has to be added. Both objects are in the same version and include their status.
     """
     return _KEPT_WHEN_RELABELLED[kind.group, kind.kind](value, old)
 
 
 def wanted_annotation_bytes(kind: Kind, value: Json) -> int:
-    """Return how much an object's annotations would take in its other versions if they lost nothing.
+    """Return the size in bytes that an object's annotations need for its other versions to lose nothing.
 
-    Its status does not count: whoever writes that writes it anew.
+    The status does not count, since a writer of the status replaces it as a whole.
     """
     if not kind.has_conversion:
         return 0

@@ -1,4 +1,4 @@
-"""Families of kinds: what is installed together, since one project defines it."""
+"""Families of kinds: kinds that one project defines and that are installed together."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from apiserver.schema.kind import Kind
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """Kinds with one owner."""
+    """The kinds that one project defines."""
 
     name: str
-    """Names the family's folders of manifests."""
+    """The name of the family's manifest folders."""
 
     kinds: tuple[Kind, ...]
     is_foreign: bool = True
-    """Whether another project may have installed these kinds: they are optional then, and objects are still
-    accepted while our webhooks do not answer."""
+    """Whether another project may have installed these kinds. If so, they are optional, and objects are still
+    admitted while the webhooks are unavailable."""
 
     @property
     def configuration_name(self) -> str:
-        """Return the name of both webhook configurations of the family."""
+        """Return the name shared by both webhook configurations of the family."""
         return f"stowplan-{self.name}" if self.is_foreign else "stowplan"
 
     @property
     def webhook_domain(self) -> str:
-        """Return the domain that the family's webhooks are named in."""
+        """Return the domain suffix of the family's webhook names."""
         return f"{self.name}.stowplan.dev" if self.is_foreign else "stowplan.dev"
 
 
@@ -44,4 +44,4 @@ FAMILIES: Final = (
     ),
     Family(name="inference-extension", kinds=(INFERENCE_OBJECTIVE,)),
 )
-"""All families; the first one is what the base installs, the others are components."""
+"""All families. The base manifests install the first one; the others are optional components."""

@@ -1,4 +1,4 @@
-"""Everything wrong with an object of ours: schema, rules, and what its other versions could not keep."""
+"""Complete validation of an object: schema, rules, and the size of what conversion must keep."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from apiserver.schema.shape import DEEPEST, is_deeper_than
 from apiserver.schema.validation import judge
 
 _MOST_COPIES: Final = 4
-"""How often conversion could keep a part of an object: its value, what came back, and what it came from."""
+"""The maximum number of copies of a value that conversion keeps: the value, its image after a round trip, and
+its source."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """What came of an object: everything wrong with it, and what was filled in.
+    """The result of defaulting and validating an object.
 
-    `is_sound` tells that nothing at all is wrong with it: nothing forgiven, no null to be dropped.
+    `is_sound` is True only if there is no error at all, not even a forgiven one, and no null to drop.
     """
 
     errors: list[FieldError]
@@ -37,10 +38,11 @@ class Judgement:
 
 
 def complete_and_judge(kind: Kind, version: Version, value: Json, old: Json | None = None) -> Judgement:
-    """Fill the defaults into a raw object, in place, and find everything wrong with it.
+    """Fill the defaults into a raw object, in place, and return everything wrong with it.
 
-    With the stored object beside it, transition rules hold, and what the update leaves as it is stored is
-    forgiven. Pure otherwise: the same list at admission and offline, in the order of the fields.
+    If the stored object `old` is given, transition rules apply, and errors in values that the update leaves
+    unchanged are forgiven. Apart from that, the result depends on the object alone: admission and offline
+    checks return the same errors, in the order of the fields.
     """
     completion = complete(version, value)
     found = judge(version.declaration).validate(value, old, fits=completion.fits)
@@ -58,7 +60,7 @@ def _less_forgiven(declared: type, found: list[FieldError], *, old: Json, new: J
 
 
 def judged(kind: Kind, version: Version, value: Json) -> list[FieldError]:
-    """Return everything wrong with a raw object in a version, once its defaults are filled in."""
+    """Return everything wrong with a raw object in a version, after defaulting a copy of it."""
     if is_deeper_than(value, DEEPEST):
         return judge(version.declaration).validate(value)
     return complete_and_judge(kind, version, copy.deepcopy(value)).errors

@@ -1,4 +1,4 @@
-"""Types that every group uses: references, conditions, and the named constraints of plain text."""
+"""Types shared by all API groups: references, conditions, and named constraints on text and numbers."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from apiserver.schema.markers import Format, Length, Pattern, Range, Width
 from apiserver.schema.texts import PathSegment
 
 Int32 = Annotated[int, Width(32)]
-"""An integer of 32 bits, as typed clients of the releases hold it: a list with one that is larger cannot be
-read by them at all."""
+"""A 32-bit signed integer. The released typed clients hold such a field in 32 bits, and fail to decode a
+whole list if one item has a larger value."""
 
 Uint32 = Annotated[int, Width(32, signed=False)]
-"""An integer of 32 bits without a sign."""
+"""A 32-bit unsigned integer."""
 
 Time = Annotated[str, Format("date-time")]
-"""A moment in RFC 3339."""
+"""A timestamp in RFC 3339 format."""
 
 DecimalText = Annotated[
     str, Pattern(r"^\d+(\.\d+)?$", says="a decimal number such as 10 or 10.5"), Length(maximum=32)
 ]
-"""A non-negative decimal number as text: its digits are kept as they were written. The bound is ours."""
+"""A non-negative decimal number as text, which keeps the digits exactly as written. The length limit is
+ours."""
 
 Duration = Annotated[
     str, Pattern(durations.PATTERN, says=durations.SAYS), Length(maximum=durations.LONGEST_CHARACTERS)
 ]
-"""A length of time as Go writes one, unsigned; `apiserver.schema.durations` reads it. The bound is ours."""
+"""A non-negative duration in Go syntax, parsed by `apiserver.schema.durations`. The length limit is ours."""
 
 Quantity = Annotated[
     int | str,
     Pattern(quantities.PATTERN, says="a quantity such as 2, 500m or 80Gi"),
     Length(maximum=quantities.LONGEST_CHARACTERS),
 ]
-"""An amount as Kubernetes writes one; read it with `apiserver.schema.quantities`. The bound is ours."""
+"""A quantity in Kubernetes syntax, parsed by `apiserver.schema.quantities`. The length limit is ours."""
 
 PositiveQuantity = Annotated[
     int | str,
@@ -46,26 +47,26 @@ PositiveQuantity = Annotated[
 """A quantity greater than 0."""
 
 ObjectName = Annotated[str, Length(1, 253), PathSegment()]
-"""The name of an object of any kind: what is allowed beyond this differs from kind to kind."""
+"""The name of an object of any kind. Further constraints differ from kind to kind."""
 
 
 @declaration()
 class CrossVersionObjectReference:
-    """Enough to find a scalable object in the same namespace."""
+    """A reference to a scalable object in the same namespace."""
 
     api_version: Maybe[ApiVersion] = UNSET
-    """Group and version of the object, such as `apps/v1`."""
+    """The API version of the object, such as `apps/v1`."""
 
     kind: KindName
-    """Kind of the object, such as `Deployment`."""
+    """The kind of the object, such as `Deployment`."""
 
     name: DnsSubdomain
-    """Name of the object."""
+    """The name of the object."""
 
 
 @declaration()
 class Condition:
-    """One aspect of the state of an object, as of an observed generation."""
+    """One aspect of the state of an object at an observed generation."""
 
     type: Annotated[
         str,
@@ -75,23 +76,24 @@ class Condition:
             says="a name in CamelCase, optionally with a domain in front",
         ),
     ]
-    """The aspect of the state that the condition is about."""
+    """The type of the condition."""
 
     status: Literal["True", "False", "Unknown"]
-    """Whether the condition holds: True, False or Unknown."""
+    """The status of the condition: True, False or Unknown."""
 
     observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
-    """The generation of the spec that was judged; older than `metadata.generation` means out of date."""
+    """The `metadata.generation` that the condition was set from. If it is lower than the current one, the
+    condition is out of date."""
 
     last_transition_time: Time
-    """When the status last changed from one value to another."""
+    """The last time the status changed from one value to another."""
 
     reason: Annotated[
         str,
         Length(1, 1024),
         Pattern(r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$", says="a reason in CamelCase"),
     ]
-    """The reason for the status, in one word for programs."""
+    """A machine-readable reason for the status, in CamelCase."""
 
     message: Annotated[str, Length(maximum=32768)]
-    """The reason for the status, in one sentence for people."""
+    """A human-readable explanation of the status, in one sentence."""

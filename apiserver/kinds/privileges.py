@@ -1,8 +1,8 @@
-"""What an object has only if its writer may: a service class, and a cost of one's own.
+"""Privileges that the writer of an object needs: to use a service class, or to set a cost of their own.
 
-The right is the verb `use` on resources that exist in rules of RBAC only, in the namespace of the
-installation. That is where classes and prices are kept, and a tenant who may do everything in the namespaces
-of his own has no right there.
+Each is the verb `use` on a virtual resource that exists in RBAC rules only, in the namespace of the
+installation. Service classes and unit costs are stored in that namespace, so a tenant with full rights in
+their own namespaces does not have the privilege.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 
 GROUP: Final = "stowplan.dev"
-"""API group of the resources."""
+"""The API group of the virtual resources."""
 
 USE: Final = "use"
-"""The verb."""
+"""The RBAC verb."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
 class Privilege:
-    """A resource, and an object of it, as a rule of RBAC names them."""
+    """A virtual resource and the name of an object of it, as an RBAC rule names them."""
 
     resource: str
     name: str = ""
@@ -30,9 +30,9 @@ class Privilege:
 
 
 OWN_COST: Final = Privilege(resource="variantcosts")
-"""A cost that is not the listed price of the accelerators."""
+"""The privilege to set a cost that differs from the unit cost of the accelerators."""
 
 
 def class_privilege(config_map: str, key: str) -> Privilege:
-    """Return the privilege of a service class."""
+    """Return the privilege to use a service class."""
     return Privilege(resource="serviceclasses", name=f"{config_map}/{key}")

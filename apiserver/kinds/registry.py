@@ -1,4 +1,4 @@
-"""Every kind that is served, in the order of their groups."""
+"""The registry of all served kinds, in the order of their families."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _VERSIONS: Final = {
 
 
 def find_kind(group: str, kind: str) -> Kind | None:
-    """Return the kind of that group and name, or None if it is not ours."""
+    """Return the kind with that group and name, or None if it is not served."""
     return next((item for item in KINDS if (item.group, item.kind) == (group, kind)), None)
 
 
 def find_version(api_version: str, kind: str) -> tuple[Kind, Version] | None:
-    """Return kind and version of a manifest's `apiVersion` and `kind`, or None if they are not ours."""
+    """Return the kind and version of a manifest's `apiVersion` and `kind`, or None if they are not served."""
     return _VERSIONS.get((api_version, kind))

@@ -1,4 +1,4 @@
-"""Which kinds of objects ours may have scaled, unless configured otherwise."""
+"""The kinds of objects that may be scale targets unless configured otherwise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GroupKind = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scalable:
-    """How a kind is called in paths and permissions; one without a scale subresource is updated itself."""
+    """The resource name of a kind. Without a scale subresource, the object itself is updated."""
 
     resource: str
     has_scale: bool = True
@@ -28,11 +28,11 @@ SCALABLE: Final[Mapping[GroupKind, Scalable]] = {
     ("workload.volcano.sh", "ModelInfer"): Scalable(resource="modelinfers", has_scale=False),
     ("workload.serving.volcano.sh", "ModelServing"): Scalable(resource="modelservings"),
 }
-"""By group and kind. `ModelInfer` was released without a scale subresource."""
+"""Scalable kinds by group and kind. `ModelInfer` was released without a scale subresource."""
 
 
 def unlisted(claim: Reference, listed: Mapping[GroupKind, Scalable]) -> FieldError | None:
-    """Return the error of a target whose kind is not on a list; None for one that is, or names no kind."""
+    """Return the error for a target of an unlisted kind; None for a listed kind, or for no kind."""
     if not claim.kind or (claim.group, claim.kind) in listed:
         return None
     allowed = ", ".join(_called(group, kind) for group, kind in listed)

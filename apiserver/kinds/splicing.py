@@ -1,9 +1,9 @@
-"""Conversion of objects as text: what no version changes is carried over undecoded.
+"""Conversion of objects as JSON text, without decoding what conversion does not change.
 
-A conversion review may hold thousands of objects, and each lies in the path of a read. Conversion moves
-members of spec and status about and looks into few of them, so all of them stay text until it does; the
-conversion itself is that of `apiserver.kinds.conversion`. Each object is text again before the next one is
-read: nothing is left behind that a garbage collection would have to look through.
+A conversion review may hold thousands of objects, and each conversion is part of a client's read. Conversion
+moves members of spec and status and inspects few of them, so members stay encoded until it needs them;
+`apiserver.kinds.conversion` does the conversion itself. Each object is encoded again before the next one is
+decoded, so that the garbage collector finds no objects to traverse.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from apiserver.kinds.conversion import convert, differs_in_name_only
 from apiserver.schema.json import Json
 
 LARGEST_BYTES: Final = 4 << 20
-"""Of an object's text: kube-apiserver takes 3 MiB in a request. What is decoded takes many times as much."""
+"""The maximum size of an object's text in bytes: kube-apiserver accepts 3 MiB in a request. Decoded, an
+object takes many times as much."""
 
 _Members = dict[str, Raw]
 
 
 class _Object(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An object as a server sends it. One of another shape is converted whole, see `convert_text`."""
+    """The usual shape of an object from an API server. Any other is decoded whole, see `convert_text`."""
 
     apiVersion: str  # noqa: N815 (the JSON name itself: it is read in every read)
     kind: str
@@ -40,13 +41,14 @@ _encode: Final = msgspec.json.Encoder().encode
 def convert_text(text: Raw, api_version: str) -> Raw:
     """Return an object, given as JSON text, in another version.
 
-    Raises KeyError for a kind or version that nothing converts, ValueError for text that is no object.
+    Raises KeyError for a kind or version without a converter, ValueError for text that is too large or no
+    object.
     """
     if memoryview(text).nbytes > LARGEST_BYTES:
         raise ValueError(f"it has more than {LARGEST_BYTES} bytes, and no API server stores such an object")
     try:
         found = _object.decode(text)
-    except msgspec.ValidationError:  # an odd shape: decoded whole, and converted all the same
+    except msgspec.ValidationError:  # an unusual shape: decoded and converted whole
         return _converted_whole(text, api_version)
     if found.apiVersion == api_version:
         return text

@@ -1,11 +1,12 @@
-"""The external metrics API, `external.metrics.k8s.io/v1beta1`, from which HPA reads what was decided.
+"""The external metrics API, `external.metrics.k8s.io/v1beta1`, from which HPAs read decisions.
 
-from_status     reads the numbers of a variant off its VariantAutoscaling, or why there are none.
-provider        an index over all variants, and the answer to one query: exact, or an error.
-selector        label selectors.
-quantity        how numbers are written.
-authentication  who may ask: the front proxy of the cluster, and nobody else.
-routes          paths, discovery, errors as `metav1.Status`.
-watched         keeps variants and front proxy current from the cluster.
-app, run        the application, and the process `stowplan apiserver`.
+from_status     metrics of a variant from the status of its VariantAutoscaling, or why there are none
+from_binding    metrics of bound targets from the status of their AutoscalingPolicyBinding
+provider        an index of all metrics, and the result of a query: exact, or an error
+selector        label selectors
+quantity        formatting of numbers as quantities
+authentication  authentication of callers: only the front proxy of the cluster
+routes          paths, discovery, errors as `metav1.Status`
+watched         watches that keep the metrics and the front proxy up to date
+app, run        the application, and the process `stowplan apiserver`
 """

@@ -1,4 +1,4 @@
-"""The external metrics API as one application: authentication before everything but the health paths."""
+"""The external metrics API as an application: all requests but health checks are authenticated."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def application(
     readiness: Readiness,
     clock: Clock,
 ) -> web.Application:
-    """Return the application; `gate` gives the gate of the moment, None until the front proxy is known.
+    """Return the application; `gate` returns the current gate, None until the front proxy is known.
 
-    It has to be served over TLS by a listener that asks for client certificates.
+    It must be served over TLS by a listener that requests client certificates.
     """
 
     @web.middleware
@@ -47,7 +47,7 @@ def application(
 
 
 def peer_certificate(request: web.Request) -> bytes | None:
-    """Return the certificate (DER) that the client proved to own in the TLS handshake; None without one."""
+    """Return the verified client certificate (DER) of the TLS connection; None without one."""
     connection = None if request.transport is None else request.transport.get_extra_info("ssl_object")
     if not isinstance(connection, ssl.SSLObject | ssl.SSLSocket):
         return None

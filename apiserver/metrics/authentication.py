@@ -1,8 +1,8 @@
-"""Who may ask: the front proxy of the cluster, which speaks for users that kube-apiserver has let through.
+"""Authentication of the cluster's front proxy, through which kube-apiserver forwards users' requests.
 
-kube-apiserver has authenticated the user and authorised the very same request before it passes it on. What
-is left to know is that the caller is kube-apiserver: it shows a client certificate that the front proxy's
-authority has issued itself. An authority in between is not recognised.
+kube-apiserver authenticates the user and authorizes the request before it forwards it. What remains is to
+verify that the caller is kube-apiserver: it presents a client certificate issued directly by the front
+proxy's authority. Intermediate authorities are not supported.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from apiserver.schema.json import Json
 
 CONFIG_MAP_NAMESPACE: Final = "kube-system"
 CONFIG_MAP_NAME: Final = "extension-apiserver-authentication"
-"""Where kube-apiserver publishes who its front proxy is."""
+"""The ConfigMap in which kube-apiserver publishes the authority and names of its front proxy."""
 
 
 class FrontProxyUnknownError(ValueError):
-    """The ConfigMap does not say who the front proxy is; the text says what is wrong with it."""
+    """The ConfigMap does not describe the front proxy; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FrontProxy:
-    """How to recognise the front proxy."""
+    """The properties by which the front proxy is authenticated."""
 
     authorities_pem: str
-    """One certificate or several, of which one has issued the front proxy's."""
+    """One or more certificates (PEM), one of which has issued that of the front proxy."""
 
     allowed_names: frozenset[str]
-    """Common names that it may have; empty for any."""
+    """The allowed common names; empty allows any."""
 
     username_headers: tuple[str, ...]
-    """Headers of which one names the user that it speaks for."""
+    """The headers that may contain the name of the forwarded user."""
 
     @classmethod
     def from_config_map(cls, config_map: Json | None) -> FrontProxy:
-        """Read the ConfigMap `kube-system/extension-apiserver-authentication`.
+        """Return the front proxy from the ConfigMap `kube-system/extension-apiserver-authentication`.
 
-        Raises FrontProxyUnknownError when it is absent, incomplete or unreadable.
+        Raises FrontProxyUnknownError if it is missing, incomplete or invalid.
         """
         data = (config_map or {}).get("data") or {}
         authorities_pem = data.get("requestheader-client-ca-file", "")
@@ -64,7 +64,7 @@ class FrontProxy:
 
 
 class Gate:
-    """Lets the front proxy in and nobody else."""
+    """Admits only the front proxy."""
 
     def __init__(self, front_proxy: FrontProxy) -> None:
         self._front_proxy = front_proxy
@@ -74,9 +74,9 @@ class Gate:
     def authenticate(
         self, certificate_der: bytes | None, headers: Mapping[str, str], *, now: dt.datetime
     ) -> None:
-        """Return if the caller is the front proxy speaking for somebody; else raise UnauthorizedError.
+        """Raise UnauthorizedError unless the caller is the front proxy with a forwarded user.
 
-        `certificate_der` is what the peer has proved to own in the handshake; `headers` don't mind case.
+        `certificate_der` is the verified client certificate of the connection; `headers` is case-insensitive.
         """
         if certificate_der is None:
             raise UnauthorizedError("a client certificate of the cluster's front proxy is required")
@@ -89,7 +89,7 @@ class Gate:
             raise UnauthorizedError("the front proxy did not say for which user it calls")
 
     def _read(self, certificate_der: bytes) -> x509.Certificate | str:
-        """Return the certificate when it is the front proxy's, else why it is not."""
+        """Return the certificate if it is that of the front proxy, else why it is not."""
         certificate = x509.load_der_x509_certificate(certificate_der)
         if not any(_has_issued(authority, certificate) for authority in self._authorities):
             return "the client certificate was not issued by the front proxy's authority"
@@ -103,7 +103,7 @@ class Gate:
 
 
 def _names(data: Mapping[str, str], key: str) -> list[str]:
-    """Read a list of names, JSON in the text of a ConfigMap value; absent is empty."""
+    """Return a list of names from JSON in a ConfigMap value; empty if absent."""
     try:
         return msgspec.json.decode(data.get(key) or "[]", type=list[str])
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""What `stowplan apiserver` can be told."""
+"""The configuration of `stowplan apiserver`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ class MetricsConfig:
     """Configuration of the external metrics API."""
 
     serving: ServingConfig = ServingConfig()
-    """Listeners, certificates and logs."""
+    """Settings of listeners, certificates and logs."""
 
     cluster: ClusterConfig = ClusterConfig()
-    """The API server that VariantAutoscalings are watched on."""
+    """The API server on which VariantAutoscalings are watched."""
 
     namespace: Annotated[str, Length(maximum=63)] = ""
-    """Namespace of Stowplan itself, where the controller's Lease says when it last decided. Empty: that
-    of the pod."""
+    """The namespace of Stowplan, where the controller's Lease records its last cycle. Defaults to the
+    namespace of the pod."""
 
     stale_after_seconds: Annotated[int, Range(1, 86400)] = 180
-    """A decision that no cycle of the controller has confirmed for so long is an error and never a number:
-    the HorizontalPodAutoscaler then holds."""
+    """The maximum age of a decision, in seconds. If no cycle of the controller has confirmed a decision for
+    longer, a query returns an error instead of a number, and the HorizontalPodAutoscaler keeps its replicas.
+    """

@@ -1,4 +1,4 @@
-"""Reads the metrics of bound targets off the status of their AutoscalingPolicyBinding."""
+"""Metrics of bound targets, read from the status of their AutoscalingPolicyBinding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNDECIDED: Final = "nothing has been decided for it yet, or what was decided is
 def bound_metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
     """Return one entry for each target of a raw binding.
 
-    Never raises for its content: what cannot be read is an `Unknown` that says why.
+    Never raises, whatever its content: an unreadable value becomes an `Unknown` with the reason.
     """
     status = _object(value.get("status"))
     targets = status.get("targets")
@@ -25,7 +25,7 @@ def bound_metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
 
 
 def bound_essentials(value: Json) -> Json:
-    """Return no more of a binding than `bound_metrics_of` reads."""
+    """Return only the parts of a binding that `bound_metrics_of` reads."""
     metadata, spec, status = (_object(value.get(name)) for name in ("metadata", "spec", "status"))
     return {
         "metadata": {name: metadata[name] for name in ("namespace", "name") if name in metadata},

@@ -1,4 +1,4 @@
-"""Reads the metrics of a variant off the status of its VariantAutoscaling."""
+"""Metrics of a variant, read from the status of its VariantAutoscaling."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _STATUS_FIELDS: Final = ("desiredOptimizedAlloc", "currentAlloc")
 def metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
     """Return one entry per metric name for a raw `v1alpha2` VariantAutoscaling.
 
-    Never raises for its content: what cannot be read is an `Unknown` that says why.
+    Never raises, whatever its content: an unreadable value becomes an `Unknown` with the reason.
     """
     labels, status = _labels(value), _object(value.get("status"))
     return tuple(_entry(name, status, labels=labels) for name in _VALUES)
 
 
 def essentials(value: Json) -> Json:
-    """Return no more of an object than `metrics_of` reads: a cache of many objects then stays small."""
+    """Return only the parts of an object that `metrics_of` reads, to keep a cache of many objects small."""
     metadata, spec, status = (_object(value.get(name)) for name in ("metadata", "spec", "status"))
     return {
         "metadata": {name: metadata[name] for name in ("namespace", "name", "labels") if name in metadata},
@@ -40,7 +40,7 @@ def essentials(value: Json) -> Json:
 
 
 class _UnknownError(Exception):
-    """The status does not hold the number; the text says why."""
+    """The status does not contain the number; the message says why."""
 
 
 def _entry(metric_name: str, status: Json, *, labels: Mapping[str, str]) -> Series | Unknown:
@@ -65,7 +65,7 @@ def _labels(value: Json) -> dict[str, str]:
         "variant_name": metadata["name"],
         "variant_id": desired.get("variantID") or current.get("variantID") or _identifier(spec),
         "namespace": namespace,
-        "exported_namespace": namespace,  # what Prometheus calls it beside a namespace of its own
+        "exported_namespace": namespace,  # how Prometheus renames it when its own `namespace` differs
         "accelerator_type": desired.get("accelerator")
         or spec.get("accelerator")
         or labels.get(ACCELERATOR_LABEL),
@@ -89,7 +89,7 @@ def _desired_milli(status: Json) -> int:
 def _ratio_milli(status: Json) -> int:
     desired_milli = _desired_milli(status)
     current = _replicas(status, "currentAlloc", absent="how many replicas it has now is not known")
-    # Rounded down: HPA multiplies by the current replicas, rounds up, and so arrives at the decision again.
+    # Rounded down: HPA multiplies by the current replicas and rounds up, which results in the decision.
     return desired_milli // current if current else desired_milli
 
 

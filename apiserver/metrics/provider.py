@@ -1,4 +1,4 @@
-"""An index over what is known of all variants and bound targets, and the answer to one query."""
+"""The index of the metrics of all variants and bound targets, and its queries."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _CLOCK_SKEW: Final = dt.timedelta(minutes=1)
 
 
 class MetricIndex:
-    """Exactly one entry per metric and variant or target: HPA adds up whatever it gets.
+    """Exactly one entry per metric and variant or target, since HPA adds up all values it receives.
 
-    Entries are found by namespace, metric and, when the selector fixes it, the label that tells them apart. A
-    number is as old as the newest cycle of the controller that confirmed it.
+    Entries are indexed by namespace, metric and the label that identifies them, if the selector fixes it. A
+    number is as old as the latest cycle of the controller that confirmed it.
     """
 
     def __init__(self, *, stale_after_seconds: float) -> None:
@@ -30,7 +30,7 @@ class MetricIndex:
         self._heartbeat: Heartbeat | None = None
 
     def put(self, entries: Iterable[Series | Unknown]) -> None:
-        """Take entries, each in the place of that of its name."""
+        """Add entries, each replacing the one with the same name."""
         for entry in entries:
             bucket = self._buckets.setdefault((entry.namespace, entry.metric_name), {})
             bucket[_entry_name(entry)] = entry
@@ -39,7 +39,7 @@ class MetricIndex:
         self._prove()
 
     def remove(self, *, namespace: str, entry_name: str, metric_names: Iterable[str]) -> None:
-        """Forget the entries of one name."""
+        """Remove the entries with one name."""
         for metric_name in metric_names:
             bucket = self._buckets.get((namespace, metric_name), {})
             bucket.pop(entry_name, None)
@@ -47,10 +47,10 @@ class MetricIndex:
                 self._buckets.pop((namespace, metric_name), None)
 
     def beat(self, heartbeat: Heartbeat | None) -> None:
-        """Take what the controller's Lease says; None where it says nothing.
+        """Set the heartbeat of the controller's Lease, or None if it has none.
 
-        It counts once the newest decision that it knows of has come in: what confirms decisions that we have
-        not seen says nothing about those that we have.
+        It takes effect once the newest decision that it includes has been received: a heartbeat that confirms
+        decisions not yet seen says nothing about those in the index.
         """
         self._unproven = heartbeat
         self._prove()
@@ -65,10 +65,10 @@ class MetricIndex:
     def query(
         self, *, namespace: str, metric_name: str, selector: Selector, now: dt.datetime
     ) -> Sequence[Series]:
-        """Return the series that match, by name, at least one.
+        """Return the matching series, at least one, sorted by name.
 
-        Raises NotFoundError when there is no such metric or object. Raises ServiceUnavailableError when
-        anything about one that matches is unknown or stale: a part of a sum would be a wrong number.
+        Raises NotFoundError if there is no such metric or object. Raises ServiceUnavailableError if any
+        matching series is unknown or stale, since a partial sum would be a wrong number.
         """
         if metric_name not in SUBJECTS:
             served = ", ".join(SUBJECTS)
@@ -99,7 +99,7 @@ class MetricIndex:
         return entry if named & beat.unconfirmed else replace(entry, time=beat.time)
 
     def _is_stale(self, series: Series, now: dt.datetime) -> bool:
-        # A time ahead of ours by more than clocks may differ would never grow old.
+        # A time in the future, beyond clock skew, would never become stale.
         return not -_CLOCK_SKEW <= now - series.time <= self._stale_after
 
     def _unavailable(self, found: Sequence[Series | Unknown], now: dt.datetime) -> ServiceUnavailableError:

@@ -1,4 +1,4 @@
-"""Numbers in the notation that the Kubernetes API uses for quantities."""
+"""Formatting of numbers as Kubernetes quantities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _THOUSAND: Final = 1000
 
 
 def canonical_quantity(value_milli: int) -> str:
-    """Return thousandths as a canonical quantity: `3`, `3300m`, `2k`, with the largest suffix that is exact.
+    """Return thousandths as a canonical quantity, such as `3`, `3300m` or `2k`: the largest exact suffix.
 
     Source: `k8s.io/apimachinery/pkg/api/resource/quantity.go`, decimal SI.
     """

@@ -1,4 +1,4 @@
-"""The paths of `external.metrics.k8s.io/v1beta1`, and how errors are told."""
+"""The paths of `external.metrics.k8s.io/v1beta1`, and the conversion of errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from apiserver.schema.json import Json
 API: Final = ApiGroupVersion(
     group="external.metrics.k8s.io",
     version="v1beta1",
-    # One entry that stands for all: a list of thousands would weigh on every kubectl of the cluster.
+    # One entry for all metrics: a list of thousands would slow down every kubectl of the cluster.
     resources=(ApiResource(name="externalmetrics", kind="ExternalMetricValueList", verbs=("get",)),),
 )
 
@@ -45,10 +45,9 @@ Clock = Callable[[], dt.datetime]
 def routes(
     index: MetricIndex, *, why_incomplete: Callable[[], str | None], clock: Clock
 ) -> list[web.RouteDef]:
-    """Return all routes but the health paths.
+    """Return all routes except the health paths.
 
-    `why_incomplete` says why the index must not be relied on yet, None when it may; `clock` gives the time in
-    UTC.
+    `why_incomplete` returns why the index must not be used yet, or None; `clock` returns the time in UTC.
     """
     group = _document(api_group(API))
     resources = _document(api_resource_list(API))
@@ -101,7 +100,7 @@ def value_list(found: Sequence[Series]) -> Json:
 
 @web.middleware
 async def statuses(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn every error into a `metav1.Status` with its HTTP code."""
+    """Convert every error into a `metav1.Status` with its HTTP code."""
     try:
         return await handler(request)
     except status.StatusError as error:
@@ -114,7 +113,7 @@ async def statuses(request: web.Request, handler: Handler) -> web.StreamResponse
 
 
 def _told(error: web.HTTPException, request: web.Request) -> status.StatusError:
-    """Say an error of the web framework in the words of the API."""
+    """Return the API error for an error of the web framework."""
     if isinstance(error, web.HTTPMethodNotAllowed):
         return status.MethodNotAllowedError(f"{request.method} is not possible here: metrics are read only")
     if isinstance(error, web.HTTPNotFound):
@@ -129,7 +128,7 @@ def _failure(error: status.StatusError) -> web.Response:
 
 
 def _require_json(request: web.Request) -> None:
-    """Raise NotAcceptableError unless the caller takes JSON, as one without the header does."""
+    """Raise NotAcceptableError unless the caller accepts JSON; a request without the header does."""
     accept = request.headers.get("Accept", "*/*")
     types = {wanted.split(";", 1)[0].strip() for wanted in accept.split(",")}
     if not types & {JSON_TYPE, "*/*", "application/*"}:

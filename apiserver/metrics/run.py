@@ -1,4 +1,4 @@
-"""`stowplan apiserver`: wiring."""
+"""`stowplan apiserver`: the entry point, which connects the parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from apiserver.serving.tls import ServerTls
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the verb; returns the exit code."""
+    """Run the subcommand; return its exit code."""
     return run_verb(
         MetricsConfig,
         arguments,
@@ -34,7 +34,7 @@ def _start(config: MetricsConfig) -> int:
     options = server_options(config.serving, has_application=True)
     assert options.certificate_path is not None
     assert options.key_path is not None
-    # Clients are asked for a certificate from the start, and trusted once the front proxy is known.
+    # Client certificates are requested from the start, and trusted once the front proxy is known.
     tls = ServerTls(options.certificate_path, options.key_path, client_authorities=b"")
     index = MetricIndex(stale_after_seconds=config.stale_after_seconds)
     namespace = config.namespace or installation_namespace(

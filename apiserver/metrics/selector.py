@@ -1,4 +1,4 @@
-"""Label selectors: the grammar of the Kubernetes API, and whether labels match."""
+"""Label selectors: the grammar of the Kubernetes API, and matching."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apiserver.metrics.status import BadRequestError
 
 
 class Operator(Enum):
-    """How a requirement looks at one label; equality is membership in a set of one."""
+    """The operator of a requirement; equality is membership in a set of one."""
 
     IN = "in"
     NOT_IN = "notin"
@@ -23,14 +23,14 @@ class Operator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A demand on one label."""
+    """A requirement on one label."""
 
     key: str
     operator: Operator
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether the labels meet it; an absent label is not in any set."""
+        """Return whether the labels meet the requirement; an absent label is in no set."""
         if self.operator is Operator.IN:
             return labels.get(self.key) in self.values
         if self.operator is Operator.NOT_IN:
@@ -40,7 +40,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Demands that all have to be met; without any, everything matches."""
+    """A conjunction of requirements; an empty one matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -52,7 +52,7 @@ class Selector:
         return True
 
     def allowed_values(self, key: str) -> frozenset[str] | None:
-        """Return the only values that a label may have, None when any will do."""
+        """Return the allowed values of a label, or None if any value may match."""
         allowed: frozenset[str] | None = None
         for requirement in self.requirements:
             if requirement.key == key and requirement.operator is Operator.IN:
@@ -73,10 +73,11 @@ _EQUALS: Final = ("=", "==")
 
 @functools.lru_cache(maxsize=16384)
 def parse_selector(text: str) -> Selector:
-    """Return the selector that a query parameter spells: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+    """Return the selector for a query parameter: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 
-    Keys must be label keys. Values are taken as they are: a model's identifier, for one, may hold a slash.
-    Raises BadRequestError, which says where the text stops making sense.
+    Keys must be label keys. Values are not validated: a model's identifier, for example, may contain a slash.
+    Raises BadRequestError, which names the unexpected token.
+
     Source: `k8s.io/apimachinery/pkg/labels/selector.go`.
     """
     return _Parser(text).selector()
@@ -119,7 +120,7 @@ class _Parser:
         return key
 
     def _value(self) -> str:
-        """Take one value; none at all is the empty one."""
+        """Return the next value; no token means the empty one."""
         if self._peek() in {",", ")", _END}:
             return ""
         value = self._take()

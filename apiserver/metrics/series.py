@@ -1,4 +1,4 @@
-"""What the external metrics API can say about one variant or bound target, and what it cannot."""
+"""The metrics of the external metrics API, with known and unknown values."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from dataclasses import dataclass
 from typing import Final
 
 DESIRED_REPLICAS: Final = "wva_desired_replicas"
-"""How many replicas a variant should have; for a target of type AverageValue 1."""
+"""The desired replicas of a variant, for an HPA target of type AverageValue 1."""
 
 DESIRED_REPLICAS_LEGACY: Final = "inferno_desired_replicas"
-"""The same under the name that the oldest releases gave it."""
+"""The same metric under its name in the oldest releases."""
 
 DESIRED_RATIO: Final = "wva_desired_ratio"
-"""Desired over current replicas, or just the desired when there are none; for a target of type Value 1."""
+"""Desired over current replicas, or the desired replicas if there are none; for an HPA target of type Value
+1."""
 
 METRIC_NAMES: Final = (DESIRED_REPLICAS, DESIRED_REPLICAS_LEGACY, DESIRED_RATIO)
-"""Of each variant."""
+"""The metrics of each variant."""
 
 BOUND_REPLICAS: Final = "policy_desired_replicas"
-"""How many replicas a target of an AutoscalingPolicyBinding should have; for an AverageValue of 1."""
+"""The desired replicas of a target of an AutoscalingPolicyBinding, for an HPA target of type AverageValue
+1."""
 
 VARIANT_NAME: Final = "variant_name"
 TARGET_ID: Final = "target_id"
-"""Label that tells the targets of all bindings of a namespace apart: binding, kind and name."""
+"""The label that identifies a target among all bindings of a namespace: binding, kind and name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """What a metric is about: the kind of its objects, and the labels that name one entry and its object."""
+    """The subject of a metric: the kind of its objects, and the labels that name an entry and its object."""
 
     kind: str
     entry_label: str
@@ -43,27 +45,27 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
         kind="AutoscalingPolicyBinding", entry_label=TARGET_ID, object_label="binding_name"
     ),
 }
-"""By metric: all that are served."""
+"""The subject of every served metric."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """One number, and when it was decided."""
+    """A number, and the time of the decision."""
 
     metric_name: str
     namespace: str
     labels: Mapping[str, str]
     value_milli: int
     time: dt.datetime
-    """In UTC."""
+    """The time in UTC."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unknown:
-    """A number that there should be and is not: queries for it are answered with an error."""
+    """A number that is not available: queries for it return an error."""
 
     metric_name: str
     namespace: str
     labels: Mapping[str, str]
     why: str
-    """A sentence for people, without the final stop."""
+    """The reason, as a sentence without the final period."""

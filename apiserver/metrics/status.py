@@ -1,4 +1,4 @@
-"""Errors as the Kubernetes API tells them: an exception here is a `metav1.Status` on the wire."""
+"""Errors of the API: each exception corresponds to a `metav1.Status`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from apiserver.schema.json import Json
 
 
 class StatusError(Exception):
-    """An answer other than success; `reason` is the word that Kubernetes has for the HTTP code.
+    """A response other than success; `reason` is Kubernetes' name for the HTTP code.
 
     StatusError
     ├── BadRequestError            400
@@ -35,7 +35,7 @@ class StatusError(Exception):
 
 
 class BadRequestError(StatusError):
-    """The query can't be understood."""
+    """The query is invalid."""
 
     code, reason = 400, "BadRequest"
 
@@ -47,30 +47,30 @@ class UnauthorizedError(StatusError):
 
 
 class NotFoundError(StatusError):
-    """There is nothing at this path, or no variant that the selector matches."""
+    """The path does not exist, or no variant matches the selector."""
 
     code, reason = 404, "NotFound"
 
 
 class MethodNotAllowedError(StatusError):
-    """Nothing here can be written or watched."""
+    """Resources of this API cannot be written or watched."""
 
     code, reason = 405, "MethodNotAllowed"
 
 
 class NotAcceptableError(StatusError):
-    """The caller does not take JSON."""
+    """The caller does not accept JSON."""
 
     code, reason = 406, "NotAcceptable"
 
 
 class InternalServerError(StatusError):
-    """Something failed that should not have; the log says what."""
+    """An unexpected failure; details are in the log."""
 
     code, reason = 500, "InternalError"
 
 
 class ServiceUnavailableError(StatusError):
-    """The variant exists, but no number about it can be trusted now. HPA then changes nothing."""
+    """The variant exists, but no current number is known. The HPA then changes nothing."""
 
     code, reason = 503, "ServiceUnavailable"

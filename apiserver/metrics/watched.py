@@ -1,4 +1,4 @@
-"""What the API answers from, kept current from the cluster: the variants, and who the front proxy is."""
+"""Watches that keep the index, the front proxy and the heartbeat up to date."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ _LOG: Final = structlog.get_logger(__name__)
 
 
 class Watched:
-    """Feeds the index from our objects and the controller's Lease, gate and TLS from a ConfigMap."""
+    """Updates the index from our objects and the controller's Lease, and gate and TLS from a ConfigMap."""
 
     def __init__(self, index: MetricIndex, tls: ServerTls) -> None:
         self._index = index
         self._tls = tls
         self._variants: Cache | None = None
         self.gate: Gate | None = None
-        """None until the front proxy is known; from then on the last one that could be read."""
+        """None until the front proxy is known; afterwards, the last valid one."""
 
     async def follow(self, config: ClusterConfig, *, namespace: str) -> None:
-        """Keep all of it current until cancelled; raises NotConfigured without a cluster."""
+        """Watch until cancelled; raises NotConfigured without a cluster."""
         kubeconfig = Path(config.kubeconfig) if config.kubeconfig else None
         async with await Cluster.connect(kubeconfig, config.context or None) as cluster:
             self._variants = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=essentials)
             self._variants.subscribe(self.take_variant)
-            # The field selector is what lets a role that names this one object cover list and watch.
+            # A role limited to this one object covers list and watch only with the field selector.
             front_proxy = Cache(
                 cluster,
                 CONFIG_MAPS,
@@ -68,7 +68,7 @@ class Watched:
                 group.create_task(lease.run())
 
     def take_variant(self, change: Change) -> None:
-        """Take a VariantAutoscaling that is new, changed or gone."""
+        """Handle an added, changed or deleted VariantAutoscaling."""
         if change.new is None:
             namespace, name = change.key
             self._index.remove(namespace=namespace, entry_name=name, metric_names=METRIC_NAMES)
@@ -76,7 +76,7 @@ class Watched:
             self._index.put(metrics_of(change.new))
 
     def take_binding(self, change: Change) -> None:
-        """Take an AutoscalingPolicyBinding that is new, changed or gone, with all of its targets."""
+        """Handle an added, changed or deleted AutoscalingPolicyBinding and its targets."""
         for entry in bound_metrics_of(change.old) if change.old else ():
             self._index.remove(
                 namespace=entry.namespace,
@@ -86,7 +86,7 @@ class Watched:
         self._index.put(bound_metrics_of(change.new) if change.new else ())
 
     def _bindings(self, cluster: Cluster) -> OptionalCache:
-        """Return the copy of the bindings; a cluster need not have the kind."""
+        """Return the cache of bindings, whose kind need not be installed."""
         cache = OptionalCache(
             cluster,
             AUTOSCALING_POLICY_BINDINGS,
@@ -97,11 +97,11 @@ class Watched:
         return cache
 
     def take_lease(self, change: Change) -> None:
-        """Take what the controller's Lease says; when it is gone, statuses are as old as they say."""
+        """Handle a change of the controller's Lease; without it, decisions count from their own time."""
         self._index.beat(heartbeat_of(change.new) if change.new else None)
 
     def take_front_proxy(self, change: Change) -> None:
-        """Take a new front proxy; one that cannot be read changes nothing, as kube-apiserver will mend it."""
+        """Handle a change of the front proxy; ignore an invalid one, which kube-apiserver will repair."""
         try:
             front_proxy = FrontProxy.from_config_map(change.new)
         except FrontProxyUnknownError as error:
@@ -112,13 +112,13 @@ class Watched:
         _LOG.info("front proxy known", allowed_names=sorted(front_proxy.allowed_names))
 
     def why_variants_unknown(self) -> str | None:
-        """Return why the index is not complete yet: a readiness check."""
+        """Return why the index is incomplete, or None: a readiness check."""
         if self._variants is not None and self._variants.synced.is_set():
             return None
         return "the VariantAutoscalings of the cluster have not been read yet"
 
     def why_front_proxy_unknown(self) -> str | None:
-        """Return why nobody can be let in yet: a readiness check."""
+        """Return why no caller can be authenticated yet, or None: a readiness check."""
         if self.gate is not None:
             return None
         return f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP_NAME} has not been read yet"

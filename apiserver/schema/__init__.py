@@ -1,1 +1,1 @@
-"""The machine: reads a declaration once and derives schema, defaults, checks and prose from it."""
+"""Declarative API schemas: types, defaults, validation and documentation derived from declarations."""

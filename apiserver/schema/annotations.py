@@ -1,4 +1,4 @@
-"""Annotations of an object: one of them, all but one, and how much they take together."""
+"""Annotations of an object: read, remove or set one, and measure the size of all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_object, opened, plain, without
 
 LIMIT_BYTES: Final = 256 * 1024
-"""For all annotations of an object together. Source: `k8s.io/apimachinery/pkg/api/validation`."""
+"""The limit on the total size of an object's annotations, in bytes. Source:
+`k8s.io/apimachinery/pkg/api/validation`."""
 
 
 class _Annotated(msgspec.Struct, gc=False):
@@ -23,7 +24,7 @@ _decode_annotated: Final = msgspec.json.Decoder(_Annotated).decode
 
 
 def annotations_of(metadata: JsonValue) -> JsonValue:
-    """Return the annotations in an object's metadata, undecoded if the metadata is; None without any."""
+    """Return the annotations of an object's metadata, undecoded if the metadata is; None without any."""
     if type(metadata) is not _RAW:
         return metadata.get("annotations") if isinstance(metadata, dict) else None
     try:
@@ -34,7 +35,7 @@ def annotations_of(metadata: JsonValue) -> JsonValue:
 
 
 def take_annotation(value: Json, name: str) -> tuple[Json, JsonValue]:
-    """Return an object without one annotation, and the text of that; None where it had none."""
+    """Return an object without one annotation, and the value of the annotation, or None if it had none."""
     metadata = opened(value.get("metadata"))
     annotations = opened(metadata.get("annotations")) if isinstance(metadata, dict) else None
     if not isinstance(annotations, dict) or name not in annotations:
@@ -45,24 +46,24 @@ def take_annotation(value: Json, name: str) -> tuple[Json, JsonValue]:
 
 
 def with_annotation(value: Json, name: str, text: str) -> Json:
-    """Return an object with an annotation, in place of one of that name."""
+    """Return an object with an annotation set to `text`."""
     metadata = as_object(value.get("metadata"))
     annotations = as_object(metadata.get("annotations"))
     return value | {"metadata": metadata | {"annotations": annotations | {name: text}}}
 
 
 def annotation_bytes(value: Json) -> int:
-    """Return how much the annotations of an object take, as their limit counts it."""
+    """Return the total size in bytes of an object's annotations, counted as for their limit."""
     annotations = as_object(annotations_of(value.get("metadata")))
     return sum(len(name.encode()) + len(str(plain(text)).encode()) for name, text in annotations.items())
 
 
 def annotations_fit(value: Json) -> bool:
-    """Tell whether the annotations of an object keep to their limit."""
+    """Tell whether the annotations of an object are within their limit."""
     characters = 0
     for name, text in as_object(annotations_of(value.get("metadata"))).items():
         characters += len(name)
         if type(text) in _SIZED:
             characters += len(text)
-    # No character takes more than four bytes: most objects need not be looked at more closely.
+    # A character takes at most four bytes, so most objects need no encoding to be measured.
     return characters * 4 <= LIMIT_BYTES or annotation_bytes(value) <= LIMIT_BYTES

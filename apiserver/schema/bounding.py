@@ -1,8 +1,8 @@
-"""Cuts a refused value down to its bounds before anyone lists what else is wrong with it.
+"""Truncation of an invalid value to its bounds, before its errors are listed.
 
-A manifest may hold megabytes where a declaration allows a name. That it is too long, or no text at all, is
-all there is to say of it; of a list or map that is too long, the entries within its bound are looked at. What
-nothing declares is left away.
+A manifest may hold megabytes where a declaration allows a name. A text that is too long or of another type
+gets only that error; of a list or map that is too long, only the entries within its limit are validated.
+Undeclared members are dropped.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _BLANK: Final[Mapping[str, Callable[[], JsonValue]]] = {
 
 @dataclass(slots=True)
 class Cut:
-    """What was too long or of a wrong type: an error for each, and the paths of what was replaced."""
+    """Errors of values that were too long or of a wrong type, and the paths of replaced values."""
 
     errors: list[FieldError] = field(default_factory=list)
     replaced: set[FieldPath] = field(default_factory=set)
 
 
 def cut_down(node: Node, value: JsonValue, path: FieldPath, cut: Cut) -> JsonValue:
-    """Return a value without what is beyond the bounds on lengths; what that was goes to `cut`."""
+    """Return a value truncated to its length limits; errors and replaced paths are added to `cut`."""
     if not is_typed(node, value):
         cut.errors.append(errors.wrong_type(path, value, TYPE_WORDS[node.type]))
         cut.replaced.add(path)

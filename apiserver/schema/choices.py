@@ -1,4 +1,4 @@
-"""Rules about fields that belong to one choice of another field."""
+"""Rules on fields that depend on the value of another field."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from apiserver.schema.rules import CelRule, Demand, cel_member
 
 @dataclass(frozen=True, slots=True)
 class RequiredWhen(Demand):
-    """A field must be set and not empty where another has one of some values."""
+    """A field must be set and not empty if another field has one of some values."""
 
     name: str
     other: str
     values: tuple[str, ...]
 
     def is_broken(self, value: Json) -> bool:
-        """Tell whether the choice asks for the field and it is absent or empty."""
+        """Tell whether the other field requires this one and it is unset or empty."""
         return value.get(self.other) in self.values and not value.get(self.name)
 
     def error(self, value: Json, path: FieldPath) -> FieldError:
@@ -29,12 +29,12 @@ class RequiredWhen(Demand):
         return required(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule. The field is a text, a list or a map."""
+        """Return the single CEL rule. The field is a text, a list or a map."""
         some = f"has({cel_member(self.name)}) && size({cel_member(self.name)}) > 0"
         return [_when(self.name, self.other, self.values, then=some, message=self._message())]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` is required when `{self.other}` is {_any(self.values)}."
 
     def _message(self) -> str:
@@ -43,14 +43,14 @@ class RequiredWhen(Demand):
 
 @dataclass(frozen=True, slots=True)
 class ForbiddenWhen(Demand):
-    """A field may not be set, or only empty, where another has one of some values."""
+    """A field must be unset or empty if another field has one of some values."""
 
     name: str
     other: str
     values: tuple[str, ...]
 
     def is_broken(self, value: Json) -> bool:
-        """Tell whether the field is there in spite of the choice."""
+        """Tell whether the field is set although the other field forbids it."""
         return value.get(self.other) in self.values and bool(value.get(self.name))
 
     def error(self, value: Json, path: FieldPath) -> FieldError:
@@ -59,7 +59,7 @@ class ForbiddenWhen(Demand):
         return forbidden(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule. The field is a text, a list or a map."""
+        """Return the single CEL rule. The field is a text, a list or a map."""
         none = f"!has({cel_member(self.name)}) || size({cel_member(self.name)}) == 0"
         rule = _when(self.name, self.other, self.values, then=none, message=self._message())
         return [
@@ -72,7 +72,7 @@ class ForbiddenWhen(Demand):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` may not be set when `{self.other}` is {_any(self.values)}."
 
     def _message(self) -> str:
@@ -81,13 +81,13 @@ class ForbiddenWhen(Demand):
 
 @dataclass(frozen=True, slots=True)
 class ForbiddenBesideText(Demand):
-    """A field may not be set beside another text that is not empty."""
+    """A field may not be set if a text field is not empty."""
 
     name: str
     text: str
 
     def is_broken(self, value: Json) -> bool:
-        """Tell whether both say something."""
+        """Tell whether the field is set and the text is not empty."""
         return self.name in value and bool(value.get(self.text))
 
     def error(self, value: Json, path: FieldPath) -> FieldError:
@@ -96,7 +96,7 @@ class ForbiddenBesideText(Demand):
         return forbidden(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         name, text = cel_member(self.name), cel_member(self.text)
         return [
             CelRule(
@@ -108,7 +108,7 @@ class ForbiddenBesideText(Demand):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` may not be set when `{self.text}` is not empty."
 
     def _message(self) -> str:

@@ -1,4 +1,4 @@
-"""Rules that compare: two fields with each other, a length of time with its bounds, items with a limit."""
+"""Rules that compare: two fields, a duration with its bounds, or the items of a list with a limit."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from apiserver.schema.rules import CelRule, Demand, cel_member
 
 @dataclass(frozen=True, slots=True)
 class LessOrEqual(Demand):
-    """One number may not be greater than another. Said at the lower one."""
+    """A number must be less than or equal to another. The error is reported at the lower one."""
 
     lower: str
     upper: str
 
     def is_broken(self, value: Json) -> bool:
-        """Tell whether both are there in the wrong order."""
+        """Tell whether both numbers are set and in the wrong order."""
         return self.lower in value and self.upper in value and value[self.lower] > value[self.upper]
 
     def error(self, value: Json, path: FieldPath) -> FieldError:
@@ -28,7 +28,7 @@ class LessOrEqual(Demand):
         return invalid(path.child(self.lower), value[self.lower], self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         lower, upper = cel_member(self.lower), cel_member(self.upper)
         return [
             CelRule(
@@ -40,7 +40,7 @@ class LessOrEqual(Demand):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.lower}` is less than or equal to `{self.upper}`."
 
     def _message(self) -> str:
@@ -49,13 +49,13 @@ class LessOrEqual(Demand):
 
 @dataclass(frozen=True, slots=True)
 class Different(Demand):
-    """Two fields of one type, when both are set and not empty, are not the same. Said at the first."""
+    """Two fields of one type must differ if both are set and not empty. The error is at the first."""
 
     name: str
     other: str
 
     def is_broken(self, value: Json) -> bool:
-        """Tell whether both are the same."""
+        """Tell whether both fields are set, not empty, and equal."""
         return bool(value.get(self.name)) and value.get(self.name) == value.get(self.other)
 
     def error(self, value: Json, path: FieldPath) -> FieldError:
@@ -63,7 +63,7 @@ class Different(Demand):
         return invalid(path.child(self.name), value[self.name], self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule. The fields are texts, lists or maps."""
+        """Return the single CEL rule. The fields are texts, lists or maps."""
         name, other = cel_member(self.name), cel_member(self.other)
         return [
             CelRule(
@@ -75,7 +75,7 @@ class Different(Demand):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` differs from `{self.other}`."
 
     def _message(self) -> str:
@@ -84,13 +84,13 @@ class Different(Demand):
 
 @dataclass(frozen=True, slots=True)
 class Within(Demand):
-    """A length of time lies between two others, both included. Stands on the text itself."""
+    """A duration must be between two others, inclusive. Applies to the text itself."""
 
     minimum: str
     maximum: str
 
     def is_broken(self, value: str) -> bool:
-        """Tell whether the text is a length of time beyond the bounds, or beyond counting."""
+        """Tell whether the text is a duration outside the bounds."""
         length = nanoseconds(value)
         return length is not None and not nanoseconds(self.minimum) <= length <= nanoseconds(self.maximum)  # type: ignore[operator] # the bounds are written here
 
@@ -99,12 +99,12 @@ class Within(Demand):
         return invalid(path, value, self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule; a text that is no length of time fails it too."""
+        """Return the single CEL rule, which also fails for a text that is not a duration."""
         rule = f"duration(self) >= duration('{self.minimum}') && duration(self) <= duration('{self.maximum}')"
         return [CelRule(rule=rule, message=self._message(), reason="FieldValueInvalid")]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"Between {self.minimum} and {self.maximum}."
 
     def _message(self) -> str:
@@ -113,27 +113,27 @@ class Within(Demand):
 
 @dataclass(frozen=True, slots=True)
 class SumAtMost(Demand):
-    """The sum of one number over all items of a list stays below a limit. Stands on the list."""
+    """The sum of a number over all items of a list has an upper limit. Applies to the list."""
 
     name: str
     limit: int
 
     def is_broken(self, value: list[JsonValue]) -> bool:
-        """Tell whether the sum is beyond the limit."""
+        """Tell whether the sum exceeds the limit."""
         return self._total(value) > self.limit
 
     def error(self, value: list[JsonValue], path: FieldPath) -> FieldError:
-        """Return the error, about the sum."""
+        """Return the error, which shows the sum."""
         return invalid(path, self._total(value), self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         member = cel_member(self.name, "item")
         rule = f"self.map(item, has({member}) ? {member} : 0).sum() <= {self.limit}"
         return [CelRule(rule=rule, message=self._message(), reason="FieldValueInvalid")]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` of all items is {self.limit} at most in sum."
 
     def _message(self) -> str:
@@ -145,16 +145,16 @@ class SumAtMost(Demand):
 
 @dataclass(frozen=True, slots=True)
 class SomePositive(Demand):
-    """Of one number over all items of a list one at least is greater than 0. Stands on the list.
+    """A number must be greater than 0 in at least one item of a list. Applies to the list.
 
-    An item that lacks the number counts as `default`. An empty list is no concern of this word.
+    An item without the number has `default`. An empty list satisfies this rule.
     """
 
     name: str
     default: int
 
     def is_broken(self, value: list[JsonValue]) -> bool:
-        """Tell whether there are items and none has a number above 0."""
+        """Tell whether the list is not empty and no item has a positive number."""
         return bool(value) and all(item.get(self.name, self.default) <= 0 for item in value)
 
     def error(self, value: list[JsonValue], path: FieldPath) -> FieldError:
@@ -163,13 +163,13 @@ class SomePositive(Demand):
         return invalid(path, 0, self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         member = cel_member(self.name, "item")
         rule = f"size(self) == 0 || self.exists(item, (has({member}) ? {member} : {self.default}) > 0)"
         return [CelRule(rule=rule, message=self._message(), reason="FieldValueInvalid")]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` of at least one item is greater than 0."
 
     def _message(self) -> str:

@@ -1,7 +1,7 @@
-"""Rules about what a list is composed of, by the choice that another field of the same object makes.
+"""Rules on the items of a list that depend on the value of another field of the same object.
 
-They stand on the object that has the choice and the list. An error names the item where it can; CEL can
-only name the list.
+They apply to the object that contains both. Where possible an error is reported at the item; a CEL rule can
+report it only at the list.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from apiserver.schema.rules import CelRule, Demand, Rule, cel_member
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """When a rule holds: where a field has one of some values. `whose` it is stands in front."""
+    """The condition of a rule: a field has one of some values. `whose` precedes its name in messages."""
 
     name: str
     values: tuple[str, ...]
     whose: str = ""
 
     def holds(self, value: Json) -> bool:
-        """Tell whether the rule holds for an object."""
+        """Tell whether the condition holds for an object."""
         return value.get(self.name) in self.values
 
     def cel(self) -> str:
-        """Return the negation, which comes in front of the demand."""
+        """Return the negated condition in CEL, to be combined with the rule by `||`."""
         choices = ", ".join(f"'{value}'" for value in self.values)
         return f"!has({cel_member(self.name)}) || !({cel_member(self.name)} in [{choices}])"
 
@@ -38,13 +38,13 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class OneItemWhen(Demand):
-    """A list has exactly one item."""
+    """A list must have exactly one item."""
 
     items: str
     when: Chosen
 
     def is_broken(self, value: Json) -> bool:
-        """Tell whether it has more; that it has none is the schema's to say."""
+        """Tell whether it has more than one; the schema rejects an empty list."""
         return self.when.holds(value) and len(value.get(self.items, [])) > 1
 
     def error(self, value: Json, path: FieldPath) -> FieldError:
@@ -52,12 +52,12 @@ class OneItemWhen(Demand):
         return invalid(path.child(self.items), len(value[self.items]), self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         demand = f"size({cel_member(self.items)}) <= 1"
         return [_of(self.items, self.when, demand, message=self._message(), reason="FieldValueInvalid")]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.items}` has exactly one item {self.when}."
 
     def _message(self) -> str:
@@ -66,7 +66,7 @@ class OneItemWhen(Demand):
 
 @dataclass(frozen=True, slots=True)
 class ItemsAmongWhen(Rule):
-    """A member of every item has one of fewer values than usual; an absent one counts as `default`."""
+    """A member of every item must have one of some values; `default` is the value of an unset member."""
 
     items: str
     name: str
@@ -75,7 +75,7 @@ class ItemsAmongWhen(Rule):
     when: Chosen
 
     def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error for each item with another value."""
+        """Yield an error for each item with another value."""
         if not self.when.holds(value):
             return
         for position, item in enumerate(value.get(self.items, [])):
@@ -85,7 +85,7 @@ class ItemsAmongWhen(Rule):
                 yield invalid(here, found, f"must be {_any(self.allowed)} {self.when}")
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         member = cel_member(self.name, "item")
         choices = ", ".join(f"'{value}'" for value in self.allowed)
         found = f"(has({member}) ? {member} : '{self.default}') in [{choices}]"
@@ -93,7 +93,7 @@ class ItemsAmongWhen(Rule):
         return [_of(self.items, self.when, demand, message=self._message(), reason="FieldValueInvalid")]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` of every item of `{self.items}` is {_any(self.allowed)} {self.when}."
 
     def _message(self) -> str:
@@ -102,7 +102,7 @@ class ItemsAmongWhen(Rule):
 
 @dataclass(frozen=True, slots=True)
 class ItemOfEachWhen(Rule):
-    """A list has an item for each of some values of a member."""
+    """A list must have an item for each of some values of a member."""
 
     items: str
     name: str
@@ -110,7 +110,7 @@ class ItemOfEachWhen(Rule):
     when: Chosen
 
     def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error, at the list, for each value that no item has."""
+        """Yield an error at the list for each value that no item has."""
         if not self.when.holds(value) or self.items not in value:
             return
         found = {item.get(self.name) for item in value[self.items]}
@@ -119,7 +119,7 @@ class ItemOfEachWhen(Rule):
                 yield required(path.child(self.items), self._message(wanted))
 
     def cel(self) -> Sequence[CelRule]:
-        """Return one rule for each value."""
+        """Return one CEL rule for each value."""
         member, items = cel_member(self.name, "item"), cel_member(self.items)
         return [
             _of(
@@ -133,7 +133,7 @@ class ItemOfEachWhen(Rule):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         every = " and one with ".join(f"'{value}'" for value in self.needed)
         return f"`{self.items}` has an item with `{self.name}` {every} {self.when}."
 

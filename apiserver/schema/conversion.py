@@ -1,15 +1,15 @@
-"""Lossless conversion between two versions, out of two functions that each may lose something.
+"""Lossless conversion between two versions, built from two functions that may each be lossy.
 
-A pair of versions declares two total functions, one for each direction. What the way there and back would
-lose is found by walking it: the returned object is compared with the original, and each field that differs
-is kept in one annotation, *beside the value that came back instead*. On the real way back a kept field is
-restored only where that value still stands; where it does not, somebody edited the field, and the edit wins.
+A pair of versions declares two total functions, one for each direction. The loss is found by converting there
+and back: each field in which the result differs from the original is kept in an annotation, *together with
+the value that came back instead*. When the object is really converted back, a kept field is restored only if
+it still has that value; otherwise a user has edited the field, and the edit takes precedence.
 
-So the round trip loses nothing by construction, whatever the two functions do, and there is no look-up and
-no clock. A damaged or forged annotation counts as none.
+The round trip is therefore lossless by construction, whatever the two functions do, without lookups and
+without a clock. An invalid or forged annotation is ignored.
 
-The walk back is cheap where the functions hand on members as they are: what is the same object on both
-sides is not looked into.
+Converting back is cheap if the functions pass on members unchanged: values that are the same Python object on
+both sides are not compared further.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ __all__ = ["Direction", "Kept", "annotation_bytes_wanted", "converted"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Direction:
-    """One way between two versions.
+    """One direction of conversion between two versions.
 
-    `convert` gets the object (without the annotation) and the source that the last conversion remembered; it
-    must accept any JSON object. It returns a new one, and what the opposite function will need again.
-    `is_alike` tells of a spec and a status, where nothing is kept, that `convert` leaves them alone both
-    ways; it may miss some. `open` decodes those members of an undecoded object that `convert` looks into:
-    what stays in one piece is compared at a glance.
+    `convert` takes the object without the annotation, and the source that the last conversion remembered; it
+    must accept any JSON object. It returns a new object, and the source that the opposite direction will
+    need. `is_alike` tells from spec and status whether `convert` would change neither in both directions,
+    given that nothing is kept; it may return False if so. `open` decodes those members of an undecoded object
+    that `convert` inspects; the others stay encoded and are cheap to compare.
     """
 
     api_version: str
@@ -50,11 +50,11 @@ class Direction:
 
 
 def converted(value: Json, *, there: Direction, back: Direction, annotation: str) -> Json:
-    """Return an object in the version of `there`; the input is left as it is.
+    """Return an object in the version of `there`, without changing the input.
 
     Neither function ever fails on a JSON object, whatever its shape. Members of `metadata`, `spec` and
-    `status` may be undecoded (`msgspec.Raw`): what nobody has to look into is carried over as it is.
-    What is to be kept and fits into no annotation is lost, for one object that fails would fail every list.
+    `status` may be undecoded (`msgspec.Raw`) and stay so unless they must be inspected. What exceeds the size
+    limit of annotations is lost: one object that failed to convert would make every list fail.
     """
     bare, remembered = _taken_apart(value, annotation)
     if remembered is NOTHING_KEPT and there.is_alike(bare.get("spec"), bare.get("status")):
@@ -71,7 +71,7 @@ def converted(value: Json, *, there: Direction, back: Direction, annotation: str
 
 
 def annotation_bytes_wanted(value: Json, *, there: Direction, back: Direction, annotation: str) -> int:
-    """Return how much all annotations would take in the version of `there` if nothing were lost."""
+    """Return the size in bytes of all annotations in the version of `there` if nothing were lost."""
     result, kept = _told_apart(*_taken_apart(value, annotation), there, back)
     text = kept_text(kept)
     own = len(annotation.encode()) + len(text.encode()) if text else 0
@@ -79,8 +79,8 @@ def annotation_bytes_wanted(value: Json, *, there: Direction, back: Direction, a
 
 
 def _told_apart(bare: Json, kept: Kept, there: Direction, back: Direction) -> tuple[Json, Kept]:
-    """Return the converted object, and what it cannot say."""
-    if type(bare.get("metadata")) is msgspec.Raw:  # it is looked into several times
+    """Return the converted object, and what its version cannot express."""
+    if type(bare.get("metadata")) is msgspec.Raw:  # it is inspected several times
         bare = bare | {"metadata": opened(bare["metadata"])}
     if there.open is not None:
         bare = there.open(bare, kept.source)
@@ -93,7 +93,7 @@ def _told_apart(bare: Json, kept: Kept, there: Direction, back: Direction) -> tu
 
 
 def _taken_apart(value: Json, annotation: str) -> tuple[Json, Kept]:
-    """Return an object without the annotation, and what that keeps."""
+    """Return an object without the annotation, and the decoded content of the annotation."""
     metadata = value.get("metadata")
     if not may_mention(metadata, annotation):
         return value, NOTHING_KEPT
@@ -102,5 +102,5 @@ def _taken_apart(value: Json, annotation: str) -> tuple[Json, Kept]:
 
 
 def _of_spec(kept: Kept) -> Kept:
-    """Return what is kept of a spec: a status is written anew by whoever wrote it."""
+    """Return the kept fields of the spec only: the status is rewritten by its writer."""
     return Kept(fields=[field for field in kept.fields if field.path[0] == "spec"], source=kept.source)

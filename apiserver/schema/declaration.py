@@ -1,4 +1,4 @@
-"""The decorator that turns a class into a declaration: a frozen struct, its rules beside it."""
+"""The decorator that turns a class into a declaration: a frozen struct with rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Maybe: TypeAlias = T | UnsetType
-"""A field that may be absent: absent is `UNSET`, which type checkers narrow, and never `None`."""
+"""An optional field. If absent it is `UNSET`, which type checkers can narrow, and never `None`."""
 
 _RULES: Final = "__stowplan_rules__"
 _STRUCT_META: Final = type(Struct)
@@ -24,10 +24,10 @@ _STRUCT_META: Final = type(Struct)
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=True)
 def declaration(*rules: Rule) -> Callable[[type[T]], type[T]]:
-    """Declare an API type: fields with their markers and defaults, prose below each, rules in front.
+    """Declare an API type: fields with markers and defaults, each documented by the docstring below it.
 
-    A field without a default is required, one of type `Maybe` is optional, any other default is written
-    into the schema. Rules go to the decorator because a kind may well have a field named `rules`.
+    A field without a default is required, one of type `Maybe` is optional, and any other default becomes the
+    default in the schema. Rules are arguments of the decorator because a kind may have a field named `rules`.
     """
 
     def build(cls: type[T]) -> type[T]:
@@ -41,13 +41,13 @@ def declaration(*rules: Rule) -> Callable[[type[T]], type[T]]:
 
 
 def rules_of(declared: type) -> tuple[Rule, ...]:
-    """Return the cross-field rules that a declaration was decorated with."""
+    """Return the cross-field rules of a declaration."""
     rules: tuple[Rule, ...] = getattr(declared, _RULES, ())
     return rules
 
 
 def is_declaration(annotation: object) -> TypeGuard[type[Struct]]:
-    """Tell whether a type is a declared one."""
+    """Tell whether a type is a declaration."""
     return isinstance(annotation, type) and issubclass(annotation, Struct)
 
 

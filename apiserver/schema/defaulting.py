@@ -1,4 +1,4 @@
-"""What a version fills into an object: the defaults of its schema, then those that depend on other fields."""
+"""Defaulting of an object: the schema defaults, then the defaults that depend on other fields."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from apiserver.schema.validation import judge
 
 @dataclass(kw_only=True, slots=True)
 class Completion:
-    """What was filled in, in the order in which it must be applied, and the warnings that go with it.
+    """The defaults that were filled in, in order of application, with their warnings.
 
-    `fits` tells whether the schema holds for what came of it.
+    `fits` tells whether the resulting object is valid by the schema.
     """
 
     additions: list[Addition] = field(default_factory=list)
@@ -41,7 +41,7 @@ def defaulted(version: Version, value: Json) -> Json:
 
 
 def additions(version: Version, value: Json) -> Completion:
-    """Return what is absent from a raw object and has a default; the object is left as it is."""
+    """Return the defaults that a raw object lacks, without changing it."""
     return complete(version, copy.deepcopy(value))
 
 
@@ -50,13 +50,13 @@ def _fill_in_more(version: Version, value: Json, done: Completion) -> None:
     fitting = value if done.fits else compiled.fitting(value)
     filled = [item for fill in version.fill for item in list(fill(fitting)) if _add(value, item, done)]
     if any(isinstance(item.value, dict) for item in filled):
-        compiled.default(value)  # whatever else the schema fills in is there: only what is inside is new
+        compiled.default(value)  # adds only the defaults inside the new values
     if filled and not done.fits:
         done.fits = compiled.is_valid(value)
 
 
 def _add(value: Json, filled: Filled, done: Completion) -> bool:
-    """Add what a function wants filled in where its parent is there and nothing stands at its place."""
+    """Set a computed default if its parent exists and it is unset."""
     target: JsonValue = value
     for part in filled.path[:-1]:
         target = _member(target, part)

@@ -1,6 +1,6 @@
-"""Reads the prose below each field of a declaration from its source.
+"""Extraction of the docstring below each field of a declaration from its source.
 
-Only generating needs it: a parse of one module takes milliseconds and happens once.
+Only the generators need it. Each module is parsed once, which takes milliseconds.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Mapping
 
 
 def describe(declared: type) -> Mapping[str, str]:
-    """Return the description of each field of a declaration, by Python name; paragraphs keep their breaks."""
+    """Return the description of each field of a declaration, by Python name; paragraph breaks are kept."""
     return _module_descriptions(declared.__module__).get(declared.__qualname__, {})
 
 
 def summary(declared: type) -> str:
-    """Return the prose of a declaration itself, unindented."""
+    """Return the docstring of a declaration, without indentation."""
     return inspect.cleandoc(declared.__doc__ or "")
 
 

@@ -1,7 +1,7 @@
-"""Lengths of time as Go writes them: `15s`, `1m30s`, `100ms`.
+"""Parsing of durations in Go syntax: `15s`, `1m30s`, `100ms`.
 
-Grammar: `time.ParseDuration` of Go's standard library, which decodes every `metav1.Duration`. A sign is
-left out on purpose: no field of ours means a negative time.
+Grammar: `time.ParseDuration` of Go's standard library, which decodes every `metav1.Duration`. Signs are
+deliberately not supported, since none of our fields has a negative duration.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import re2
 from apiserver.schema.remembering import remembered
 
 PATTERN: Final = r"^(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
-"""What `time.ParseDuration` reads, less the sign."""
+"""The pattern of what `time.ParseDuration` accepts, without a sign."""
 
 LONGEST_CHARACTERS: Final = 64
-"""A longer text is none, whatever it says: every field of this type is bounded so."""
+"""The maximum number of characters. Every field of this type has this limit, and a longer text is invalid."""
 
 SAYS: Final = "a length of time such as 15s, 1m30s or 100ms"
-"""The pattern in words."""
+"""The description of the pattern."""
 
 _WHOLE: Final = re2.compile(PATTERN)
 _PART: Final = re.compile(r"([0-9]*\.?[0-9]*)(ns|us|µs|μs|ms|s|m|h)")
@@ -39,19 +39,19 @@ _NANOSECONDS: Final = {
 
 @remembered
 def nanoseconds(text: str) -> int | None:
-    """Return the length of time in whole nanoseconds, or None for a text that is none.
+    """Return a duration in whole nanoseconds, or None if the text is not a duration.
 
-    A text beyond its bound is none. It may exceed what Go can hold, 292 years; every field bounds it far
-    below.
+    A text beyond the length limit is not a duration. The result may exceed the 292 years that Go can
+    represent; every field has a far lower limit.
     """
     if len(text) > LONGEST_CHARACTERS or not _WHOLE.search(text):
         return None
-    # The plain engine steps on from match to match, where that of RE2 reads the rest of the text for each.
+    # `re` advances from match to match, whereas RE2 reads the rest of the text for each match.
     parts = _PART.findall(text)
     return int(sum(Decimal(number) * _NANOSECONDS[unit] for number, unit in parts))
 
 
 def seconds(text: str) -> float | None:
-    """Return the length of time in seconds, or None for a text that is none."""
+    """Return a duration in seconds, or None if the text is not a duration."""
     length = nanoseconds(text)
     return None if length is None else length / 1e9

@@ -1,7 +1,8 @@
-"""From a declaration to a JSON Schema for editors: what they complete, explain and underline.
+"""Generation of JSON Schemas for editors, for completion, documentation and validation.
 
-Draft 7, which every editor reads. Unlike the schema of a CRD it refuses names that nothing declares, since an
-editor sees the typing error that the server would drop, and it explains the rules that no keyword can say.
+The dialect is draft 7, which every editor supports. Unlike the schema of a CRD it rejects undeclared names,
+so that an editor shows a typing error that the API server would silently prune. It also describes the rules
+that no schema keyword can express.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from apiserver.schema.model import Node, Property, node_of
 from apiserver.schema.structural import describe_property
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
-"""The dialect that a schema says it is written in."""
+"""The URI of the dialect of the schemas."""
 
 _TEXTS: Final[Json] = {"type": "object", "additionalProperties": {"type": "string"}}
 _METADATA: Final[Json] = {
@@ -43,7 +44,7 @@ _METADATA: Final[Json] = {
 
 
 def editor_schema(kind: Kind, version: Version) -> Json:
-    """Return the JSON Schema (draft 7) of the manifests of one version of a kind."""
+    """Return the JSON Schema (draft 7) for manifests of one version of a kind."""
     api_version = f"{kind.group}/{version.name}"
     root = node_of(version.declaration)
     schema = _schema(root)
@@ -64,7 +65,7 @@ def editor_schema(kind: Kind, version: Version) -> Json:
 
 
 def settings_schema(declared: type) -> Json:
-    """Return the JSON Schema of a document of settings, closed on all levels."""
+    """Return the JSON Schema of a configuration document, without undeclared members at any level."""
     return _schema(node_of(declared))
 
 
@@ -91,7 +92,7 @@ def _type(node: Node) -> Json:
 
 
 def _plain_keywords(node: Node) -> Json:
-    """Return the keywords that are not Kubernetes' own, and the bounds that a width of OpenAPI means."""
+    """Return the keywords of standard JSON Schema, with the bounds implied by an integer format."""
     return dict(node.bounds) | {
         name: value
         for name, value in node.keywords.items()

@@ -1,11 +1,11 @@
-"""Field errors: one constructor per reason, in the words of Kubernetes' own validation.
+"""Field errors, with one constructor per reason, worded as in Kubernetes' own validation.
 
     FieldError
-        required     nothing is there and something must be
+        required     the field must be set
         invalid      the value is malformed or out of bounds
         wrong_type   the value is of another JSON type
         unsupported  the value is not one of those allowed
-        duplicate    the value may occur once only
+        duplicate    the value may occur only once
         forbidden    the field may not be set here
         too_long, too_many, too_deep
 
@@ -23,7 +23,7 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
 
 SHOWN_VALUE_CHARACTERS: Final = 256
-"""A longer value is cut in a message: an error about a megabyte of text must not be a megabyte long."""
+"""The maximum number of characters of a value in a message. A longer value is truncated."""
 
 
 TYPE_WORDS: Final = {
@@ -35,14 +35,14 @@ TYPE_WORDS: Final = {
     "array": "must be a list",
     "int-or-string": "must be an integer or a string",
 }
-"""What a wrong type is told to be, by the type that is declared."""
+"""The description of the expected type in error messages, by declared type."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing wrong with one field: `path: body`, with the machine-readable reason of a status cause.
+    """An error of one field: path and body, with the machine-readable reason of a status cause.
 
-    `scope` is where the value stands that the demand is about, when that is more than the field itself.
+    `scope` is the path of the value that the rule applies to, if that is more than the field itself.
     """
 
     path: FieldPath
@@ -52,7 +52,7 @@ class FieldError:
 
     @property
     def about(self) -> FieldPath:
-        """Return where the value stands that has to change before the demand is made of an update."""
+        """Return the path of the value that must change before an update is held to the rule."""
         return self.path if self.scope is None else self.scope
 
     def __str__(self) -> str:
@@ -64,57 +64,58 @@ class FieldError:
 
 
 def required(path: FieldPath, detail: str = "") -> FieldError:
-    """Return the error of a field that must be set and is not."""
+    """Return the error for a field that must be set and is not."""
     return FieldError(path, "FieldValueRequired", _joined("Required value", detail))
 
 
 def invalid(path: FieldPath, value: JsonValue, detail: str) -> FieldError:
-    """Return the error of a value that is malformed or out of bounds; detail says what is allowed."""
+    """Return the error for a value that is malformed or out of bounds; `detail` says what is allowed."""
     return FieldError(path, "FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}")
 
 
 def wrong_type(path: FieldPath, value: JsonValue, detail: str) -> FieldError:
-    """Return the error of a value of another JSON type."""
+    """Return the error for a value of another JSON type."""
     return FieldError(path, "FieldValueTypeInvalid", f"Invalid value: {shown(value)}: {detail}")
 
 
 def unsupported(path: FieldPath, value: JsonValue, allowed: Sequence[JsonValue]) -> FieldError:
-    """Return the error of a value that is not one of those allowed."""
+    """Return the error for a value that is not one of those allowed."""
     choices = ", ".join(json.dumps(item, ensure_ascii=False) for item in allowed)
     body = f"Unsupported value: {shown(value)}: supported values: {choices}"
     return FieldError(path, "FieldValueNotSupported", body)
 
 
 def duplicate(path: FieldPath, value: JsonValue) -> FieldError:
-    """Return the error of a value that may occur once only."""
+    """Return the error for a value that may occur only once."""
     return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")
 
 
 def forbidden(path: FieldPath, detail: str) -> FieldError:
-    """Return the error of a field that may not be set here."""
+    """Return the error for a field that may not be set here."""
     return FieldError(path, "FieldValueForbidden", f"Forbidden: {detail}")
 
 
 def too_long(path: FieldPath, limit_bytes: int) -> FieldError:
-    """Return the error of text beyond its limit; the text itself is never repeated."""
+    """Return the error for a text beyond its length limit; the message does not contain the text."""
     return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {limit_bytes} bytes")
 
 
 def too_many(path: FieldPath, count: int, limit: int) -> FieldError:
-    """Return the error of a list or map with more entries than its limit."""
+    """Return the error for a list or map with more entries than its limit."""
     noun = "item" if limit == 1 else "items"
     return FieldError(path, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} {noun}")
 
 
 def too_deep(path: FieldPath, levels: int) -> FieldError:
-    """Return the error of a value that is nested too deeply; the value itself is not repeated."""
+    """Return the error for a value that is nested too deeply; the message does not contain the value."""
     return invalid(path, "...", f"must not be nested more than {levels} levels deep")
 
 
 def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> Json:
-    """Return the `metav1.Status` with which the API server refuses an invalid object: 422, all causes.
+    """Return the `metav1.Status` with which the API server rejects an invalid object: 422, all causes.
 
-    kubectl prints such a status as `The KIND "NAME" is invalid: ...` whoever sent it.
+    kubectl prints such a status as `The KIND "NAME" is invalid: ...`, whether it comes from the API server or
+    a webhook.
     """
     texts = [str(error) for error in errors]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -134,9 +135,9 @@ def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError
 
 
 def shown(value: JsonValue) -> str:
-    """Return a value as error messages print it: text quoted, numbers bare, the rest as JSON, all cut.
+    """Return a value as shown in error messages: text quoted, numbers bare, the rest as JSON, truncated.
 
-    What is nested too deeply for any encoder is three dots.
+    A value nested too deeply to encode is shown as three dots.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,8 +1,8 @@
-"""Fills in the defaults of a schema, as additions only.
+"""Filling in the defaults of a schema, as additions only.
 
-For each node that bears defaults one function is made once. What it adds becomes a JSON patch by construction
-and never by comparing two objects, so a patch can neither remove nor replace anything. As on the server, a
-default inside an absent parent does nothing.
+One function is built per node that has defaults. The JSON patch is built from its additions, not by comparing
+two objects, so it can neither remove nor replace anything. As on the API server, a default inside an absent
+parent has no effect.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from apiserver.schema.model import Node
 
 
 class Addition(msgspec.Struct, frozen=True, gc=False, tag_field="op", tag="add"):
-    """One absent member by its JSON pointer (RFC 6901), and the value it gets.
+    """An absent member, given by its JSON pointer (RFC 6901), and its default value.
 
-    Encoded it is an operation of a JSON patch (RFC 6902).
+    It is encoded as an operation of a JSON patch (RFC 6902).
     """
 
     path: str
@@ -28,11 +28,11 @@ class Addition(msgspec.Struct, frozen=True, gc=False, tag_field="op", tag="add")
 
 
 Fill: TypeAlias = Callable[[JsonValue, str, list[Addition]], None]
-"""Fills a value that stands at a pointer, in place, and collects what it added."""
+"""A function that fills a value located at a JSON pointer, in place, and appends what it added."""
 
 
 def filler(node: Node) -> Fill | None:
-    """Return what fills in the defaults of a node and all below it, or None if there are none."""
+    """Return the function that fills in the defaults of a node and all below it; None without defaults."""
     if node.items is not None:
         return _items_filler(filler(node.items))
     if node.values is not None:
@@ -41,7 +41,7 @@ def filler(node: Node) -> Fill | None:
 
 
 def escaped(part: str) -> str:
-    """Return a name as a JSON pointer writes it."""
+    """Return a name escaped for a JSON pointer."""
     return part.replace("~", "~0").replace("/", "~1") if "~" in part or "/" in part else part
 
 

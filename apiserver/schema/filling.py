@@ -1,4 +1,4 @@
-"""Rules that a text, list or map is set and not empty, unless another one is."""
+"""Rules that require a text, list or map to be set and not empty, unless another field is set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class NotEmptyUnless(Demand):
     other: str
 
     def is_broken(self, value: Json) -> bool:
-        """Tell whether the field is absent or empty and the other is absent."""
+        """Tell whether the field is unset or empty and the other is unset."""
         return not value.get(self.name) and self.other not in value
 
     def error(self, value: Json, path: FieldPath) -> FieldError:
@@ -28,7 +28,7 @@ class NotEmptyUnless(Demand):
         return required(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         return [
             CelRule(
                 rule=f"{has(self.other)} || ({_has_some(self.name)})",
@@ -39,7 +39,7 @@ class NotEmptyUnless(Demand):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` is set and not empty unless `{self.other}` is set."
 
     def _message(self) -> str:
@@ -48,12 +48,12 @@ class NotEmptyUnless(Demand):
 
 @dataclass(frozen=True, slots=True)
 class SomeNotEmpty(Demand):
-    """Of some texts, lists or maps one at least must be set and not empty. Said at the first."""
+    """At least one of some texts, lists or maps must be set and not empty. The error is at the first."""
 
     names: tuple[str, ...]
 
     def is_broken(self, value: Json) -> bool:
-        """Tell whether all are absent or empty."""
+        """Tell whether all are unset or empty."""
         return not any(value.get(name) for name in self.names)
 
     def error(self, value: Json, path: FieldPath) -> FieldError:
@@ -62,7 +62,7 @@ class SomeNotEmpty(Demand):
         return required(path.child(self.names[0]), self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         return [
             CelRule(
                 rule=" || ".join(f"({_has_some(name)})" for name in self.names),
@@ -73,7 +73,7 @@ class SomeNotEmpty(Demand):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"At least one of {listed(self.names, 'and')} is set and not empty."
 
     def _message(self) -> str:

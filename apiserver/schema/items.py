@@ -1,6 +1,7 @@
-"""Rules about the items of a list that hold only where a field beside the list is set, or is not.
+"""Rules on the items of a list that apply only if a field beside the list is set, or is not.
 
-They stand on the object that has both. An error names the item; CEL can only name the list.
+They apply to the object that contains both. An error is reported at the item; a CEL rule can report it only
+at the list.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from apiserver.schema.rules import CelRule, Rule, cel_member
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """When a rule holds: where a field is set, or where it is not. `shown` is how sentences call it."""
+    """The condition of a rule: a field is set, or is not. `shown` is the name of the field in messages."""
 
     name: str
     shown: str
     is_set: bool
 
     def holds(self, value: Json) -> bool:
-        """Tell whether the rule holds for an object."""
+        """Tell whether the condition holds for an object."""
         return (self.name in value) == self.is_set
 
     def cel(self) -> str:
-        """Return the negation, which comes in front of the demand."""
+        """Return the negated condition in CEL, to be combined with the rule by `||`."""
         return f"{'!' if self.is_set else ''}has({cel_member(self.name)})"
 
     def __str__(self) -> str:
@@ -37,7 +38,7 @@ class Beside:
 
 
 class EachItem(Rule):
-    """A demand on each item of a list. A word says when an item breaks it, and which member it is about."""
+    """A rule on each item of a list. Subclasses define when an item breaks it, and by which member."""
 
     __slots__ = ()
     items: str
@@ -45,7 +46,7 @@ class EachItem(Rule):
     reason: ClassVar[str] = "FieldValueInvalid"
 
     def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error for each item that breaks the demand, at its member."""
+        """Yield an error for each item that breaks the rule, at its member."""
         if self.when.holds(value):
             for position, item in enumerate(value.get(self.items, [])):
                 if self._is_broken_by(item):
@@ -53,7 +54,7 @@ class EachItem(Rule):
                     yield self._error(here, item)
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         items = cel_member(self.items)
         return [
             CelRule(
@@ -75,7 +76,7 @@ class EachItem(Rule):
 
     @abstractmethod
     def _demand(self) -> str:
-        """Return the opposite of `_is_broken_by` in CEL, about `item`."""
+        """Return the negation of `_is_broken_by` in CEL, in terms of `item`."""
 
     @abstractmethod
     def _message(self) -> str: ...
@@ -83,7 +84,7 @@ class EachItem(Rule):
 
 @dataclass(frozen=True, slots=True)
 class ForbiddenInItems(EachItem):
-    """No item may set a field; a number of 0 counts as not set where `takes_zero` says so."""
+    """No item may set a field; with `takes_zero`, a number of 0 counts as unset."""
 
     items: str
     name: str
@@ -92,7 +93,7 @@ class ForbiddenInItems(EachItem):
     reason: ClassVar[str] = "FieldValueForbidden"
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` of `{self.items}` {self._message()}."
 
     def _member(self) -> str:
@@ -123,7 +124,7 @@ class RequiredInItems(EachItem):
     reason: ClassVar[str] = "FieldValueRequired"
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` of `{self.items}` is required {self.when}."
 
     def _member(self) -> str:
@@ -145,7 +146,7 @@ class RequiredInItems(EachItem):
 
 @dataclass(frozen=True, slots=True)
 class AtLeastInItems(EachItem):
-    """In items that have some field, a number has a minimum."""
+    """A number has a minimum in items that have some other field."""
 
     items: str
     name: str
@@ -154,7 +155,7 @@ class AtLeastInItems(EachItem):
     when: Beside
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return (
             f"`{self.name}` of `{self.items}` is {self.minimum} at least where `{self.having}` of the same"
             f" item is set, {self.when}."
@@ -176,9 +177,9 @@ class AtLeastInItems(EachItem):
 
 @dataclass(frozen=True, slots=True)
 class EqualInItems(EachItem):
-    """In items that lack some field, a number is not lower than another, which is its maximum anyway.
+    """A number is not less than another in items that lack some other field.
 
-    So the two are the same, and who breaks both demands hears of one.
+    The other number is also its maximum, so the two are equal. A violation of both rules is reported once.
     """
 
     items: str
@@ -187,7 +188,7 @@ class EqualInItems(EachItem):
     when: Beside
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return (
             f"`{self.names[0]}` of `{self.items}` equals `{self.names[1]}` where `{self.lacking}` of the same"
             f" item is not set, {self.when}."
@@ -212,7 +213,7 @@ class EqualInItems(EachItem):
 
 @dataclass(frozen=True, slots=True)
 class SumAtLeast(Rule):
-    """The sum of one number over all items has a minimum. Said at the list."""
+    """The sum of a number over all items has a minimum. The error is reported at the list."""
 
     items: str
     name: str
@@ -220,14 +221,14 @@ class SumAtLeast(Rule):
     when: Beside
 
     def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when the sum is lower."""
+        """Yield an error if the sum is lower."""
         if self.when.holds(value) and value.get(self.items):
             total = sum(item.get(self.name, 0) for item in value[self.items])
             if total < self.minimum:
                 yield invalid(path.child(self.items), total, self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         member, items = cel_member(self.name, "item"), cel_member(self.items)
         total = f"{items}.map(item, has({member}) ? {member} : 0).sum() >= {self.minimum}"
         return [
@@ -240,7 +241,7 @@ class SumAtLeast(Rule):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` of all `{self.items}` is {self.minimum} at least in sum {self.when}."
 
     def _message(self) -> str:

@@ -1,11 +1,11 @@
-"""The raw-JSON border: the only place where `Any` is at home."""
+"""Types of raw JSON: the only place where `Any` is used."""
 
 from __future__ import annotations
 
 from typing import Any
 
 Json = dict[str, Any]
-"""A JSON object as the wire carries it: unknown members survive, nothing is typed yet."""
+"""A JSON object as received: untyped, with unknown members preserved."""
 
 JsonValue = Any
-"""Any JSON value: object, array, text, number, boolean or null."""
+"""Any JSON value: object, array, string, number, boolean or null."""

@@ -1,4 +1,4 @@
-"""What conversion keeps of an object beside it: fields that differ, and how they are found and restored."""
+"""The fields that conversion keeps in an annotation: how they are found, encoded and restored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ABSENT: Final = msgspec.UNSET
 
 
 class KeptField(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A field that the other version cannot say: its value, and what comes back instead; unset is absent."""
+    """A field that the other version cannot express: its value, and the value that converting back yields."""
 
     path: list[str]
     value: JsonValue = msgspec.UNSET
@@ -25,7 +25,7 @@ class KeptField(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that an object of the other version said beyond what this version can."""
+    """Everything in an object that its other version cannot express."""
 
     fields: Sequence[KeptField] = ()
     source: Json = msgspec.field(default_factory=dict)
@@ -37,14 +37,14 @@ class _UndecodedField(KeptField, frozen=True):
 
 
 class _Undecoded(Kept, frozen=True):
-    """The same with undecoded values, for objects that are undecoded themselves."""
+    """The same as `Kept` with undecoded values, for objects that are undecoded themselves."""
 
     fields: Sequence[_UndecodedField] = ()
     source: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
 
 
 NOTHING_KEPT: Final = Kept()
-"""Of an object that the other version can say in full."""
+"""The value for an object that the other version can express completely."""
 
 _decode: Final = msgspec.json.Decoder(Kept).decode
 _decode_undecoded: Final = msgspec.json.Decoder(_Undecoded).decode
@@ -52,27 +52,27 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def read_kept(text: JsonValue, *, undecoded: bool) -> Kept:
-    """Return what the text of an annotation keeps; nothing if somebody damaged it."""
+    """Return the decoded value of an annotation; `NOTHING_KEPT` if it is invalid."""
     if not isinstance(text, str):
         return NOTHING_KEPT
     try:
         if not undecoded:
             return _decode(text)
         if may_exceed_numbers(text):
-            _decode(text)  # no value in it may turn out to be none later
+            _decode(text)  # fail now rather than later, when a value is decoded
         return _decode_undecoded(text)
     except (msgspec.DecodeError, RecursionError):
-        # Conversion sits in every read, so what is left still has to convert.
+        # Conversion is part of every read, so the rest of the object must still convert.
         return NOTHING_KEPT
 
 
 def kept_text(kept: Kept) -> str:
-    """Return the text of an annotation that keeps all this; empty for nothing."""
+    """Return the annotation value that keeps all of `kept`; empty if there is nothing to keep."""
     return _encode(kept).decode() if kept.fields or kept.source else ""
 
 
 def restore(value: Json, field: KeptField) -> None:
-    """Put a kept field into an object unless it was edited; no more than the object itself is changed."""
+    """Restore a kept field unless it was edited; changes no object but `value` itself."""
     if not field.path or field.path[0] not in CONVERTED:
         return
     holder, (*outer, name) = value, field.path
@@ -91,7 +91,7 @@ def restore(value: Json, field: KeptField) -> None:
 
 
 def lost_fields(original: Json, returned: Json) -> list[KeptField]:
-    """Return the fields in which an object differs from what came back of it."""
+    """Return the fields in which an object differs from the result of converting it there and back."""
     lost: list[KeptField] = []
     for name in CONVERTED:
         was, came_back = original.get(name, _ABSENT), returned.get(name, _ABSENT)

@@ -1,4 +1,4 @@
-"""What a kind is beyond its fields: names, versions, printer columns. Data only."""
+"""The description of a kind apart from its fields: names, versions, printer columns. Data only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apiserver.schema.paths import FieldPath
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """One column of `kubectl get`; priority above 0 shows in `-o wide` only."""
+    """A printer column of `kubectl get`. A priority above 0 shows it in `-o wide` only."""
 
     name: str
     type: str
@@ -23,11 +23,10 @@ class Column:
 
 
 class Filled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A default that a schema cannot say because it depends on other fields: webhook only.
+    """A default that depends on other fields, so that only the webhook can fill it in.
 
-    Where the parent of `path` (JSON names and positions from the root) is there and nothing stands at it,
-    `value` is filled in and belongs to the object from then on; the `warning` is shown to the requester when
-    it is not empty.
+    If the parent of `path` (JSON names and positions from the root) exists and the member is unset, `value`
+    is filled in and becomes part of the object. A `warning` that is not empty is returned to the requester.
     """
 
     path: tuple[str | int, ...]
@@ -36,10 +35,11 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Another object that an object names, by the path of the field that does.
+    """A reference from an object to another one, located by the path of the referring field.
 
-    It is in the same namespace, or in that of the installation (`is_settings`), where prices and service
-    classes are kept. `is_scaled` tells that its number of replicas is changed on behalf of the writer.
+    The referenced object is in the same namespace or, with `is_settings`, in the namespace of the
+    installation, which holds prices and service classes. With `is_scaled`, its number of replicas is changed
+    on behalf of the writer.
     """
 
     path: FieldPath
@@ -47,10 +47,10 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: str
     name: str
     key: str = ""
-    """Key of a ConfigMap; empty where the object as a whole is meant."""
+    """The key of a ConfigMap; empty if the whole object is referenced."""
     is_scaled: bool = False
     bounds: tuple[int, ...] = ()
-    """Within which it is scaled, where the writer says so: changing them takes the same permission."""
+    """The replica bounds set by the writer, if any. Changing them requires the same permission."""
     is_settings: bool = False
 
 
@@ -60,7 +60,7 @@ def _no_references(_: Json) -> Iterable[Reference]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Version:
-    """One version of a kind: the root declaration has `spec` and `status`."""
+    """One version of a kind. Its root declaration has `spec` and `status`."""
 
     name: str
     declaration: type
@@ -68,22 +68,22 @@ class Version:
     is_storage: bool = False
     deprecation_warning: str = ""
     fill: tuple[Callable[[Json], Iterable[Filled]], ...] = ()
-    """Functions from a raw object, whose schema defaults are there and whose types are right, to what else
-    is filled in."""
+    """Functions that return further defaults of a raw object. Their input has the schema defaults and valid
+    types."""
     advise: tuple[Callable[[Json], list[str]], ...] = ()
-    """Functions from a valid raw object to warnings: legal, but probably not what the author wants."""
+    """Functions that return warnings about a valid raw object: legal, but probably not intended."""
     references: Callable[[Json], Iterable[Reference]] = _no_references
-    """From a raw object whose types are right to the other objects that it names."""
+    """A function that returns the references of a raw object with valid types."""
 
     @property
     def names_others(self) -> bool:
-        """Tell whether objects of this version name any others."""
+        """Tell whether objects of this version refer to other objects."""
         return self.references is not _no_references
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
-    """One namespaced kind with all its served versions, oldest first."""
+    """A namespaced kind with all its served versions, oldest first."""
 
     group: str
     kind: str
@@ -95,7 +95,7 @@ class Kind:
     has_conversion: bool = False
 
     def version(self, name: str) -> Version:
-        """Return the version of that name. Raises KeyError for a version that is not served."""
+        """Return the version of that name. Raises KeyError if it is not served."""
         for version in self.versions:
             if version.name == name:
                 return version
@@ -103,7 +103,7 @@ class Kind:
 
     @property
     def storage_version(self) -> Version:
-        """Return the version that is stored, through which all others convert."""
+        """Return the storage version, through which all others convert."""
         return next(version for version in self.versions if version.is_storage)
 
     @property

@@ -1,7 +1,7 @@
-"""Markers: what a single field allows, as named words inside `Annotated`.
+"""Markers for `Annotated` that constrain a single field.
 
-A marker carries OpenAPI keywords as a CRD writes them. Patterns are in Go's RE2 dialect. A pattern may
-carry the words in which a refusal explains it, since a regular expression explains nothing.
+A marker carries OpenAPI keywords as in a CRD. Patterns are in RE2 syntax, as in Go. A pattern may carry a
+description for error messages, since a regular expression is not self-explanatory.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from apiserver.schema.json import Json, JsonValue
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Marker:
-    """Schema keywords of one field, and how a refusal by them is put into words.
+    """Schema keywords of one field, and the description of their constraint in error messages.
 
-    Compared by identity: `typing` hashes what stands in `Annotated`, and keyword values need not be
+    Compared by identity: `typing` hashes the arguments of `Annotated`, and keyword values need not be
     hashable.
     """
 
@@ -28,15 +28,15 @@ class Marker:
 
 
 def Range(minimum: int | None = None, maximum: int | None = None) -> Marker:  # noqa: N802 (reads as a word of the declaration language)
-    """Return the bounds of a number, both included."""
+    """Return the bounds of a number, both inclusive."""
     return _marker(minimum=minimum, maximum=maximum)
 
 
 def Width(bits: int, *, signed: bool = True) -> Marker:  # noqa: N802 (as above)
-    """Return the width that programs hold an integer in: its format, and the bounds that follow from it.
+    """Return the width of an integer: its format, and the bounds that follow from it.
 
-    OpenAPI has formats for signed integers alone, and servers hold numbers against them: an unsigned one has
-    the next wider format.
+    OpenAPI has formats for signed integers only, and API servers validate numbers against them, so an
+    unsigned integer has the next wider format.
     """
     if signed:
         return _marker(format=f"int{bits}", minimum=-(2 ** (bits - 1)), maximum=2 ** (bits - 1) - 1)
@@ -44,37 +44,37 @@ def Width(bits: int, *, signed: bool = True) -> Marker:  # noqa: N802 (as above)
 
 
 def Length(minimum: int | None = None, maximum: int | None = None) -> Marker:  # noqa: N802 (as above)
-    """Return the bounds of a text's length in characters."""
+    """Return the bounds on the length of a text in characters."""
     return _marker(minLength=minimum, maxLength=maximum)
 
 
 def Pattern(regex: str, *, says: str) -> Marker:  # noqa: N802 (as above)
-    """Return a pattern in RE2 that a text must match, and what it demands in words."""
+    """Return an RE2 pattern that a text must match, with its description."""
     return Marker((("pattern", regex),), says)
 
 
 def Format(name: str) -> Marker:  # noqa: N802 (as above)
-    """Return a format that the API server itself enforces, such as `date-time`."""
+    """Return a format that the API server validates, such as `date-time`."""
     return _marker(format=name)
 
 
 def Items(minimum: int | None = None, maximum: int | None = None) -> Marker:  # noqa: N802 (as above)
-    """Return the bounds of a list's length."""
+    """Return the bounds on the length of a list."""
     return _marker(minItems=minimum, maxItems=maximum)
 
 
 def Atomic() -> Marker:  # noqa: N802 (as above)
-    """Return that an object is replaced whole by server-side apply."""
+    """Return the marker of an object that server-side apply replaces as a whole."""
     return _marker(**{"x-kubernetes-map-type": "atomic"})
 
 
 def Properties(minimum: int | None = None, maximum: int | None = None) -> Marker:  # noqa: N802 (as above)
-    """Return the bounds of the number of a map's entries."""
+    """Return the bounds on the number of entries of a map."""
     return _marker(minProperties=minimum, maxProperties=maximum)
 
 
 def MapKeys(*names: str) -> Marker:  # noqa: N802 (as above)
-    """Return that a list is a map: its items are told apart by these members (JSON names)."""
+    """Return the marker of a list map, whose items are identified by these members (JSON names)."""
     return _marker(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(names)})
 
 

@@ -1,4 +1,4 @@
-"""Rules about one member of an object or a map: demands that a use makes and the shared type does not."""
+"""Rules on one member of an object or a map, for uses that require more than the shared type."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from apiserver.schema.rules import CelRule, Demand, cel_member
 
 @dataclass(frozen=True, slots=True)
 class NotEmpty(Demand):
-    """A text, list or map that its type leaves optional must be set and not empty here."""
+    """A text, list or map that is optional in its type must be set and not empty."""
 
     name: str
 
     def is_broken(self, value: Json) -> bool:
-        """Tell whether the member is absent or empty."""
+        """Tell whether the member is unset or empty."""
         return not value.get(self.name)
 
     def error(self, value: Json, path: FieldPath) -> FieldError:
@@ -27,7 +27,7 @@ class NotEmpty(Demand):
         return required(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         member = cel_member(self.name)
         return [
             CelRule(
@@ -39,7 +39,7 @@ class NotEmpty(Demand):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` is set and not empty."
 
     def _message(self) -> str:
@@ -48,13 +48,13 @@ class NotEmpty(Demand):
 
 @dataclass(frozen=True, slots=True)
 class WithoutKey(Demand):
-    """A map may not have a certain key. Stands on the map; `because` ends the sentence."""
+    """A map may not have a certain key. Applies to the map; `because` ends the sentence."""
 
     key: str
     because: str
 
     def is_broken(self, value: Json) -> bool:
-        """Tell whether the key is there."""
+        """Tell whether the key is present."""
         return self.key in value
 
     def error(self, value: Json, path: FieldPath) -> FieldError:
@@ -63,13 +63,13 @@ class WithoutKey(Demand):
         return forbidden(path, self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         return [
             CelRule(rule=f"!('{self.key}' in self)", message=self._message(), reason="FieldValueForbidden")
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"May not have the key `{self.key}`, {self.because}."
 
     def _message(self) -> str:

@@ -1,7 +1,7 @@
-"""What the API server demands of the metadata of any namespaced object, in its words.
+"""Validation of the metadata of a namespaced object, worded as by the API server.
 
-Source: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go` and `pkg/util/validation`. Types are checked
-here too; the server's decoder does that before anyone looks, one at a time and in the words of Go.
+Source: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go` and `pkg/util/validation`. Types are validated
+here as well; on the API server its decoder does that first, one error at a time and in Go terms.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ MEMBERS: Final = frozenset(
         "managedFields",
     ]
 )
-"""Members of `metadata`."""
+"""The members of `metadata`."""
 OWNER_MEMBERS: Final = frozenset(["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"])
-"""Members of an entry of `metadata.ownerReferences`."""
+"""The members of an entry of `metadata.ownerReferences`."""
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
@@ -75,14 +75,14 @@ _OWNER_DEMANDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MetadataError:
-    """An error as the server says it, and where the culprit stands: the server names whole maps only."""
+    """An error as worded by the API server, which names whole maps only, and the path of its cause."""
 
     error: FieldError
     culprit: FieldPath
 
 
 def metadata_errors(metadata: JsonValue) -> list[MetadataError]:
-    """Return everything wrong with the metadata of an object, in the order in which the server lists it."""
+    """Return everything wrong with the metadata of an object, in the order of the API server."""
     path = FieldPath().child("metadata")
     if not isinstance(metadata, dict | None):
         return [MetadataError(errors.wrong_type(path, metadata, "must be an object"), path)]
@@ -94,7 +94,8 @@ def _names(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
     prefix = yield from _text(metadata, "generateName", path)
     name = yield from _text(metadata, "name", path)
     if prefix:
-        # What is generated ends otherwise, so a hyphen at the end is fine; the server looks at it like this.
+        # A suffix is appended to the prefix, so a trailing hyphen is valid; the API server masks it the same
+        # way.
         masked = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
         for demand in _subdomain_demands(masked):
             yield _invalid(path.child("generateName"), prefix, demand)

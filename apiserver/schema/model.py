@@ -1,4 +1,4 @@
-"""Reads a declared class once into a neutral tree of nodes; everything derived is read off this tree."""
+"""The schema tree of a declaration, from which everything else is derived."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _SCALARS: Final[Mapping[type, tuple[str, Mapping[str, JsonValue]]]] = {
 
 
 Declared: TypeAlias = type
-"""A class made by `declaration`."""
+"""A class decorated with `declaration`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """The schema of one value: exactly one of properties, items and values is in use, or none.
+    """The schema of one value. At most one of properties, items and values is set.
 
-    `type` is a JSON type, or `int-or-string`, or `any` for free JSON.
+    `type` is a JSON type, `int-or-string`, or `any` for free JSON.
     """
 
     type: str
@@ -63,44 +63,44 @@ class Node:
 
     @property
     def bounds(self) -> Mapping[str, int]:
-        """Return the bounds that follow from the width of an integer alone; empty for any other type."""
+        """Return the bounds implied by the width of an integer; empty for any other type."""
         if self.type not in {"integer", "int-or-string"}:
             return {}
         bits = 31 if self.keywords.get("format") == "int32" else 63
         return {"minimum": -(2**bits), "maximum": 2**bits - 1}
 
     def property(self, name: str) -> Property | None:
-        """Return the property of that JSON name, if the node declares it."""
+        """Return the property with that JSON name, or None if the node does not declare it."""
         return self.by_name.get(name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Property:
-    """One field of an object: its JSON name, its schema, and what holds when it is absent."""
+    """A field of an object: its JSON name, its schema, and its default if absent."""
 
     name: str
     node: Node
     owner: Declared
     attribute: str
-    """The field's Python name in its owner."""
+    """The Python name of the field in its owner."""
     is_required: bool
     default: JsonValue = msgspec.UNSET
 
     @property
     def description(self) -> str:
-        """Return the prose below the field. Read from source when asked: only generating ever does."""
+        """Return the docstring below the field, read from source on access: only generators need it."""
         return describe(self.owner).get(self.attribute, "")
 
     @property
     def has_default(self) -> bool:
-        """Tell whether an absent field is filled in by the schema."""
+        """Tell whether the schema has a default for the field."""
         return self.default is not msgspec.UNSET
 
 
 def node_of(declared: type) -> Node:
-    """Return the tree of a declaration.
+    """Return the schema tree of a declaration.
 
-    Raises TypeError for an annotation that the declaration language does not have.
+    Raises TypeError for an annotation that declarations do not support.
     """
     return _node_of(declared)
 
@@ -128,7 +128,7 @@ def _property(item: msgspec.structs.FieldInfo, annotation: object, owner: Declar
 
 def _plain(default: object) -> JsonValue:
     unset = default is msgspec.NODEFAULT or isinstance(default, UnsetType)
-    # By way of JSON, so that lists are lists: what walks a raw object knows no tuples.
+    # Through JSON, to convert tuples into lists: code that handles raw objects expects no tuples.
     return msgspec.UNSET if unset else msgspec.json.decode(msgspec.json.encode(default))
 
 

@@ -1,7 +1,7 @@
-"""The types of an object's metadata, as far as rules, references and conversion look at it.
+"""The types of an object's metadata, as far as rules, references and conversion read it.
 
-The server's decoder checks them before anybody else sees the object; a file on disk has no such decoder. What
-metadata demands beyond types is in `metadata`.
+The API server's decoder checks them before any webhook is called, but a file on disk has no such check. Other
+validation of metadata is in `metadata`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from apiserver.schema.model import Node, Property, node_of
 
 @declaration()
 class OwnerReference:
-    """Another object that this one belongs to."""
+    """An object that owns this one."""
 
     api_version: Maybe[str] = UNSET
     kind: Maybe[str] = UNSET
@@ -26,7 +26,7 @@ class OwnerReference:
 
 @declaration()
 class ObjectMeta:
-    """Metadata of an object."""
+    """The metadata of an object."""
 
     name: Maybe[str] = UNSET
     generate_name: Maybe[str] = UNSET
@@ -45,7 +45,7 @@ _METADATA: Final[tuple[Property, ...]] = node_of(_Object).properties
 
 
 def with_metadata(node: Node) -> Node:
-    """Return the root of a kind with its metadata declared; any other node as it is."""
+    """Return the root node of a kind with its metadata declared; any other node unchanged."""
     if node.property("spec") is None or node.property("metadata") is not None:
         return node
     return replace(node, properties=(*_METADATA, *node.properties))

@@ -1,4 +1,4 @@
-"""Rules about which fields are set together, whatever they hold; `filling` asks that they hold something."""
+"""Rules on which fields are set together, whatever their values; see `filling` for non-empty values."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from apiserver.schema.rules import CelRule, Demand, Rule, has, listed
 
 @dataclass(frozen=True, slots=True)
 class Excludes(Rule):
-    """Where one field is set, none of the others may be."""
+    """If one field is set, none of some others may be set."""
 
     name: str
     others: tuple[str, ...]
 
     def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error for each field that stands beside the one that excludes it."""
+        """Yield an error for each field that is set together with the one that excludes it."""
         if self.name in value:
             for other in self.others:
                 if other in value:
                     yield forbidden(path.child(other), _not_beside((self.name,)))
 
     def cel(self) -> Sequence[CelRule]:
-        """Return one rule for each excluded field."""
+        """Return one CEL rule for each excluded field."""
         return [_excluding(other, (self.name,)) for other in self.others]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` may not be set together with {listed(self.others, 'or')}."
 
 
 @dataclass(frozen=True, slots=True)
 class Needs(Demand):
-    """A field may be set only beside another."""
+    """A field may be set only together with another."""
 
     name: str
     other: str
 
     def is_broken(self, value: Json) -> bool:
-        """Tell whether the field stands alone."""
+        """Tell whether the field is set without the other."""
         return self.name in value and self.other not in value
 
     def error(self, value: Json, path: FieldPath) -> FieldError:
@@ -51,7 +51,7 @@ class Needs(Demand):
         return forbidden(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         return [
             CelRule(
                 rule=f"!{has(self.name)} || {has(self.other)}",
@@ -62,7 +62,7 @@ class Needs(Demand):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` may be set only together with `{self.other}`."
 
     def _message(self) -> str:
@@ -71,9 +71,9 @@ class Needs(Demand):
 
 @dataclass(frozen=True, slots=True)
 class AllOrNone(Rule):
-    """Some fields come all together or not at all, unless another field is set.
+    """Some fields must be set all together or not at all, unless another field is set.
 
-    Those `beside` them come with them, too, and may as well stand alone.
+    The fields `beside` them are required with them as well, but may also be set alone.
     """
 
     names: tuple[str, ...]
@@ -81,14 +81,14 @@ class AllOrNone(Rule):
     beside: tuple[str, ...] = ()
 
     def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error for each field missing beside those that are there."""
+        """Yield an error for each missing field if others are set."""
         if self.unless not in value and any(name in value for name in self.names):
             for name in self._all():
                 if name not in value:
                     yield required(path.child(name), self._message(name))
 
     def cel(self) -> Sequence[CelRule]:
-        """Return one rule for each field."""
+        """Return one CEL rule for each field."""
         return [
             CelRule(
                 rule=f"{has(name)} || {has(self.unless)} || !({self._any_but(name)})",
@@ -100,7 +100,7 @@ class AllOrNone(Rule):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         alone = f" {listed(self.beside, 'and')} may be set alone, too." if self.beside else ""
         together = f"{listed(self._all(), 'and')} are set all together or not at all"
         return f"{together}, unless `{self.unless}` is set.{alone}"
@@ -117,34 +117,34 @@ class AllOrNone(Rule):
 
 @dataclass(frozen=True, slots=True)
 class AtMostOneOf(Rule):
-    """Of some fields one may be set. The first that is set stands; the others are the errors."""
+    """At most one of some fields may be set. Errors are reported at all but the first that is set."""
 
     names: tuple[str, ...]
 
     def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error for each field set beside an earlier one."""
+        """Yield an error for each field that is set together with an earlier one."""
         present = [name for name in self.names if name in value]
         for name in present[1:]:
             earlier = self.names[: self.names.index(name)]
             yield forbidden(path.child(name), _not_beside(earlier))
 
     def cel(self) -> Sequence[CelRule]:
-        """Return one rule for each field but the first."""
+        """Return one CEL rule for each field but the first."""
         return [_excluding(name, self.names[:rank]) for rank, name in enumerate(self.names) if rank]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"At most one of {listed(self.names, 'and')} may be set."
 
 
 @dataclass(frozen=True, slots=True)
 class ExactlyOneOf(Rule):
-    """Of some fields one must be set, and no more. That none is set is said at the first."""
+    """Exactly one of some fields must be set. If none is set, the error is reported at the first."""
 
     names: tuple[str, ...]
 
     def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when none is set, or one for each beside an earlier one."""
+        """Yield an error if none is set, or one for each field set together with an earlier one."""
         present = [name for name in self.names if name in value]
         if not present:
             yield required(path.child(self.names[0]), self._message())
@@ -152,7 +152,7 @@ class ExactlyOneOf(Rule):
             yield from AtMostOneOf(self.names).check(value, path)
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the rule that one is set, and those that no two are."""
+        """Return the CEL rule that one is set, and those that no two are."""
         some = CelRule(
             rule=" || ".join(map(has, self.names)),
             message=self._message(),
@@ -162,7 +162,7 @@ class ExactlyOneOf(Rule):
         return [some, *AtMostOneOf(self.names).cel()]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"Exactly one of {listed(self.names, 'and')} is set."
 
     def _message(self) -> str:

@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes writes them: `2`, `0.5`, `500m`, `80Gi`, `1e3`.
+"""Parsing of quantities in Kubernetes syntax: `2`, `0.5`, `500m`, `80Gi`, `1e3`.
 
 Grammar and suffixes: `k8s.io/apimachinery/pkg/api/resource/quantity.go`.
 """
@@ -15,16 +15,16 @@ _NUMBER: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 _SUFFIX: Final = r"([KMGTPE]i|[numkMGTPE]|[eE](\+|-)?" + _NUMBER + r")?"
 
 PATTERN: Final = rf"^(\+|-)?{_NUMBER}{_SUFFIX}$"
-"""Any quantity. A text it takes may still be too large or too fine to be kept exactly."""
+"""The pattern of a quantity. A matching text may still be too large or too fine to be stored exactly."""
 
 NON_NEGATIVE_PATTERN: Final = rf"^\+?{_NUMBER}{_SUFFIX}$"
-"""A quantity without a minus."""
+"""The pattern of a quantity without a minus sign."""
 
 POSITIVE_PATTERN: Final = rf"^\+?([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*){_SUFFIX}$"
-"""A quantity with a digit other than zero and without a minus."""
+"""The pattern of a quantity with a non-zero digit and without a minus sign."""
 
 LONGEST_CHARACTERS: Final = 64
-"""A longer text is no quantity, whatever it says: every field of this type is bounded so."""
+"""The maximum number of characters. Every field of this type has this limit, and a longer text is invalid."""
 
 _PARTS: Final = re.compile(rf"([+-]?{_NUMBER})([KMGTPE]i|[numkMGTPE])?([eE][+-]?[0-9]+)?")
 _FACTORS: Final = {
@@ -44,9 +44,9 @@ _MOST_EXPONENT_DIGITS: Final = 3
 
 
 def amount(quantity: str | float) -> Decimal | None:
-    """Return a quantity as a number, or None for a text that is none (or beyond any use).
+    """Return a quantity as a number, or None for a text that is invalid or beyond any practical range.
 
-    A number is whole, but JSON may have written it as a float.
+    A number is an integer, but JSON may represent it as a float.
     """
     return _amount(quantity) if isinstance(quantity, str) else Decimal(quantity)
 

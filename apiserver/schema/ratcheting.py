@@ -1,7 +1,7 @@
-"""What an update is forgiven: demands on values that it leaves as they are stored.
+"""Ratcheting validation: an update is not rejected for values that it leaves unchanged.
 
-Rules tighten from release to release, and an object that was accepted once must stay editable. As on the
-server, a demand is held against an update only where the value that it is about has changed. Source:
+Rules become stricter from release to release, and an object that was once accepted must remain editable. As
+on the API server, a rule applies to an update only if the value that it concerns has changed. Source:
 `k8s.io/apiextensions-apiserver/pkg/apiserver/validation/ratcheting.go`.
 """
 
@@ -23,12 +23,12 @@ _NOTHING: Final = object()
 def is_forgiven(
     declared: type, error: FieldError, *, old: Json, new: Json, stored: AbstractSet[FieldError]
 ) -> bool:
-    """Tell whether what an error is about stands unchanged in the stored object.
+    """Tell whether the value that an error concerns is unchanged from the stored object.
 
-    `stored` is what is wrong with that object: of a demand over several fields, who leaves the field alone
-    that was in breach before, and is so in the same way, has not broken it. Items of a list map are held
-    against those with the same keys, others against those in the same place or any that is equal. A demand
-    on the object as a whole is one on its spec: names and labels are not what was written.
+    `stored` has the errors of the stored object: a rule over several fields is not newly broken if the same
+    error exists there and its field is unchanged. Items of a list map are compared with those of the same
+    keys, other items with those at the same position or any equal one. A rule on the whole object is compared
+    by its spec, since labels and other metadata do not count as a change.
     """
     if _is_same(declared, error.about.parts or ("spec",), old, new):
         return True

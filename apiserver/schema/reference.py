@@ -1,4 +1,4 @@
-"""From a declaration to a reference page in Markdown: a table for each type, rules as sentences."""
+"""Generation of Markdown reference pages: a table for each type, and its rules as sentences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 _TYPES: Final[Mapping[str, str]] = {"int-or-string": "integer or string", "any": "JSON"}
 _UNTOLD: Final = frozenset({"Format: int64"})
-"""Every integer has it, so a page need not say so."""
+"""Validation of every integer, which a page omits."""
 
 
 def kind_page(kind: Kind) -> str:
@@ -44,7 +44,7 @@ def kind_page(kind: Kind) -> str:
 
 
 def configuration_page(title: str, verb: str, declared: type) -> str:
-    """Return the reference page of a verb's configuration document."""
+    """Return the reference page of a subcommand's configuration document."""
     intro = (
         f"# {title}\n\nThe document that `stowplan {verb} --config FILE` reads. A flag overrides a field.\n"
     )
@@ -52,7 +52,7 @@ def configuration_page(title: str, verb: str, declared: type) -> str:
 
 
 def settings_table(declared: type, names: Sequence[str]) -> str:
-    """Return a table of some fields of a configuration document: what they are by default, and what for."""
+    """Return a table of some fields of a configuration document, with defaults and descriptions."""
     by_name = {prop.name: prop for prop in node_of(declared).properties}
     rows = [
         f"| `{name}` | {_default(by_name[name])} | {describe_property(by_name[name])} |" for name in names
@@ -114,7 +114,7 @@ def _type(node: Node) -> str:
 
 
 def _default(prop: Property) -> str:
-    # What an object has by default is told by its own fields.
+    # The default of an object is documented by the defaults of its fields.
     if not prop.has_default or isinstance(prop.default, dict):
         return ""
     if isinstance(prop.default, list) and any(isinstance(item, dict) for item in prop.default):
@@ -131,7 +131,7 @@ def _validation(prop: Property) -> Iterator[str]:
 def _demands(node: Node) -> Iterator[str]:
     told = (text.format(_text(node.keywords[name])) for name, text in _WORDS.items() if name in node.keywords)
     yield from (words for words in told if words not in _UNTOLD)
-    # A declared type tells its own rules itself; what is left is demanded of it here only.
+    # A declared type lists its own rules; the remaining ones apply to this field only.
     own = len(rules_of(node.declared)) if node.declared is not None else 0
     yield from (rule.english() for rule in node.rules[own:])
     inner = node.items or node.values

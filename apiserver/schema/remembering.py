@@ -1,6 +1,6 @@
-"""Remembers what a function says of short texts: names, labels and amounts are few and occur everywhere.
+"""A cache for pure functions of short texts, such as names, labels and quantities, which often recur.
 
-A long text is looked at each time, so what is remembered takes a megabyte at most, whatever arrives.
+Results for long texts are not cached, so the cache takes at most about a megabyte.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LONGEST_CHARACTERS: Final = 128
 
 
 class _Answers(dict[str, T]):
-    """The last few thousand answers by text; a text that is not there is asked about."""
+    """The latest few thousand results by text; a missing one is computed."""
 
     def __init__(self, function: Callable[[str], T]) -> None:
         super().__init__()
@@ -31,5 +31,5 @@ class _Answers(dict[str, T]):
 
 
 def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
-    """Return a pure function of a text that remembers its last few thousand answers."""
+    """Return a pure function of a text with a cache of its latest few thousand results."""
     return _Answers(function).__getitem__

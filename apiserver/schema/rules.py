@@ -1,10 +1,9 @@
-"""Rules: demands that one keyword on one field cannot carry. A small closed vocabulary of words.
+"""Validation rules that a single schema keyword cannot express: a small, closed vocabulary.
 
-Each word knows three things: how to check itself on a raw value, how to say itself in CEL for the API
-server, and how to say itself in English for the reference page. A word over several fields is given to the
-`@declaration` of their object, with JSON names; a word over one value stands in its `Annotated`. One
-escape, `WebhookOnly`, holds what CEL cannot say. Among the words are those in `presence`,
-`filling`, `comparison` and `transitions`.
+Each rule can check a raw value, express itself in CEL for the API server, and describe itself in English for
+the reference page. A rule over several fields is an argument of `@declaration` of their object, with JSON
+names; a rule on one value is an argument of its `Annotated`. `WebhookOnly` holds a rule that CEL cannot
+express. More rules are in `presence`, `filling`, `comparison`, `transitions` and other modules.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ _NOWHERE: Final = FieldPath()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CelRule:
-    """One entry of `x-kubernetes-validations`.
+    """An entry of `x-kubernetes-validations`.
 
-    `field_name` is relative to the value that the rule stands on; empty where that value itself is meant.
+    `field_name` is relative to the value that the rule applies to; empty for that value itself.
     """
 
     rule: str
@@ -44,7 +43,7 @@ class CelRule:
     """Whether the rule reads the stored value, as the optional `oldSelf`."""
 
     def as_json(self) -> Json:
-        """Return the entry as a CRD writes it."""
+        """Return the entry as in a CRD."""
         entry: Json = {"rule": self.rule, "message": self.message, "reason": self.reason}
         if self.field_name:
             entry["fieldPath"] = f".{self.field_name}"
@@ -54,110 +53,110 @@ class CelRule:
 
 
 class Rule(ABC):
-    """A word of the vocabulary.
+    """A validation rule.
 
-    A check sees only values of the declared JSON types: members of another type are left out for it, and
-    lists hold a bare value in their place. Patterns, bounds and required fields may be violated.
+    A check receives only values of the declared JSON types: members of another type are omitted, and replaced
+    by an empty value in lists. Patterns, bounds and required fields may be violated.
     """
 
     __slots__ = ()
 
     def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield what is wrong with a raw value."""
+        """Yield the errors of a raw value."""
         del value, path
         yield from ()
 
     def is_broken(self, value: JsonValue) -> bool:
-        """Tell whether anything is wrong with a raw value. Asked of every object: most break no rule."""
+        """Tell whether a raw value has an error. Called for every object, and most break no rule."""
         for _ in self.check(value, _NOWHERE):
             return True
         return False
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the same demand as CEL; empty where only the webhook can know."""
+        """Return the rule in CEL; empty if only the webhook can check it."""
         return ()
 
     @abstractmethod
     def english(self) -> str:
-        """Return the demand as a sentence for the reference page."""
+        """Return the rule as a sentence for the reference page."""
 
 
 class Demand(Rule):
-    """A word that is broken or not: there is one error to say of a value at most."""
+    """A rule with at most one error per value."""
 
     __slots__ = ()
 
     def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield the one error."""
+        """Yield the error, if any."""
         if self.is_broken(value):
             yield self.error(value, path)
 
     @abstractmethod
     def is_broken(self, value: JsonValue) -> bool:
-        """Tell whether a raw value breaks the demand."""
+        """Tell whether a raw value breaks the rule."""
 
     @abstractmethod
     def error(self, value: JsonValue, path: FieldPath) -> FieldError:
-        """Return the error of a value that does."""
+        """Return the error of a value that breaks the rule."""
 
 
 class Transition(Rule):
-    """A word about the change from a stored value to a new one."""
+    """A rule on the change from a stored value to a new one."""
 
     __slots__ = ()
 
     @abstractmethod
     def compare(self, old: JsonValue, new: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield what is wrong with a change."""
+        """Yield the errors of a change."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookOnly(Rule):
-    """A demand that CEL cannot say, or only beyond the server's cost budget: a plain function."""
+    """A rule given as a function, since CEL cannot express it within the API server's cost budget."""
 
     function: Callable[[JsonValue, FieldPath], Iterator[FieldError]]
     sentence: str
 
     def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield what the function finds."""
+        """Yield the errors that the function finds."""
         return self.function(value, path)
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return self.sentence
 
 
 @dataclass(frozen=True, slots=True)
 class WithoutCel(Rule):
-    """Another word, kept from the server: its lists nest so deep that CEL would exceed the cost budget."""
+    """A rule without CEL: its lists are nested so deeply that CEL would exceed the cost budget."""
 
     rule: Rule
 
     def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield what the other word finds."""
+        """Yield the errors that the wrapped rule finds."""
         return self.rule.check(value, path)
 
     def is_broken(self, value: JsonValue) -> bool:
-        """Tell what the other word tells."""
+        """Tell whether the wrapped rule is broken."""
         return self.rule.is_broken(value)
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return self.rule.english()
 
 
 def cel_member(name: str, of: str = "self") -> str:
-    """Return how CEL reads a member: its own reserved words are escaped."""
+    """Return the CEL expression of a member, with reserved words escaped."""
     return f"{of}.__{name}__" if name in _CEL_RESERVED else f"{of}.{name}"
 
 
 def has(name: str) -> str:
-    """Return how CEL asks whether a member of an object is set."""
+    """Return the CEL expression for whether a member of an object is set."""
     return f"has({cel_member(name)})"
 
 
 def listed(names: Sequence[str], conjunction: str) -> str:
-    """Return field names in back-quotes, joined as a sentence joins them."""
+    """Return field names in backquotes, joined as in a sentence."""
     quoted = [f"`{name}`" for name in names]
     if len(quoted) == 1:
         return quoted[0]

@@ -1,8 +1,8 @@
-"""The rules of a declaration: where they stand, whether a value breaks any, and everything it breaks.
+"""Evaluation of the rules of a declaration: which ones a value breaks, and all their errors.
 
-A declaration's tree is first cut down to the nodes that bear rules. From that, one function is made which
-visits nothing else and finds the rules that a value breaks. Only those are asked what they say: for a valid
-value nobody makes a path or a message.
+A schema tree is first reduced to the nodes that have rules. From the reduced tree, one function is generated
+that visits only these nodes and finds the rules that a value breaks. Only those produce errors: for a valid
+value no path or message is built.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Broken: TypeAlias = tuple[Rule, JsonValue, tuple[str | int, ...]]
 """A rule, the value that breaks it, and the parts of its path."""
 
 Finder: TypeAlias = Callable[[JsonValue], list[Broken]]
-"""Finds the rules on and below a value whose types are right that it breaks."""
+"""A function that finds the broken rules on and below a value of valid types."""
 
 _NOWHERE: Final = FieldPath()
 _BLANK: Final = Blank()
@@ -31,12 +31,12 @@ _BLANK: Final = Blank()
 
 @dataclass(frozen=True, slots=True)
 class UniqueKeys(Rule):
-    """The items of a list map differ in their keys. The server knows this from the list's type."""
+    """The items of a list map must have distinct keys. The API server enforces this by the list type."""
 
     names: tuple[str, ...]
 
     def check(self, value: list[JsonValue], path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error for each item whose keys an earlier one has."""
+        """Yield an error for each item with the keys of an earlier one."""
         seen: set[tuple[str, ...]] = set()
         for position, item in enumerate(value):
             key = item_key(item, self.names)
@@ -45,21 +45,21 @@ class UniqueKeys(Rule):
             seen.add(key)
 
     def is_broken(self, value: list[JsonValue]) -> bool:
-        """Tell whether two items have the same keys; most lists are told apart by the first key alone."""
+        """Tell whether two items have the same keys; in most lists the first key alone shows that none do."""
         name = self.names[0]
         return len({item.get(name) for item in value}) != len(value) and Rule.is_broken(self, value)
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"Unique by {', '.join(self.names)}."
 
 
 @dataclass(frozen=True, slots=True)
 class Shallow(Demand):
-    """Free JSON has a depth that everybody can walk. The server has no word for it."""
+    """Free JSON must not be nested too deeply to be processed. OpenAPI has no keyword for this."""
 
     def is_broken(self, value: JsonValue) -> bool:
-        """Tell whether the value is nested deeper."""
+        """Tell whether the value is nested too deeply."""
         return is_deeper_than(value, FREE_LEVELS)
 
     def error(self, value: JsonValue, path: FieldPath) -> FieldError:
@@ -68,13 +68,13 @@ class Shallow(Demand):
         return errors.too_deep(path, FREE_LEVELS)
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"Nested {FREE_LEVELS} levels deep at most."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ruled:
-    """A node cut down to what bears rules; `most` items of a list are looked at."""
+    """A node reduced to what has rules. At most `most` items of a list are checked."""
 
     rules: tuple[Rule, ...]
     keys: tuple[str, ...]
@@ -85,7 +85,7 @@ class Ruled:
 
 
 def rules_on(node: Node, is_meant: Callable[[Rule], bool]) -> Ruled | None:
-    """Return a node cut down to some of its rules, or None if it has none of them."""
+    """Return a node reduced to the rules that `is_meant` accepts, or None if it has none."""
     keys = tuple(node.keywords.get("x-kubernetes-list-map-keys", ()))
     implied = ([UniqueKeys(keys)] if keys else []) + ([Shallow()] if node.type == "any" else [])
     rules = tuple(rule for rule in (*node.rules, *implied) if is_meant(rule))
@@ -100,20 +100,20 @@ def rules_on(node: Node, is_meant: Callable[[Rule], bool]) -> Ruled | None:
 
 
 def is_check(rule: Rule) -> bool:
-    """Tell whether a rule is about a value alone."""
+    """Tell whether a rule applies to a value alone."""
     return not isinstance(rule, Transition)
 
 
 def is_transition(rule: Rule) -> bool:
-    """Tell whether a rule is about the change of a value."""
+    """Tell whether a rule applies to the change of a value."""
     return isinstance(rule, Transition)
 
 
 def finder(here: Ruled) -> Finder:
     """Return a function that finds the rules that a value breaks, in the order of the tree.
 
-    Its source is written from the tree, one nested loop or condition for each node: interpreting the tree for
-    each object would take longer than the rules themselves. Places become tuples only where a rule is broken.
+    Its source is generated from the tree, with one nested loop or condition per node: interpreting the tree
+    for each object would take longer than the rules themselves. Paths are built only for broken rules.
     """
     known: dict[str, Any] = {"nowhere": _NOWHERE}
     body = _indented(_source(here, known, place="", depth=0))
@@ -124,7 +124,7 @@ def finder(here: Ruled) -> Finder:
 
 
 def _source(here: Ruled, known: dict[str, Any], *, place: str, depth: int) -> Iterator[str]:
-    """Yield the lines for a node, whose place is written as the items of a tuple."""
+    """Yield the source lines for a node. `place` is its path, as source text of the items of a tuple."""
     value, inside, entry = f"v{depth}", f"v{depth + 1}", f"e{depth + 1}"
     if here.most is not None:
         yield f"{value} = {value}[:{here.most}]"
@@ -147,7 +147,7 @@ def _source(here: Ruled, known: dict[str, Any], *, place: str, depth: int) -> It
 
 
 def _question(rule: Rule) -> tuple[Callable[..., Any], bool]:
-    """Return what is asked of a value, past what only wraps it; whether it tells, or yields what is wrong."""
+    """Return the check of a rule, without wrappers, and whether it returns a bool or yields errors."""
     while isinstance(rule, WithoutCel):
         rule = rule.rule
     if type(rule).is_broken is not Rule.is_broken:
@@ -160,7 +160,7 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 
 def rule_errors(found: Iterable[Broken]) -> Iterator[FieldError]:
-    """Yield every breach of rules that are broken."""
+    """Yield every error of the broken rules."""
     for rule, value, parts in found:
         path = FieldPath(parts)
         for error in rule.check(value, path):
@@ -170,9 +170,9 @@ def rule_errors(found: Iterable[Broken]) -> Iterator[FieldError]:
 def change_errors(
     here: Ruled, old: JsonValue, new: JsonValue, path: FieldPath = _NOWHERE
 ) -> Iterator[FieldError]:
-    """Yield every breach of a transition rule between two values whose types are right.
+    """Yield every error of transition rules between two values of valid types.
 
-    Items of a list map are held against those with the same keys; the items of other lists have no past.
+    Items of a list map are compared with those of the same keys; items of other lists have no old value.
     """
     for rule in here.rules:
         if isinstance(rule, Transition):
@@ -197,6 +197,6 @@ def _item_changes(
 
 
 def item_key(item: Json, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what tells an item of a list map from the others: nothing if it lacks a key of a right type."""
+    """Return the keys of an item of a list map; empty if one is missing or of a wrong type."""
     found = tuple(f"{name}={item[name]!r}" for name in names if not isinstance(item.get(name, _BLANK), Blank))
     return found if len(found) == len(names) else ()

@@ -1,4 +1,4 @@
-"""A raw value held against the shape that a declaration gives it: nulls, wrong types, widths, depth."""
+"""Comparison of a raw value with its declared shape: nulls, types, integer widths and depth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apiserver.schema.model import Node
 
 
 class Blank(str):
-    """The text that stands for a value of a wrong type: empty, and the same as no other."""
+    """The empty text that replaces a value of a wrong type; it is recognizable by its class."""
 
     __slots__ = ()
 
@@ -41,14 +41,14 @@ _TYPES: Final[Mapping[str, type | UnionType]] = {
 _NESTING: Final = (dict, list)
 
 DEEPEST: Final = 64
-"""No declaration nests nearly as deep; what is deeper could exhaust the stack of whoever walks it."""
+"""The maximum depth of a declared object. Deeper values could exhaust the stack of recursive functions."""
 
 FREE_LEVELS: Final = 100
-"""How deep free JSON may be nested. Decoders of JSON stop somewhere below a thousand levels."""
+"""The maximum depth of free JSON. JSON decoders fail somewhere below a thousand levels."""
 
 
 def is_deeper_than(value: JsonValue, levels: int) -> bool:
-    """Tell whether a value is nested deeper than some number of levels, without recursion."""
+    """Tell whether a value is nested deeper than a number of levels, without recursion."""
     nested = [value] if isinstance(value, _NESTING) else []
     for _ in range(levels):
         inner = [each for item in nested for each in (item.values() if isinstance(item, dict) else item)]
@@ -59,9 +59,9 @@ def is_deeper_than(value: JsonValue, levels: int) -> bool:
 
 
 def without_nulls(node: Node, value: JsonValue) -> JsonValue:
-    """Return a value without declared members that are null: the server drops them before anyone looks.
+    """Return a value without declared members that are null, which the API server prunes.
 
-    A null inside a list stays, and so does whatever free JSON holds.
+    Nulls inside lists and inside free JSON are kept.
     """
     if isinstance(value, dict) and (node.properties or node.values is not None):
         return {
@@ -73,10 +73,10 @@ def without_nulls(node: Node, value: JsonValue) -> JsonValue:
 
 
 def well_typed(node: Node, value: JsonValue) -> JsonValue:
-    """Return what of a value has the declared JSON types, so that rules need not ask.
+    """Return a value in which everything has its declared JSON type, so that rules need no type checks.
 
-    What is of another type, or a number beyond the width of its type, leaves an empty value of the right one,
-    so that it still counts as set. The empty number is not-a-number: no comparison with it holds.
+    A value of another type, or a number beyond the width of its type, is replaced by an empty value of the
+    declared type, so that it still counts as set. An empty number is NaN, for which no comparison holds.
     """
     if isinstance(value, dict) and (node.properties or node.values is not None):
         return {key: _fitted(_below(node, key), item) for key, item in value.items()}
@@ -86,7 +86,7 @@ def well_typed(node: Node, value: JsonValue) -> JsonValue:
 
 
 def is_typed(node: Node, value: JsonValue) -> bool:
-    """Tell whether a value has the JSON type that a node declares; a whole float is an integer."""
+    """Tell whether a value has the declared JSON type; an integral float is an integer."""
     if isinstance(value, bool):
         return node.type in {"boolean", "any"}
     if isinstance(value, float) and value.is_integer():

@@ -1,4 +1,4 @@
-"""From a declaration to the structural OpenAPI schema of a CRD.
+"""Generation of the structural OpenAPI schema of a CRD from a declaration.
 
 Rules of structural schemas: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/validation.go`.
 """
@@ -29,11 +29,11 @@ CONVERSION_SERVICE: Final = {
     "path": "/convert",
     "port": 9443,
 }
-"""Where the API server finds the converter; its caBundle is injected by the controller."""
+"""The Service of the conversion webhook. The controller injects its caBundle."""
 
 
 def structural_schema(node: Node) -> Json:
-    """Return the schema of a node and all below it as the CRD carries it: with prose, defaults and CEL."""
+    """Return the CRD schema of a node and all below it, with descriptions, defaults and CEL rules."""
     schema: Json = {**_type(node), **node.keywords}
     if node.declared is not None and (text := summary(node.declared)):
         schema["description"] = text
@@ -49,7 +49,7 @@ def structural_schema(node: Node) -> Json:
 
 
 def judged_schema(node: Node) -> Json:
-    """Return the schema that our own judge compiles: bare, and with the bounds that a width implies."""
+    """Return the schema for our own validation: without descriptions, with the bounds implied by widths."""
     schema = {**node.bounds, **node.keywords, **_json_types(node), **_below(node, judged_schema)}
     if node.properties:
         schema["required"] = [prop.name for prop in node.properties if prop.is_required]
@@ -57,7 +57,7 @@ def judged_schema(node: Node) -> Json:
 
 
 def types_schema(node: Node) -> Json:
-    """Return the JSON types that a node declares, the widths of its integers, and nothing else."""
+    """Return a schema with only the declared JSON types and the widths of integers."""
     return {**node.bounds, **_json_types(node), **_below(node, types_schema)}
 
 
@@ -98,13 +98,13 @@ def _property_schema(prop: Property) -> Json:
 
 
 def describe_property(prop: Property) -> str:
-    """Return the description of a field, with its pattern in words where it has one."""
+    """Return the description of a field, followed by that of its pattern, if any."""
     note = _PATTERN_NOTE.format(says=prop.node.says.removeprefix("must be ")) if prop.node.says else ""
     return " ".join(part for part in (prop.description, note) if part)
 
 
 def crd_manifest(kind: Kind) -> Json:
-    """Return the whole CustomResourceDefinition of a kind."""
+    """Return the CustomResourceDefinition of a kind."""
     spec: Json = {
         "group": kind.group,
         "names": _names(kind),
@@ -156,10 +156,10 @@ def _root_schema(version: Version) -> Json:
 
 
 def _tolerating(schema: Json) -> Json:
-    """Return the schema with a rule in the place of `required` where a spec is demanded.
+    """Return the schema with a CEL rule in place of `required` if it requires a spec.
 
-    Upstream's definitions demand none. What is stored without one must stay writable, or its finalizers could
-    never go; so the rule knows what was stored before.
+    Upstream's definitions require none. An object stored without one must stay writable, or its finalizers
+    could never be removed; so the rule also reads the stored object.
     """
     if "spec" not in schema.get("required", ()):
         return schema

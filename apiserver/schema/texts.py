@@ -1,4 +1,4 @@
-"""Rules about the characters of a text for which the pattern of its schema leaves no room."""
+"""Rules on the characters of a text, for use where the schema's `pattern` is already taken."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.rules import CelRule, Demand
 
 _WHITESPACE: Final = re.compile("[ \t\n\f\r]")
-"""As `\\s` of RE2, which the server reads."""
+"""The whitespace of `\\s` in RE2, which the API server uses."""
 
 _MESSAGE: Final = "must not contain whitespace"
 _LONGEST_NAME: Final = 253
@@ -22,10 +22,10 @@ _BACKSTEPS: Final = "must not contain '..' as a part of the path"
 
 @dataclass(frozen=True, slots=True)
 class NoWhitespace(Demand):
-    """A text has no space, tab or line break in it. Stands on the text."""
+    """A text must not contain whitespace. Applies to the text."""
 
     def is_broken(self, value: str) -> bool:
-        """Tell whether there is any."""
+        """Tell whether the text contains whitespace."""
         return _WHITESPACE.search(value) is not None
 
     def error(self, value: str, path: FieldPath) -> FieldError:
@@ -33,26 +33,26 @@ class NoWhitespace(Demand):
         return invalid(path, value, _MESSAGE)
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
-        rule = r"!self.matches('\\s')"  # the server takes the cost to grow with the expression's length
+        """Return the single CEL rule."""
+        rule = r"!self.matches('\\s')"  # the API server's cost estimate grows with its length
         return [CelRule(rule=rule, message=_MESSAGE, reason="FieldValueInvalid")]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return "Without whitespace."
 
 
 @dataclass(frozen=True, slots=True)
 class PathSegment(Demand):
-    """A text could be the name of some object: it stays one segment of a URL. Stands on the text.
+    """A text must be usable as an object name, that is, as one segment of a URL. Applies to the text.
 
-    Its length is the schema's matter: no name has more than 253 characters.
+    The schema limits its length: no name has more than 253 characters.
 
-    Demands: `IsValidPathSegmentName` of `k8s.io/apimachinery/pkg/api/validation/path/name.go`.
+    Source: `IsValidPathSegmentName` of `k8s.io/apimachinery/pkg/api/validation/path/name.go`.
     """
 
     def is_broken(self, value: str) -> bool:
-        """Tell whether a URL would read the text as something else."""
+        """Tell whether the text has another meaning in a URL."""
         return len(value) <= _LONGEST_NAME and (value in {".", ".."} or "/" in value or "%" in value)
 
     def error(self, value: str, path: FieldPath) -> FieldError:
@@ -60,23 +60,23 @@ class PathSegment(Demand):
         return invalid(path, value, _NO_SEGMENT)
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         rule = "!(self in ['.', '..']) && !self.contains('/') && !self.contains('%')"
         return [CelRule(rule=rule, message=_NO_SEGMENT, reason="FieldValueInvalid")]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return "Not `.` or `..`, and without `/` and `%`."
 
 
 @dataclass(frozen=True, slots=True)
 class NoBacksteps(Demand):
-    """A URI of one of some schemes has no `..` in its path. Stands on the text."""
+    """A URI with one of some schemes must not have `..` in its path. Applies to the text."""
 
     schemes: tuple[str, ...]
 
     def is_broken(self, value: str) -> bool:
-        """Tell whether a part of the path is `..`."""
+        """Tell whether a segment of the path is `..`."""
         if ".." not in value:
             return False
         is_meant = value.startswith(tuple(f"{scheme}://" for scheme in self.schemes))
@@ -87,11 +87,11 @@ class NoBacksteps(Demand):
         return invalid(path, value, _BACKSTEPS)
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
+        """Return the single CEL rule."""
         is_meant = " || ".join(f"self.startsWith('{scheme}://')" for scheme in self.schemes)
         rule = f"!({is_meant}) || !(self + '/').contains('/../')"
         return [CelRule(rule=rule, message=_BACKSTEPS, reason="FieldValueInvalid")]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"Without `..` in a path of {' or '.join(f'`{scheme}://`' for scheme in self.schemes)}."

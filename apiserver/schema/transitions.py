@@ -1,4 +1,4 @@
-"""Rules over a stored object and its successor."""
+"""Rules on the change from a stored object to an updated one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _IMMUTABLE: Final = "field is immutable: to change it, delete the object and cre
 
 @dataclass(frozen=True, slots=True)
 class Immutable(Transition):
-    """A field keeps its first value: it can be neither changed nor added nor removed.
+    """A field is immutable: it can be neither changed nor added nor removed.
 
-    Stands on the object that has the field. `empty` is how CEL writes the value that an absent field
-    counts as, such as `[]`; without it, absence is a value of its own. A list map (`is_map`) is the same in
-    any order, as it is to the server.
+    Applies to the object that has the field. `empty` is the CEL value that an absent field is equal to, such
+    as `[]`; without it, absence is a distinct value. A list map (`is_map`) is compared without regard to
+    order, as the API server does.
     """
 
     name: str
@@ -28,12 +28,12 @@ class Immutable(Transition):
     is_map: bool = False
 
     def compare(self, old: Json, new: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when the field is not what it was."""
+        """Yield an error if the field has changed."""
         if self._of(old) != self._of(new):
             yield invalid(path.child(self.name), new.get(self.name), _IMMUTABLE)
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule; it holds for a new object, which has no old self."""
+        """Return the single CEL rule, which is not evaluated for a new object without an old self."""
         new, old = cel_member(self.name), cel_member(self.name, "oldSelf")
         if self.empty:
             rule = f"(has({new}) ? {new} : {self.empty}) == (has({old}) ? {old} : {self.empty})"
@@ -42,7 +42,7 @@ class Immutable(Transition):
         return [CelRule(rule=rule, message=_IMMUTABLE, reason="FieldValueInvalid", field_name=self.name)]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return f"`{self.name}` cannot be changed once it is stored."
 
     def _of(self, value: Json) -> JsonValue:
@@ -54,20 +54,20 @@ class Immutable(Transition):
 
 @dataclass(frozen=True, slots=True)
 class Unchanged(Transition):
-    """A value that is set before and after an update is the same; it can be added and removed.
+    """A value must not change to another one, but it can be added and removed.
 
-    Stands on the value itself.
+    Applies to the value itself.
     """
 
     def compare(self, old: JsonValue, new: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when the value is not what it was."""
+        """Yield an error if the value has changed."""
         if new != old:
             yield invalid(path, new, _IMMUTABLE)
 
     def cel(self) -> Sequence[CelRule]:
-        """Return the one rule; the server holds it against values that have a past only."""
+        """Return the single CEL rule, which the API server evaluates only if there is an old value."""
         return [CelRule(rule="self == oldSelf", message=_IMMUTABLE, reason="FieldValueInvalid")]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return "Cannot be changed to another value once it is stored."

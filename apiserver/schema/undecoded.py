@@ -1,4 +1,4 @@
-"""JSON members that stay text (`msgspec.Raw`) until somebody has to look at them."""
+"""JSON members that stay encoded (`msgspec.Raw`) until they are needed."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _LONG_NUMBER: Final = b"0" * 200
 
 
 def plain(value: JsonValue) -> JsonValue:
-    """Return a value decoded; what it holds may be undecoded if it was decoded itself."""
+    """Return a value decoded; members of an already decoded value may stay undecoded."""
     return _decode(value) if type(value) is _RAW else value
 
 
 def opened(value: JsonValue) -> JsonValue:
-    """Return an undecoded object decoded one level deep, any other value decoded."""
+    """Return an undecoded object decoded one level deep, any other value decoded completely."""
     if type(value) is not _RAW:
         return value
     try:
         return _decode_members(value)
-    except msgspec.ValidationError:  # it is no object
+    except msgspec.ValidationError:  # not an object
         return _decode(value)
 
 
 def opened_objects(value: JsonValue) -> JsonValue:
-    """Return an undecoded list of objects with each opened one level deep, any other value as it is."""
+    """Return an undecoded list of objects with each decoded one level deep; any other value unchanged."""
     if type(value) is not _RAW:
         return value
     try:
@@ -46,7 +46,7 @@ def opened_objects(value: JsonValue) -> JsonValue:
 
 
 def as_object(value: JsonValue) -> Json:
-    """Return a value if it is an object, opened one level deep; empty for anything else."""
+    """Return a value if it is an object, decoded one level deep; otherwise an empty object."""
     if type(value) is dict:
         return value
     found = opened(value)
@@ -54,7 +54,7 @@ def as_object(value: JsonValue) -> Json:
 
 
 def as_list(value: JsonValue) -> list[JsonValue]:
-    """Return a value decoded if it is a list; empty for anything else."""
+    """Return a value decoded if it is a list; otherwise an empty list."""
     if type(value) is list:
         return value
     found = plain(value)
@@ -62,7 +62,7 @@ def as_list(value: JsonValue) -> list[JsonValue]:
 
 
 def sealed(value: JsonValue) -> msgspec.Raw:
-    """Return a value as text, so that it is told from other text at a glance; it is small, and ours."""
+    """Return a value encoded, for small values of our own that are to be compared with encoded ones."""
     return _RAW(_encode(value))
 
 
@@ -75,24 +75,24 @@ def without(value: Json, names: Iterable[str]) -> Json:
 
 
 def may_mention(value: JsonValue, name: str) -> bool:
-    """Tell whether a name might stand anywhere in a value; false is certain, and quick for undecoded text."""
+    """Tell whether a name may occur in a value; False is certain. Fast for encoded text."""
     if type(value) is not _RAW:
         return True
-    text = bytes(value)  # `find`: asking bytes whether they hold others by `in` takes several times as long
+    text = bytes(value)  # `find` is several times faster than `in` for bytes
     return text.find(name.encode()) >= 0 or text.find(_ESCAPE) >= 0
 
 
 def may_exceed_numbers(text: str) -> bool:
-    """Tell whether a number in JSON text might be beyond all range: the one fault that undecoded text hides.
+    """Tell whether JSON text may have a number out of range, the only error that encoded text can hide.
 
-    No number is beyond it whose exponent has two digits and that has two hundred of them itself.
+    A number with a two-digit exponent and fewer than two hundred digits is never out of range.
     """
     alike = text.encode().translate(_DIGITS_ALIKE, b"+-")
     return alike.find(_LARGE_EXPONENT) >= 0 or alike.find(_LONG_NUMBER) >= 0
 
 
 def same(one: JsonValue, other: JsonValue) -> bool:
-    """Tell whether two JSON values are the same; unlike Python, true is not 1 and 1.0 is not 1."""
+    """Tell whether two JSON values are equal; unlike in Python, true is not 1 and 1.0 is not 1."""
     if one is other:
         return True
     if type(one) is _RAW or type(other) is _RAW:

@@ -1,7 +1,7 @@
-"""The one judge: a declaration compiled once, which fills in defaults and finds every error at once.
+"""Validation and defaulting of raw objects: a declaration is compiled once and finds all errors at once.
 
-A valid object is told by the generated schema and by one function for all rules; nobody builds a path or a
-message for it. What is wrong with any other is listed in the order of the fields.
+A valid object is recognized by the generated schema and by one function for all rules, without building a
+path or message. The errors of an invalid object are listed in the order of the fields.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _INVALID: Final = "FieldValueInvalid"
 _encode: Final = msgspec.json.Encoder().encode
 
 MOST_ERRORS: Final = 100
-"""More are not listed: a manifest of a megabyte could be wrong in a hundred thousand places."""
+"""The maximum number of errors that are listed: a manifest of a megabyte could have a hundred thousand."""
 
 
 class Judge:
-    """What a declaration demands and fills in. Made once for each, see `judge`."""
+    """The compiled validation and defaults of a declaration. There is one instance for each, see `judge`."""
 
     def __init__(self, declared: type) -> None:
         self.node: Final = with_metadata(node_of(declared))
-        # The plain regex engine agrees with Go's; the default one knows look-arounds that Go does not.
+        # This regex engine behaves like Go's; the default one supports look-arounds, which Go's does not.
         self._schema = jsonschema_rs.Draft202012Validator(
             judged_schema(self.node), validate_formats=True, pattern_options=jsonschema_rs.RegexOptions()
         )
@@ -60,9 +60,9 @@ class Judge:
         self._fill = filler(self.node)
 
     def default(self, value: Json) -> list[Addition]:
-        """Fill every default of the schema into a raw object, in place, and return what was added.
+        """Fill every schema default into a raw object, in place, and return what was added.
 
-        A member that is there with another type than declared is left alone: validation will say so.
+        A member of a wrong type is left unchanged; validation reports it.
         """
         found: list[Addition] = []
         if self._fill is not None:
@@ -70,31 +70,31 @@ class Judge:
         return found
 
     def is_valid(self, value: Json) -> bool:
-        """Tell whether a raw object meets the schema; rules aside."""
+        """Tell whether a raw object is valid by the schema, without regard to rules."""
         try:
             return self._schema.is_valid(value)
         except ValueError:  # nested beyond the library's own limit, which is far beyond ours
             return False
 
     def is_well_typed(self, value: Json) -> bool:
-        """Tell whether a raw object has the declared JSON types, with no null among them."""
+        """Tell whether everything in a raw object has its declared JSON type, with no nulls."""
         try:
             return self._types.is_valid(value)
         except ValueError:  # as above
             return False
 
     def fitting(self, value: Json) -> Json:
-        """Return what of a raw object has the declared types; the object itself where all of it has."""
+        """Return a raw object reduced to values of the declared types; itself if all of them fit."""
         if self.is_well_typed(value):
             return value
         fitting: Json = well_typed(self.node, without_nulls(self.node, value))
         return fitting
 
     def validate(self, value: Json, old: Json | None = None, *, fits: bool | None = None) -> list[FieldError]:
-        """Return everything wrong with a raw object; empty when it is valid.
+        """Return everything wrong with a raw object; empty if it is valid.
 
-        With the stored object beside it, transition rules hold as well. A member that is null counts as
-        absent, as on the server. `fits` tells what is known of the schema already.
+        If the stored object `old` is given, transition rules apply as well. A null member counts as absent,
+        as on the API server. `fits` is the result of schema validation, if known.
         """
         if fits is None:
             fits = self.is_valid(value)
@@ -123,7 +123,7 @@ class Judge:
         return listed + ([_and_more()] if len(found) > MOST_ERRORS else [])
 
     def _of_misfit(self, value: Json, cut: Cut) -> tuple[list[FieldError], list[Broken]]:
-        """Return what the schema says of a value, and which rules what fits of it breaks."""
+        """Return the schema errors of a value, and the rules that its well-typed part breaks."""
         is_typed = self.is_well_typed(value)
         pruned = value if is_typed else without_nulls(self.node, value)
         if _is_large(pruned):
@@ -139,13 +139,13 @@ class Judge:
         failures = islice(self._schema.iter_errors(value), MOST_ERRORS + 1)
         found = [translated(self.node, failure) for failure in failures]
         mistyped = {error.path for error in found if error.reason == _WRONG_TYPE}
-        # A bound says nothing of a value that is of another type; choices do, here as on the server.
+        # A bound does not apply to a value of another type; an enum does, as on the API server.
         return [error for error in found if error.reason != _INVALID or error.path not in mistyped]
 
 
 @functools.cache
 def judge(declared: type) -> Judge:
-    """Return the judge of a declaration."""
+    """Return the compiled judge of a declaration."""
     return Judge(declared)
 
 
@@ -160,7 +160,7 @@ def _nothing(value: JsonValue) -> list[Broken]:
 
 
 def _rule_errors(broken: Sequence[Broken], known: Sequence[FieldError]) -> Iterator[FieldError]:
-    """Yield breaches of rules, but for what is only due to a value of a wrong type."""
+    """Yield the errors of broken rules, except those caused by values of a wrong type."""
     mistyped = [error.path for error in known if error.reason == _WRONG_TYPE]
     for error in rule_errors(broken):
         if not any(_follows(error, path) for path in mistyped):
@@ -175,8 +175,8 @@ def _is_large(value: Json) -> bool:
 
 
 def _follows(error: FieldError, mistyped: FieldPath) -> bool:
-    """Tell whether a breach is only due to the empty value that stands for one of a wrong type."""
-    if error.reason == "FieldValueForbidden":  # that something is set at all
+    """Tell whether an error is caused only by the empty value that replaces one of a wrong type."""
+    if error.reason == "FieldValueForbidden":  # the field is set, whatever its value
         return False
     return error.path.parts[: len(mistyped.parts)] == mistyped.parts
 

@@ -1,6 +1,6 @@
-"""What the schema finds wrong, in the words of Kubernetes' own validation.
+"""Translation of schema validation errors into the wording of Kubernetes.
 
-`jsonschema-rs` decides on the schema; its error objects are read by class, never by their text.
+`jsonschema-rs` validates; its errors are recognized by class, never by their text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from apiserver.schema.paths import FieldPath
 
 
 def translated(root: Node, failure: ValidationError) -> FieldError:
-    """Return the error that a failure of the schema stands for."""
+    """Return the field error for a schema validation error."""
     node, path = located(root, failure.instance_path)
     value: JsonValue = failure.instance
     kind = failure.kind
@@ -41,7 +41,7 @@ def _demand(node: Node, kind: ValidationErrorKind) -> str:
     match kind:
         case ValidationErrorKind.Pattern():
             if "pattern" not in node.keywords and node.values is not None:
-                node = node.values  # of an entry whose key is empty, the library names the map alone
+                node = node.values  # for an entry with an empty key, the library reports the path of the map
             return (
                 f"must be {node.says}" if node.says else f"must match the pattern {node.keywords['pattern']}"
             )
@@ -72,9 +72,9 @@ def _counted(limit: int, one: str, many: str = "") -> str:
 
 
 def located(root: Node, parts: Sequence[str | int]) -> tuple[Node, FieldPath]:
-    """Return what is declared at a place, given by JSON names and positions, and its path.
+    """Return the node at a path, given by JSON names and positions, and the field path.
 
-    The validator also gives a name of digits, such as the label `0`, as a number.
+    The validator reports a name of digits, such as the label `0`, as a number.
     """
     node, path = root, FieldPath()
     for part in parts:

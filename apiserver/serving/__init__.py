@@ -1,14 +1,14 @@
-"""What any HTTPS process of ours needs; it knows neither Kubernetes' API nor our kinds.
+"""The runtime of every HTTPS process. It depends neither on Kubernetes' API nor on our kinds.
 
-process           runs an application with its health and metrics listeners, from start to orderly end.
-tls               the server's side of TLS; certificate files are replaced without a restart.
-accepting         accepts connections, and counts each from then on.
-connections       bounds what a client can hold on to: connections, and requests that it never finishes.
-requests          the one middleware: counts, measures, and asks clients to leave while the process drains.
-readiness         named checks: may traffic come, and if not, why not.
-aside             has the HTTP library loaded beside the rest of a start.
-log               one line per event, JSON or for people.
-logger            for our own events; `structured` is for those that come through structlog.
-process_metrics   what the process tells Prometheus about itself.
-authority         our own certificate authority and the certificates that it issues.
+process           runs an application with its health and metrics listeners, from start to graceful shutdown
+tls               server-side TLS, with certificate files that are reloaded without a restart
+accepting         accepts connections, and counts each from then on
+connections       limits open connections, and requests that never complete
+requests          the middleware: counts and measures requests, and closes connections while draining
+readiness         named readiness checks
+aside             imports the HTTP library in parallel with the rest of a start
+log               log output of one line per event, as JSON or for a console
+logger            loggers for our own events; `structured` forwards those of structlog
+process_metrics   Prometheus metrics of the process
+authority         our own certificate authority and the certificates that it issues
 """

@@ -1,6 +1,6 @@
-"""Accepts connections, each of which counts from the start: one in its handshake holds memory, too.
+"""Accepting of connections, each of which counts from the start: one in its TLS handshake holds memory, too.
 
-The event loop's own server tells nobody of a connection before its handshake is over.
+The event loop's own server reports a connection only after its handshake.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _PAUSE_SECONDS: Final = 0.1
 
 
 def listening_socket(host: str | None, port: int) -> socket.socket:
-    """Listen on a port (0: any free one) of `host` (None: all addresses); `OSError` if it is taken."""
+    """Return a socket listening on `port` (0: any free one) of `host` (None: all addresses).
+
+    Raises `OSError` if the port is in use.
+    """
     if host is None and socket.has_dualstack_ipv6():
         return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True)
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -36,7 +39,7 @@ def listening_socket(host: str | None, port: int) -> socket.socket:
 
 
 class Acceptor:
-    """Accepts on a listening socket until it is closed."""
+    """Accepts connections on a listening socket until closed."""
 
     def __init__(
         self, listening: socket.socket, connections: Connections, context: ssl.SSLContext | None
@@ -55,11 +58,11 @@ class Acceptor:
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The port that the socket listens on."""
         return int(self._listening.getsockname()[1])
 
     async def close(self) -> None:
-        """Accept no more; connections that there are stay, and handshakes go on."""
+        """Stop accepting; existing connections and ongoing handshakes continue."""
         self._accepting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._accepting
@@ -84,7 +87,7 @@ class Acceptor:
                 stream.close()
 
     def _begun(self, guard: Guard, stream: socket.socket, handshake: asyncio.Task[Any]) -> None:
-        """Forget a connection that could not be made: its client has gone, is slow, or speaks other TLS."""
+        """Drop a connection whose handshake failed: its client left, was too slow, or speaks other TLS."""
         guard.handshake = None
         if not handshake.cancelled():
             error = handshake.exception()

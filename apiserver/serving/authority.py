@@ -1,8 +1,8 @@
-"""Our own certificate authority: making it, issuing server certificates from it, and telling when to renew.
+"""Our own certificate authority: create it, issue server certificates, and determine when to renew.
 
-Pure functions on PEM bytes. To rotate without a refused handshake: make a new authority, publish
-`bundle(new, old)` to every client, wait until they have it, then issue the leaf from the new one; expired
-authorities leave the bundle by themselves. Profile: RFC 5280, as strict verifiers ask.
+Pure functions on PEM bytes. To rotate without a failed handshake: create a new authority, publish
+`bundle(new, old)` to every client, wait until they have it, then issue the leaf from the new one. Expired
+authorities are dropped from the bundle. Profile: RFC 5280, as strict verifiers require.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 RENEW_AFTER = 2 / 3
-"""The part of a certificate's life after which it is replaced."""
+"""The fraction of a certificate's lifetime after which it is replaced."""
 _MOST_BACKDATED = timedelta(hours=1)
 _COMMON_NAME_LIMIT = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyPair:
-    """A certificate and its private key, both PEM."""
+    """A certificate and its private key, both in PEM format."""
 
     certificate: bytes
     key: bytes
 
 
 def new_authority(name: str, *, lifetime: timedelta, now: datetime) -> KeyPair:
-    """Make a self-signed authority. The time in its name keeps two of them apart during a rotation."""
+    """Return a self-signed authority. The time in its name distinguishes two during a rotation."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(f"{name}@{int(now.timestamp())}")
     extensions: list[tuple[x509.ExtensionType, bool]] = [
@@ -50,9 +50,9 @@ def new_authority(name: str, *, lifetime: timedelta, now: datetime) -> KeyPair:
 
 
 def new_leaf(authority: KeyPair, names: tuple[str, ...], *, lifetime: timedelta, now: datetime) -> KeyPair:
-    """Issue a server certificate for these DNS names, valid at most as long as its authority.
+    """Return a server certificate for these DNS names, which expires no later than its authority.
 
-    Raises `ValueError` when the authority is expired or cannot be parsed.
+    Raises `ValueError` if the authority has expired or cannot be parsed.
     """
     issuer, signing_key = _load(authority)
     end = min(now + lifetime, issuer.not_valid_after_utc)
@@ -73,13 +73,13 @@ def new_leaf(authority: KeyPair, names: tuple[str, ...], *, lifetime: timedelta,
 
 
 def service_names(service: str, namespace: str, *, cluster_domain: str = "cluster.local") -> tuple[str, ...]:
-    """Return the names under which a Service is called; API servers use `service.namespace.svc`."""
+    """Return the DNS names of a Service; API servers use `service.namespace.svc`."""
     qualified = f"{service}.{namespace}.svc"
     return service, f"{service}.{namespace}", qualified, f"{qualified}.{cluster_domain}"
 
 
 def needs_renewal(certificate: bytes, now: datetime) -> bool:
-    """Tell whether two thirds of the certificate's life are over (or it cannot be read at all)."""
+    """Tell whether two thirds of the certificate's lifetime are over, or it cannot be parsed."""
     try:
         parsed = x509.load_pem_x509_certificate(certificate)
     except ValueError:
@@ -89,12 +89,12 @@ def needs_renewal(certificate: bytes, now: datetime) -> bool:
 
 
 def expiry_of(certificate: bytes) -> datetime:
-    """Return the end of the certificate's validity; `ValueError` if it cannot be read."""
+    """Return the end of the certificate's validity. Raises `ValueError` if it cannot be parsed."""
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
 
 
 def is_issued_by(leaf: bytes, authority: bytes) -> bool:
-    """Tell whether the authority's key has signed this certificate."""
+    """Tell whether the certificate is signed by the authority's key."""
     try:
         issuer = x509.load_pem_x509_certificate(authority)
         x509.load_pem_x509_certificate(leaf).verify_directly_issued_by(issuer)
@@ -104,7 +104,7 @@ def is_issued_by(leaf: bytes, authority: bytes) -> bool:
 
 
 def covers(leaf: bytes, names: tuple[str, ...]) -> bool:
-    """Tell whether the certificate is good for all these DNS names."""
+    """Tell whether the certificate is valid for all these DNS names."""
     try:
         extensions = x509.load_pem_x509_certificate(leaf).extensions
         alternatives = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -114,7 +114,7 @@ def covers(leaf: bytes, names: tuple[str, ...]) -> bool:
 
 
 def bundle(*authorities: bytes, now: datetime) -> bytes:
-    """Join authorities (or bundles of them) for clients to trust: no repetitions, no expired ones."""
+    """Join authorities, or bundles of them, for clients to trust, without duplicates and expired ones."""
     kept: dict[bytes, None] = {}
     for pem in authorities:
         for certificate in x509.load_pem_x509_certificates(pem) if pem.strip() else []:
@@ -130,7 +130,7 @@ def _name(common_name: str) -> x509.Name:
 def _builder(
     subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, now: datetime, end: datetime
 ) -> x509.CertificateBuilder:
-    """Begin a certificate; it starts a little in the past, for verifiers whose clock is behind ours."""
+    """Return a certificate builder; validity starts in the past, for verifiers whose clock is behind."""
     begin = now - min(_MOST_BACKDATED, (end - now) / 10)
     return (
         x509.CertificateBuilder()

@@ -1,10 +1,10 @@
-"""Bounds on what request bodies take together: while they arrive, when they are decoded, and when answered.
+"""Limits on the total memory of request bodies: while they arrive, are decoded, and are answered.
 
-Anybody who reaches the port may send a body, and a decoder can make many times its size of it. Bytes are
-counted as they arrive: when all bodies together hold too many, the largest one that is still arriving is
-given up, or where only small ones are, the largest that waits, so that small requests always find room. A
-body that has arrived whole waits in a queue until there is room for what it may come to. Small bodies, which
-are nearly all, have a queue of their own, and so has each kind of request: none can keep out another one.
+Anyone who can reach the port may send a body, and decoding can multiply its size. Bytes are counted as they
+arrive: when all bodies together exceed the limit, the largest one still arriving is aborted or, if only small
+ones are arriving, the largest one that waits, so that small requests always find room. A complete body waits
+in a queue until there is room for its decoded size. Small bodies, nearly all of them, have a queue of their
+own, and so has each kind of request, so that none can block another.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 SMALL_ANSWER_BYTES: Final = 1 << 20
-"""Up to which size an answer is small."""
+"""The maximum size of a small response, in bytes."""
 
 SMALL_ROOM_BYTES: Final = 64 << 20
-"""For what all small bodies of a kind of request come to at once."""
+"""The total decoded size of concurrent small bodies of one kind of request, in bytes."""
 
 ANSWER_SECONDS: Final = 10.0
-"""How long a client may take to read a large answer."""
+"""The timeout for a client to read a large response, in seconds."""
 
 PATIENCE_SECONDS: Final = 8.0
-"""How long a body waits to be decoded: API servers wait 10 s for admission, and 30 s for conversion."""
+"""The maximum time for which a body waits to be decoded, in seconds: API servers wait 10 s for admission, and
+30 s for conversion."""
 
 _AGAIN: Final = {"Retry-After": "1"}
 
 
 class Bodies:
-    """The room for the request bodies of one kind, in bytes.
+    """The memory for request bodies of one kind, in bytes.
 
-    What is larger than `small_bytes` takes its share of `large_bytes`, and then of what all kinds share.
+    A body larger than `small_bytes` takes its room from `large_bytes`, and then from the room that all kinds
+    share.
     """
 
     def __init__(self, *, arriving_bytes: int, small_bytes: int, large_bytes: int, shared: Room) -> None:
@@ -50,10 +52,10 @@ class Bodies:
 
     @asynccontextmanager
     async def read(self, request: web.Request, *, limit_bytes: int, times: int) -> AsyncIterator[bytes]:
-        """Read a body, and keep the room for `times` its size until what is made of it is done.
+        """Yield a request body, and reserve `times` its size until the context exits.
 
-        Raises HTTPRequestEntityTooLarge beyond the limit, and HTTPServiceUnavailable where it is given up for
-        others or finds no room in time.
+        Raises HTTPRequestEntityTooLarge beyond the limit, and HTTPServiceUnavailable if the body is aborted
+        in favor of others or finds no room in time.
         """
         body = _Body(request)
         with ExitStack() as taken:
@@ -72,9 +74,10 @@ class Bodies:
 
 
 async def answered(request: web.Request, response: web.Response) -> web.Response:
-    """Return an answer, a large one once it is sent: whoever does not read it in time is cut off.
+    """Return a response, a large one only after it is sent; abort a client that does not read it in time.
 
-    To be called while there is room for its body: what is written waits in memory for the client.
+    Must be called while the room of the request body is held, since a written response waits in memory for
+    the client.
     """
     if (response.content_length or 0) <= SMALL_ANSWER_BYTES:
         return response
@@ -90,15 +93,15 @@ async def answered(request: web.Request, response: web.Response) -> web.Response
 
 @dataclass(eq=False, slots=True)
 class _Body:
-    """A body that is held as text, in whole or in part."""
+    """A body that is held as bytes, in part or completely."""
 
     request: web.Request
     held_bytes: int = 0
     patience: asyncio.Timeout | None = None
-    """How long it waits for room, once it is whole."""
+    """The timeout of waiting for room, once the body is complete."""
 
     def give_up(self) -> None:
-        """End its request, wherever that is just now."""
+        """Abort the request in its current state."""
         if self.patience is None:
             if self.request.transport:
                 self.request.transport.abort()  # it may never send another byte
@@ -107,7 +110,7 @@ class _Body:
 
 
 class _Arriving:
-    """The bodies that are held as text."""
+    """All bodies that are held as bytes."""
 
     def __init__(self, most_bytes: int, small_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -116,7 +119,7 @@ class _Arriving:
         self._held: set[_Body] = set()
 
     async def read(self, body: _Body, limit_bytes: int) -> bytes:
-        """Return the text of a body; it counts until it is forgotten."""
+        """Return the bytes of a body, which count until `forget` is called."""
         size = body.request.content_length or 0
         if size > limit_bytes:
             raise web.HTTPRequestEntityTooLarge(limit_bytes, size)
@@ -133,13 +136,13 @@ class _Arriving:
             yield chunk
 
     def forget(self, body: _Body) -> None:
-        """Give back the room of a body."""
+        """Release the room of a body."""
         self._held.discard(body)
         self._total_bytes -= body.held_bytes
         body.held_bytes = 0
 
     def _count(self, body: _Body, more_bytes: int) -> None:
-        """Count what has arrived; while it is too much, give up the largest body."""
+        """Count arrived bytes; while the total exceeds the limit, abort the largest body."""
         body.held_bytes += more_bytes
         self._total_bytes += more_bytes
         while self._total_bytes > self._most_bytes and self._held:
@@ -149,19 +152,19 @@ class _Arriving:
                 largest.give_up()
 
     def _rank(self, body: _Body) -> tuple[bool, int]:
-        """Order bodies: the greatest is given up, one that is still arriving and not small before others."""
+        """Return the sort key of a body: the greatest is aborted, with large ones still arriving first."""
         return body.patience is None and body.held_bytes > self._small_bytes, body.held_bytes
 
 
 class Room:
-    """Bytes that are taken in the order of asking; what is larger than all of it takes all of it."""
+    """A first-in, first-out semaphore of bytes. A request larger than the total takes the total."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = self._free = most_bytes
         self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def take(self, amount: int) -> None:
-        """Wait for so much room, and take it."""
+        """Wait until `amount` bytes are free, and take them."""
         amount = min(amount, self._most)
         if not self._queue and amount <= self._free:
             self._free -= amount
@@ -172,11 +175,11 @@ class Room:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.give(amount)  # the turn came at the moment of giving up
+                self.give(amount)  # granted at the moment of cancellation
             raise
 
     def give(self, amount: int) -> None:
-        """Give room back, and let in who is next."""
+        """Release bytes, and wake the next waiters."""
         self._free += min(amount, self._most)
         while self._queue:
             amount, turn = self._queue[0]

@@ -1,7 +1,7 @@
-"""Configuration of a server verb: one YAML document, and flags that override it.
+"""Configuration of a server subcommand: one YAML document, and flags that override it.
 
-The document is declared like a kind, so its schema, defaults and reference page are read off the same
-declaration. A flag exists for every scalar field, but for a few, which belong in a file:
+The document is declared like a kind, so its schema, defaults and reference page derive from the same
+declaration. Every scalar field has a flag, except a few that can only be set in the file:
 `planning.scaleToZero` is `--planning-scale-to-zero`.
 """
 
@@ -26,11 +26,11 @@ from apiserver.schema.structural import describe_property, judged_schema
 T = TypeVar("T")
 
 Port = Annotated[int, Range(0, 65535)]
-"""A TCP port; 0 lets the system choose."""
+"""A TCP port; 0 selects any free one."""
 
 
 class ConfigurationError(Exception):
-    """The configuration file or a flag is wrong; `problems` says each thing in one line."""
+    """The configuration file or a flag is invalid; `problems` has one line for each problem."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -39,42 +39,43 @@ class ConfigurationError(Exception):
 
 @declaration()
 class ServingConfig:
-    """What every process of Stowplan listens on and how it speaks of itself; the same words everywhere."""
+    """Settings of the listeners and logs, common to all Stowplan processes."""
 
     bind_address: Annotated[str, Length(1, 253)] = "0.0.0.0"  # noqa: S104 (inside a pod every address is the pod's own)
-    """Address that all listeners bind to."""
+    """The address that all listeners bind to."""
 
     port: Port = 9443
-    """Port of the HTTPS listener, for processes that have one."""
+    """The port of the HTTPS listener, for processes that have one."""
 
     metrics_port: Port = 8080
-    """Port of Prometheus metrics, plain HTTP."""
+    """The port of Prometheus metrics, over plain HTTP."""
 
     health_port: Port = 8081
-    """Port of `/livez` and `/readyz`, plain HTTP."""
+    """The port of `/livez` and `/readyz`, over plain HTTP."""
 
     certificate_directory: Annotated[str, Length(1, 4096)] = "/etc/stowplan/tls"
-    """Directory with `tls.crt` and `tls.key`; changed files are picked up while running."""
+    """The directory with `tls.crt` and `tls.key`; changed files are reloaded without a restart."""
 
     drain_seconds: Annotated[int, Range(0, 600)] = 5
-    """How long to go on answering after SIGTERM, so that callers learn of it first."""
+    """The drain period after SIGTERM, in seconds; requests are still answered, so that clients can move
+    away."""
 
     log_format: Literal["auto", "json", "console"] = "auto"
-    """Form of the log lines; `auto` is console on a terminal and JSON elsewhere."""
+    """The format of log lines; `auto` is console on a terminal and JSON elsewhere."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Least severity that is logged."""
+    """The lowest level that is logged."""
 
 
 @declaration()
 class ClusterConfig:
-    """How to reach the API server."""
+    """How to connect to the API server."""
 
     kubeconfig: Annotated[str, Length(maximum=4096)] = ""
-    """File to use. Without it: `KUBECONFIG`, then the pod's own service account, then `~/.kube/config`."""
+    """The kubeconfig file. If empty: `KUBECONFIG`, else the pod's service account, else `~/.kube/config`."""
 
     context: Annotated[str, Length(maximum=253)] = ""
-    """Context inside that file; without it the current one."""
+    """The context in that file; if empty, the current one."""
 
 
 _HELP_COLUMNS: Final = 110
@@ -83,16 +84,16 @@ _FLAG_COLUMNS: Final = 46
 _CONFIG_FLAG: Final = "config"
 _HELP_FLAGS: Final = frozenset({"-h", "--help"})
 _EVERYWHERE: Final = frozenset({"serving", "cluster"})
-"""Sections that every verb has: their flags go without the section's name."""
+"""Sections that all subcommands share. Their flags omit the name of the section."""
 
 _FILE_ONLY: Final = frozenset({"credentials", "objectives", "objectivesHighestPriority"})
-"""Fields, and sections of them, without flags: which objectives count is said for namespaces, in a file."""
+"""Fields and sections without flags. Which objectives count depends on namespaces, and is set in the file."""
 
 
 def parse(declared: type[T], *, program: str, description: str, arguments: Sequence[str]) -> T:
-    """Return the configuration from the arguments of a verb: defaults, then file, then flags.
+    """Return the configuration for the arguments of a subcommand: defaults, then file, then flags.
 
-    Raises ConfigurationError with every problem at once, and SystemExit for `--help` or unknown flags.
+    Raises ConfigurationError with all problems at once, and SystemExit for `--help` or unknown flags.
     """
     node = node_of(declared)
     parser = _parser(node, program, description, is_explained=not _HELP_FLAGS.isdisjoint(arguments))
@@ -106,7 +107,7 @@ def parse(declared: type[T], *, program: str, description: str, arguments: Seque
 
 
 def load(declared: type[T], document: Json) -> T:
-    """Return a configuration from a document that is already read. Raises ConfigurationError."""
+    """Return the configuration for a document. Raises ConfigurationError."""
     return _checked(declared, document)
 
 
@@ -121,11 +122,11 @@ def _fits(schema: Json, document: Json) -> bool:
     try:
         return jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(document)
     except ValueError:
-        return False  # YAML can say what JSON cannot, such as a date
+        return False  # YAML has values that JSON lacks, such as dates
 
 
 def _problems(schema: Json, document: Json) -> list[str]:
-    # Imported here: it words best what is wrong, and only a process that does not start waits for it.
+    # Imported lazily: its messages are the best, and only a process with an invalid configuration needs it.
     from jsonschema import Draft202012Validator, FormatChecker  # noqa: PLC0415 (see above)
 
     failures = Draft202012Validator(schema, format_checker=FormatChecker()).iter_errors(document)
@@ -147,7 +148,7 @@ def _read(path: str | None) -> Json:
 
 
 def _parser(node: Node, program: str, description: str, *, is_explained: bool) -> argparse.ArgumentParser:
-    """Return the parser; its flags are explained only where asked for, since that reads our own source."""
+    """Return the parser. Help texts, which require parsing our own source, are added on demand."""
     parser = argparse.ArgumentParser(
         prog=program,
         usage=f"{program} [--config FILE] [--FLAG X ...]",
@@ -196,7 +197,7 @@ def _scalar(node: Node, text: str) -> JsonValue:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return text  # the schema refuses it with the path of the field
+        return text  # the schema rejects it with the path of the field
 
 
 def _set(document: Json, path: tuple[str, ...], value: JsonValue) -> None:

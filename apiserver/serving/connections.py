@@ -1,8 +1,8 @@
-"""Bounds on what a client can hold on to: connections, and requests that it begins and never finishes.
+"""Limits on what a client can hold: connections, and requests that it begins but never completes.
 
-The HTTP library closes idle connections, but waits for ever for the rest of a request's body. A guard stands
-in front of its protocol on each connection and notes when a request began; a sweep ends those that take too
-long.
+The HTTP library closes idle connections, but waits indefinitely for the rest of a request body. A guard in
+front of its protocol records when the request on each connection began; a periodic sweep aborts those that
+take too long.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SETTLE_MOST_STEPS = 20
 
 
 class Connections:
-    """The open connections of one listener, from the moment that each is accepted.
+    """The open connections of one listener, from the moment each is accepted.
 
-    When there are too many, one of those that hold a place for nothing gives way: the oldest that has not had
-    an answer yet, else the one whose last answer is the longest ago. So nobody keeps others out by waiting,
-    whether before the handshake, in the middle of a request or between two. Only where all are being answered
-    there is no room.
+    If there are too many, one that is not in use is closed: the oldest that has not had a response yet, else
+    the one whose last response is the longest ago. So a client cannot block others by waiting, whether before
+    the handshake, in the middle of a request or between two. A new connection is rejected only if all others
+    are being answered.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Connections:
         unfinished_seconds: float,
         clock: Callable[[], float],
     ) -> None:
-        """Let at most `limit` connections in, and give each request `unfinished_seconds` to arrive whole."""
+        """Allow `limit` connections, and `unfinished_seconds` for each request to arrive completely."""
         self.clock = clock
         self._factory = factory
         self._limit = limit
@@ -51,7 +51,7 @@ class Connections:
         return len(self._open)
 
     def admit(self) -> Guard | None:
-        """Make the protocol for a new connection, and room for it; None where there is no room."""
+        """Return the protocol for a new connection; None if no room can be made for it."""
         if len(self._open) >= self._limit and not self.make_room():
             return None
         guard = Guard(self._factory(), self)
@@ -60,7 +60,7 @@ class Connections:
         return guard
 
     def make_room(self) -> bool:
-        """Cut the connection that is missed least; tell whether there was one."""
+        """Abort the least useful connection; return whether there was one."""
         for waiting in (self._unanswered, self._idle):
             for guard in waiting:
                 self.forget(guard)
@@ -69,38 +69,38 @@ class Connections:
         return False
 
     def occupy(self, guard: Guard) -> None:
-        """Note that a whole request of a connection is being answered."""
+        """Record that a complete request of a connection is being handled."""
         self._unanswered.pop(guard, None)
         self._idle.pop(guard, None)
 
     def rest(self, guard: Guard) -> None:
-        """Note that a connection's request has been answered."""
+        """Record that a connection's request has been answered."""
         self.occupy(guard)
         if guard in self._open:
             self._idle[guard] = None
 
     def forget(self, guard: Guard) -> None:
-        """Note that a connection has ended."""
+        """Record that a connection has ended."""
         self._open.discard(guard)
         self.occupy(guard)
 
     def sweep(self) -> None:
-        """Cut the connections whose request has been unfinished for too long."""
+        """Abort connections whose request has been incomplete for too long."""
         earliest = self.clock() - self._unfinished_seconds
         for guard in [guard for guard in self._open if guard.is_unfinished_since(earliest)]:
             guard.abort()
 
     async def keep_sweeping(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """Sweep every other second, for ever."""
+        """Sweep every two seconds, until cancelled."""
         while True:
             await sleep(SWEEP_SECONDS)
             self.sweep()
 
     async def settle(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """Wait a second at most for connections that were opened last to send their first request.
+        """Wait for the newest connections to send their first request, at most one second.
 
-        Closing them would lose it: their client just learnt that the server is there. The first quarter of
-        a second is for handshakes that are still going on.
+        Closing them would lose that request, since their client has just reached the server. The first
+        quarter of a second is for ongoing handshakes.
         """
         for step in range(_SETTLE_MOST_STEPS):
             if step >= _SETTLE_LEAST_STEPS and not self._unanswered:
@@ -109,7 +109,7 @@ class Connections:
 
 
 class Guard(asyncio.Protocol):
-    """Passes all on to the HTTP protocol, noting when a request begins and when it has arrived whole."""
+    """Forwards everything to the HTTP protocol, and records when a request begins and is complete."""
 
     __slots__ = ("_busy", "_connections", "_inner", "_is_given_up", "_since", "_transport", "handshake")
 
@@ -121,7 +121,7 @@ class Guard(asyncio.Protocol):
         self._busy = False
         self._since: float | None = None
         self.handshake: asyncio.Task[object] | None = None
-        """What goes on until the connection is made."""
+        """The TLS handshake, until the connection is established."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
@@ -154,22 +154,22 @@ class Guard(asyncio.Protocol):
         self._inner.resume_writing()
 
     def request_begun(self, request: BaseRequest) -> None:
-        """Note that the headers are complete; the clock runs on until the body is."""
+        """Record that the headers are complete; the timeout still applies to the body."""
         self._busy = True
         request.content.on_eof(self._request_arrived)
 
     def request_ended(self) -> None:
-        """Note that the request is answered, whether or not all of it was read."""
+        """Record that the request is answered, whether or not all of it was read."""
         self._busy = False
         self._since = None
         self._connections.rest(self)
 
     def is_unfinished_since(self, moment: float) -> bool:
-        """Tell whether a request began before this moment and has not arrived whole."""
+        """Tell whether a request began before `moment` and is still incomplete."""
         return self._since is not None and self._since <= moment
 
     def abort(self) -> None:
-        """Cut the connection, or end its handshake."""
+        """Abort the connection, or cancel its handshake."""
         self._is_given_up = True
         if self._transport:
             self._transport.abort()

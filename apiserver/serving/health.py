@@ -1,4 +1,4 @@
-"""The plain listeners' applications: health for the kubelet, metrics for Prometheus."""
+"""Applications of the plain HTTP listeners: health for the kubelet, metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNAVAILABLE = 503
 def add_health_routes(application: web.Application, readiness: Readiness) -> None:
     """Add `/livez` and `/readyz` (with `?verbose`).
 
-    Alive is who answers at all: nothing outside this process can make it answer otherwise.
+    A process that responds at all is live: nothing outside of it can make `/livez` fail.
     """
 
     async def livez(_request: web.Request) -> web.Response:
@@ -34,14 +34,14 @@ def add_health_routes(application: web.Application, readiness: Readiness) -> Non
 
 
 def health_application(readiness: Readiness) -> web.Application:
-    """Make an application with the health routes alone."""
+    """Return an application with only the health routes."""
     application = web.Application()
     add_health_routes(application, readiness)
     return application
 
 
 def metrics_application(metrics: ProcessMetrics) -> web.Application:
-    """Make an application with `/metrics` alone."""
+    """Return an application with only `/metrics`."""
 
     async def expose(_request: web.Request) -> web.Response:
         return web.Response(body=metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})

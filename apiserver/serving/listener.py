@@ -1,4 +1,4 @@
-"""One application on one port, from the first connection to an orderly end."""
+"""Listeners: an application on a port, from the first connection to graceful shutdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEADER_LIMIT = 512
 
 
 class Listener:
-    """An open port. Make it with `open`."""
+    """An open port. Create it with `open`."""
 
     def __init__(self, runner: web.AppRunner, acceptor: Acceptor, connections: Connections) -> None:
         self._runner = runner
@@ -39,14 +39,14 @@ class Listener:
         port: int,
         context: ssl.SSLContext | None = None,
     ) -> Self:
-        """Listen on a port (0: any free one) of `host` (None: all addresses); `OSError` if it is taken."""
+        """Listen on a port (0: any free one) of `host` (None: all addresses). Raises `OSError` if in use."""
         runner = web.AppRunner(
             application,
             access_log=None,
             keepalive_timeout=limits.keep_alive_seconds,
             shutdown_timeout=limits.finish_seconds,
             max_headers=_HEADER_LIMIT,  # the aggregator sends one header per group of the user
-            auto_decompress=False,  # nobody compresses requests but who means harm
+            auto_decompress=False,  # no legitimate client compresses requests
         )
         await runner.setup()
         assert runner.server is not None
@@ -65,11 +65,14 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port that was opened."""
+        """The open port."""
         return self._acceptor.port
 
     async def close(self, *, settle: bool = False) -> None:
-        """Accept no more, let requests in flight finish (and those on their way arrive), close the rest."""
+        """Stop accepting, complete the requests in flight, and close the connections.
+
+        With `settle`, requests that are still on their way are completed as well.
+        """
         await self._acceptor.close()
         if settle:
             await self._connections.settle()
@@ -80,7 +83,7 @@ class Listener:
 
 
 class ProcessListeners:
-    """The ports of one process: HTTPS for its application, plain ones for health and metrics."""
+    """The listeners of one process: HTTPS for its application, plain HTTP for health and metrics."""
 
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
@@ -90,26 +93,26 @@ class ProcessListeners:
 
     @property
     def ports(self) -> Ports:
-        """What is open."""
+        """The open ports."""
         return Ports(https=_port(self._https), metrics=_port(self._metrics), health=_port(self._health))
 
     async def open_https(self, application: web.Application, context: ssl.SSLContext) -> None:
-        """Open the application's port, if it has one."""
+        """Open the HTTPS port, if configured."""
         self._https = await self._open(application, self._options.port, context=context)
 
     async def open_plain(self, *, health: web.Application, metrics: web.Application) -> None:
-        """Open the other two, if they are wanted."""
+        """Open the health and metrics ports, if configured."""
         self._health = await self._open(health, self._options.health_port)
         self._metrics = await self._open(metrics, self._options.metrics_port)
 
     async def close_https(self) -> None:
-        """Close the application's port, letting requests in flight finish."""
+        """Close the HTTPS port after completing requests in flight."""
         if self._https:
             await self._https.close(settle=True)
             self._https = None
 
     async def close_all(self) -> None:
-        """Close whatever is open."""
+        """Close all open ports."""
         await self.close_https()
         for listener in (self._metrics, self._health):
             if listener:

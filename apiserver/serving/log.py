@@ -1,4 +1,4 @@
-"""One line per event, from everything that logs: our own code, libraries, and what nobody caught."""
+"""Log output: one line per event, from our own code, libraries and uncaught exceptions."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def configure_logging(
     stream: TextIO | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
-    """Send every log line of this process to `stream` (standard error by default).
+    """Write all log lines of this process to `stream` (standard error by default).
 
-    Without a `format` it is for people on a terminal and JSON elsewhere. That is the standard library's
-    logging, with Python's warnings, and with exceptions that nobody catches, in any thread.
+    Without a `format`, lines are for people on a terminal and JSON elsewhere. This covers the standard
+    library's logging, Python warnings, and uncaught exceptions in any thread.
     """
     lines = _Lines(stream or sys.stderr, format, now)
     logging.basicConfig(level=_LEVELS[level], handlers=[_Bridge(lines)], force=True)
@@ -51,7 +51,7 @@ def configure_logging(
 
 
 class _Lines:
-    """The stream: whole lines, one at a time."""
+    """The output stream, to which complete lines are written one at a time."""
 
     def __init__(self, stream: TextIO, form: LogFormat | None, now: Callable[[], datetime]) -> None:
         self._stream = stream
@@ -72,7 +72,7 @@ class _Lines:
 
 
 class _Bridge(logging.Handler):
-    """Takes the standard library's records."""
+    """Writes records of the standard library's logging."""
 
     def __init__(self, lines: _Lines) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ def _traceback_of(error: BaseException) -> str:
 
 
 def _message_of(record: logging.LogRecord) -> str:
-    """Return the record's message, even if its arguments do not fit."""
+    """Return the record's message, even if its arguments do not match the format."""
     try:
         return record.getMessage()
     except Exception:  # noqa: BLE001 - a log line must not fail because of what it is about

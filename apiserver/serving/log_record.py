@@ -1,4 +1,4 @@
-"""One event as one line, whatever it holds: as JSON for machines, or as words for people. Pure functions."""
+"""Formatting of an event, with any content, as one line: JSON, or text for a console. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Event = dict[str, Any]
-"""What a log call carries: any values at all, so nothing may be taken for granted."""
+"""The members of a log call, with values of any type."""
 
 _FIRST = ("time", "level", "logger", "event")
 _TEXT_LIMIT = 8192
@@ -21,7 +21,7 @@ _COLOURS = {"debug": 90, "info": 32, "warning": 33, "error": 31, "critical": 41}
 
 
 def json_line(event: Event) -> str:
-    """Render an event as one line of JSON in plain ASCII; oversized parts are cut, odd ones described."""
+    """Return an event as one line of ASCII JSON; large parts are truncated, other types described."""
     exception = event.pop("exception", None)
     record = {name: event.pop(name) for name in _FIRST if name in event} | event
     plain = {_text(name): _plain(value, _DEPTH_LIMIT) for name, value in record.items()}
@@ -31,7 +31,7 @@ def json_line(event: Event) -> str:
 
 
 def console_line(event: Event, *, colour: bool) -> str:
-    """Render an event for people: time, level, sentence, then `name=value`; a traceback follows below it."""
+    """Return an event as text: time, level, sentence and `name=value` pairs, then any traceback."""
     exception = event.pop("exception", None)
     level = str(event.pop("level", "info"))
     event.pop("logger", None)
@@ -48,7 +48,7 @@ def console_line(event: Event, *, colour: bool) -> str:
 
 
 def _plain(value: object, depth: int) -> object:
-    """Reduce a value to what JSON can hold, in bounded size."""
+    """Return a value reduced to JSON types and bounded size."""
     if value is None or isinstance(value, bool | int):
         return value if not isinstance(value, int) or value.bit_length() <= 64 else _text(value)  # noqa: PLR2004
     if isinstance(value, float):
@@ -71,7 +71,7 @@ def _plain_members(members: Mapping[object, object], depth: int) -> dict[str, ob
 
 
 def _text(value: object) -> str:
-    """Describe a value as text of bounded size; even one whose `repr` raises."""
+    """Return a value as text of bounded size, even if its `repr` raises."""
     if isinstance(value, str):
         text = str.__str__(value)
     else:
@@ -83,7 +83,7 @@ def _text(value: object) -> str:
 
 
 def _tail(exception: str) -> str:
-    """Keep the end of a long traceback: the error stands there."""
+    """Return the end of a long traceback, which contains the error."""
     if len(exception) <= _EXCEPTION_LIMIT:
         return exception
     return f"… {len(exception) - _EXCEPTION_LIMIT} before\n{exception[-_EXCEPTION_LIMIT:]}"
@@ -101,5 +101,5 @@ def _is_printable(plain: object) -> bool:
 
 
 def _printable(text: str) -> str:
-    """Escape what could move the cursor, end the line or change colours."""
+    """Return text with characters escaped that would move the cursor, end the line or change colors."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -1,7 +1,7 @@
-"""Loggers for what serves from the first moment on: an event and its members, by the standard library.
+"""Structured loggers on top of the standard library, for processes that must start fast.
 
-structlog says the same, but loading it takes longer than the whole rest of a process that answers at once;
-`apiserver.serving.structured` sends its lines here.
+structlog has the same interface, but importing it takes longer than the rest of the start of a process that
+must serve at once; `apiserver.serving.structured` forwards its events to these loggers.
 """
 
 from __future__ import annotations
@@ -10,40 +10,40 @@ import logging
 from typing import Final
 
 MEMBERS: Final = "members"
-"""The attribute of a log record that holds what an event says beside its sentence."""
+"""The attribute of a log record that holds the members of an event."""
 
 
 class EventLogger:
-    """Writes events under one name."""
+    """Logs events under one logger name."""
 
     __slots__ = ("_logger",)
 
     def __init__(self, name: str) -> None:
-        """Take the name as `logging.getLogger` does."""
+        """Use the logger that `logging.getLogger` returns for this name."""
         self._logger = logging.getLogger(name)
 
     def debug(self, event: str, /, **members: object) -> None:
-        """Say what only somebody in search of a fault wants to know."""
+        """Log an event that is only useful for debugging."""
         self._write(logging.DEBUG, event, members)
 
     def info(self, event: str, /, **members: object) -> None:
-        """Say what goes on."""
+        """Log a normal event."""
         self._write(logging.INFO, event, members)
 
     def warning(self, event: str, /, **members: object) -> None:
-        """Say what somebody may want to change."""
+        """Log an event that may need attention."""
         self._write(logging.WARNING, event, members)
 
     def error(self, event: str, /, **members: object) -> None:
-        """Say what went wrong; `exc_info` may be an exception."""
+        """Log an error; `exc_info` may be an exception."""
         self._write(logging.ERROR, event, members)
 
     def exception(self, event: str, /, **members: object) -> None:
-        """Say what went wrong, with the exception that is being handled."""
+        """Log an error with the exception that is being handled."""
         self._write(logging.ERROR, event, {"exc_info": True} | members)
 
     def critical(self, event: str, /, **members: object) -> None:
-        """Say why the process cannot go on; `exc_info` may be an exception."""
+        """Log why the process cannot continue; `exc_info` may be an exception."""
         self._write(logging.CRITICAL, event, members)
 
     def _write(self, level: int, event: str, members: dict[str, object]) -> None:

@@ -1,8 +1,8 @@
-"""Gives memory back to the system after a large request.
+"""Release of memory to the operating system after a large request.
 
-glibc raises the size from which it asks the system for a block of its own, and then keeps what it got: a
-process that once answered fifty megabytes would hold them for good, beside a container's limit. Source:
-mallopt(3) and malloc_trim(3). Without glibc nothing here does anything.
+glibc raises its threshold for allocating a block by mmap, and then keeps freed memory: a process that once
+sent a response of fifty megabytes would hold them for good, against its container's limit. Source: mallopt(3)
+and malloc_trim(3). Without glibc these functions do nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ctypes
 from typing import Final
 
 LARGE_BYTES: Final = 1 << 20
-"""From this size of a request or answer on it is worth the while."""
+"""The size of a request or response from which releasing memory is worthwhile, in bytes."""
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
@@ -21,7 +21,7 @@ _AFTER_SECONDS: Final = 0.5
 
 
 def ask_for_blocks() -> None:
-    """Let every large allocation be a block of its own, which goes back when it is freed."""
+    """Make every large allocation a separate block, which is released when freed."""
     library = _glibc()
     if library is not None:
         library.mallopt(_MMAP_THRESHOLD, _BLOCK_BYTES)
@@ -29,7 +29,7 @@ def ask_for_blocks() -> None:
 
 
 def give_back_soon() -> None:
-    """Return free memory to the system once the answer at hand is on its way."""
+    """Release free memory to the operating system once the current response is being sent."""
     library = _glibc()
     if library is not None:
         asyncio.get_running_loop().call_later(_AFTER_SECONDS, library.malloc_trim, 0)

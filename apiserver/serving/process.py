@@ -1,8 +1,9 @@
-"""Runs one process: listeners first, then background work; on SIGTERM an end that loses no request.
+"""The main loop of a process: listeners, background work, and a shutdown on SIGTERM without lost requests.
 
-The end: not ready, and `Connection: close` on every answer for the drain period, so that clients go elsewhere
-by themselves; then accept no more, finish what is in flight, stop the background work, and exit with 0. A
-second signal cuts the waiting short. Background work that ends by itself ends the process, with 1.
+During the drain period the process is not ready and sends `Connection: close` with every response, so that
+clients move away. Then it stops accepting, completes requests in flight, stops the background work, and exits
+with 0. A second signal ends the drain period at once. If background work ends by itself, the process exits
+with 1.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ __all__ = ["Limits", "Ports", "ServerOptions", "run_server", "serve"]
 log = EventLogger(__name__)
 
 _OTHER_DESCRIPTORS = 512
-"""For what is open besides the connections of three listeners."""
+"""The number of file descriptors for anything but the connections of three listeners."""
 
 
 def run_server(
@@ -51,10 +52,10 @@ def run_server(
     background: Sequence[Job] = (),
     tls: ServerTls | None = None,
 ) -> int:
-    """Run `serve` on its own event loop; returns the exit code of the process."""
+    """Run `serve` on its own event loop; return the exit code of the process."""
 
     def started(_ports: Ports) -> None:
-        gc.freeze()  # what start-up made stays for good: no use in visiting it again and again
+        gc.freeze()  # objects from start-up stay for good: exempt them from garbage collection
         gc.enable()
 
     ask_for_blocks()
@@ -83,10 +84,10 @@ async def serve(
     tls: ServerTls | None = None,
     on_started: Callable[[Ports], None] = lambda _ports: None,
 ) -> int:
-    """Serve until a signal or a failure; returns the exit code of the process.
+    """Serve until a signal or a failure; return the exit code of the process.
 
     `application` may be None: then there are only health, metrics and the `background` jobs, each of which
-    must go on until it is cancelled. Pass `tls` to change its trusted client authorities later.
+    must run until cancelled. Pass `tls` to change its trusted client authorities later.
     """
     stop = _Stop(asyncio.get_running_loop())
     listeners = ProcessListeners(options)
@@ -118,7 +119,7 @@ async def serve(
 
 
 def _allow_descriptors(count: int) -> None:
-    """Let this process have so many files open, as far as it may: some runtimes begin with 1,024."""
+    """Raise the limit on open files to `count`, as far as allowed: some runtimes start with 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft not in {resource.RLIM_INFINITY, hard} and soft < count:
         limit = count if hard == resource.RLIM_INFINITY else min(count, hard)
@@ -126,7 +127,7 @@ def _allow_descriptors(count: int) -> None:
 
 
 class _Stop:
-    """What signals ask for: the first one to end, the second one to hurry."""
+    """The signal handlers: the first signal asks to stop, the second one to hurry."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.asked = asyncio.Event()
@@ -138,7 +139,7 @@ class _Stop:
         (self._hurry if self.asked.is_set() else self.asked).set()
 
     async def pause(self, seconds: float) -> None:
-        """Wait, unless there is a hurry."""
+        """Wait for `seconds`, or until the second signal."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._hurry.wait()
@@ -153,7 +154,7 @@ def _tls_of(options: ServerOptions) -> ServerTls:
 def _equip(
     application: web.Application, tls: ServerTls, *, readiness: Readiness, metrics: ProcessMetrics
 ) -> None:
-    """Give the application what every HTTPS process has."""
+    """Add the middleware, readiness check and metric that every HTTPS process has."""
     clock = asyncio.get_running_loop().time
     application.middlewares.insert(0, request_middleware(metrics, readiness, clock=clock))
     readiness.add("certificate", tls.why_not_ready)

@@ -1,4 +1,4 @@
-"""What a process tells Prometheus about itself. Every label has a fixed, small set of values."""
+"""Prometheus metrics of a process. Every label has a fixed, small set of values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 class _BuildInfo(Collector):
-    """What is running, found out when it is read: to look that up takes time that a start has not."""
+    """Build information, determined when scraped, since looking it up would delay the start."""
 
     def __init__(self, component: str, version: str | Callable[[], str]) -> None:
         self._component = component
@@ -47,15 +47,15 @@ class _BuildInfo(Collector):
 
 
 class ProcessMetrics:
-    """The process's registry, and the metrics that every process of ours has.
+    """The registry of the process, with the metrics that all our processes have.
 
-    Others add theirs with `registry=metrics.registry`; nothing is global.
+    Other metrics are added with `registry=metrics.registry`; nothing is global.
     """
 
     def __init__(
         self, component: str, version: str | Callable[[], str], *, registry: CollectorRegistry | None = None
     ) -> None:
-        """`component` is the verb, as in `webhooks`; a function is asked for the version when it is read."""
+        """`component` is the subcommand, such as `webhooks`; a version function is called when scraped."""
         self.registry = registry or CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
@@ -89,12 +89,12 @@ class ProcessMetrics:
             buckets=LAG_BUCKETS,
             registry=self.registry,
         )
-        # Looking a child up by its labels costs more than counting.
+        # Finding a child by its labels costs more than incrementing it.
         self._counters: dict[tuple[str, str, int], Counter] = {}
         self._histograms: dict[str, Histogram] = {}
 
     def observe_request(self, route: str, method: str, *, code: int, seconds: float) -> None:
-        """Count an answered request; `route` must be a pattern, never a path that a client chose."""
+        """Count an answered request; `route` must be a pattern, never a path chosen by a client."""
         key = (route, method if method in _METHODS else "other", code)
         counter = self._counters.get(key)
         if counter is None:
@@ -109,7 +109,7 @@ class ProcessMetrics:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Measure for ever how late the event loop is."""
+        """Measure the lag of the event loop, until cancelled."""
         clock = clock or asyncio.get_running_loop().time
         while True:
             due = clock() + LAG_PROBE_SECONDS
@@ -117,5 +117,5 @@ class ProcessMetrics:
             self._lag.observe(max(clock() - due, 0.0))
 
     def exposition(self) -> bytes:
-        """Return everything in Prometheus' text format (content type: `CONTENT_TYPE`)."""
+        """Return all metrics in Prometheus' text format (content type: `CONTENT_TYPE`)."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""May traffic come, and if not, why not: named checks that are asked each time somebody wants to know."""
+"""Readiness of a process, by named checks that run on every request."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Check = Callable[[], str | None]
-"""Returns None when all is well, else the reason; must be quick and must not raise."""
+"""A readiness check: returns None if it passes, else the reason. It must be fast and must not raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of all checks, in the order in which they were added: name, and reason or None."""
+    """The results of all checks, in the order in which they were added: name, and reason or None."""
 
     outcomes: tuple[tuple[str, str | None], ...]
 
     @property
     def is_ready(self) -> bool:
-        """Whether no check had an objection."""
+        """Whether all checks passed."""
         return all(reason is None for _, reason in self.outcomes)
 
     def text(self, *, verbose: bool) -> str:
-        """Say it as Kubernetes' own health endpoints do: `ok`, or a line per check."""
+        """Return the text of Kubernetes' own health endpoints: `ok`, or one line per check."""
         if self.is_ready and not verbose:
             return "ok"
         lines = [
@@ -32,7 +32,7 @@ class Verdict:
 
 
 class Readiness:
-    """The checks of one process. Once it drains it is not ready, whatever they say."""
+    """The readiness checks of one process. While it drains it is not ready, whatever they return."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
@@ -40,20 +40,20 @@ class Readiness:
 
     @property
     def is_draining(self) -> bool:
-        """Whether the process is on its way out."""
+        """Whether the process is shutting down."""
         return self._draining
 
     def add(self, name: str, check: Check) -> None:
-        """Ask this check, too; `ValueError` if one of that name is there."""
+        """Add a check. Raises `ValueError` if there is one of that name."""
         if name in self._checks:
             raise ValueError(f"there is already a readiness check {name!r}")
         self._checks[name] = check
 
     def drain(self) -> None:
-        """Be not ready from now on."""
+        """Mark the process as not ready, permanently."""
         self._draining = True
 
     def verdict(self) -> Verdict:
-        """Ask all checks."""
+        """Run all checks."""
         shutdown = ("shutdown", "the process is shutting down" if self._draining else None)
         return Verdict((*((name, check()) for name, check in self._checks.items()), shutdown))

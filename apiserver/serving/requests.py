@@ -1,4 +1,4 @@
-"""The one middleware: watches a request arrive, counts and measures it, sends clients away while draining."""
+"""The middleware of all requests: tracks, counts and measures them, and closes connections while draining."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FAILED = 500
 def request_middleware(
     metrics: ProcessMetrics, readiness: Readiness, *, clock: Callable[[], float]
 ) -> Middleware:
-    """Make the middleware for an application."""
+    """Return the middleware for an application."""
 
     @web.middleware
     async def serve(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -44,7 +44,7 @@ def request_middleware(
             if readiness.is_draining:
                 answer.force_close()
             raise
-        except Exception:  # the boundary of a request: logged whole, and answered without its inside
+        except Exception:  # the boundary of a request: logged in full, answered without internals
             log.exception("request failed", method=request.method, path=request.path)
             response = web.Response(status=_FAILED, text="internal error: see the server's log\n")
         finally:
@@ -71,6 +71,6 @@ def _guard_of(request: web.Request) -> Guard | None:
 
 
 def _route(request: web.Request) -> str:
-    """Return the route's pattern: a client must not be able to invent label values."""
+    """Return the pattern of the route: clients must not be able to create label values."""
     resource = request.match_info.route.resource
     return resource.canonical if resource else _UNMATCHED

@@ -1,4 +1,4 @@
-"""From the arguments of a server verb to a running process: the same for all of them."""
+"""The start of a server subcommand, from its arguments to a running process."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def run_verb(
     start: Callable[[T], int],
     uses_structlog: bool = True,
 ) -> int:
-    """Parse the configuration, set up logs, and run; returns the exit code.
+    """Parse the configuration, set up logging, and run; return the exit code.
 
-    A wrong configuration is told to standard error, every problem at once, with exit code 2. A verb that
-    does not use structlog from its start on calls `forward_structlog` when it begins to.
+    Every problem of an invalid configuration is printed to standard error, with exit code 2. A subcommand
+    that does not use structlog from the start calls `forward_structlog` before it does.
     """
-    gc.disable()  # until it serves: what is loaded until then stays for good
+    gc.disable()  # until it serves: objects loaded until then stay for good
     try:
         config = parse(declared, program=f"stowplan {verb}", description=description, arguments=arguments)
         _configure_logging(serving(config))
@@ -59,7 +59,7 @@ def _forward_structlog() -> None:
 
 
 def server_options(serving: ServingConfig, *, has_application: bool) -> ServerOptions:
-    """Return what a process listens on, from its configuration."""
+    """Return the listeners of a process from its configuration."""
     directory = Path(serving.certificate_directory)
     return ServerOptions(
         bind_address=serving.bind_address,
@@ -73,7 +73,7 @@ def server_options(serving: ServingConfig, *, has_application: bool) -> ServerOp
 
 
 def version() -> str:
-    """Return the version of what is running."""
+    """Return the version of the running package."""
     from importlib import metadata  # noqa: PLC0415 (who asks first waits for it, not who is asked first)
 
     return metadata.version("stowplan")

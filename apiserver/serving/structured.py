@@ -1,4 +1,4 @@
-"""Sends what is logged through structlog the way of every other line."""
+"""Forwarding of structlog events to the loggers of this package."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 def forward_structlog() -> None:
-    """Write structlog's events as `configure_logging` has it, which must have been called before."""
+    """Send structlog's events to the output of `configure_logging`, which must have been called before."""
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, _as_call],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLogger().level),
         logger_factory=lambda *names: EventLogger(str(names[0]) if names else ""),
-        cache_logger_on_first_use=False,  # we log rarely, and a cached logger could not be configured anew
+        cache_logger_on_first_use=False,  # logging is rare, and a cached logger could not be reconfigured
     )
 
 
 def _as_call(
     _logger: WrappedLogger, _method: str, event: EventDict
 ) -> tuple[tuple[object, ...], dict[str, object]]:
-    """Return the arguments for the method of the same name."""
+    """Return the arguments for the logger method of the same name."""
     sentence = event.pop("event", "")
     return (sentence,), {str(name): value for name, value in event.items()}

@@ -1,4 +1,4 @@
-"""Keeps watch over background work that must never end by itself."""
+"""Supervision of background jobs that must never end by themselves."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 log = EventLogger(__name__)
 
 Job = Callable[[], Awaitable[None]]
-"""Work that goes on until it is cancelled."""
+"""A job that runs until cancelled."""
 
 
 class Supervisor:
-    """Runs jobs side by side. One that ends by itself, with or without an error, is a failure of them all."""
+    """Runs jobs concurrently. If one ends by itself, with or without an error, all count as failed."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._tasks = [asyncio.create_task(_run(job), name=_name_of(job)) for job in jobs]
@@ -36,7 +36,7 @@ class Supervisor:
             log.critical("background work ended", job=task.get_name(), exc_info=_error_of(task))
 
     async def close(self, *, within_seconds: float) -> None:
-        """Cancel all jobs and wait until they have cleaned up; name those that do not."""
+        """Cancel all jobs and wait until they have ended; log the names of those that do not."""
         running = [task for task in self._tasks if not task.done()]
         for task in running:
             task.cancel()

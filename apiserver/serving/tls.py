@@ -1,8 +1,8 @@
-"""The server's side of TLS: modern ciphers only, and certificates that are replaced while it runs.
+"""Server-side TLS: modern ciphers only, and certificates that are reloaded at runtime.
 
-A live `SSLContext` is never changed: a failed `load_cert_chain` would break every later handshake, and
-trusted authorities can only be added to it. Each reload builds a new context, proves it with a handshake in
-memory, and only then lets new connections use it; whatever is wrong, the last good pair stays in service.
+A live `SSLContext` is never modified: a failed `load_cert_chain` would break every later handshake, and
+trusted authorities can only be added to it. Each reload builds a new context, tests it with a handshake in
+memory, and only then uses it for new connections. On any error, the last valid pair stays in use.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LAST_TENTH = 0.1
 
 
 class CertificateUnusable(Exception):  # noqa: N818 - named after what happened
-    """The certificate files cannot be served from: missing, empty, mismatched or expired."""
+    """The certificate files cannot be used: they are missing, empty, mismatched or expired."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Served:
-    """A proven context and the validity of its certificate, in seconds since the epoch."""
+    """A tested context and the validity of its certificate, in seconds since the epoch."""
 
     context: ssl.SSLContext
     begin_seconds: float
@@ -43,11 +43,12 @@ class Served:
 
 
 class ServerTls:
-    """Serves the pair in two mounted files, following their changes.
+    """Serves the certificate and key of two mounted files, and follows their changes.
 
-    The files may be missing at first: handshakes fail, and `why_not_ready` says so, until they are there.
-    With `client_authorities` not None, clients are asked for a certificate; one that is not issued by these
-    authorities (PEM) fails the handshake, none at all is left to the application.
+    The files may be missing at first: until they exist, handshakes fail and `why_not_ready` returns the
+    reason. If `client_authorities` is not None, clients are asked for a certificate: one that these
+    authorities (PEM) have not issued fails the handshake, and the application decides about clients without
+    one.
     """
 
     def __init__(
@@ -64,17 +65,17 @@ class ServerTls:
         self._served: Served | None = None
         self._complaint = "not loaded yet"
         self.context = _new_context(None if client_authorities is None else b"")
-        """For the listener, for good. It hands each new connection to the context that is current."""
+        """The permanent context of the listener. It switches each new connection to the current context."""
         self.context.sni_callback = self._choose
         self.reload()
 
     @property
     def served(self) -> Served | None:
-        """What new connections get."""
+        """The certificate for new connections."""
         return self._served
 
     def reload(self) -> bool:
-        """Look at the files; True if what is served has changed. A bad pair is logged once and left alone."""
+        """Reload the files; return whether the pair changed. An invalid pair is logged once and ignored."""
         try:
             served = self._load()
         except CertificateUnusable as error:
@@ -92,18 +93,18 @@ class ServerTls:
         return True
 
     def trust_clients(self, authorities: bytes) -> None:
-        """Accept client certificates of these authorities (PEM) only, from the next connection on."""
+        """Accept only client certificates of these authorities (PEM), from the next connection on."""
         self._client_authorities = authorities
         self.reload()
 
     async def follow(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """Look at the files every ten seconds, every second while there is nothing to serve."""
+        """Reload the files every ten seconds, or every second until there is a valid pair."""
         while True:
             await sleep(POLL_SECONDS if self._served else _FIRST_POLL_SECONDS)
             self.reload()
 
     def why_not_ready(self) -> str | None:
-        """Return None while the certificate is good, else the reason: a readiness check."""
+        """Return None while the certificate is valid, else the reason: a readiness check."""
         if self._served is None:
             return self._complaint
         begin, end = self._served.begin_seconds, self._served.end_seconds
@@ -112,7 +113,7 @@ class ServerTls:
         return None
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        """Move a new connection to the current context; OpenSSL calls this even without a server name."""
+        """Switch a new connection to the current context; OpenSSL calls this even without a server name."""
         if self._served:
             connection.context = self._served.context
 
@@ -135,13 +136,13 @@ class ServerTls:
 
 
 def _new_context(client_authorities: bytes | None) -> ssl.SSLContext:
-    """Build a server context without a certificate."""
+    """Return a server context without a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(_CIPHERS)
     context.set_alpn_protocols(["http/1.1"])
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
-    context.num_tickets = 0  # API servers keep no sessions, so a ticket is work for nothing
+    context.num_tickets = 0  # API servers do not resume sessions, so tickets would be wasted
     if client_authorities is not None:
         context.verify_mode = ssl.CERT_OPTIONAL
         if client_authorities.strip():
@@ -150,9 +151,9 @@ def _new_context(client_authorities: bytes | None) -> ssl.SSLContext:
 
 
 def _prove(server_context: ssl.SSLContext, certificates: bytes) -> tuple[float, float]:
-    """Shake hands with ourselves, trusting just this certificate; return its validity.
+    """Perform a handshake in memory, trusting only this certificate; return its validity.
 
-    That proves key, algorithm and dates, and needs no parser of our own. Raises `SSLError`.
+    This verifies key, algorithm and dates without a parser of our own. Raises `SSLError`.
     """
     client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client_context.check_hostname = False
@@ -172,7 +173,7 @@ def _prove(server_context: ssl.SSLContext, certificates: bytes) -> tuple[float, 
 
 
 def _advance(side: ssl.SSLObject) -> bool:
-    """Take a handshake as far as it goes; True when it is done."""
+    """Advance a handshake as far as possible; return True when it is complete."""
     try:
         side.do_handshake()
     except ssl.SSLWantReadError:
@@ -181,7 +182,7 @@ def _advance(side: ssl.SSLObject) -> bool:
 
 
 def _no_password() -> str:
-    """Keep OpenSSL from asking on the terminal for an encrypted key's password."""
+    """Return no password, to keep OpenSSL from asking for that of an encrypted key on the terminal."""
     return ""
 
 

@@ -1,4 +1,4 @@
-"""What becomes of each object on the way back."""
+"""The effect of a downgrade on each object."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from apiserver.upgrading.status_to_come import resumed, without_announcement
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Account:
-    """What becomes of one object: what its new shape cannot hold, and what had to be made up for it."""
+    """The effect on one object: what its new shape cannot hold, and what is made up for it."""
 
     namespace: str
     name: str
     is_reshaped: bool
-    """True when more than our annotations has to change."""
+    """Whether anything but our annotations must change."""
     is_annotated: bool
     lost: tuple[str, ...]
     made_up: tuple[str, ...]
@@ -33,12 +33,12 @@ class Account:
 
 
 def without_annotations(item: Json) -> Json:
-    """Return an object without what conversion and an interrupted run left in its annotations."""
+    """Return an object without the annotations of conversion and of an interrupted run."""
     return without_announcement(without_annotation(item))
 
 
 def account(item: Json, shape: Shape) -> Account:
-    """Return what becomes of an object in a shape."""
+    """Return the effect of giving an object a shape."""
     shaped = shaped_anew(item, shape)
     metadata = item["metadata"]
     bare = without_annotations(item)
@@ -53,5 +53,5 @@ def account(item: Json, shape: Shape) -> Account:
 
 
 def shaped_anew(item: Json, shape: Shape) -> Shaped:
-    """Return an object in a shape, with what an interrupted run decided on."""
+    """Return an object in a shape, continuing from what an interrupted run announced."""
     return in_shape(resumed(item, shape), shape)

@@ -1,4 +1,4 @@
-"""Whether two readings of an object say the same, as far as conversion is concerned."""
+"""Comparison of two readings of an object, as far as conversion is concerned."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from apiserver.schema.undecoded import same
 
 
 def difference(one: Json, other: Json) -> str:
-    """Return the path of the first field in which two objects differ; empty when they say the same.
+    """Return the path of the first field in which two objects differ; empty if they are equal.
 
-    The version and what the server itself keeps in the metadata do not count.
+    The version and the metadata that the server maintains are ignored.
     """
     return next(_differences(_said(one), _said(other), ""), "")
 

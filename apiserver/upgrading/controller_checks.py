@@ -1,4 +1,4 @@
-"""Who else works on the same objects: another controller would write what the other side cannot read."""
+"""Checks for other controllers of the same objects, which would write what the other side cannot read."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from apiserver.upgrading.findings import Finding, ok, problem
 from apiserver.upgrading.snapshot import Snapshot
 
 UPSTREAM_LEASE: Final = "72dd1cf1.llm-d.ai"
-"""The lease that every release of the earlier controller elects its leader by."""
+"""The leader election Lease of every release of the earlier controller."""
 OUR_LEASE: Final = "stowplan-controller"
 OUR_MANAGER: Final = "stowplan"
 RECENT: Final = timedelta(minutes=10)
-"""Earlier controllers write status once a minute, so that one that is silent for so long has stopped."""
+"""The age of a status write beyond which its controller counts as stopped: earlier controllers write every
+minute."""
 
 _CHECK: Final = "controllers"
 _NAMES: Final = ("workload-variant-autoscaler", "llm-d-autoscaling", "inferno-autoscaler")
-"""What the images and labels of earlier controllers are called."""
+"""Names in the images and labels of earlier controllers."""
 
 
 def check_upstream(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield every sign that an earlier controller is at work on the objects."""
+    """Yield a finding for every sign of a running earlier controller."""
     found = [*_deployments(snapshot), *_held_lease(snapshot, UPSTREAM_LEASE), *_writers(snapshot)]
     yield from found or [ok(_CHECK, "no other controller is at work on the objects")]
 
 
 def check_our_own(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield whether our own controller is at work: it writes what an earlier release cannot hold."""
+    """Yield whether our own controller is running, which writes what an earlier release cannot hold."""
     found = [*_held_lease(snapshot, OUR_LEASE)]
     yield from found or [ok(_CHECK, "our own controller is at rest")]
 
@@ -77,7 +78,7 @@ _STOP_OURS: Final = "kubectl --namespace {namespace} scale deployment stowplan-c
 
 
 def is_held(spec: Json, now: datetime) -> bool:
-    """Tell whether the spec of a Lease names a holder whose time has not run out."""
+    """Tell whether the spec of a Lease has a holder whose lease has not expired."""
     if not spec.get("holderIdentity") or not spec.get("renewTime"):
         return False
     lifetime = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0))
@@ -85,7 +86,7 @@ def is_held(spec: Json, now: datetime) -> bool:
 
 
 def _writers(snapshot: Snapshot) -> Iterator[Finding]:
-    """Find who wrote a status lately that is neither us nor a person's kubectl."""
+    """Yield recent writers of a status other than our controller and kubectl."""
     for manager, moment in sorted(_latest_writes(snapshot.objects).items()):
         if not manager.startswith((OUR_MANAGER, "kubectl")) and snapshot.now - moment < RECENT:
             ago = int((snapshot.now - moment).total_seconds())

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition of a kind at each stage of the way up and back: pure functions on raw JSON."""
+"""The CustomResourceDefinition of a kind at each stage of a migration: pure functions on raw JSON."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _OURS: Final = "stowplan"
 def staged(
     kind: Kind, live: Json | None, *, storage: str, ca_bundle: str, namespace: str = INSTALLATION
 ) -> Json:
-    """Return the definition with all our versions, of which `storage` is the one that is stored.
+    """Return the definition with all our versions, with `storage` as the storage version.
 
-    Conversion and its trust go in with the same write that serves a second version: in between, every read
-    of that version would fail. The converter runs in `namespace`. What others wrote into the metadata stays.
+    The conversion webhook and its caBundle are set in the same write that serves a second version, since
+    otherwise every read of that version would fail in between. The converter runs in `namespace`. Metadata
+    written by others is kept.
     """
     wanted = crd_manifest(kind)
     for version in wanted["spec"]["versions"]:
@@ -34,7 +35,7 @@ def staged(
 
 
 def withdrawn(kind: Kind, live: Json) -> Json:
-    """Return the definition with the oldest version alone: its schema is the union of every shape."""
+    """Return the definition with only the oldest version, whose schema is the union of every shape."""
     wanted = crd_manifest(kind)
     oldest = wanted["spec"]["versions"][0]
     for name in ("deprecated", "deprecationWarning"):
@@ -44,7 +45,7 @@ def withdrawn(kind: Kind, live: Json) -> Json:
 
 
 def says(live: Json | None, wanted: Json) -> bool:
-    """Tell whether a definition that was read says what is wanted, beside what the server adds to it."""
+    """Tell whether a live definition matches the wanted one, apart from what the server adds."""
     if live is None or not is_ours(live):
         return False
     spec, asked = live["spec"], wanted["spec"]
@@ -54,15 +55,15 @@ def says(live: Json | None, wanted: Json) -> bool:
 
 
 def is_ours(live: Json) -> bool:
-    """Tell whether a definition carries our label."""
+    """Tell whether a definition has our label."""
     return (live["metadata"].get("labels") or {}).get(_LABEL) == _OURS
 
 
 def is_given_back(kind: Kind, live: Json) -> bool:
-    """Tell whether objects can be given back under a definition: it is ours, and keeps every field of them.
+    """Tell whether objects can be downgraded under a definition: it is ours, and prunes none of their fields.
 
-    Our label stays when a release's own definition is applied over what we left, so of one version alone
-    the whole definition has to be what we leave.
+    Our label remains when a release's own definition is applied over the one that a downgrade leaves, so if
+    only one version is served, the whole definition must be the one that we leave.
     """
     if not is_ours(live):
         return False
@@ -70,28 +71,28 @@ def is_given_back(kind: Kind, live: Json) -> bool:
 
 
 def served_versions(live: Json | None) -> tuple[str, ...]:
-    """Return the names of the versions that are served, in the definition's order."""
+    """Return the names of the served versions, in the order of the definition."""
     return tuple(version["name"] for version in _versions(live) if version["served"])
 
 
 def storage_version(live: Json | None) -> str:
-    """Return the name of the version that is stored; empty without a definition."""
+    """Return the name of the storage version; empty without a definition."""
     return next((version["name"] for version in _versions(live) if version["storage"]), "")
 
 
 def stored_versions(live: Json | None) -> tuple[str, ...]:
-    """Return every version that some object may still be stored in."""
+    """Return every version in which objects may still be stored."""
     return tuple(((live or {}).get("status") or {}).get("storedVersions") or ())
 
 
 def condition(live: Json, name: str) -> str:
-    """Return the status of a condition of the definition; empty when it is not there."""
+    """Return the status of a condition of the definition; empty if it does not exist."""
     conditions = (live.get("status") or {}).get("conditions") or []
     return next((str(item["status"]) for item in conditions if item["type"] == name), "")
 
 
 def _over(live: Json | None, wanted: Json) -> Json:
-    """Put the wanted spec in the place of the live one; the version that was read guards the write."""
+    """Replace the live spec by the wanted one; the resource version that was read guards the write."""
     if live is None:
         return wanted
     metadata = live["metadata"]
@@ -105,7 +106,7 @@ def _versions(live: Json | None) -> list[Json]:
 
 def _holds(live: JsonValue, wanted: JsonValue) -> bool:
     if wanted == []:
-        return not live  # the server leaves an empty list out
+        return not live  # the server omits an empty list
     if not isinstance(live, dict) or not isinstance(wanted, dict):
         return _equal(live, wanted)
     return all(_holds(live.get(name), item) for name, item in wanted.items())
@@ -116,7 +117,7 @@ def _equal(one: JsonValue, other: JsonValue) -> bool:
 
 
 def _numbers_alike(value: JsonValue) -> JsonValue:
-    """Read every number as the server does: as a double."""
+    """Convert every number to a double, as the server does."""
     if isinstance(value, dict):
         return {name: _numbers_alike(item) for name, item in value.items()}
     if isinstance(value, list):

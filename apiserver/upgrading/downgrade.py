@@ -1,4 +1,4 @@
-"""`stowplan downgrade`: every object back in the shape of a release, whose own definition fits."""
+"""`stowplan downgrade`: conversion of every object to the shape of a release and its own definition."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ADVICE: Final = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Plan or do the downgrade; the exit code."""
+    """Plan or execute the downgrade; return the exit code."""
     made = parser("downgrade", _DESCRIPTION, _EPILOG)
     target = made.add_mutually_exclusive_group(required=True)
     target.add_argument("--to-release", choices=list(RELEASES), metavar="RELEASE", help=", ".join(RELEASES))
@@ -76,7 +76,7 @@ def planned(
     accept: Sequence[str] = (),
     accept_incomplete: bool = False,
 ) -> Report:
-    """Return the plan for what was found."""
+    """Return the plan for a snapshot."""
     if snapshot.denied:
         return denied_report("downgrade", cluster, tuple(check_permissions(snapshot.denied)))
     accounts = tuple(account(item, shape) for item in snapshot.objects)
@@ -98,7 +98,7 @@ def planned(
 
 
 def check_given_back(snapshot: Snapshot, *, is_clean: bool) -> Iterator[Finding]:
-    """Yield that there is nothing to give back under a definition of somebody else, if it is one."""
+    """Yield a finding if the definition is not ours, so that no object can be downgraded under it."""
     live = snapshot.definitions.get(VARIANT_AUTOSCALING.crd_name)
     if live is None or is_given_back(VARIANT_AUTOSCALING, live):
         return
@@ -114,7 +114,7 @@ def check_given_back(snapshot: Snapshot, *, is_clean: bool) -> Iterator[Finding]
 
 
 def check_shape(accounts: Sequence[Account], shape: Shape, *, accept_incomplete: bool) -> Iterator[Finding]:
-    """Yield whether the shape can hold every object, and whether anything has to be made up for it."""
+    """Yield whether the shape can hold every object, and whether anything must be made up."""
     made_up, lossy = sum(bool(item.made_up) for item in accounts), sum(bool(item.lost) for item in accounts)
     if lossy:
         yield note("shape", f"{shape} cannot hold all of {lossy} objects: see the list below")

@@ -1,4 +1,4 @@
-"""Does the steps, one after the other. Each is safe to do twice, and none relies on the memory of another."""
+"""Execution of the steps, one after the other. Each is idempotent, and none depends on another's memory."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _PAUSES_SECONDS: Final = (0.1,) * 19
 
 
 class Execution:
-    """Does steps on one cluster. `shape` is what objects are given back in on the way back.
+    """Executes steps on one cluster. `shape` is the shape of objects after a downgrade.
 
-    `namespace` is that of Stowplan itself.
+    `namespace` is the namespace of Stowplan.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Execution:
 
     @classmethod
     def starter(cls, *, per_second: float, shape: Shape | None = None) -> Starter[Step]:
-        """Return what begins an execution."""
+        """Return a function that begins an execution."""
 
         async def start(cluster: Cluster, progress: Progress) -> Doer[Step]:
             namespace = await patiently(partial(installed_namespace, cluster))
@@ -85,7 +85,7 @@ class Execution:
         return start
 
     async def do(self, step: Step) -> Done:
-        """Do one step. Raises StoppedError, NotTakenUpError, ContendedError and ClusterError."""
+        """Execute one step. Raises StoppedError, NotTakenUpError, ContendedError and ClusterError."""
         return await performed(step, self._actions[step.action], self._progress)
 
     async def _serve(self, step: Step) -> str:
@@ -121,7 +121,7 @@ class Execution:
         return "so the version that needs it was taken back"
 
     async def _take_back(self, kind: Kind) -> None:
-        """Serve the oldest version alone: one that cannot be read stalls the cluster's garbage collector."""
+        """Serve only the oldest version: an unreadable one stalls the cluster's garbage collector."""
         oldest = kind.versions[0].name
         live = await read_definition(self._cluster, kind)
         if storage_version(live) == oldest and stored_versions(live) == (oldest,):
@@ -184,7 +184,7 @@ class Execution:
         return f"our annotations taken out of {swept} objects"
 
     async def _shaped(self, kind: Kind, *, dry_run: bool) -> tuple[int, tuple[Failure, ...]]:
-        assert self._shape is not None  # the way back always has one
+        assert self._shape is not None  # a downgrade always has one
         resource = resource_of(kind, kind.versions[0].name)
         return await reshape(self._cluster, resource, self._shape, self._pace, dry_run=dry_run)
 
@@ -210,7 +210,7 @@ class Execution:
         )
 
     async def _write(self, kind: Kind, wanted: Callable[[Json | None], Json]) -> None:
-        """Write a definition over what is there at this moment; whoever writes in between is read first."""
+        """Write a definition over the current one; read it again after a concurrent write."""
 
         async def attempt() -> None:
             live = await read_definition(self._cluster, kind)
@@ -221,7 +221,7 @@ class Execution:
 
 
 async def _undisturbed(attempt: Callable[[], Awaitable[None]], kind: Kind) -> None:
-    """Change a definition that others may change at the same time. Raises StoppedError if they never stop."""
+    """Retry a change of a definition after concurrent ones. Raises StoppedError if they never stop."""
     try:
         await retried(attempt, (Conflict, NotFound), _PAUSES_SECONDS)
     except (Conflict, NotFound) as error:

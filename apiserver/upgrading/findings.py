@@ -1,4 +1,4 @@
-"""What a check says: in order, worth knowing, or in the way, and then what to do about it."""
+"""Findings of checks: passed, worth knowing, or a problem with its remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apiserver.schema.json import Json
 
 
 class Verdict(StrEnum):
-    """How a check ended."""
+    """The result of a check."""
 
     OK = "ok"
     NOTE = "note"
@@ -19,12 +19,12 @@ class Verdict(StrEnum):
 
 
 ACCEPTABLE: Final = ("owners", "controllers")
-"""Checks whose problems a person may accept: what they find can be meant to be so."""
+"""Checks whose problems a user may accept, since what they find can be intended."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that was checked, and what to do where it is in the way."""
+    """One thing that was checked, and what to do if it is a problem."""
 
     check: str
     verdict: Verdict
@@ -42,22 +42,22 @@ class Finding:
 
 
 def ok(check: str, message: str) -> Finding:
-    """Return a finding that all is in order."""
+    """Return a finding that the check passed."""
     return Finding(check=check, verdict=Verdict.OK, message=message)
 
 
 def note(check: str, message: str, remedy: str = "") -> Finding:
-    """Return a finding that is worth knowing and stops nothing."""
+    """Return a finding that is worth knowing but stops nothing."""
     return Finding(check=check, verdict=Verdict.NOTE, message=message, remedy=remedy)
 
 
 def problem(check: str, message: str, remedy: str) -> Finding:
-    """Return a finding that stops everything until it is mended or accepted."""
+    """Return a finding that stops the run until it is fixed or accepted."""
     return Finding(check=check, verdict=Verdict.PROBLEM, message=message, remedy=remedy)
 
 
 def accepted(findings: Iterable[Finding], checks: Iterable[str]) -> tuple[Finding, ...]:
-    """Return the findings with problems of the named checks turned into notes."""
+    """Return the findings with problems of the given checks turned into notes."""
     names = set(checks)
     return tuple(
         replace(item, verdict=Verdict.NOTE)
@@ -69,7 +69,7 @@ def accepted(findings: Iterable[Finding], checks: Iterable[str]) -> tuple[Findin
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """An object that cannot be taken along, and why."""
+    """An object that cannot be migrated, and why."""
 
     namespace: str
     name: str

@@ -1,4 +1,4 @@
-"""Reads the snapshot that everything is decided on."""
+"""Reading of the snapshot on which all decisions are based."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from apiserver.upgrading.webhook_checks import CONFIGURATION, SERVING_SECRET
 
 
 async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, now: datetime) -> Snapshot:
-    """Read all that is decided on, or only what is denied. Raises ClusterError when that cannot be read."""
+    """Return the snapshot; only denied permissions if there are any. Raises ClusterError."""
     namespace = await installed_namespace(cluster)
     if denied := await denied_of(cluster, needed(converting, namespace)):
         return Snapshot(now=now, webhook=Webhook(namespace=namespace), denied=denied)
@@ -56,19 +56,19 @@ async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, n
 
 
 async def read_definition(cluster: Cluster, kind: Kind) -> Json | None:
-    """Read the definition of a kind as it is now; None when it is not installed."""
+    """Return the current definition of a kind, or None if it is not installed."""
     return await _maybe(cluster, CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name)
 
 
 async def read_trusted(cluster: Cluster) -> str:
-    """Read the caBundle that our admission webhooks are called with; empty without one."""
+    """Return the caBundle of our admission webhooks; empty if there is none."""
     configuration = await _maybe(cluster, VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
     bundles = [item["clientConfig"].get("caBundle") for item in (configuration or {}).get("webhooks") or []]
     return str(next(filter(None, bundles), ""))
 
 
 async def _objects(cluster: Cluster, kind: Kind, live: Json | None) -> tuple[tuple[Json, ...], str]:
-    """Read all objects in the oldest version, and why a write would not get through, if it would not."""
+    """Return all objects in the oldest version, and why a write would not get through, if so."""
     oldest = kind.versions[0].name
     if oldest not in served_versions(live):
         return (), ""
@@ -87,7 +87,7 @@ async def _write_problem(cluster: Cluster, resource: Resource, objects: Iterable
     except Unavailable as error:
         return error.message
     except ClusterError:
-        return ""  # whoever refused it was reached; whether every object can be written is proven later
+        return ""  # the rejection shows that webhooks are reached; writing every object is proven later
     return ""
 
 
@@ -120,7 +120,7 @@ async def _certificate(cluster: Cluster, namespace: str) -> tuple[bytes | None, 
 
 
 async def denied_of(cluster: Cluster, permissions: Iterable[Permission]) -> tuple[str, ...]:
-    """Return which of the permissions the user does not have, in words."""
+    """Return descriptions of the permissions that the user does not have."""
     denied = []
     for permission in permissions:
         answer = await cluster.create(SELF_SUBJECT_ACCESS_REVIEWS, permission.as_review())
@@ -146,7 +146,7 @@ async def _listed(
     label_selector: str | None = None,
     field_selector: str | None = None,
 ) -> list[Json]:
-    """List what only helps to warn: a user who may not read it is not kept from anything."""
+    """Return objects that are only needed for warnings; empty if the user may not read them."""
     try:
         found = await cluster.list(
             resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector

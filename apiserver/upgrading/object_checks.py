@@ -1,4 +1,4 @@
-"""Objects that conversion cannot carry: one of them would make every list of the new version fail."""
+"""Checks for objects that conversion cannot keep: one would make every list of the new version fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_NAMED: Final = 10
 
 
 def check_objects(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
-    """Yield which objects keep more than fits into annotations, and which say nothing at all."""
+    """Yield the objects that exceed the size limit of annotations, and those without a spec."""
     hub = f"{kind.group}/{kind.storage_version.name}"
     large = [_place(item) for item in snapshot.objects if wanted_annotation_bytes(kind, item) > LIMIT_BYTES]
     if large:

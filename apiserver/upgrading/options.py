@@ -1,4 +1,4 @@
-"""What verbs that change a cluster step by step can be told."""
+"""Command line options of subcommands that change a cluster step by step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ object cannot be taken along; 2 wrong usage, or no cluster to speak to
 def parser(
     verb: str, description: str, epilog: str, *, acceptable: Sequence[str] = ACCEPTABLE
 ) -> argparse.ArgumentParser:
-    """Return a parser with the options that all of them have; `acceptable` are checks."""
+    """Return a parser with the common options; `acceptable` are the checks for `--accept`."""
     made = argparse.ArgumentParser(
         prog=program(verb),
         description=description,

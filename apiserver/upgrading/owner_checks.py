@@ -1,4 +1,4 @@
-"""Who else holds the definition that we are about to write, and would take it back or delete it."""
+"""Checks for other owners of the definition, which would revert or delete it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from apiserver.upgrading.findings import Finding, note, ok, problem
 from apiserver.upgrading.snapshot import Snapshot
 
 HELM_RELEASE: Final = "meta.helm.sh/release-name"
-"""Annotation of what a Helm release installed."""
+"""The annotation of objects installed by a Helm release."""
 _RECONCILERS: Final = ("argocd", "kustomize-controller", "helm-controller", "helm", "fleet", "olm", "catalog")
-"""Field managers, by how they begin, that write again what they once wrote."""
+"""Prefixes of field managers that reapply what they once wrote."""
 DELIVERY_MARKS: Final = ("argocd.argoproj.io/tracking-id", "kustomize.toolkit.fluxcd.io/name", "olm.managed")
-"""Annotations and labels of what a delivery tool keeps as it is."""
+"""Annotations and labels of objects that a delivery tool reconciles."""
 _PEOPLE: Final = ("kubectl", "stowplan", "kube-apiserver", "before-first-apply")
 _CHECK: Final = "owners"
 
 
 def check_definition(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
-    """Yield whether the definition is one that we know the way from."""
+    """Yield whether the definition is one that can be migrated."""
     live = snapshot.definitions.get(kind.crd_name)
     if live is None:
         yield ok("definition", f"{kind.crd_name} is not installed")
@@ -52,7 +52,7 @@ def check_definition(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
 
 
 def check_owners(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
-    """Yield every other owner of the definition."""
+    """Yield a finding for every other owner of the definition."""
     live = snapshot.definitions.get(kind.crd_name)
     if live is None:
         return

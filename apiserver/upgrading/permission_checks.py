@@ -1,4 +1,4 @@
-"""What the user has to be allowed, asked for before anything is touched."""
+"""The permissions that the user needs, checked before anything is changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apiserver.upgrading.findings import Finding, ok, problem
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Permission:
-    """One verb on one resource, in all namespaces unless one is named."""
+    """A verb on a resource, in all namespaces unless one is set."""
 
     group: str
     resource: str
@@ -27,7 +27,7 @@ class Permission:
         return f"{self.verb} {self.resource}{below}" + (f".{self.group}" if self.group else "") + where
 
     def as_review(self) -> Json:
-        """Return the SelfSubjectAccessReview that asks for it."""
+        """Return the SelfSubjectAccessReview for the permission."""
         attributes = {
             "group": self.group,
             "resource": self.resource,
@@ -47,7 +47,7 @@ _EXTENSIONS: Final = "apiextensions.k8s.io"
 
 
 def needed(kind: Kind, namespace: str) -> tuple[Permission, ...]:
-    """Return all that both verbs do."""
+    """Return the permissions that both subcommands need."""
     on_definitions = [
         Permission(group=_EXTENSIONS, resource=_DEFINITIONS, verb=verb)
         for verb in ("get", "create", "update")
@@ -70,7 +70,7 @@ def needed(kind: Kind, namespace: str) -> tuple[Permission, ...]:
 
 
 def check_permissions(denied: Sequence[str]) -> Iterator[Finding]:
-    """Yield whether anything that is needed is denied."""
+    """Yield whether any needed permission is denied."""
     if denied:
         yield problem(
             "permissions",

@@ -1,7 +1,7 @@
-"""Proves, before anything is stored in a new version, that every stored object gets there and back.
+"""Proof that every stored object survives conversion, before anything is stored in a new version.
 
-Each object is read in both versions, the one reading is converted here and held against the other, and spec
-and status are written in both by dry run: through admission, through the conversion webhook, as if meant.
+Each object is read in both versions, one reading is converted locally and compared with the other, and spec
+and status are written in both versions by dry run, that is, through admission and the conversion webhook.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PAUSES_SECONDS: Final = (0.05,) * 40
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proof:
-    """How many objects there are, which fail, and why a made-up one showed nothing, if it did not."""
+    """The number of objects, those that fail, and why the made-up object was inconclusive, if so."""
 
     objects: int
     failures: tuple[Failure, ...]
@@ -36,7 +36,7 @@ class Proof:
 
 
 async def prove(cluster: Cluster, kind: Kind, pace: Pace, *, namespace: str = INSTALLATION) -> Proof:
-    """Prove every object. Raises UnreadableError when conversion gives none, and ClusterError."""
+    """Prove every object. Raises UnreadableError if conversion cannot read any, and ClusterError."""
     refusal = await shown_by_made_up(cluster, kind, namespace)
     items = await listed_in_every_version(cluster, kind, pace)
 
@@ -53,7 +53,7 @@ async def prove(cluster: Cluster, kind: Kind, pace: Pace, *, namespace: str = IN
 
 
 def there_and_back(readings: list[Json]) -> str:
-    """Return what is wrong with the readings of one object in all its versions; empty when nothing is."""
+    """Return what is wrong with the readings of one object in all its versions; empty if nothing."""
     for one in readings:
         for other in readings:
             here, there = one["apiVersion"], other["apiVersion"]
@@ -65,16 +65,16 @@ def there_and_back(readings: list[Json]) -> str:
 
 
 async def _tried(cluster: Cluster, kind: Kind, metadata: Json) -> str:
-    """Return why one object fails; empty when it does not."""
+    """Return why an object fails; empty if it does not."""
     try:
         return await _attempted(cluster, kind, metadata)
     except NotFound:
-        return ""  # gone meanwhile
+        return ""  # deleted in the meantime
     except Conflict:
         return "it changes all the time: stop whoever writes it"
     except ClusterError as error:
         if isinstance(error, Unavailable) and not is_of_conversion(error):
-            raise  # no fault of the object
+            raise  # not caused by the object
         return error.message
 
 
@@ -95,7 +95,7 @@ async def _attempted(cluster: Cluster, kind: Kind, metadata: Json) -> str:
         answer = await cluster.replace(
             resource_of(kind, version), reading, subresource=subresource, dry_run=True
         )
-        # Admission may complete a spec, which is no matter of conversion; it never sees a status.
+        # Admission may default a spec, which conversion is not to blame for; it never sees a status.
         found = difference(answer, reading) if subresource else ""
         return f"{found} comes back changed from a write in {version}" if found else ""
 
@@ -107,5 +107,5 @@ async def _attempted(cluster: Cluster, kind: Kind, metadata: Json) -> str:
 
 
 async def _undisturbed(attempt: Callable[[], Awaitable[str]]) -> str:
-    """Try until nobody writes in between; raises the last Conflict when somebody always does."""
+    """Retry until no concurrent write interferes; raise the last Conflict if one always does."""
     return await retried(partial(steadily, attempt), Conflict, _PAUSES_SECONDS)

@@ -1,7 +1,7 @@
-"""Whether objects can be read through conversion, told apart from a server or a network that is busy.
+"""Whether objects can be read through conversion, as opposed to a busy server or network.
 
-A made-up object is created by dry run in each version, so that a converter that nobody reaches is found in a
-cluster without objects, too. Only an answer that speaks of conversion counts against it.
+A made-up object is created by dry run in each version, to detect an unreachable converter even in a cluster
+without objects. Only errors that mention conversion count against it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from apiserver.upgrading.resources import resource_of
 from apiserver.upgrading.retrying import Pace, each, patiently, steadily
 
 _CONVERSION_SECONDS: Final = 40.0
-"""Longer than the API server waits for a converter: it is to say itself that it gave up."""
+"""A timeout in seconds, longer than that of the API server for a converter, so that the server reports it."""
 _SIGN: Final = "conversion webhook for"
-"""How the API server speaks of conversion. Source: `apiextensions-apiserver/pkg/apiserver/conversion`."""
+"""The text by which errors of conversion are recognized. Source:
+`apiextensions-apiserver/pkg/apiserver/conversion`."""
 _MADE_UP_SPEC: Final[Json] = {
     "modelID": "stowplan/made-up",
     "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "made-up"},
@@ -30,7 +31,7 @@ _MADE_UP_SPEC: Final[Json] = {
 
 
 class UnreadableError(Exception):
-    """Conversion does not answer, or fails for some objects, which are named where that can be told."""
+    """Conversion does not respond, or fails for some objects, which are listed if they are known."""
 
     def __init__(self, message: str, failures: tuple[Failure, ...] = ()) -> None:
         super().__init__(message)
@@ -38,14 +39,14 @@ class UnreadableError(Exception):
 
 
 def is_of_conversion(error: ClusterError) -> bool:
-    """Tell whether the API server says that conversion failed."""
+    """Tell whether the API server reports a failure of conversion."""
     return _SIGN in error.message
 
 
 async def shown_by_made_up(cluster: Cluster, kind: Kind, namespace: str) -> str:
-    """Create an object in each version by dry run; why that shows nothing, or nothing.
+    """Create an object in each version by dry run; return why that was inconclusive, or empty.
 
-    Raises UnreadableError where conversion does not answer or says something else, and ClusterError.
+    Raises UnreadableError if conversion does not respond or changes the object, and ClusterError.
     """
     for version in kind.versions:
         wanted = made_up(kind, version.name, namespace)
@@ -59,7 +60,7 @@ async def shown_by_made_up(cluster: Cluster, kind: Kind, namespace: str) -> str:
         try:
             answer = await steadily(create)
         except (Forbidden, Invalid) as error:
-            return error.message  # refused for another reason, before or after conversion
+            return error.message  # rejected for another reason, before or after conversion
         except Unavailable as error:
             raise (UnreadableError(error.message) if is_of_conversion(error) else error) from error
         if lost := [name for name, item in _MADE_UP_SPEC.items() if not _says(answer, name, item)]:
@@ -68,7 +69,7 @@ async def shown_by_made_up(cluster: Cluster, kind: Kind, namespace: str) -> str:
 
 
 def made_up(kind: Kind, version: str, namespace: str) -> Json:
-    """Return an object that every version can say and that asks for nothing."""
+    """Return an object that every version can express and that has no effect."""
     metadata = {"generateName": "stowplan-made-up-", "namespace": namespace}
     return {
         "apiVersion": f"{kind.group}/{version}",
@@ -81,7 +82,7 @@ def made_up(kind: Kind, version: str, namespace: str) -> Json:
 async def listed_in_every_version(cluster: Cluster, kind: Kind, pace: Pace) -> list[Json]:
     """Return all objects, in the oldest version.
 
-    Raises UnreadableError when another version cannot be read for want of conversion, and ClusterError.
+    Raises UnreadableError if another version cannot be read because of conversion, and ClusterError.
     """
     oldest, *others = (resource_of(kind, version.name) for version in kind.versions)
     items: list[Json] = (await steadily(partial(cluster.list, oldest)))["items"]
@@ -89,7 +90,7 @@ async def listed_in_every_version(cluster: Cluster, kind: Kind, pace: Pace) -> l
         try:
             await steadily(partial(cluster.list, resource))
         except Unavailable as error:
-            # A cache that cannot be filled for want of conversion only asks to wait: single reads tell.
+            # A cache that conversion keeps from filling only asks to wait: single reads show the cause.
             failures = await _unreadable(cluster, kind, resource.version, items, pace)
             if failures or is_of_conversion(error):
                 message = failures[0].message if failures else error.message

@@ -1,4 +1,4 @@
-"""What a run found, checked, planned and did: one record, for people and for programs."""
+"""The report of a run: what was found, checked, planned and done."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apiserver.upgrading.steps import Step
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """What is installed of one kind."""
+    """The installed definition of a kind."""
 
     name: str
     served: tuple[str, ...]
@@ -40,7 +40,7 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report(Run[Step]):
-    """One run of `upgrade` or `downgrade`."""
+    """A run of `upgrade` or `downgrade`."""
 
     definitions: tuple[Found, ...]
     objects: int
@@ -57,17 +57,17 @@ class Report(Run[Step]):
 
 
 def denied_report(verb: str, cluster: str, checks: tuple[Finding, ...]) -> Report:
-    """Return the report of a run that may not look: there is nothing in it but what is denied."""
+    """Return the report of a run that lacks permissions: it has only the checks."""
     return Report(verb=verb, cluster=cluster, definitions=(), objects=0, shapes={}, checks=checks, steps=())
 
 
 def found_definitions(snapshot: Snapshot, kinds: tuple[Kind, ...]) -> tuple[Found, ...]:
-    """Return what is installed of each kind."""
+    """Return the installed definition of each kind."""
     return tuple(_found(kind.crd_name, snapshot.definitions.get(kind.crd_name)) for kind in kinds)
 
 
 def shapes_found(snapshot: Snapshot) -> dict[str, int]:
-    """Return how many objects there are of each shape."""
+    """Return the number of objects of each shape."""
     return dict(Counter(shape_of(item).name for item in snapshot.objects))
 
 

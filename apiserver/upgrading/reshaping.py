@@ -1,4 +1,4 @@
-"""Gives objects back in the shape of a release, by writes in the version that the release knows."""
+"""Conversion of objects to the shape of a release, by writes in the version of that release."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAUSES_SECONDS: Final = (0.05,) * 39
 async def reshape(
     cluster: Cluster, resource: Resource, shape: Shape, pace: Pace, *, dry_run: bool
 ) -> tuple[int, tuple[Failure, ...]]:
-    """Write every object in a shape; how many were written, and which could not be. Raises ClusterError."""
+    """Write every object in a shape; return their number, and those that failed. Raises ClusterError."""
     items = [item for item in await _listed(cluster, resource) if account(item, shape).is_reshaped]
     return await _each(cluster, resource, items, partial(_rehearse if dry_run else _write, shape=shape), pace)
 
@@ -32,7 +32,7 @@ async def reshape(
 async def sweep(
     cluster: Cluster, resource: Resource, shape: Shape, pace: Pace
 ) -> tuple[int, tuple[Failure, ...]]:
-    """Take our annotations out and change nothing else; how many were written, and which could not be.
+    """Remove our annotations and nothing else; return the number of objects, and those that failed.
 
     Raises ClusterError.
     """
@@ -41,7 +41,7 @@ async def sweep(
 
 
 async def forget(cluster: Cluster, resource: Resource, pace: Pace) -> tuple[int, tuple[Failure, ...]]:
-    """Take out what an interrupted way back announced; how many were written, and which could not be.
+    """Remove the announcements of an interrupted downgrade; return how many objects, and which failed.
 
     Raises ClusterError.
     """
@@ -52,10 +52,10 @@ async def forget(cluster: Cluster, resource: Resource, pace: Pace) -> tuple[int,
 async def disown(
     cluster: Cluster, resource: Resource, api_version: str, pace: Pace
 ) -> tuple[int, tuple[Failure, ...]]:
-    """Take out of managedFields what was written in a version that will not be served any more.
+    """Remove managedFields entries of a version that will no longer be served.
 
     The API server cannot read an entry of such a version, and erases all entries of the object at its next
-    write. Returns how many objects were written, and which could not be. Raises ClusterError.
+    write. Returns the number of objects, and those that failed. Raises ClusterError.
     """
     items = [item for item in await _listed(cluster, resource) if _is_owned_in(item, api_version)]
     return await _each(cluster, resource, items, partial(_disowned, api_version=api_version), pace)
@@ -86,7 +86,7 @@ async def _each(
 async def _tried(
     cluster: Cluster, resource: Resource, item: Json, write: Callable[[Json], Awaitable[str]]
 ) -> str:
-    """Write one object; why it could not be, or nothing. It is read anew when somebody changes it."""
+    """Write one object, read again after conflicts; return why it failed, or empty."""
     metadata = item["metadata"]
     read = partial(cluster.get, resource, metadata["name"], namespace=metadata["namespace"])
     known: Json | None = item
@@ -100,7 +100,7 @@ async def _tried(
     try:
         return await retried(attempt, Conflict, _PAUSES_SECONDS)
     except NotFound:
-        return ""  # gone meanwhile
+        return ""  # deleted in the meantime
     except Conflict:
         return "it changes all the time: stop whoever writes it"
     except ClusterError as error:
@@ -115,13 +115,13 @@ async def _rehearse(cluster: Cluster, resource: Resource, item: Json, shape: Sha
 
 
 async def _write(cluster: Cluster, resource: Resource, item: Json, shape: Shape) -> str:
-    """Write the spec first, announcing the status that follows; what is in between can be resumed."""
+    """Write the spec first, announcing the status that follows, so that an interrupted run can be resumed."""
     wanted = shaped_anew(item, shape).value
     if not same(wanted.get("status"), item.get("status")):
         item = await _replaced(cluster, resource, announcing(wanted, item.get("status")), item)
         item = await _replaced(cluster, resource, wanted, item, subresource="status")
     written = await _replaced(cluster, resource, wanted, item)
-    # Admission may add a default; what counts is that the object has the shape.
+    # Admission may add a default; what matters is that the object has the shape.
     found = difference(in_shape(written, shape).value, written)
     return f"{found} was changed on its way in" if found else ""
 

@@ -1,4 +1,4 @@
-"""The collections that only these verbs read."""
+"""Resource types that only these subcommands use."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ SELF_SUBJECT_ACCESS_REVIEWS: Final = Resource(
 
 
 def resource_of(kind: Kind, version: str) -> Resource:
-    """Return the collection of a kind in one version."""
+    """Return the resource type of a kind in one version."""
     return Resource(group=kind.group, version=version, plural=kind.plural, kind=kind.kind)

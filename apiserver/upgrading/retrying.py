@@ -1,4 +1,4 @@
-"""When calls are made: at a bounded rate, again where that may help, and until what was asked for is so."""
+"""Rate limits, retries and polling of calls."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pace:
-    """How many objects are worked on per second, and who is told how many are done of how many."""
+    """The maximum number of objects per second, and a callback for progress (done, total)."""
 
     per_second: float
     tell: Callable[[int, int], None]
 
 
 async def each(items: Sequence[_T], work: Callable[[_T], Awaitable[_R]], pace: Pace) -> list[_R]:
-    """Work on every item and return the results in order; the first error ends it.
+    """Process every item concurrently and return the results in order; raise the first error.
 
-    The rate is bounded, so that a large cluster notices nothing.
+    The rate is limited, to keep the load on a large cluster low.
     """
     gate, done = asyncio.Semaphore(_AT_ONCE), 0
     began = asyncio.get_running_loop().time()
@@ -58,9 +58,9 @@ async def retried(
     errors: type[ClusterError] | tuple[type[ClusterError], ...],
     pauses_seconds: Iterable[float],
 ) -> _T:
-    """Return what an attempt gives, made again after each pause while it ends in one of these errors.
+    """Return the result of an attempt, retried after each pause while it raises one of `errors`.
 
-    A server that says how long to wait is waited for as long. Raises the last error.
+    A delay requested by the server replaces the pause. Raises the last error.
     """
     for pause in pauses_seconds:
         try:
@@ -71,7 +71,7 @@ async def retried(
 
 
 async def patiently(attempt: Callable[[], Awaitable[_T]]) -> _T:
-    """Return what an attempt gives, made again when told to wait; raises Throttled after half a minute.
+    """Return the result of an attempt, retried while throttled; raise Throttled after half a minute.
 
     After a definition changes, the API server's caches take a moment to fill.
     """
@@ -79,12 +79,12 @@ async def patiently(attempt: Callable[[], Awaitable[_T]]) -> _T:
 
 
 async def steadily(attempt: Callable[[], Awaitable[_T]]) -> _T:
-    """Return what an attempt gives, made again a few times where it may work later."""
+    """Return the result of an attempt, retried a few times while Unavailable."""
     return await retried(partial(patiently, attempt), Unavailable, _UNAVAILABLE_PAUSES_SECONDS)
 
 
 async def comes_true(holds: Callable[[], Awaitable[bool]], *, within_seconds: float) -> bool:
-    """Look again and again; whether it holds in time."""
+    """Poll a condition; return whether it holds in time."""
     deadline = asyncio.get_running_loop().time() + within_seconds
     while not await holds():
         if asyncio.get_running_loop().time() > deadline:

@@ -1,9 +1,9 @@
-"""Rewrites stored objects to the storage version, and holds every one against that.
+"""Rewriting of stored objects in the storage version, and verification.
 
-A write that changes nothing is enough: the server encodes the object anew, in the version that is stored
-now. It goes to the status subresource, which reaches no admission and cannot touch the spec, and as a patch
-without operations, which cannot overwrite what somebody else wrote meanwhile. An object whose resource
-version such a write leaves alone is stored as it should be, byte for byte.
+A write without changes is enough: the server encodes the object again, in the current storage version. It
+goes to the status subresource, which no admission intercepts and which cannot change the spec. It is an empty
+patch, which cannot overwrite concurrent writes. If the write leaves the resource version of an object
+unchanged, the object is already stored correctly, byte for byte.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ContendedError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rewritten:
-    """How many objects there are, how many of them had to be written, and how many went meanwhile."""
+    """The number of objects, how many were written, and how many were deleted in the meantime."""
 
     objects: int
     written: int
@@ -50,9 +50,9 @@ async def rewrite(cluster: Cluster, resource: Resource, pace: Pace) -> Rewritten
 
 
 async def verify(cluster: Cluster, resource: Resource, pace: Pace) -> int:
-    """Make sure that a further write changes no object; how many there are.
+    """Verify that another write changes no object; return the number of objects.
 
-    Raises ContendedError for one that somebody else never stops writing, and ClusterError.
+    Raises ContendedError for one that another client keeps writing, and ClusterError.
     """
     listed = await patiently(partial(cluster.list, resource, metadata_only=True))
     items: list[Json] = listed["items"]
@@ -72,7 +72,7 @@ async def verify(cluster: Cluster, resource: Resource, pace: Pace) -> int:
 
 
 async def _write(cluster: Cluster, resource: Resource, item: Json) -> str | None:
-    """Write an object as it is; its resource version afterwards, None when it is gone."""
+    """Write an object unchanged; return its new resource version, or None if it was deleted."""
     metadata = item["metadata"]
     write = partial(
         cluster.patch_json,

@@ -1,4 +1,4 @@
-"""One run of a verb that looks at a cluster, plans steps, and does them only when it is told to."""
+"""A run of a subcommand that inspects a cluster, plans steps, and executes them only on request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apiserver.upgrading.progress import Progress
 
 
 class Outcome(StrEnum):
-    """How a run ended."""
+    """The outcome of a run."""
 
     NOTHING_TO_DO = "nothing to do"
     PLANNED = "planned"
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 
 class StoppedError(Exception):
-    """A step could not be finished: what is wrong with which objects, and how to go on."""
+    """A step could not be completed; the message says how to continue."""
 
     def __init__(self, message: str, failures: tuple[Failure, ...] = ()) -> None:
         super().__init__(message)
@@ -31,14 +31,14 @@ class StoppedError(Exception):
 
 
 class Task(Protocol):
-    """A step as it is told of."""
+    """A step as shown in output."""
 
     @property
     def title(self) -> str:
-        """What it does, for people."""
+        """A description of the step."""
 
     def as_json(self) -> Json:
-        """Return what it does, for programs."""
+        """Return the step as JSON."""
 
 
 S = TypeVar("S", bound=Task)
@@ -46,19 +46,19 @@ S = TypeVar("S", bound=Task)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """What a step did, in one sentence, and how long that took."""
+    """The result of a step, in one sentence, and its duration in seconds."""
 
     step: Task
     result: str
     seconds: float
 
     def as_json(self) -> Json:
-        """Return what was done as an entry of `done`."""
+        """Return the result as an entry of `done`."""
         return self.step.as_json() | {"result": self.result, "seconds": round(self.seconds, 2)}
 
 
 async def performed(step: S, work: Callable[[S], Awaitable[str]], progress: Progress) -> Done:
-    """Do one step, and say when it begins and ends. Raises what the work raises."""
+    """Execute one step and report its progress. Raises what the work raises."""
     began = time.monotonic()
     progress.begin(step.title)
     result = await work(step)
@@ -68,7 +68,7 @@ async def performed(step: S, work: Callable[[S], Awaitable[str]], progress: Prog
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run(Generic[S]):
-    """What was found out, is to be done and was done."""
+    """The checks, steps and results of a run."""
 
     verb: str
     cluster: str
@@ -83,7 +83,7 @@ class Run(Generic[S]):
 
     @property
     def problems(self) -> tuple[Finding, ...]:
-        """What stops the run before it begins."""
+        """The findings that prevent the run from starting."""
         return tuple(item for item in self.checks if item.verdict is Verdict.PROBLEM)
 
     def as_json(self) -> Json:

@@ -1,4 +1,4 @@
-"""What was found in the cluster, read once: all that the verbs decide on."""
+"""The snapshot: the state of the cluster, read once, on which all decisions are based."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from apiserver.schema.json import Json
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Webhook:
-    """How the API server reaches conversion, as far as objects of the cluster tell."""
+    """How the API server reaches the conversion webhook, as far as the cluster's objects show."""
 
     namespace: str
     service: Json | None = None
     addresses: int = 0
-    """Addresses behind the Service, ready or not: conversion answers before anything is ready."""
+    """The number of addresses of the Service, ready or not: conversion responds before the pods are ready."""
     trusted: str = ""
-    """The caBundle of our admission webhooks, base64: trust goes everywhere from one source."""
+    """The caBundle of our admission webhooks, base64. All other trust is copied from it."""
     certificate: bytes | None = None
-    """The serving certificate, PEM; None when its Secret is missing or may not be read."""
+    """The serving certificate, PEM; None if its Secret is missing or may not be read."""
     is_certificate_hidden: bool = False
-    """True when the Secret may not be read."""
+    """Whether the Secret may not be read."""
     refusal: str = ""
-    """Why a dry run of a write did not come through our admission webhooks; empty when it did."""
+    """Why a dry run of a write did not pass through our admission webhooks; empty if it did."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """One look at the cluster."""
+    """The state of the cluster at one time."""
 
     now: datetime
     definitions: Mapping[str, Json] = field(default_factory=dict)
-    """CustomResourceDefinitions of our kinds by name; those that are not installed are missing."""
+    """The CustomResourceDefinitions of our kinds by name; those that are not installed are absent."""
     objects: tuple[Json, ...] = ()
-    """All objects of the converting kind, in its oldest version."""
+    """All objects of the convertible kind, in its oldest version."""
     webhook: Webhook
     deployments: tuple[Json, ...] = ()
     leases: tuple[Json, ...] = ()
     denied: tuple[str, ...] = ()
-    """What the user may not do but would have to, as in `update customresourcedefinitions`."""
+    """Needed permissions that the user lacks, such as `update customresourcedefinitions`."""

@@ -1,11 +1,11 @@
-"""Two writes that must not come apart: a spec in another shape, and the status that belongs to it.
+"""Coordination of two writes: a spec in another shape, and the status derived from the old spec.
 
-A status is written by itself, and made of the old spec, too. So the write of the spec says in an annotation
-what it took from there; whoever is interrupted in between decides the same again with it.
+A status is written separately, but is derived from the old spec as well. So the write of the spec records in
+an annotation what the status takes from the old spec; a run that is interrupted in between resumes from it.
 
-Whoever may write a spec can write the annotation. It therefore holds no status, only members of allocations
-that are made of a spec at any time, and names allocations that may go for want of a member: what it brings
-about, a spec could bring about as well.
+Anyone who may write a spec can write the annotation. It therefore contains no status, only members of
+allocations that are always derived from a spec, and the names of allocations to remove because a member is
+missing. It can have no effect that a spec could not have.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 class _Filled(msgspec.Struct, frozen=True, rename="camel"):
-    """What an allocation took from the spec; nothing else of it can."""
+    """The members that an allocation takes from the spec, and no others."""
 
     variant_id: str | msgspec.UnsetType = msgspec.field(name="variantID", default=msgspec.UNSET)
     accelerator: str | msgspec.UnsetType = msgspec.UNSET
@@ -40,13 +40,14 @@ class _Filled(msgspec.Struct, frozen=True, rename="camel"):
 class _ToCome(msgspec.Struct, frozen=True):
     filled: Mapping[str, _Filled]
     gone: tuple[str, ...]
-    """Allocations in which something was wanting that neither status nor spec said."""
+    """Allocations that lack a member that neither status nor spec has."""
     status: str
-    """Digest of the status that this is about: another one was written by somebody else since."""
+    """The digest of the status that this belongs to. A different status was written by another client
+    since."""
 
 
 def announcing(value: Json, status: JsonValue) -> Json:
-    """Return an object whose status is still this one, announcing the one that it has in `value`."""
+    """Return an object with the current status, and an announcement of the one in `value`."""
     old, new = as_object(status), as_object(value.get("status"))
     filled = {name: _filled(old[name], new[name]) for name in _ALLOCATIONS if name in old and name in new}
     gone = tuple(name for name in _ALLOCATIONS if name in old and name not in new)
@@ -55,13 +56,13 @@ def announcing(value: Json, status: JsonValue) -> Json:
 
 
 def resumed(value: Json, shape: Shape) -> Json:
-    """Return an object with what it announces in its status; without any announcement, the same."""
+    """Return an object with the announced changes in its status; unchanged without an announcement."""
     plain = without_announcement(value)
     if plain is value or shape.status is None:
         return plain
     try:
         to_come = msgspec.json.decode(as_object(value["metadata"]["annotations"])[ANNOTATION], type=_ToCome)
-    except (msgspec.DecodeError, TypeError):  # not by us
+    except (msgspec.DecodeError, TypeError):  # not written by us
         return plain
     if to_come.status != _digest(value.get("status")):
         return plain
@@ -75,7 +76,7 @@ def resumed(value: Json, shape: Shape) -> Json:
 
 
 def _come(name: str, item: JsonValue, to_come: _ToCome, fields: tuple[str, ...]) -> Json | None:
-    """Return an allocation with what was filled in; None where it goes for want of a member."""
+    """Return an allocation with the announced members; None if it is to be removed."""
     filled: Json = msgspec.to_builtins(to_come.filled.get(name, _Filled()))
     said = filled | as_object(item)
     return None if name in to_come.gone and missing_members(said, fields) else said
@@ -87,12 +88,12 @@ def announces(value: Json) -> bool:
 
 
 def without_announcement(value: Json) -> Json:
-    """Return an object that announces no status; the same if it announces none."""
+    """Return an object without an announcement; the same object if it has none."""
     return take_annotation(value, ANNOTATION)[0]
 
 
 def _filled(old: JsonValue, new: JsonValue) -> _Filled:
-    """Return the members of an allocation that the old one had not."""
+    """Return the members that a new allocation has in addition to the old one."""
     made = {name: item for name, item in as_object(new).items() if name not in as_object(old)}
     return msgspec.convert(made, type=_Filled)
 

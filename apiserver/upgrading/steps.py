@@ -1,9 +1,9 @@
-"""What is left to do, as a function of what is there.
+"""The remaining steps of a migration, derived from the state of the cluster.
 
-The order is that of a change of storage version that loses no read and no write: serve both versions with
-conversion, prove it, store the other one, rewrite what is stored, and only then say that nothing old is
-left. Each step leaves the cluster in a state from which the rest follows, so there is no journal: a run
-that was cut off is run again. Source: `k8s.io/apiextensions-apiserver`, CustomResourceDefinition versioning.
+The order changes the storage version without losing a read or write: serve both versions with conversion,
+prove it, change the storage version, rewrite the stored objects, and only then record that no old version is
+stored. The state after each step determines the remaining ones, so no journal is needed: an interrupted run
+is run again. Source: `k8s.io/apiextensions-apiserver`, CustomResourceDefinition versioning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from apiserver.upgrading.status_to_come import announces
 
 
 class Action(StrEnum):
-    """What a step does."""
+    """The kind of a step."""
 
     INSTALL = "install"
     SERVE = "serve"
@@ -46,7 +46,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One step: what it does to which kind, and the version that it is about, if any."""
+    """A step: its action, its kind, and its version, if any."""
 
     action: Action
     kind: Kind
@@ -54,11 +54,11 @@ class Step:
 
     @property
     def title(self) -> str:
-        """What the step does, for people."""
+        """A description of the step."""
         return _TITLES[self.action].format(name=self.kind.crd_name, version=self.version)
 
     def as_json(self) -> Json:
-        """Return what the step does, for programs."""
+        """Return the step as JSON."""
         return {"action": self.action.value, "kind": self.kind.crd_name}
 
 
@@ -79,16 +79,16 @@ _TITLES = {
 
 
 def upgrade_steps(snapshot: Snapshot, kinds: tuple[Kind, ...]) -> tuple[Step, ...]:
-    """Return what is left to do on the way up; nothing when all is done."""
+    """Return the remaining steps of an upgrade; empty if it is complete."""
     return tuple(step for kind in kinds for step in _kind_up(snapshot, kind))
 
 
 def downgrade_steps(
     snapshot: Snapshot, kind: Kind, *, is_clean: bool, is_annotated: bool
 ) -> tuple[Step, ...]:
-    """Return what is left to do on the way back; nothing under a definition that we did not leave.
+    """Return the remaining steps of a downgrade; empty under a definition that is not ours.
 
-    `is_clean`: no object has to change by more than our annotations. `is_annotated`: some object has one.
+    `is_clean`: no object needs a change other than of our annotations. `is_annotated`: some object has one.
     """
     live = snapshot.definitions.get(kind.crd_name)
     if live is None or not is_given_back(kind, live):
@@ -101,7 +101,7 @@ def _kind_up(snapshot: Snapshot, kind: Kind) -> Iterator[Step]:
     hub, old = kind.storage_version.name, storage_version(live)
     trusted, namespace = snapshot.webhook.trusted, snapshot.webhook.namespace
     if live is None:
-        if kind.has_conversion:  # others are components of their own, for whoever wants them
+        if kind.has_conversion:  # the others are optional components
             yield Step(action=Action.INSTALL, kind=kind, version=hub)
     elif not kind.has_conversion:
         if is_ours(live) and not says(live, staged(kind, live, storage=hub, ca_bundle="")):

@@ -1,4 +1,4 @@
-"""A report as text: what was found, what was checked, what is to be done, what was done, what comes next."""
+"""Formatting of a report as text: what was found, checked, planned and done, and what to do next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STEERING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Tone(StrEnum):
-    """How a line is meant; the value is the parameter of its colour."""
+    """The meaning of a line; the value is the parameter of its color."""
 
     PLAIN = ""
     GOOD = "32"
@@ -31,7 +31,7 @@ _TONES: Final = {Verdict.OK: Tone.GOOD, Verdict.NOTE: Tone.ADVICE, Verdict.PROBL
 
 
 def printed(line: Line, *, is_coloured: bool) -> str:
-    """Return a line as it is printed. Nothing that an object says can steer a terminal."""
+    """Return a line as printed, with control characters from objects replaced."""
     tone, text = line
     text = _STEERING.sub("�", text)
     return f"\x1b[{tone}m{text}\x1b[0m" if is_coloured and tone else text
@@ -54,7 +54,7 @@ def plan_lines(report: Run[S]) -> Iterator[Line]:
 
 
 def end_lines(report: Run[S]) -> Iterator[Line]:
-    """Yield how it ended, and what comes next."""
+    """Yield the outcome, and what to do next."""
     match report.outcome:
         case Outcome.NOTHING_TO_DO:
             yield Tone.GOOD, "nothing to do"

@@ -1,4 +1,4 @@
-"""`stowplan upgrade`: a live cluster to our definitions, with a plan first and no moment of silence."""
+"""`stowplan upgrade`: migration of a live cluster to our definitions, planned first and without downtime."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ A run that was cut off is simply run again: it goes on with what is left.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Plan or do the upgrade; the exit code."""
+    """Plan or execute the upgrade; return the exit code."""
     options = parser("upgrade", _DESCRIPTION, _EPILOG).parse_args(arguments)
 
     async def plan(cluster: Cluster) -> Report:
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def planned(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> Report:
-    """Return the plan for what was found."""
+    """Return the plan for a snapshot."""
     if snapshot.denied:
         return denied_report("upgrade", cluster, tuple(check_permissions(snapshot.denied)))
     return Report(

@@ -1,4 +1,4 @@
-"""The frame of verbs that change a cluster: connect, look, plan, print, do, print; and the exit code."""
+"""The frame of subcommands that change a cluster: connect, inspect, plan, execute, and report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Starter: TypeAlias = Callable[[Cluster, Progress], Awaitable[Doer[S]]]
 
 
 def run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int:
-    """Run a verb; returns the exit code. `plan` says what is to be done, and `start` returns what does it."""
+    """Run a subcommand and return its exit code; `start` returns the executor of the planned steps."""
     try:
         return asyncio.run(_run(options, plan, start))
     except NotConfigured as error:
@@ -78,7 +78,7 @@ def _ended(report: Run[S]) -> Run[S]:
 async def _applied(
     cluster: Cluster, report: Run[S], options: argparse.Namespace, start: Starter[S]
 ) -> Run[S]:
-    """Do the steps of a report; what they did, or where they stopped."""
+    """Return the report after executing its steps, with their results or the error."""
     stream = sys.stdout if options.output == "text" else sys.stderr
     progress = Progress(stream, steps=len(report.steps))
     do = await start(cluster, progress)

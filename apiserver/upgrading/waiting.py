@@ -1,7 +1,7 @@
-"""Waits until what was written into a definition is what the API server does.
+"""Waiting until the API server has applied a change of a definition.
 
-A definition is taken up some moments after it was written, and by several API servers not in the same
-moment. Nothing may be stored in a version that one of them cannot read yet.
+A definition takes effect a moment after it was written, and not at the same time on several API servers.
+Nothing may be stored in a version that one of them cannot read yet.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from apiserver.upgrading.retrying import comes_true
 _PATIENCE_SECONDS: Final = 60.0
 _SETTLE_SECONDS: Final = 0.5
 _SETTLE_MANY_SECONDS: Final = 5.0
-"""How long several API servers may differ; they give a new definition themselves as long."""
+"""The time that several API servers may differ, in seconds; they use the same for a new definition."""
 
 
 class NotTakenUpError(Exception):
-    """The API server did not take up a definition in time."""
+    """The API server did not apply a definition in time."""
 
 
 async def until_served(cluster: Cluster, kind: Kind, versions: tuple[str, ...]) -> None:
@@ -59,7 +59,10 @@ async def until_stored(cluster: Cluster, kind: Kind, version: str) -> None:
 
 
 def storage_hash(kind: Kind, version: str) -> str:
-    """Return how discovery names a storage version. Source: `k8s.io/apiserver/pkg/endpoints/discovery`."""
+    """Return the hash of a storage version, as in discovery.
+
+    Source: `k8s.io/apiserver/pkg/endpoints/discovery`.
+    """
     digest = hashlib.sha256(f"{kind.group}/{version}/{kind.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 
@@ -78,12 +81,12 @@ async def _until(holds: Callable[[], Awaitable[bool]], complaint: str) -> None:
 
 
 async def settle(cluster: Cluster) -> None:
-    """Give the handlers of requests, and other API servers, the moment that discovery is ahead of them."""
+    """Wait for the request handlers, and other API servers, which may lag behind discovery."""
     try:
         found = await cluster.list(
             ENDPOINT_SLICES, namespace="default", label_selector="kubernetes.io/service-name=kubernetes"
         )
         servers = sum(len(item.get("endpoints") or []) for item in found["items"])
     except Forbidden:
-        servers = 2  # unknown: wait for as many as there may be
+        servers = 2  # unknown: assume several
     await asyncio.sleep(_SETTLE_MANY_SECONDS if servers > 1 else _SETTLE_SECONDS)

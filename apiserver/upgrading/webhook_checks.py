@@ -1,4 +1,4 @@
-"""Whether the API server will reach conversion, and trust it."""
+"""Checks that the API server can reach and trust the conversion webhook."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from apiserver.upgrading.snapshot import Snapshot, Webhook
 
 SERVING_SECRET: Final = "stowplan-webhooks-certificate"  # noqa: S105 (a name, no secret)
 CONFIGURATION: Final = "stowplan"
-"""Name of our webhook configurations."""
+"""The name of our webhook configurations."""
 
 _INSTALL: Final = "kubectl apply --server-side -k manifests/overlays/without-crds"
 
 
 def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield whether something stands behind the conversion Service, and whether our webhooks are reached."""
+    """Yield whether the conversion Service has endpoints, and whether our webhooks are reached."""
     webhook = snapshot.webhook
     place = f"{webhook.namespace}/{CONVERSION_SERVICE['name']}"
     why = f"kubectl --namespace {webhook.namespace} describe pods says why"
@@ -44,7 +44,7 @@ def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def check_certificates(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield whether the caBundle that the API server will be given vouches for the serving certificate."""
+    """Yield whether the API server will trust the serving certificate by its caBundle."""
     found = _certificate_problem(snapshot.webhook, snapshot.now)
     if found:
         yield problem(
@@ -91,7 +91,7 @@ def _is_trusted(certificate: bytes, trusted: str) -> bool:
 
 
 def _first(pem: bytes) -> bytes:
-    """Return the leaf of a file that may hold a chain, as cert-manager's do."""
+    """Return the leaf of a file that may contain a chain, as those of cert-manager do."""
     return _pem(x509.load_pem_x509_certificates(pem)[0])
 
 

@@ -1,1 +1,1 @@
-"""Core types of Kubernetes that our kinds embed, typed to the depth that the API server checks."""
+"""Core Kubernetes types that our kinds embed, declared to the depth that the API server validates."""

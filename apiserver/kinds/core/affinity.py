@@ -1,4 +1,4 @@
-"""Where pods may run: by nodes, and by the pods that run there already."""
+"""Affinity: scheduling constraints of a pod on nodes and on other pods."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from apiserver.schema.declaration import UNSET, Maybe, declaration
 
 @declaration()
 class Affinity:
-    """Where a pod may run."""
+    """The scheduling constraints of a pod."""
 
     node_affinity: Maybe[NodeAffinity] = UNSET
-    """Which nodes the pod must or should run on."""
+    """The nodes that the pod must or should run on."""
 
     pod_affinity: Maybe[PodAffinity] = UNSET
-    """Which other pods the pod must or should run near."""
+    """The pods that the pod must or should be co-located with, in the same node or zone."""
 
     pod_anti_affinity: Maybe[PodAntiAffinity] = UNSET
-    """Which other pods the pod must or should keep away from."""
+    """The pods that the pod must or should not be co-located with, in the same node or zone."""

@@ -1,7 +1,7 @@
-"""Environment variables of containers, as a Pod declares them.
+"""Environment variables of containers, as in the Pod API.
 
-Rules: `ValidateEnv` and `ValidateEnvFrom` of `k8s.io/kubernetes/pkg/apis/core/validation/validation.go`,
-as of 1.36. Bounds on lengths of text are ours where the API server has none.
+Rules: `ValidateEnv` and `ValidateEnvFrom` of `k8s.io/kubernetes/pkg/apis/core/validation/validation.go`, as
+of 1.36. Length limits are ours where the API server has none.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from apiserver.schema.presence import ExactlyOneOf
 
 @declaration(ForbiddenBesideText("valueFrom", "value"))
 class EnvVar:
-    """One environment variable."""
+    """An environment variable of a container."""
 
     name: VariableName
-    """Name of the variable."""
+    """The name of the variable."""
 
     value: Maybe[Annotated[str, Length(maximum=32768)]] = UNSET
-    """Its value. `$(NAME)` stands for the value of a variable above. Without it: empty."""
+    """The value of the variable. References of the form `$(NAME)` are expanded with the variables declared
+    before it. Defaults to the empty string."""
 
     value_from: Maybe[EnvVarSource] = UNSET
-    """Source of the value, where it is not written here."""
+    """The source of the value. May not be set if `value` is not empty."""
 
 
 @declaration()
@@ -35,10 +36,10 @@ class ConfigMapEnvSource:
     """A ConfigMap in the same namespace whose keys become variables."""
 
     name: DnsSubdomain
-    """Name of the ConfigMap."""
+    """The name of the ConfigMap."""
 
     optional: Maybe[bool] = UNSET
-    """Whether the pod starts without the ConfigMap."""
+    """Whether the ConfigMap may be missing."""
 
 
 @declaration()
@@ -46,15 +47,15 @@ class SecretEnvSource:
     """A Secret in the same namespace whose keys become variables."""
 
     name: DnsSubdomain
-    """Name of the Secret."""
+    """The name of the Secret."""
 
     optional: Maybe[bool] = UNSET
-    """Whether the pod starts without the Secret."""
+    """Whether the Secret may be missing."""
 
 
 @declaration(ExactlyOneOf(("configMapRef", "secretRef")))
 class EnvFromSource:
-    """A ConfigMap or a Secret of which each key becomes a variable."""
+    """A ConfigMap or a Secret whose keys become variables."""
 
     prefix: Maybe[
         Annotated[
@@ -63,7 +64,7 @@ class EnvFromSource:
             Pattern(r"^[ -<>-~]*$", says="printable ASCII characters other than '='"),
         ]
     ] = UNSET
-    """What is put before each key to name the variable."""
+    """The text that is prepended to each key to form the name of the variable."""
 
     config_map_ref: Maybe[ConfigMapEnvSource] = UNSET
     """The ConfigMap whose keys become variables."""

@@ -1,7 +1,7 @@
-"""Where the value of an environment variable comes from, as a Pod declares it.
+"""Sources of the value of an environment variable, as in the Pod API.
 
-Rules: `validateEnvVarValueFrom` of `k8s.io/kubernetes/pkg/apis/core/validation/validation.go`,
-as of 1.36. Bounds on lengths of text are ours where the API server has none.
+Rules: `validateEnvVarValueFrom` of `k8s.io/kubernetes/pkg/apis/core/validation/validation.go`, as of 1.36.
+Length limits are ours where the API server has none.
 """
 
 from __future__ import annotations
@@ -88,93 +88,93 @@ def _backstep_errors(value: str, path: FieldPath) -> Iterator[FieldError]:
 
 @declaration()
 class ObjectFieldSelector:
-    """A field of the pod that the variable is set in."""
+    """A field of the pod."""
 
     api_version: Maybe[Literal["v1"]] = UNSET
-    """Version of the Pod whose field it is. Without it: v1."""
+    """The API version that `fieldPath` is written in terms of. Defaults to v1."""
 
     field_path: Annotated[
         str,
         Length(1, _LONGEST_FIELD),
         WebhookOnly(_field_path_errors, "A field of a Pod that a variable can have."),
     ]
-    """The field, such as `status.podIP` or `metadata.labels['app']`."""
+    """The path of the field, such as `status.podIP` or `metadata.labels['app']`."""
 
 
 @declaration(
     WebhookOnly(_divisor_errors, "`divisor` is a whole unit: 1m or 1 for cpu, 1, 1k or 1Ki and so on else.")
 )
 class ResourceFieldSelector:
-    """What a container of the pod requests or may use at most."""
+    """A resource limit or request of a container of the pod."""
 
     container_name: Maybe[Annotated[str, Length(maximum=63)]] = UNSET
-    """The container. Without it: the one that the variable is set in."""
+    """The name of the container. Defaults to the container that declares the variable."""
 
     resource: Annotated[
         str,
         Length(1, _LONGEST_RESOURCE),
         WebhookOnly(_resource_errors, "A limit or request that a variable can have."),
     ]
-    """The limit or request that is read, such as `limits.memory`."""
+    """The limit or request, such as `limits.memory`."""
 
     divisor: Maybe[Quantity] = UNSET
-    """The unit that the value is given in, rounded up. Without it: 1."""
+    """The unit in which the value is expressed, rounded up. Defaults to 1."""
 
 
 @declaration()
 class ConfigMapKeySelector:
-    """One key of a ConfigMap in the same namespace."""
+    """A key of a ConfigMap in the same namespace."""
 
     name: DnsSubdomain
-    """Name of the ConfigMap."""
+    """The name of the ConfigMap."""
 
     key: KeyName
-    """Key in the data of the ConfigMap."""
+    """The key in the data of the ConfigMap."""
 
     optional: Maybe[bool] = UNSET
-    """Whether the pod starts without the ConfigMap or the key; the variable is not set then."""
+    """Whether the ConfigMap or its key may be missing. If it is, the variable is not set."""
 
 
 @declaration()
 class SecretKeySelector:
-    """One key of a Secret in the same namespace."""
+    """A key of a Secret in the same namespace."""
 
     name: DnsSubdomain
-    """Name of the Secret."""
+    """The name of the Secret."""
 
     key: KeyName
-    """Key in the data of the Secret."""
+    """The key in the data of the Secret."""
 
     optional: Maybe[bool] = UNSET
-    """Whether the pod starts without the Secret or the key; the variable is not set then."""
+    """Whether the Secret or its key may be missing. If it is, the variable is not set."""
 
 
 @declaration()
 class FileKeySelector:
-    """One variable of a file that an init container has written."""
+    """A variable in a file that an init container writes."""
 
     volume_name: DnsLabel
-    """Volume of the pod that holds the file."""
+    """The name of the pod volume that holds the file."""
 
     path: Annotated[str, Length(1, _LONGEST_PATH), WebhookOnly(_backstep_errors, "A path without `..`.")]
-    """Path of the file inside the volume."""
+    """The path of the file within the volume."""
 
     key: VariableName
-    """Name of the variable in the file."""
+    """The name of the variable in the file."""
 
     optional: Maybe[bool] = UNSET
-    """Whether the pod starts without the file or the variable."""
+    """Whether the file or the variable may be missing."""
 
 
 @declaration(ExactlyOneOf(("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")))
 class EnvVarSource:
-    """Where the value of a variable comes from."""
+    """The source of the value of a variable."""
 
     field_ref: Maybe[Annotated[ObjectFieldSelector, Atomic()]] = UNSET
     """A field of the pod."""
 
     resource_field_ref: Maybe[Annotated[ResourceFieldSelector, Atomic()]] = UNSET
-    """A resource that a container of the pod requests or may use at most."""
+    """A resource limit or request of a container of the pod."""
 
     config_map_key_ref: Maybe[Annotated[ConfigMapKeySelector, Atomic()]] = UNSET
     """A key of a ConfigMap."""
@@ -183,4 +183,4 @@ class EnvVarSource:
     """A key of a Secret."""
 
     file_key_ref: Maybe[Annotated[FileKeySelector, Atomic()]] = UNSET
-    """A variable of a file."""
+    """A variable in a file."""

@@ -1,7 +1,7 @@
-"""Labels and what selects by them: keys, values, maps of them, and label selectors.
+"""Labels and label selectors: keys, values, and maps of labels.
 
 Rules and wording: `k8s.io/apimachinery/pkg/api/validate/content/kube.go` and
-`k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go`. Bounds on counts are ours.
+`k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go`. Limits on counts are ours.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ LabelKey = Annotated[
     Pattern(rf"^({_SUBDOMAIN}/)?{_NAME}$", says="a label key such as app or example.com/team"),
     WebhookOnly(_long_prefix, f"A prefix of a label key has up to {_LONGEST_PREFIX} characters."),
 ]
-"""The key of a label: a name of up to 63 characters, optionally with a domain in front."""
+"""The key of a label: a name of up to 63 characters, with an optional domain prefix."""
 
 LabelValue = Annotated[str, Length(maximum=_LONGEST_NAME)]
-"""The value of a label in a map; `LABELS` on the map knows its characters."""
+"""The value of a label in a map. `LABELS` on the map validates its characters."""
 
 
 @remembered
 def label_key_errors(key: str) -> tuple[str, ...]:
-    """Return what is wrong with the key of a label, in the words of the API server."""
+    """Return the errors of a label key, worded as by the API server."""
     return tuple(_key_errors(key))
 
 
 @remembered
 def label_value_errors(value: str) -> tuple[str, ...]:
-    """Return what is wrong with the characters of a label's value; its length is the schema's matter."""
+    """Return the errors in the characters of a label value. The schema validates its length."""
     if len(value) > _LONGEST_NAME or _VALUE_CHARACTERS.fullmatch(value):
         return ()
     return (f"a valid label must be an empty string or {_CHARACTERS}",)
@@ -91,7 +91,7 @@ def _name_errors(name: str) -> Iterator[str]:
 
 
 def label_errors(value: dict[str, str], path: FieldPath) -> Iterator[FieldError]:
-    """Yield what is wrong with labels: with a key at the map, as the API server does, with a value at it."""
+    """Yield the errors of labels: those of a key at the path of the map, those of a value at its own path."""
     for key, text in value.items():
         for detail in label_key_errors(key):
             yield errors.invalid(path, key, detail)
@@ -106,7 +106,8 @@ def _selector_value_errors(value: list[str], path: FieldPath) -> Iterator[FieldE
 
 
 LABELS: Final = WebhookOnly(label_errors, "Keys and values are valid as those of labels.")
-"""Stands on a map of labels. Not in CEL: the server bounds no key of a map, so it cannot bound the cost."""
+"""The rule for a map of labels. It is not expressed in CEL: the API server assumes no limit on the length of
+map keys, so it cannot bound the cost."""
 
 Labels = Annotated[dict[str, LabelValue], Properties(maximum=64), LABELS]
 """A map of labels."""
@@ -116,7 +117,7 @@ SelectorValues = Annotated[
     Items(maximum=64),
     WebhookOnly(_selector_value_errors, "Values are valid as those of labels."),
 ]
-"""Values that a selector compares with."""
+"""The values that a selector compares a label with."""
 
 
 @declaration(
@@ -124,28 +125,28 @@ SelectorValues = Annotated[
     WithoutCel(ForbiddenWhen("values", "operator", ("Exists", "DoesNotExist"))),
 )
 class LabelSelectorRequirement:
-    """One condition on labels."""
+    """One requirement on the labels of an object."""
 
     key: LabelKey
-    """The key of the label that is compared."""
+    """The key of the label."""
 
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    """How the label is compared with the values."""
+    """The relationship of the label to the values."""
 
     values: Maybe[SelectorValues] = UNSET
-    """What the label is compared with: one or more for In and NotIn, none otherwise."""
+    """The values to compare the label with: one or more for In and NotIn, none otherwise."""
 
 
 @declaration()
 class LabelSelector:
-    """A set of objects by their labels; every condition must hold. An empty one selects all."""
+    """A query for objects by their labels. All requirements must hold. An empty one selects all objects."""
 
     match_labels: Maybe[Labels] = UNSET
-    """Labels that must have exactly these values."""
+    """Labels that an object must have, with exactly these values."""
 
     match_expressions: Maybe[Annotated[tuple[LabelSelectorRequirement, ...], Items(maximum=32)]] = UNSET
-    """Further conditions on labels; all of them must hold."""
+    """Further requirements on labels. All of them must hold."""
 
 
 Selector = Annotated[LabelSelector, Atomic()]
-"""A label selector that is applied as a whole."""
+"""A label selector that server-side apply treats as one atomic value."""

@@ -1,4 +1,4 @@
-"""Names as Kubernetes restricts them, by the standards that it names: RFC 1123."""
+"""Names with the syntax that Kubernetes requires, mostly of RFC 1123."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Annotated, Final
 from apiserver.schema.markers import Length, Pattern
 
 LABEL_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-"""A part of a domain: lower-case letters, digits and dashes, with none at the ends."""
+"""The pattern of a DNS label: lower-case letters, digits and dashes, with no dash at either end."""
 
 LABEL_SAYS: Final = "lower-case letters, digits and dashes, such as my-name"
-"""The pattern in words."""
+"""The description of the pattern."""
 
 DnsLabel = Annotated[str, Length(maximum=63), Pattern(LABEL_PATTERN, says=LABEL_SAYS)]
-"""A name that may be one part of a domain, as that of a volume or a namespace."""
+"""A DNS label, such as the name of a volume or a namespace."""
 
 SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-"""A domain, as a part of a pattern."""
+"""The pattern of a DNS subdomain, without anchors."""
 
 SUBDOMAIN_SAYS: Final = "lower-case letters, digits, dashes and dots, such as my-name or my.name"
-"""That in words."""
+"""The description of the pattern."""
 
 DnsSubdomain = Annotated[str, Length(maximum=253), Pattern(f"^{SUBDOMAIN}$", says=SUBDOMAIN_SAYS)]
-"""A name that may be a domain, as that of most objects."""
+"""A DNS subdomain, such as the name of most objects."""
 
 KeyName = Annotated[
     str,
@@ -36,7 +36,7 @@ KeyName = Annotated[
 VariableName = Annotated[
     str, Length(maximum=1024), Pattern(r"^[ -<>-~]+$", says="printable ASCII characters other than '='")
 ]
-"""The name of an environment variable, as Kubernetes 1.34 and later take it."""
+"""The name of an environment variable, as Kubernetes 1.34 and later accept it."""
 
 _KIND: Final = "[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?"
 _KIND_SAYS: Final = "a kind such as Deployment: a letter, then letters, digits and dashes"
@@ -45,7 +45,7 @@ KindName = Annotated[str, Length(1, 63), Pattern(f"^{_KIND}$", says=_KIND_SAYS)]
 """The name of a kind."""
 
 KindNameOrEmpty = Annotated[str, Length(maximum=63), Pattern(f"^({_KIND})?$", says=_KIND_SAYS)]
-"""The name of a kind where an empty one says as much as none."""
+"""The name of a kind. Empty means unset."""
 
 ApiVersion = Annotated[
     str,
@@ -55,12 +55,12 @@ ApiVersion = Annotated[
         says="a group and version such as apps/v1, or v1 for the core group",
     ),
 ]
-"""A group and version, as manifests write them in `apiVersion`; an empty one says as much as none."""
+"""An API group and version, as in the `apiVersion` of a manifest. Empty means unset."""
 
 DnsSubdomainOrEmpty = Annotated[str, Length(maximum=253), Pattern(f"^({SUBDOMAIN})?$", says=SUBDOMAIN_SAYS)]
-"""The name of an object where an empty one says as much as none."""
+"""The name of an object. Empty means unset."""
 
 DnsLabelOrEmpty = Annotated[
     str, Length(maximum=63), Pattern(r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$", says=LABEL_SAYS)
 ]
-"""The name of a namespace where an empty one says as much as none."""
+"""The name of a namespace. Empty means unset."""

@@ -1,9 +1,9 @@
-"""Which nodes pods may run on, and which they should.
+"""Node affinity: the nodes that a pod must or should run on.
 
-Rules: `validateNodeAffinity` of `k8s.io/kubernetes/pkg/apis/core/validation/validation.go`, as of 1.36; and
-one that the scheduler has: what Gt and Lt compare with is a whole number. All stand below three lists and
-more, beyond the server's budget for CEL: the webhook alone checks what the schema cannot say. Bounds on
-counts are ours.
+Rules: `validateNodeAffinity` of `k8s.io/kubernetes/pkg/apis/core/validation/validation.go`, as of 1.36, and
+one rule of the scheduler: Gt and Lt compare with an integer. The rules apply below three or more nested
+lists, which exceeds the API server's cost budget for CEL, so only the webhook checks what the schema cannot
+express. Limits on counts are ours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LONGEST_LABEL_VALUE: Final = 63
 _WHOLE: Final = re2.compile(r"^[-+]?[0-9]{1,18}$")
 
 Weight = Annotated[Int32, Range(1, 100)]
-"""How much a preference counts against others."""
+"""The weight of a preference, from 1 to 100."""
 
 
 def _comparison_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
@@ -65,29 +65,30 @@ def _required_value_errors(value: Json, path: FieldPath) -> Iterator[FieldError]
     WebhookOnly(_comparison_errors, "`values` is one integer when `operator` is 'Gt' or 'Lt'."),
 )
 class NodeSelectorRequirement:
-    """One condition on the labels of a node."""
+    """One requirement on the labels of a node."""
 
     key: LabelKey
-    """The label that is looked at, such as `nvidia.com/gpu.product`."""
+    """The key of the label, such as `nvidia.com/gpu.product`."""
 
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
-    """How the label is compared with the values."""
+    """The relationship of the label to the values."""
 
     values: Maybe[
         Annotated[tuple[Annotated[str, Length(maximum=_LONGEST_VALUE)], ...], Items(maximum=64)]
     ] = UNSET
-    """What it is compared with: one or more for In and NotIn, one integer for Gt and Lt, none otherwise."""
+    """The values to compare the label with: one or more for In and NotIn, one integer for Gt and Lt, none
+    otherwise."""
 
 
 @declaration()
 class NodeFieldRequirement:
-    """One condition on the name of a node."""
+    """One requirement on the name of a node."""
 
     key: Literal["metadata.name"]
-    """The field that is compared: always `metadata.name`."""
+    """The field of the node: always `metadata.name`."""
 
     operator: Literal["In", "NotIn"]
-    """Whether the node must be that one or must not."""
+    """Whether the name must be equal to the value (In) or different from it (NotIn)."""
 
     values: Annotated[tuple[DnsSubdomain, ...], Items(1, 1)]
     """The name of the node."""
@@ -95,42 +96,42 @@ class NodeFieldRequirement:
 
 @declaration()
 class NodeSelectorTerm:
-    """Conditions on a node that must all hold. Without any, no node meets them."""
+    """Requirements on a node, all of which must hold. A term without requirements matches no node."""
 
     match_expressions: Maybe[Annotated[tuple[NodeSelectorRequirement, ...], Items(maximum=32)]] = UNSET
-    """Conditions on the labels of the node."""
+    """Requirements on the labels of the node."""
 
     match_fields: Maybe[Annotated[tuple[NodeFieldRequirement, ...], Items(maximum=32)]] = UNSET
-    """Conditions on the name of the node."""
+    """Requirements on the name of the node."""
 
 
 @declaration(WebhookOnly(_required_value_errors, "Required values are valid as those of labels."))
 class NodeSelector:
-    """Nodes that meet one of several terms."""
+    """A set of nodes, given as alternative terms."""
 
     node_selector_terms: Annotated[tuple[NodeSelectorTerm, ...], Items(1, 32)]
-    """Terms of which a node must meet one."""
+    """The alternative terms. A node must match at least one of them."""
 
 
 @declaration()
 class PreferredSchedulingTerm:
-    """A preference for some nodes."""
+    """A weighted preference for the nodes that match a term."""
 
     weight: Weight
-    """How much it counts, from 1 to 100."""
+    """The weight of the preference, from 1 to 100."""
 
     preference: NodeSelectorTerm
-    """The nodes that are preferred."""
+    """The preferred nodes."""
 
 
 @declaration()
 class NodeAffinity:
-    """Nodes that a pod must or should run on."""
+    """The nodes that a pod must or should run on."""
 
     required_during_scheduling_ignored_during_execution: Maybe[Annotated[NodeSelector, Atomic()]] = UNSET
-    """Nodes that it must run on. What changes later moves no pod."""
+    """The nodes that the pod must run on. A running pod is not evicted if its node no longer matches."""
 
     preferred_during_scheduling_ignored_during_execution: Maybe[
         Annotated[tuple[PreferredSchedulingTerm, ...], Items(maximum=32)]
     ] = UNSET
-    """Nodes that it should run on: those with the highest sum of weights come first."""
+    """The nodes that the pod should run on. The scheduler prefers nodes with the greatest sum of weights."""

@@ -1,8 +1,8 @@
-"""Which pods a pod must or should run near, or keep away from.
+"""Pod affinity and anti-affinity: the pods to be co-located with, or to be kept apart from.
 
 Rules: `validatePodAffinityTerm` of `k8s.io/kubernetes/pkg/apis/core/validation/validation.go`, as of 1.36.
-They stand below three lists and more, beyond the server's budget for CEL: the webhook alone checks what the
-schema cannot say. Bounds on counts are ours.
+They apply below three or more nested lists, which exceeds the API server's cost budget for CEL, so only the
+webhook checks what the schema cannot express. Limits on counts are ours.
 """
 
 from __future__ import annotations
@@ -48,36 +48,39 @@ def _label_key_list_errors(value: Json, path: FieldPath) -> Iterator[FieldError]
     )
 )
 class PodAffinityTerm:
-    """Pods to be near, or to keep away from, and what counts as near."""
+    """A set of pods, and the topology domain within which they count as co-located."""
 
     label_selector: Maybe[Selector] = UNSET
-    """Labels that select the pods in question. Without a selector no pods are meant."""
+    """A query for the pods by their labels. Without a selector the term matches no pods."""
 
     namespace_selector: Maybe[Selector] = UNSET
-    """Namespaces they are in, by label, beside those that are named. An empty one means all."""
+    """A query for the namespaces of the pods by label, in addition to `namespaces`. An empty selector selects
+    all namespaces."""
 
     namespaces: Maybe[Annotated[tuple[DnsLabel, ...], Items(maximum=64)]] = UNSET
-    """Namespaces they are in, by name. Without any, and without a selector: the pod's own."""
+    """The names of the namespaces of the pods. Defaults to the pod's own namespace if `namespaceSelector` is
+    not set either."""
 
     topology_key: LabelKey
-    """Label of nodes: those with the same value are near each other, such as `kubernetes.io/hostname`."""
+    """The node label that defines the topology domain: nodes with the same value are in the same domain. An
+    example is `kubernetes.io/hostname`."""
 
     match_label_keys: Maybe[Annotated[tuple[LabelKey, ...], Items(maximum=32)]] = UNSET
-    """Labels in which the pods must have the same values as the one that is placed."""
+    """Label keys for which the pods must have the same value as the pod to be scheduled."""
 
     mismatch_label_keys: Maybe[Annotated[tuple[LabelKey, ...], Items(maximum=32)]] = UNSET
-    """Labels in which the pods must have other values than the one that is placed."""
+    """Label keys for which the pods must have a different value than the pod to be scheduled."""
 
 
 @declaration()
 class WeightedPodAffinityTerm:
-    """A preference for being near some pods, or away from them."""
+    """A weighted preference for or against co-location with pods."""
 
     weight: Weight
-    """How much it counts, from 1 to 100."""
+    """The weight of the preference, from 1 to 100."""
 
     pod_affinity_term: PodAffinityTerm
-    """The pods to be near or to keep away from."""
+    """The pods, and their topology domain."""
 
 
 PodTerms = Annotated[tuple[PodAffinityTerm, ...], Items(maximum=32)]
@@ -86,21 +89,23 @@ WeightedPodTerms = Annotated[tuple[WeightedPodAffinityTerm, ...], Items(maximum=
 
 @declaration()
 class PodAffinity:
-    """Pods that a pod must or should run near."""
+    """The pods that a pod must or should be co-located with."""
 
     required_during_scheduling_ignored_during_execution: Maybe[PodTerms] = UNSET
-    """Pods that it must run near, all of them. What changes later moves no pod."""
+    """The pods that the pod must be co-located with. All terms must hold. A running pod is not evicted if
+    they no longer hold."""
 
     preferred_during_scheduling_ignored_during_execution: Maybe[WeightedPodTerms] = UNSET
-    """Pods that it should run near."""
+    """The pods that the pod should be co-located with."""
 
 
 @declaration()
 class PodAntiAffinity:
-    """Pods that a pod must or should keep away from."""
+    """The pods that a pod must or should not be co-located with."""
 
     required_during_scheduling_ignored_during_execution: Maybe[PodTerms] = UNSET
-    """Pods that it must keep away from, all of them. What changes later moves no pod."""
+    """The pods that the pod must not be co-located with. All terms must hold. A running pod is not evicted if
+    they no longer hold."""
 
     preferred_during_scheduling_ignored_during_execution: Maybe[WeightedPodTerms] = UNSET
-    """Pods that it should keep away from."""
+    """The pods that the pod should not be co-located with."""

@@ -1,4 +1,4 @@
-"""References to other objects. Bounds on lengths are ours where the API server has none."""
+"""References to other objects. Length limits are ours where the API server has none."""
 
 from __future__ import annotations
 
@@ -17,36 +17,37 @@ from apiserver.schema.markers import Length
 
 @declaration()
 class LocalObjectReference:
-    """The name of an object in the same namespace.
+    """A reference to an object in the same namespace.
 
-    The name is required: upstream took a reference without one, and whatever held it did nothing.
+    The name is required. The upstream type allows an empty one, but an object with such a reference has no
+    effect.
     """
 
     name: DnsSubdomain
-    """Name of the object."""
+    """The name of the object."""
 
 
 @declaration()
 class ObjectReference:
-    """Enough to find an object. What must be set depends on who refers."""
+    """A reference to an object. The referring kind determines which fields are required."""
 
     api_version: Maybe[ApiVersion] = UNSET
-    """Group and version of the object, such as `apps/v1`."""
+    """The API version of the object, such as `apps/v1`."""
 
     kind: Maybe[KindNameOrEmpty] = UNSET
-    """Kind of the object, such as `Deployment`."""
+    """The kind of the object, such as `Deployment`."""
 
     namespace: Maybe[DnsLabelOrEmpty] = UNSET
-    """Namespace of the object. Without it: the one of the object that refers."""
+    """The namespace of the object. Defaults to the namespace of the referring object."""
 
     name: Maybe[DnsSubdomainOrEmpty] = UNSET
-    """Name of the object."""
+    """The name of the object."""
 
     uid: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """Identifier of exactly that object, which one of the same name that is made later does not have."""
+    """The UID of the object, which differs from that of a later object with the same name."""
 
     resource_version: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """The stored state of the object that is meant."""
+    """The resource version of the object."""
 
     field_path: Maybe[Annotated[str, Length(maximum=1024)]] = UNSET
-    """The part of the object that is meant, such as `spec.containers{engine}`."""
+    """The part of the object that is referred to, such as `spec.containers{engine}`."""

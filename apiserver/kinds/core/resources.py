@@ -1,8 +1,8 @@
-"""What a container requests and may use at most, as a Pod declares it.
+"""Resource requests and limits of a container, as in the Pod API.
 
 Rules: `validateResourceRequirements` of `k8s.io/kubernetes/pkg/apis/core/validation/validation.go`, as of
-1.36. They compare amounts of any unit for each name of a map, deep below lists: the webhook alone checks
-them. Bounds on counts are ours.
+1.36. They compare quantities of any unit for each key of a map below nested lists, so only the webhook checks
+them. Limits on counts are ours.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ Amount = Annotated[
     Length(maximum=quantities.LONGEST_CHARACTERS),
     Range(0),
 ]
-"""An amount of a resource: never negative."""
+"""A non-negative amount of a resource."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Resource:
-    """What the name of a resource says of its amounts."""
+    """The properties of a resource that follow from its name."""
 
     faults: tuple[str, ...]
-    """What is wrong with the name itself."""
+    """The errors in the name itself."""
 
     is_whole: bool
-    """Whether it comes in whole units: accelerators do."""
+    """Whether the amount must be an integer, as for accelerators."""
 
     page: Decimal | None
-    """Of huge pages their size, 0 for one that is none; None for any other resource."""
+    """The size of a huge page in bytes, 0 if the size is invalid; None for any other resource."""
 
     can_be_overcommitted: bool
-    """Whether a request may be lower than the limit."""
+    """Whether the request may be lower than the limit."""
 
 
 def can_be_overcommitted(name: str) -> bool:
-    """Tell whether a request for a resource may be lower than its limit: accelerators can't be shared."""
+    """Tell whether the request for a resource may be lower than its limit; not so for accelerators."""
     return _resource(name).can_be_overcommitted
 
 
@@ -92,13 +92,13 @@ def _amount_errors(
         return
     if resource.is_whole and found != found.to_integral_value():
         yield errors.invalid(path, quantity, "must be an integer")
-    # As fractions: a decimal modulo has no answer beyond its precision.
+    # Fractions are exact: a decimal modulo fails beyond the precision of its context.
     if resource.page is not None and (not resource.page or Fraction(found) % Fraction(resource.page)):
         yield errors.invalid(path, quantity, f"must be a positive integer multiple of {name}")
 
 
 def _is_plain_count(resource: _Resource, quantity: str | int) -> bool:
-    """Tell at a glance that nothing is wrong: a well-named resource, in digits, as accelerators are."""
+    """Tell cheaply whether an entry is valid: a well-named resource with an amount in digits."""
     return not resource.faults and resource.page is None and isinstance(quantity, str) and quantity.isdigit()
 
 
@@ -133,7 +133,7 @@ def _beyond(name: str, request: str | int, limit: str | int, path: FieldPath) ->
 
 
 def resource_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield what is wrong with requests and limits, each and with each other."""
+    """Yield the errors of requests and limits, each on its own and compared with each other."""
     limits, requests = value.get("limits", {}), value.get("requests", {})
     for side, amounts in (("limits", limits), ("requests", requests)):
         for name, quantity in amounts.items():
@@ -148,13 +148,13 @@ def resource_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
 
 @declaration()
 class ResourceClaim:
-    """A claim of the pod on devices that the container uses."""
+    """A resource claim of the pod that the container uses."""
 
     name: Annotated[str, Length(1, 253)]
-    """Name of the claim in the pod."""
+    """The name of the claim in the pod."""
 
     request: Maybe[DnsLabel] = UNSET
-    """One request of the claim. Without it: all of it."""
+    """The name of one request of the claim. Defaults to all requests of the claim."""
 
 
 @declaration(
@@ -165,13 +165,14 @@ class ResourceClaim:
     )
 )
 class ResourceRequirements:
-    """What a container requests and may use at most."""
+    """The compute resources of a container."""
 
     limits: Maybe[Annotated[dict[str, Amount], Properties(maximum=64)]] = UNSET
-    """The most that it may use, by resource. For accelerators, the number that it gets."""
+    """The maximum amount of each resource that the container may use. For accelerators, the number that it is
+    allocated."""
 
     requests: Maybe[Annotated[dict[str, Amount], Properties(maximum=64)]] = UNSET
-    """What its node must have free, by resource. Without it: the limits."""
+    """The minimum amount of each resource that the container needs. Defaults to the limit of the resource."""
 
     claims: Maybe[Annotated[tuple[ResourceClaim, ...], Items(maximum=64), MapKeys("name")]] = UNSET
-    """Claims of the pod on devices that it uses."""
+    """The resource claims of the pod that the container uses."""

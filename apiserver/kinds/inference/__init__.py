@@ -1,1 +1,1 @@
-"""The group inference.networking.x-k8s.io of the Gateway API Inference Extension: InferenceObjective."""
+"""The API group inference.networking.x-k8s.io of the Gateway API Inference Extension: InferenceObjective."""

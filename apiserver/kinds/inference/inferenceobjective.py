@@ -1,7 +1,7 @@
 """InferenceObjective `v1alpha2`, exactly as released.
 
-An object without `spec` is valid, and `priority` has no default: an absent one reads as 0 and is never filled
-in, so that another field may one day take its place.
+An object without `spec` is valid. `priority` has no default: an unset priority is read as 0 but never filled
+in, so that another field may replace it in a later version.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern
 
 POOL_GROUP: Final = "inference.networking.k8s.io"
-"""Group of the InferencePool since it is generally available."""
+"""The API group of InferencePool since general availability."""
 
 FORMER_POOL_GROUP: Final = "inference.networking.x-k8s.io"
-"""Group of the InferencePool before. Objectives are in it."""
+"""The API group of InferencePool before general availability, which is still the group of
+InferenceObjective."""
 
 POOL_KIND: Final = "InferencePool"
 
@@ -36,7 +37,7 @@ KindName = Annotated[
         says="a kind such as InferencePool: a letter, then letters, digits and dashes",
     ),
 ]
-"""The name of a kind, in the pattern of the release to the letter."""
+"""The name of a kind, with exactly the pattern of the release."""
 
 _PENDING: Final = Condition(
     type="Ready",
@@ -49,28 +50,29 @@ _PENDING: Final = Condition(
 
 @declaration()
 class PoolObjectReference:
-    """Names an object in the namespace of the objective."""
+    """A reference to an object in the namespace of the objective."""
 
     group: GroupName = POOL_GROUP
-    """API group of the object; empty means the core group."""
+    """The API group of the object. Empty means the core group."""
 
     kind: KindName = POOL_KIND
-    """Kind of the object, such as InferencePool."""
+    """The kind of the object, such as InferencePool."""
 
     name: ObjectName
-    """Name of the object."""
+    """The name of the object."""
 
 
 @declaration()
 class InferenceObjectiveSpec:
-    """The desired state of an InferenceObjective: which requests of a pool matter more than others."""
+    """The desired state of an InferenceObjective: the priority of a class of requests to a pool."""
 
     priority: Maybe[int] = UNSET
-    """How important requests are. Under load those of a higher number are always served first; fairness holds
-    among equals only. Negative numbers are allowed, and may be shed. Without it, 0."""
+    """The priority of the requests. Under load, requests of a higher priority are always served first;
+    fairness applies only among requests of equal priority. Requests of negative priority may be shed. An
+    unset priority is read as 0."""
 
     pool_ref: PoolObjectReference
-    """The pool whose capacity is shared, in the same namespace."""
+    """The pool whose capacity the requests share, in the same namespace."""
 
 
 @declaration()
@@ -78,15 +80,16 @@ class InferenceObjectiveStatus:
     """The observed state of an InferenceObjective."""
 
     conditions: Annotated[tuple[Condition, ...], Items(maximum=8), MapKeys("type")] = (_PENDING,)
-    """`Accepted`: the spec is valid. `ResolvedRefs`: the pool is there. `Ready`: so are pods of it."""
+    """The conditions of the objective. `Accepted`: the spec is valid. `ResolvedRefs`: the pool exists.
+    `Ready`: the pool has ready pods."""
 
 
 @declaration()
 class InferenceObjective:
-    """The importance of one use of a model. Requests name it in a header."""
+    """The priority of one use of a model. Requests select an objective by a header."""
 
     spec: Maybe[InferenceObjectiveSpec] = UNSET
-    """The desired state of the objective: its pool, and the priority of its requests there."""
+    """The desired state of the objective: its pool, and the priority of its requests."""
 
     status: Maybe[InferenceObjectiveStatus] = UNSET
     """The observed state of the objective. Written by the controller."""

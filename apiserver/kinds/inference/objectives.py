@@ -1,4 +1,4 @@
-"""InferenceObjective as a whole: its names, columns, advice and what it refers to."""
+"""The kind InferenceObjective: names, printer columns, warnings and references."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from apiserver.schema.paths import FieldPath
 
 _INT32: Final = range(-(2**31), 2**31)
 
-# Those of priority 0 as released, `Priority` as text included: an absent one shows as nothing, and not as 0.
+# The columns with priority 0 are those of the release. `Priority` is a string there too: an unset one is
+# shown empty, not as 0.
 _COLUMNS: Final = (
     Column(
         name="Inference Pool",
@@ -42,7 +43,7 @@ _COLUMNS: Final = (
 
 
 def objective_advice(value: Json) -> list[str]:
-    """Return a sentence for each oddity of a valid objective."""
+    """Return a warning for each part of a valid objective that is probably a mistake."""
     spec: Json | None = value.get("spec")
     if spec is None:
         return ["spec: not set: the objective is about no pool, and no request can use it"]
@@ -50,7 +51,7 @@ def objective_advice(value: Json) -> list[str]:
 
 
 def _priority_advice(spec: Json) -> Iterator[str]:
-    if not _INT32[0] <= spec.get("priority", 0) <= _INT32[-1]:  # 1e9 is in no range without a search
+    if not _INT32[0] <= spec.get("priority", 0) <= _INT32[-1]:  # `in` a range is a search for 1e9
         yield "spec.priority: beyond 32 bits, which is all that llm-d.ai/v1alpha2 InferenceObjective takes"
 
 

@@ -1,1 +1,1 @@
-"""The kinds of Kthena: groups registry.volcano.sh and networking.volcano.sh."""
+"""The kinds of Kthena, in the API groups registry.volcano.sh and networking.volcano.sh."""

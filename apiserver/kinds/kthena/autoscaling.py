@@ -1,4 +1,4 @@
-"""AutoscalingPolicy and AutoscalingPolicyBinding as a whole: names, columns, object defaults and advice."""
+"""The kinds AutoscalingPolicy and AutoscalingPolicyBinding: names, columns, object defaults and warnings."""
 
 from __future__ import annotations
 
@@ -116,6 +116,6 @@ AUTOSCALING_POLICY_BINDING: Final = Kind(
 
 
 def effective_policy(spec: Json) -> Json:
-    """Return a policy spec with every default in it, as a reader takes one that admission never saw."""
+    """Return a policy spec with every default filled in, for readers of objects that were never admitted."""
     result: Json = defaulted(AUTOSCALING_POLICY.storage_version, {"spec": spec})["spec"]
     return result

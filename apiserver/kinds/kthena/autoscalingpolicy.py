@@ -1,14 +1,14 @@
-"""AutoscalingPolicy `v1alpha1`: which metrics decide how many replicas there are, and how fast it may change.
+"""AutoscalingPolicy `v1alpha1`: the metrics that determine the replicas, and the limits on scaling speed.
 
-A policy says nothing of what is scaled; an AutoscalingPolicyBinding does, and so does a Model, which holds
-the same spec in place. Decisions where the reference page is silent:
+A policy does not name what is scaled: an AutoscalingPolicyBinding does, and so does a Model, which embeds the
+same spec. Decisions where the reference page does not specify the behavior:
 
-- Limits are counted over `period`; a period of 0s lifts them.
+- Limits are counted over `period`; a period of 0s disables them.
 - Without `panicPolicy` there is no panic mode.
-- A length of time has no sign and is 30m at most, as in the releases of this kind.
-- Metrics are told apart by their names: no two may have the same one.
+- A duration is unsigned and at most 30m, as in the releases of this kind.
+- Metrics are identified by name: no two may have the same one.
 
-Bounds on the length of text and lists are ours.
+Length limits of text and lists are ours.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _POSITIVE: Final = re2.compile(quantities.POSITIVE_PATTERN)
 
 
 def storable(value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-    """Yield one error for a quantity finer or larger than Kubernetes keeps: it would silently be another.
+    """Yield an error for a quantity that Kubernetes would round: one too fine or too large.
 
-    A text that is no positive quantity at all, or beyond its bound, is the schema's to refuse.
+    The schema rejects text that is not a positive quantity, or that is too long.
     """
     found = quantities.amount(value)
     if not (found is not None and _LEAST <= found <= _MOST) and _is_positive(value):
@@ -51,7 +51,7 @@ def _is_positive(value: int | str) -> bool:
 
 
 HalfHour = Annotated[Duration, Within("0s", "30m")]
-"""A length of time between nothing and half an hour."""
+"""A duration from 0s to 30m."""
 
 TargetValue = Annotated[
     PositiveQuantity, WebhookOnly(storable, "`targetValue` is between 1n and 9223372036854775807.")
@@ -60,90 +60,94 @@ TargetValue = Annotated[
 
 @declaration()
 class AutoscalingPolicyMetric:
-    """A metric, and what one replica should show of it."""
+    """A metric and its target value for one replica."""
 
     metric_name: Annotated[str, Length(1, 256)]
-    """Name of the metric as the pods of the target expose it, such as `vllm:num_requests_waiting`."""
+    """The name of the metric as exposed by the pods of the target, such as `vllm:num_requests_waiting`."""
 
     target_value: TargetValue
-    """What one replica should show: the sum over all replicas divided by this is how many are wanted. With
-    several metrics, the one that wants most decides."""
+    """The target value per replica. The desired number of replicas is the sum of the metric over all replicas
+    divided by this value. With several metrics, the largest number applies."""
 
 
 @declaration()
 class AutoscalingPolicyStablePolicy:
-    """How fast the number of replicas may change in one direction, and how steady the demand must be."""
+    """Limits on the rate of scaling in one direction, and its stabilization window."""
 
     instances: Annotated[Int32, Range(0)] = 1
-    """Most replicas that are added (or removed) within `period`."""
+    """The maximum number of replicas that may be added or removed within `period`."""
 
     percent: Annotated[Int32, Range(0, 1000)] = 100
-    """Most replicas that are added (or removed) within `period`, as a percentage of those at its start."""
+    """The maximum change within `period`, as a percentage of the replicas at its start."""
 
     period: HalfHour = "15s"
-    """Time over which `instances` and `percent` are counted, 30m at most. 0s lifts both limits."""
+    """The period over which `instances` and `percent` are counted, at most 30m. 0s disables both limits."""
 
     select_policy: Literal["Or", "And"] = "Or"
-    """Which limit holds: with `Or` a step is taken when either allows it, so the looser one holds; with
-    `And` both must allow it, so the tighter one does."""
+    """How the two limits are combined. With `Or`, a change must satisfy at least one of them, so the looser
+    one applies. With `And`, it must satisfy both, so the tighter one applies."""
 
     stabilization_window: Maybe[HalfHour] = UNSET
-    """How far back earlier recommendations count: scaling down follows the highest of them, scaling up the
-    lowest. 30m at most; without it, 5m for scaling down and 0s for scaling up."""
+    """The stabilization window, at most 30m. Scaling down follows the highest recommendation within the
+    window, scaling up the lowest. Defaults to 5m for scaling down and 0s for scaling up."""
 
 
 @declaration()
 class AutoscalingPolicyPanicPolicy:
-    """Scaling up in a hurry: while it lasts, its own limit holds and nothing is scaled down."""
+    """The policy for panic mode, in which its own limit applies and nothing is scaled down."""
 
     percent: Annotated[Int32, Range(0, 1000)] = 1000
-    """Most replicas that are added within `period`, as a percentage of those at its start."""
+    """The maximum number of replicas that may be added within `period`, as a percentage of the replicas at
+    its start."""
 
     period: HalfHour
-    """Time over which `percent` is counted, 30m at most. 0s lifts the limit."""
+    """The period over which `percent` is counted, at most 30m. 0s disables the limit."""
 
     panic_threshold_percent: Annotated[Int32, Range(110, 1000)] = 200
-    """Panic begins when the replicas that are wanted reach this percentage of those that are there."""
+    """The threshold for panic mode, which begins when the desired replicas reach this percentage of the
+    current ones."""
 
     panic_mode_hold: HalfHour = "60s"
-    """How long panic lasts after demand was last beyond the threshold, 30m at most."""
+    """How long panic mode lasts after the demand last exceeded the threshold, at most 30m."""
 
 
 @declaration()
 class AutoscalingPolicyScaleUpPolicy:
-    """How fast replicas are added."""
+    """Policies for scaling up."""
 
     stable_policy: Maybe[AutoscalingPolicyStablePolicy] = UNSET
-    """The limits of ordinary times. Without it its defaults hold, and a window of 0s."""
+    """The limits outside of panic mode. If unset, the defaults of its fields apply, with a stabilization
+    window of 0s."""
 
     panic_policy: Maybe[AutoscalingPolicyPanicPolicy] = UNSET
-    """What holds instead when demand rises steeply. Without it there is no panic mode."""
+    """The limits in panic mode, which begins on a steep rise of demand. If unset, there is no panic mode."""
 
 
 @declaration()
 class AutoscalingPolicyBehavior:
-    """How fast the number of replicas may change, upwards and downwards."""
+    """Limits on the rate of scaling, for each direction."""
 
     scale_up: Maybe[AutoscalingPolicyScaleUpPolicy] = UNSET
-    """How fast replicas are added."""
+    """Policies for scaling up."""
 
     scale_down: Maybe[AutoscalingPolicyStablePolicy] = UNSET
-    """How fast replicas are removed. Without it its defaults hold, and a window of 5m."""
+    """The limits on scaling down. If unset, the defaults of its fields apply, with a stabilization window of
+    5m."""
 
 
 @declaration()
 class AutoscalingPolicySpec:
-    """The desired state of an AutoscalingPolicy: its metrics, and how fast replicas follow them."""
+    """The desired state of an AutoscalingPolicy: its metrics, tolerance and scaling behavior."""
 
     tolerance_percent: Annotated[Int32, Range(0, 100)] = 10
-    """Nothing is scaled while the replicas that are wanted differ from those that are there by less than
-    this percentage of the latter."""
+    """The tolerance. Nothing is scaled while the desired replicas differ from the current ones by less than
+    this percentage of the current ones."""
 
     metrics: Annotated[tuple[AutoscalingPolicyMetric, ...], Items(1, 32), MapKeys("metricName")]
-    """The metrics by which the number of replicas is decided, told apart by name."""
+    """The metrics that determine the number of replicas, identified by name."""
 
     behavior: Maybe[AutoscalingPolicyBehavior] = UNSET
-    """How fast the number of replicas may change. What is left out is filled in with its default."""
+    """The limits on the rate of scaling. Unset fields are filled in with their defaults."""
 
 
 @declaration()
@@ -151,18 +155,18 @@ class AutoscalingPolicyStatus:
     """The observed state of an AutoscalingPolicy."""
 
     observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
-    """The generation of the spec that the status is about."""
+    """The generation of the spec that the status refers to."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """Aspects of the state of the policy."""
+    """The conditions of the policy."""
 
 
 @declaration()
 class AutoscalingPolicy:
-    """How to scale by metrics; bindings and models say what is scaled that way."""
+    """A policy for scaling by metrics. Bindings and Models apply it to targets."""
 
     spec: AutoscalingPolicySpec
-    """The desired state of the policy: its metrics, its tolerance and its behavior."""
+    """The desired state of the policy: its metrics, tolerance and scaling behavior."""
 
     status: Maybe[AutoscalingPolicyStatus] = UNSET
     """The observed state of the policy. Written by the controller."""

@@ -1,4 +1,4 @@
-"""What is legal in a policy, but hardly meant."""
+"""Warnings about a valid AutoscalingPolicy that is probably a mistake."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
 
 USUAL_INTERVAL: Final = "15s"
-"""How far apart decisions are unless the controller is configured otherwise."""
+"""The interval between decisions unless the controller is configured otherwise."""
 
 _DEFAULT_TOLERANCE_PERCENT: Final = 10
 _TEXT_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
 def policy_advice(spec: Json, path: tuple[str | int, ...]) -> list[str]:
-    """Return warnings about a valid policy spec, which stands at a path of its object.
+    """Return warnings about a valid policy spec, located at `path` of its object.
 
-    Only blocks that are written are judged, with the defaults of the schema. Without them
-    behaviour is sound.
+    Only blocks that are present are checked, completed with the defaults of the schema. An absent block has
+    sound defaults.
     """
     here = FieldPath(path)
     behavior = spec.get("behavior", {})

@@ -1,8 +1,8 @@
-"""What the behaviour of a policy is where its author left it open.
+"""Defaults for the scaling behavior of a policy where the schema cannot express them.
 
-Numbers and periods have defaults in the schema, but a schema default inside an absent parent does nothing,
-and the default of a window depends on its direction. So there is one set of defaults: those of the schema in
-every block, and the two windows here, which are those that a HorizontalPodAutoscaler has.
+Numbers and periods have defaults in the schema, but a schema default inside an absent parent has no effect,
+and the default of a stabilization window depends on the direction. So there is one set of defaults: those of
+the schema in every block, and the two windows here, which are those of a HorizontalPodAutoscaler.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from apiserver.schema.kind import Filled
 from apiserver.schema.paths import FieldPath
 
 UP_WINDOW: Final = "0s"
-"""Scaling up follows the last recommendation at once."""
+"""The stabilization window for scaling up: the last recommendation applies at once."""
 
 DOWN_WINDOW: Final = "5m"
-"""Scaling down follows the highest recommendation of the last five minutes."""
+"""The stabilization window for scaling down: the highest recommendation of five minutes applies."""
 
 _UP: Final = ("scaleUp", "stablePolicy", "stabilizationWindow")
 _DOWN: Final = ("scaleDown", "stabilizationWindow")
 
 
 def behavior_fill(spec: Json, path: tuple[str | int, ...]) -> Iterator[Filled]:
-    """Yield what is absent of the behaviour of a policy spec, which stands at a path of its object.
+    """Yield the absent parts of the scaling behavior of a policy spec, located at `path` of its object.
 
-    Only what the schema cannot say: its own defaults are filled in around that afterwards. One warning for
-    all of it goes with the first.
+    These are only the parts that the schema cannot express; its own defaults are filled in afterwards. The
+    first item carries one warning for all of them.
     """
     behavior = spec.get("behavior")
     ways = ((_UP, UP_WINDOW), (_DOWN, DOWN_WINDOW))
@@ -55,7 +55,7 @@ def _is_set(behavior: Json, way: tuple[str, ...]) -> bool:
 
 
 def _depth(behavior: Json, way: tuple[str, ...]) -> int:
-    """Return how many names of a way down are there."""
+    """Return how many leading names of a path exist."""
     here: JsonValue = behavior
     for depth, name in enumerate(way):
         here = here.get(name)

@@ -1,15 +1,15 @@
-"""AutoscalingPolicyBinding `v1alpha1`: what an AutoscalingPolicy scales, and between which bounds.
+"""AutoscalingPolicyBinding `v1alpha1`: the targets that an AutoscalingPolicy scales, and their bounds.
 
-Decisions where the reference page is silent:
+Decisions where the reference page does not specify the behavior:
 
-- Exactly one of both configurations is set, as in the releases of this kind.
-- A target needs the name of an object; its kind is ModelInfer where none is given, its namespace always that
-  of the binding. `uid`, `resourceVersion` and `fieldPath` of the reference mean nothing: there is a warning.
+- Exactly one of the two configurations is set, as in the releases of this kind.
+- A target needs the name of an object. Its kind defaults to ModelInfer, its namespace is always that of the
+  binding. `uid`, `resourceVersion` and `fieldPath` of the reference are ignored, with a warning.
 - An optimizer needs targets, so `params` is required, and no two of them are the same object.
-- A target without `metricEndpoint` has one with its defaults.
-- The endpoint is a plain path on the pods of the target, so that it can only ever be a request to them.
+- A target without `metricEndpoint` uses one with its defaults.
+- The endpoint is a plain path on the pods of the target, so that requests can go nowhere else.
 
-Bounds on the length of text, lists and maps are ours.
+Length limits of text, lists and maps are ours.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MetricPath = Annotated[
         says="an absolute path such as /metrics: letters, digits and -._~ between single slashes",
     ),
 ]
-"""A path that stays what it is in any URL: nothing to escape, no empty segment, no `.` and no `..`."""
+"""A path that is the same in any URL: no escapes, no empty segments, no `.` and no `..`."""
 
 TargetReference = Annotated[
     ObjectReference,
@@ -60,7 +60,7 @@ SomeLabels = Annotated[
 ]
 
 MOST_TARGET_REPLICAS: Final = 1_000_000
-"""Most replicas of a target."""
+"""The maximum number of replicas of a target."""
 
 FewestReplicas = Annotated[Int32, Range(0, MOST_TARGET_REPLICAS)]
 MostReplicas = Annotated[Int32, Range(1, MOST_TARGET_REPLICAS)]
@@ -68,100 +68,100 @@ MostReplicas = Annotated[Int32, Range(1, MOST_TARGET_REPLICAS)]
 
 @declaration()
 class MetricEndpoint:
-    """Where the pods of a target expose their metrics."""
+    """The endpoint where the pods of a target expose their metrics."""
 
     uri: MetricPath = "/metrics"
-    """Path of the page that is scraped, without host, query and fragment."""
+    """The path to scrape, without host, query and fragment."""
 
     port: Annotated[Int32, Range(1, 65535)] = 8100
-    """Port of each pod that is scraped."""
+    """The port of each pod to scrape."""
 
 
 @declaration()
 class Target:
-    """An object with replicas, and where their metrics are."""
+    """A scale target and its metrics endpoint."""
 
     target_ref: TargetReference
-    """The object that is scaled, in the namespace of the binding. Without `kind` and `apiVersion` it is a
+    """The object to scale, in the namespace of the binding. Without `kind` and `apiVersion` it is a
     ModelInfer of `workload.volcano.sh/v1alpha1`."""
 
     additional_match_labels: Maybe[SomeLabels] = UNSET
-    """Labels that the pods of the target must have too for their metrics to count."""
+    """Additional labels that the pods of the target must have for their metrics to be counted."""
 
     metric_endpoint: Maybe[MetricEndpoint] = UNSET
-    """Where its pods are scraped. Without it: `/metrics` on port 8100."""
+    """The endpoint where the pods are scraped. Defaults to `/metrics` on port 8100."""
 
 
 @declaration(LessOrEqual("minReplicas", "maxReplicas"))
 class ScalingConfiguration:
-    """One target, and how far it may be scaled."""
+    """A single target and its replica bounds."""
 
     target: Target
-    """The object that is scaled, and where its metrics are read."""
+    """The object to scale, and its metrics endpoint."""
 
     min_replicas: FewestReplicas
-    """Fewest replicas, whatever the metrics say. At 0, no pod is left to report any metric."""
+    """The minimum number of replicas, regardless of the metrics. At 0, no pod is left to report metrics."""
 
     max_replicas: MostReplicas
-    """Most replicas, whatever the metrics say."""
+    """The maximum number of replicas, regardless of the metrics."""
 
 
 @declaration(LessOrEqual("minReplicas", "maxReplicas"))
 class OptimizerParam:
-    """One of several unlike targets that share a load."""
+    """One of several heterogeneous targets that share a load."""
 
     target: Target
-    """The object that is scaled, and where its metrics are read."""
+    """The object to scale, and its metrics endpoint."""
 
     cost: Maybe[Annotated[Int32, Range(0)]] = UNSET
-    """What one replica costs, in any unit that all targets share. Without it, nothing; targets of the same
-    cost are taken in the order in which they stand."""
+    """The cost of one replica, in a unit common to all targets. An unset cost is read as 0. Targets of equal
+    cost are used in the order of the list."""
 
     min_replicas: FewestReplicas
-    """Fewest replicas of this target, whatever the metrics say."""
+    """The minimum number of replicas of this target, regardless of the metrics."""
 
     max_replicas: MostReplicas
-    """Most replicas of this target, whatever the metrics say."""
+    """The maximum number of replicas of this target, regardless of the metrics."""
 
 
 @declaration()
 class OptimizerConfiguration:
-    """Several unlike targets, such as one for each accelerator, whose replicas share a load at least cost."""
+    """Heterogeneous targets, such as one per accelerator type, that share a load at minimum cost."""
 
     params: Annotated[
         tuple[OptimizerParam, ...],
         Items(1, 256),
         WebhookOnly(distinct_targets, "No two `params` have the same object as their target."),
     ]
-    """The targets that share the load, in order of preference where their costs are equal. The annotation
-    `stowplan.dev/capacity` of the binding says what their replicas serve beside each other, such as
-    `llama-h100=2.5,llama-a100=1`; without it, all serve alike."""
+    """The targets that share the load. Targets of equal cost are used in the order of the list. The
+    annotation `stowplan.dev/capacity` of the binding sets the relative capacities of their replicas, such as
+    `llama-h100=2.5,llama-a100=1`. Without it, all replicas have the same capacity."""
 
     cost_expansion_rate_percent: Annotated[Int32, Range(0)] = 200
-    """What the replicas may cost, in percent of the least cost at which the load is served, to meet it more
-    precisely: 200 allows twice as much. At 100 or less they cost the least; so they always do while all
-    replicas serve alike."""
+    """The maximum cost of all replicas, as a percentage of the minimum cost of serving the load. A higher
+    value allows a mix that matches the load more closely: 200 allows twice the minimum cost. At 100 or less,
+    and whenever all replicas have the same capacity, the mix has the minimum cost."""
 
 
 @declaration(ExactlyOneOf(("scalingConfiguration", "optimizerConfiguration")))
 class AutoscalingPolicyBindingSpec:
-    """The desired state of an AutoscalingPolicyBinding: which policy applies, and to which targets."""
+    """The desired state of an AutoscalingPolicyBinding: the policy, and the targets that it scales."""
 
     policy_ref: LocalObjectReference
-    """The AutoscalingPolicy, in the namespace of the binding. It may be created later."""
+    """The AutoscalingPolicy, in the namespace of the binding. It may be created later than the binding."""
 
     optimizer_configuration: Maybe[OptimizerConfiguration] = UNSET
-    """Spreads replicas over several targets of unlike cost and capacity as demand asks."""
+    """Distributes replicas over several targets with different costs and capacities."""
 
     scaling_configuration: Maybe[ScalingConfiguration] = UNSET
-    """Scales one target by its own metrics."""
+    """Scales a single target by its own metrics."""
 
 
 @declaration(
     WebhookOnly(own_namespace, "`targetRef.namespace`, where it is set, is the namespace of the binding.")
 )
 class AutoscalingPolicyBinding:
-    """What is scaled by an AutoscalingPolicy. A target belongs to one binding."""
+    """The targets that an AutoscalingPolicy scales. A target belongs to one binding."""
 
     spec: AutoscalingPolicyBindingSpec
     """The desired state of the binding: the policy, and the targets that it scales."""

@@ -1,8 +1,8 @@
-"""What tells that somebody asks for a workload which has no replica: an annotation of the binding.
+"""The annotation that names a source of activity for a workload without replicas.
 
-Without replicas no pod reports any metric. What stands before them does, such as a router or an endpoint
-picker. `stowplan.dev/activity: app=router:9090/metrics queue_size{model="llama"}` names its pods by labels,
-port and page, and a series that is above 0 while requests come or wait.
+Without replicas no pod reports metrics, but a component in front of them does, such as a router or an
+endpoint picker. `stowplan.dev/activity: app=router:9090/metrics queue_size{model="llama"}` selects its pods
+by labels, port and path, and a series that is above 0 while requests arrive or wait.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from apiserver.schema.json import Json
 
 ANNOTATION: Final = "stowplan.dev/activity"
-"""Its name."""
+"""The name of the annotation."""
 
 _LABEL: Final = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,316}=[A-Za-z0-9._-]{1,63}"
 _PATH: Final = r"/(?:\.*[A-Za-z0-9_~-][A-Za-z0-9._~-]*(?:/\.*[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*)?"
@@ -33,17 +33,17 @@ _SAYS: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActivitySource:
-    """Pods of the binding's namespace, and a series of theirs."""
+    """A time series exposed by pods in the namespace of the binding."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     port: int
     path: str
     series: str
-    """A name, with label matchers or without."""
+    """The name of the series, optionally with label matchers."""
 
 
 def activity_source(binding: Json) -> ActivitySource | None:
-    """Return what the annotation of a binding says; None without one, or where it says nothing."""
+    """Return the source that a binding's annotation names; None if it is missing or invalid."""
     found = _WHOLE.match(_text(binding) or "")
     if found is None or not 0 < int(found["port"]) <= _MOST_PORT:
         return None
@@ -52,7 +52,7 @@ def activity_source(binding: Json) -> ActivitySource | None:
 
 
 def activity_problems(binding: Json) -> list[str]:
-    """Return a sentence where the annotation says nothing."""
+    """Return a sentence if the annotation is present but invalid."""
     if _text(binding) is None or activity_source(binding) is not None:
         return []
     return [f"metadata.annotations[{ANNOTATION}]: {_SAYS}; it is not followed"]

@@ -1,4 +1,4 @@
-"""What is legal in a binding, but hardly meant."""
+"""Warnings about a valid AutoscalingPolicyBinding that is probably a mistake."""
 
 from __future__ import annotations
 

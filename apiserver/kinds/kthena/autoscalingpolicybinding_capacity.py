@@ -1,8 +1,8 @@
-"""What the replicas of unlike targets serve beside each other: an annotation of the binding.
+"""The annotation that sets the relative capacities of the replicas of heterogeneous targets.
 
-The fields of a binding cannot say that a replica on one accelerator serves more than one on another, and
-whoever shares a load among both must know. `stowplan.dev/capacity: llama-h100=2.5,llama-a100=1` does: the
-target value of a metric is that of a replica of capacity 1; others should have as many times as much.
+The fields of a binding cannot express that a replica on one accelerator serves more than one on another,
+which is needed to share a load among both. `stowplan.dev/capacity: llama-h100=2.5,llama-a100=1` does: the
+target value of a metric applies to a replica of capacity 1, and to others in proportion.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from apiserver.schema.json import Json
 
 ANNOTATION: Final = "stowplan.dev/capacity"
-"""Its name."""
+"""The name of the annotation."""
 
 _NUMBER: Final = re.compile(r"[0-9]{1,4}(\.[0-9]{1,3})?\Z")
 _SAYS: Final = "must be NAME=NUMBER,NAME=NUMBER with numbers from 0.001 to 9999, such as llama-h100=2.5"
@@ -23,14 +23,14 @@ _SAYS: Final = "must be NAME=NUMBER,NAME=NUMBER with numbers from 0.001 to 9999,
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capacities:
-    """Capacities by the names of targets, and one sentence for each part that says nothing."""
+    """Capacities by target name, with one sentence for each invalid part of the annotation."""
 
     of: Mapping[str, float] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 
 def capacities_of(binding: Json) -> Capacities:
-    """Return what the annotation of a binding says; without it, every replica serves alike."""
+    """Return the capacities that a binding's annotation sets; without it, all replicas have capacity 1."""
     text = ((binding.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION)
     if not isinstance(text, str):
         return Capacities()

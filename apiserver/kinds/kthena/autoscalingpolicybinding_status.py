@@ -1,4 +1,4 @@
-"""What the controller writes into the status of a binding. The reference page declares it empty."""
+"""The status of an AutoscalingPolicyBinding. The reference page declares it empty."""
 
 from __future__ import annotations
 
@@ -11,50 +11,50 @@ from apiserver.schema.markers import Items, Length, MapKeys, Range
 Replicas = Annotated[Int32, Range(0)]
 ShortText = Annotated[str, Length(1, 64)]
 Number = Annotated[str, Length(1, 32)]
-"""A number as text, with six digits or so."""
+"""A number as text, with about six digits."""
 
 
 @declaration()
 class BoundTarget:
-    """One target, with its replicas as they are and as they should be."""
+    """A target, with its current and desired replicas."""
 
     kind: Annotated[str, Length(maximum=63)]
-    """Kind of the object."""
+    """The kind of the object."""
 
     name: Annotated[str, Length(maximum=253)]
-    """Name of the object."""
+    """The name of the object."""
 
     current_replicas: Maybe[Replicas] = UNSET
-    """Replicas that it asks for now."""
+    """The number of replicas currently requested by the object."""
 
     replicas: Maybe[Replicas] = UNSET
-    """Replicas that it should have. Missing while the decision is advice only, or cannot be taken."""
+    """The desired number of replicas. Unset while the decision is not published or cannot be made."""
 
 
 @declaration()
 class BoundMetric:
-    """One metric of the policy, as the pods of the targets report it."""
+    """A metric of the policy, as reported by the pods of the targets."""
 
     name: Annotated[str, Length(maximum=256)]
-    """Name of the metric."""
+    """The name of the metric."""
 
     target_value: Number
-    """What one replica should show."""
+    """The target value for one replica."""
 
     value: Maybe[Number] = UNSET
-    """Its sum over the replicas that report. Missing while it is not known."""
+    """The sum over the reporting replicas. Unset while it is unknown."""
 
     replicas: Maybe[Replicas] = UNSET
-    """Replicas that it asks for, without any limit."""
+    """The number of replicas that the metric requires, before any limit."""
 
     signal: Literal["Fresh", "Quorum", "Held", "Unknown"]
-    """How well it is known."""
+    """The quality of the metric signal."""
 
     age_seconds: Maybe[Annotated[Int32, Range(0)]] = UNSET
-    """Age of the oldest report that counts."""
+    """The age of the oldest report in use, in seconds."""
 
     silent_pods: Maybe[Annotated[Int32, Range(0)]] = UNSET
-    """Ready pods that say nothing of it."""
+    """The number of ready pods that do not report the metric."""
 
 
 @declaration()
@@ -62,17 +62,17 @@ class BindingDecision:
     """The last decision on all targets together."""
 
     message: Annotated[str, Length(maximum=1024)]
-    """The decision with its reasons and their numbers, in one sentence."""
+    """A human-readable explanation of the decision, in one sentence with numbers."""
 
     wanted_replicas: Maybe[Replicas] = UNSET
-    """Replicas that the metrics ask for, without any limit. Missing while no metric is known."""
+    """The number of replicas that the metrics require, before any limit. Unset while no metric is known."""
 
     limited_by: Maybe[Annotated[tuple[ShortText, ...], Items(maximum=8)]] = UNSET
-    """What made something else of that, in order: Metrics, Tolerance, StabilizationWindow, Rate, Panic,
-    ScaleToZeroGracePeriod, Bound."""
+    """The limits that changed this number, in order of application: Metrics, Tolerance, StabilizationWindow,
+    Rate, Panic, ScaleToZeroGracePeriod, Bound, Placement."""
 
     panic_since: Maybe[Time] = UNSET
-    """Since when panic mode holds. Missing outside of it."""
+    """The time at which panic mode began. Unset outside of panic mode."""
 
 
 @declaration()
@@ -80,19 +80,19 @@ class AutoscalingPolicyBindingStatus:
     """The observed state of an AutoscalingPolicyBinding, and the last decision about its targets."""
 
     observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
-    """The generation of the spec that the status is about."""
+    """The generation of the spec that the status refers to."""
 
     last_decision_time: Maybe[Time] = UNSET
-    """When the decision was written. Later ones that came to the same are not written."""
+    """The time at which the decision was written. A later decision with the same result is not written."""
 
     current_replicas: Maybe[Replicas] = UNSET
-    """Replicas that all targets ask for now."""
+    """The number of replicas that all targets currently request."""
 
     desired_replicas: Maybe[Replicas] = UNSET
-    """Replicas that all targets should have. Missing while that is advice only, or cannot be decided."""
+    """The desired number of replicas of all targets. Unset while it is not published or cannot be decided."""
 
     decision: Maybe[BindingDecision] = UNSET
-    """The reasons for the last decision."""
+    """The last decision, with its reasons."""
 
     targets: Maybe[Annotated[tuple[BoundTarget, ...], Items(maximum=256)]] = UNSET
     """The targets, in the order of the spec."""
@@ -101,10 +101,13 @@ class AutoscalingPolicyBindingStatus:
     """The metrics of the policy."""
 
     history: Maybe[Annotated[str, Length(maximum=65_536)]] = UNSET
-    """What decisions remember: recent recommendations and numbers of replicas, panic and activity. Whoever
-    leads next goes on from here."""
+    """The state that decisions depend on: recent recommendations and replica counts, panic mode and activity.
+    A new leader continues from it."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """`PolicyResolved`: the policy is there and valid. `TargetsResolved`: so are the targets, and nobody else
-    scales them. `MetricsAvailable`: the pods report. `AnnotationsResolved`: Stowplan's annotations are
-    understood. `Advisory`: the decision is advice only."""
+    """The conditions of the binding. `PolicyResolved`: the policy exists and is valid. `TargetsResolved`: the
+    targets exist, and nothing else scales them. `MetricsAvailable`: the pods report metrics. `ScalingActive`:
+    the controller writes the scales itself (direct mode only). `ServiceClassResolved`: the service class
+    exists and may be used. `CostResolved`: the writer may set costs. `Placed`: the plan has room for all
+    replicas. `AnnotationsResolved`: Stowplan's annotations are valid. `Advisory`: the decision is not
+    published."""

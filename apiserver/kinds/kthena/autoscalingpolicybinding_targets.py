@@ -1,4 +1,4 @@
-"""What a binding names: which objects its targets mean, that no two mean the same one, and its policy."""
+"""The references of a binding: its target objects, its policy and its service class."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from apiserver.schema.kind import Reference
 from apiserver.schema.paths import FieldPath
 
 SERVICE_CLASS: Final = "stowplan.dev/service-class"
-"""Annotation of a binding: `CONFIGMAP/KEY` of the service class whose priority its targets have."""
+"""The annotation of a binding that names the service class, and thereby the priority, of its targets:
+`CONFIGMAP/KEY`."""
 
 DEFAULT_KIND: Final = "ModelInfer"
-"""What a reference without a kind means, as in the releases of this kind."""
+"""The kind of a reference without one, as in the releases of this kind."""
 
 DEFAULT_API_VERSION: Final = "workload.volcano.sh/v1alpha1"
-"""Group and version of that."""
+"""The API version of that kind."""
 
 
 _API_VERSIONS: Final = {
@@ -34,7 +35,7 @@ _EXAMPLES: Final = ("Deployment", "ModelServing")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetObject:
-    """The object that a reference means; it is in the namespace of the binding."""
+    """The object of a target reference, in the namespace of the binding."""
 
     api_version: str
     kind: str
@@ -47,9 +48,10 @@ class TargetObject:
 
 
 def target_object(reference: Json) -> TargetObject:
-    """Return what a `targetRef` means, with the defaults for what it leaves out.
+    """Return the object of a `targetRef`, with defaults for unset fields.
 
-    A kind or apiVersion that cannot be known from the other is empty; an admitted object has none such.
+    A kind or apiVersion that cannot be derived from the other is empty; this never happens in an admitted
+    object.
     """
     kind = reference.get("kind") or ("" if reference.get("apiVersion") else DEFAULT_KIND)
     api_version = reference.get("apiVersion") or (DEFAULT_API_VERSION if kind == DEFAULT_KIND else "")
@@ -67,16 +69,16 @@ def targets_of(spec: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
 
 
 def service_class_of(value: Json) -> Json | None:
-    """Return the service class that a binding names, as `sloClassRef` of a VariantAutoscaling would."""
+    """Return the service class named by a binding's annotation, in the form of a `sloClassRef`."""
     annotations = (value.get("metadata") or {}).get("annotations") or {}
     name, _, key = str(annotations.get(SERVICE_CLASS, "")).partition("/")
     return {"name": name, "key": key} if name and key else None
 
 
 def named_by(value: Json) -> Iterator[Reference]:
-    """Yield what a binding names: its policy, what it scales, its service class.
+    """Yield the references of a binding: its policy, its targets and its service class.
 
-    Where only half of a target's type is known it has no kind.
+    A target whose kind or API version is unknown has an empty kind.
     """
     spec, here = value.get("spec", {}), FieldPath().child("spec")
     policy = spec.get("policyRef", {}).get("name", "")
@@ -103,7 +105,7 @@ def named_by(value: Json) -> Iterator[Reference]:
 
 
 def _beside(spec: Json, below: tuple[str | int, ...]) -> Json:
-    """Return what stands beside a target: the bounds within which it is scaled."""
+    """Return the object that contains a target and its replica bounds."""
     here: JsonValue = spec
     for part in below[:-1]:
         here = here[part]
@@ -112,7 +114,7 @@ def _beside(spec: Json, below: tuple[str | int, ...]) -> Json:
 
 
 def fully_named(reference: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield one error for a reference of which only half the type is known."""
+    """Yield an error for a reference with only one of kind and API version."""
     kind, api_version = reference.get("kind"), reference.get("apiVersion")
     if api_version and not kind:
         yield errors.required(path.child("kind"), "must be set together with `apiVersion`")
@@ -129,7 +131,7 @@ def _what_to_write(kind: str) -> str:
 
 
 def distinct_targets(params: list[Json], path: FieldPath) -> Iterator[FieldError]:
-    """Yield one error for each item whose target an earlier one has."""
+    """Yield an error for each item with the same target as an earlier one."""
     seen: set[tuple[str, str, str]] = set()
     for position, param in enumerate(params):
         reference = param.get("target", {}).get("targetRef", {})
@@ -141,7 +143,7 @@ def distinct_targets(params: list[Json], path: FieldPath) -> Iterator[FieldError
 
 
 def own_namespace(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield one error for each target in another namespace than the binding; without one nothing is known."""
+    """Yield an error for each target outside the binding's namespace; none if that is unset."""
     own = (value.get("metadata") or {}).get("namespace")
     if not own:
         return

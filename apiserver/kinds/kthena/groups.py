@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 REGISTRY: Final = "registry.volcano.sh"
-"""Group of Model, AutoscalingPolicy and AutoscalingPolicyBinding."""
+"""The API group of Model, AutoscalingPolicy and AutoscalingPolicyBinding."""
 
 NETWORKING: Final = "networking.volcano.sh"
-"""Group of ModelRoute and ModelServer."""
+"""The API group of ModelRoute and ModelServer."""

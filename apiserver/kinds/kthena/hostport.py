@@ -1,4 +1,4 @@
-"""Network addresses as `host:port`: a DNS name, an IPv4 address, or an IPv6 address in brackets."""
+"""Network addresses of the form `host:port`: a DNS name, an IPv4 address, or an IPv6 address in brackets."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ HostPort = Annotated[
     ),
     WebhookOnly(_numeric_host, "A host in digits or in brackets is a valid IP address."),
 ]
-"""A host and a port between 1 and 65535. No scheme, no path, no credentials."""
+"""A host and a port between 1 and 65535, without scheme, path or credentials."""

@@ -1,15 +1,17 @@
-"""Model `v1alpha1`: a model, the ways to run it, and how they are scaled.
+"""Model `v1alpha1`: a model, the backends that run it, and how they are scaled.
 
-Three ways of scaling exclude each other: a policy of the model spreads replicas over all backends by cost; a
-policy of a backend scales that one; without either, the replicas are as many as `minReplicas` and
-`maxReplicas` say alike. Decisions where the reference page is silent:
+There are three mutually exclusive ways of scaling: a policy of the model distributes replicas over all
+backends by cost; a policy of a backend scales only that one; without either, the number of replicas is fixed,
+and `minReplicas` and `maxReplicas` are equal. Decisions where the reference page does not specify the
+behavior:
 
-- With a policy of the model every backend has a cost. It may be 0, since the page's minimum is.
-- With it, an absent grace period means 30s and an absent rate of expansion 200.
-- A backend without a policy has a fixed number of replicas even where others have one.
-- What is made for a backend is called by both names, so together they are limited in length.
+- With a policy of the model every backend has a cost. It may be 0, the minimum on the page.
+- With it, the grace period defaults to 30s and the expansion rate to 200.
+- A backend without a policy has a fixed number of replicas even if others have a policy.
+- Objects created for a backend are named after both model and backend, which limits the length of the two
+  names together.
 
-Bounds on counts and on the length of text are ours where the page has none.
+Limits on counts and on the length of text are ours where the page has none.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from apiserver.schema.presence import Needs
 from apiserver.schema.rules import WebhookOnly
 
 MOST_REPLICAS: Final = 1_000_000
-"""Most replicas of all backends together."""
+"""The maximum number of replicas of all backends together."""
 
 _WITH: Final = Beside("autoscalingPolicy", "spec.autoscalingPolicy", is_set=True)
 _WITHOUT: Final = Beside("autoscalingPolicy", "spec.autoscalingPolicy", is_set=False)
@@ -71,28 +73,29 @@ def _adapter_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
     Needs("costExpansionRatePercent", "autoscalingPolicy"),
 )
 class ModelSpec:
-    """The desired state of a Model: the ways to run it, and how they are scaled."""
+    """The desired state of a Model: its backends, and how they are scaled."""
 
     name: Maybe[Annotated[str, Length(maximum=64), Pattern(LABEL_PATTERN, says=LABEL_SAYS)]] = UNSET
-    """What requests call the model. Without it: the name of this object."""
+    """The name of the model in requests. Defaults to the name of this object."""
 
     owner: Maybe[Annotated[str, Length(maximum=253)]] = UNSET
-    """Whose model it is, for people to read."""
+    """The owner of the model, for information only."""
 
     backends: Annotated[
         tuple[ModelBackend, ...], Items(1, 32), MapKeys("name"), SumAtMost("maxReplicas", MOST_REPLICAS)
     ]
-    """The ways to run the model, by name. Several of them share the requests."""
+    """The backends that run the model, identified by name. Several backends share the requests."""
 
     autoscaling_policy: Maybe[AutoscalingPolicySpec] = UNSET
-    """Scales all backends together: as many replicas as its metrics ask for, of the cheapest mixture."""
+    """The policy that scales all backends together: its metrics determine the number of replicas, which are
+    distributed at minimum cost."""
 
     cost_expansion_rate_percent: Maybe[Annotated[Int32, Range(0, 1000)]] = UNSET
-    """How fast the steps grow in which a policy of the model adds replicas of one backend before it turns to
-    a dearer one: 200 doubles each step. Only with such a policy; without it: 200."""
+    """The maximum cost of all replicas, as a percentage of the minimum cost of serving the load, as in an
+    AutoscalingPolicyBinding. Only allowed with a policy of the model, and defaults to 200 then."""
 
     model_match: Maybe[ModelMatch] = UNSET
-    """Which requests the model answers, beside their naming it. All conditions must hold."""
+    """The requests that are routed to the model, in addition to the model name. All conditions must hold."""
 
 
 @declaration()
@@ -100,10 +103,10 @@ class ModelBackendStatus:
     """The observed state of one backend."""
 
     name: Annotated[str, Length(maximum=317)]
-    """Name of the backend."""
+    """The name of the backend."""
 
     replicas: Annotated[Int32, Range(0)]
-    """Number of replicas that run."""
+    """The current number of running replicas."""
 
 
 @declaration()
@@ -111,22 +114,21 @@ class ModelStatus:
     """The observed state of a Model."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """Aspects of the state of the model. `Active`: all backends serve. `Failed`: something could not be
-    created."""
+    """The conditions of the model. `Active`: all backends serve. `Failed`: something could not be created."""
 
     backend_statuses: Maybe[Annotated[tuple[ModelBackendStatus, ...], Items(maximum=256)]] = UNSET
     """The observed state of each backend."""
 
     replicas: Maybe[Annotated[Int32, Range(0)]] = UNSET
-    """Number of replicas that run, of all backends together."""
+    """The current number of running replicas of all backends together."""
 
     observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
-    """The generation of the spec that the status is about."""
+    """The generation of the spec that the status refers to."""
 
 
 @declaration(WebhookOnly(_adapter_names, "No LoRA adapter has the name of the model."), *NAMES)
 class Model:
-    """A model that is served, with the engines that run it and the policies that scale them."""
+    """A model to serve, with the engines that run it and the policies that scale them."""
 
     spec: ModelSpec
     """The desired state of the model: its backends, and how they are scaled."""

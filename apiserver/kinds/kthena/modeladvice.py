@@ -1,4 +1,4 @@
-"""What is legal in a Model, but hardly meant."""
+"""Warnings about a valid Model that is probably a mistake."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_LABEL: Final = 63
 
 
 def model_advice(value: Json) -> list[str]:
-    """Return warnings about a valid model, from the whole to its parts."""
+    """Return warnings about a valid model, those on the whole model first."""
     spec = value["spec"]
     found = list(_whole(spec))
     if "autoscalingPolicy" in spec:
@@ -50,7 +50,7 @@ def _adapters(backends: Iterable[Json]) -> set[str]:
 
 
 def _names(where: str, backend: Json, model: str) -> Iterator[str]:
-    """Speak of the longest name that Kthena's controller gives a pod: it is also the value of a label."""
+    """Check the longest pod name that Kthena's controller would create, which is also a label value."""
     last = backend["maxReplicas"] - 1
     tails = (
         f"-{worker.get('type', 'server')}-{_last(worker, 'replicas')}-{_last(worker, 'pods')}"

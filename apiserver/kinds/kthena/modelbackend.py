@@ -1,12 +1,12 @@
-"""The backends of a Model: each is one way to run it, scaled on its own or by cost against the others.
+"""The backends of a Model. Each is one way to run it, scaled on its own or by cost along with the others.
 
-Decisions where the reference page is silent:
+Decisions where the reference page does not specify the behavior:
 
-- Types that have no prefill and decode of their own take one worker, a server; the others take workers for
-  the parts, and need one of each.
-- A LoRA adapter is told apart by its name.
+- Types without separate prefill and decode take one worker of type server. The others take workers for each
+  part, with at least one of each.
+- A LoRA adapter is identified by its name.
 
-Bounds on counts and on the length of text are ours where the page has none.
+Limits on counts and on the length of text are ours where the page has none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from apiserver.schema.texts import NoBacksteps
 from apiserver.schema.transitions import Immutable
 
 DEFAULT_ROUTE_WEIGHT: Final = 100
-"""Of a backend that does not say."""
+"""The route weight of a backend that does not set one."""
 
 _WHOLE: Final = Chosen("type", ("vLLM", "SGLang", "MindIE"), "the backend's ")
 _PARTED_VLLM: Final = Chosen("type", ("vLLMDisaggregated",), "the backend's ")
@@ -40,21 +40,22 @@ _SOURCE: Final = Pattern(
 )
 
 BackendName = Annotated[str, Length(maximum=63), Pattern(LABEL_PATTERN, says=LABEL_SAYS)]
-"""The name of a backend; what is made for it is called by the model's name and this one."""
+"""The name of a backend. Objects created for it are named after the model and the backend."""
 
 SourceURI = Annotated[str, Length(maximum=2048), _SOURCE, NoBacksteps(("pvc",))]
-"""Where weights are fetched from: Hugging Face, a bucket, or a volume."""
+"""The source of weights: Hugging Face, a bucket, or a volume."""
 
 
 @declaration()
 class LoraAdapter:
-    """A LoRA adapter: a small change to the model that is served under a name of its own."""
+    """A LoRA adapter, which is served under a name of its own."""
 
     name: Annotated[str, Length(maximum=253), Pattern(LABEL_PATTERN, says=LABEL_SAYS)]
-    """What requests call it; neither the name of the model nor of another adapter."""
+    """The name of the adapter in requests. It must differ from the name of the model and of other
+    adapters."""
 
     artifact_url: SourceURI
-    """Where it is fetched from: `hf://`, `s3://` or `pvc://`."""
+    """The source of the adapter: `hf://`, `s3://` or `pvc://`."""
 
 
 @declaration(
@@ -68,18 +69,16 @@ class LoraAdapter:
     Immutable("envFrom", empty="[]"),
 )
 class ModelBackend:
-    """One way to run the model: an engine, the workers that a replica of it has, and how many replicas."""
+    """One way to run the model: an engine, the workers of one replica, and the number of replicas."""
 
     name: BackendName
-    """Name of the backend in its model. Another name is another backend: the old one is removed, a new one is
-    made."""
+    """The name of the backend in its model. Renaming it removes the backend and creates a new one."""
 
     type: Literal["vLLM", "vLLMDisaggregated", "SGLang", "MindIE", "MindIEDisaggregated"]
-    """Engine, and whether prompts are processed (prefill) apart from answers (decode)."""
+    """The engine, and whether prefill and decode run in separate workers."""
 
     model_uri: SourceURI
-    """Where the model is fetched from: `hf://` for Hugging Face, `s3://` for a bucket, `pvc://` for a
-    volume."""
+    """The source of the model: `hf://` for Hugging Face, `s3://` for a bucket, `pvc://` for a volume."""
 
     cache_uri: Maybe[
         Annotated[
@@ -92,41 +91,43 @@ class ModelBackend:
             NoBacksteps(("hostpath", "pvc")),
         ]
     ] = UNSET
-    """Where the fetched model is kept: `hostpath://` for a folder of the node, `pvc://` for a volume. Without
-    it: in the pod, so that every pod fetches it anew."""
+    """The cache for fetched weights: `hostpath://` for a directory of the node, `pvc://` for a volume. If
+    unset, every pod fetches the weights into its own file system."""
 
     env_from: Maybe[Annotated[tuple[EnvFromSource, ...], Items(maximum=64)]] = UNSET
-    """Further variables: one for each key of some ConfigMaps and Secrets. Of two with one name the later one
-    holds, and `env` before both. It cannot be changed."""
+    """Sources of environment variables: ConfigMaps and Secrets whose keys become variables. If a name occurs
+    more than once, the later source takes precedence, and `env` takes precedence over all sources. Immutable.
+    """
 
     env: Maybe[Annotated[tuple[EnvVar, ...], Items(maximum=256), MapKeys("name")]] = UNSET
-    """Variables of the containers. Some have a meaning: `ENDPOINT` is that of the bucket, required for
-    `s3://`; `HF_ENDPOINT` that of Hugging Face (https://huggingface.co/); `RUNTIME_URL` is where the engine
-    answers (http://localhost:8000), `RUNTIME_PORT` (8100) and `RUNTIME_METRICS_PATH` (/metrics) where the
-    runtime beside it tells its metrics. It cannot be changed."""
+    """Environment variables of the containers. Some have a special meaning: `ENDPOINT` is the endpoint of the
+    bucket for `s3://`, which Kthena's own controller requires. `HF_ENDPOINT` is the endpoint of Hugging Face
+    (default https://huggingface.co/). The port of `RUNTIME_URL` (default http://localhost:8000) is that of
+    the engine, unless `config` sets one. `RUNTIME_METRICS_PATH` (default /metrics) is the path of its
+    metrics. `RUNTIME_PORT` has no effect. Immutable."""
 
     min_replicas: Count
-    """Fewest replicas. Scaling stays above; 0 takes a policy of the model."""
+    """The minimum number of replicas. 0 is only allowed with a policy of the model."""
 
     max_replicas: Annotated[Int32, Range(1, 1000000)]
-    """Most replicas. Without any policy it equals `minReplicas`: that many run."""
+    """The maximum number of replicas. Without any policy, it must equal `minReplicas`."""
 
     scaling_cost: Maybe[Annotated[Int32, Range(0)]] = UNSET
-    """What one replica costs, in any unit that all backends share. Required with a policy of the model, which
-    goes by it, and forbidden without. 0 counts as free."""
+    """The cost of one replica, in a unit common to all backends. Required with a policy of the model and
+    forbidden without one. 0 means free."""
 
     route_weight: Annotated[Int32, Range(0, 100)] = DEFAULT_ROUTE_WEIGHT
-    """Share of the requests that this backend gets, relative to the weights of the others. 0 sends none."""
+    """The relative share of requests that this backend receives. 0 sends it none."""
 
     scale_to_zero_grace_period: Maybe[HalfHour] = UNSET
-    """How long there must be no requests before the last replica is removed. Only with a policy of the model;
-    without it: 30s."""
+    """How long the model must be idle before its last replica is removed. The longest period of all backends
+    applies. Only allowed with a policy of the model, and defaults to 30s then."""
 
     workers: Annotated[tuple[ModelWorker, ...], Items(1, 1000)]
     """The workers that make up one replica."""
 
     lora_adapters: Maybe[Annotated[tuple[LoraAdapter, ...], Items(maximum=128), MapKeys("name")]] = UNSET
-    """LoRA adapters that the engine loads beside the model."""
+    """LoRA adapters that the engine loads in addition to the model."""
 
     autoscaling_policy: Maybe[AutoscalingPolicySpec] = UNSET
-    """Scales this backend on its own. Forbidden where the model has a policy."""
+    """The policy that scales this backend on its own. Forbidden if the model has a policy."""

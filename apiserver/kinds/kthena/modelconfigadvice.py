@@ -1,7 +1,8 @@
-"""What an engine will hardly take of a worker's `config`.
+"""Warnings about settings in a worker's `config` that an engine will probably reject.
 
-The config is free: engines differ, and gain settings with every release. So these are warnings, and only
-about settings whose meaning is certain: the port, and how prefill and decode hand over their cache.
+The config has no schema, since engines differ and gain settings with every release. So these are only
+warnings, and only about settings with an unambiguous meaning: the port, and the transfer of the KV cache from
+prefill to decode.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _HIGHEST_PORT: Final = 65535
 
 
 def config_advice(where: str, workers: list[Json]) -> Iterator[str]:
-    """Yield warnings about the configs of the workers of one backend, which stands at `where`."""
+    """Yield warnings about the worker configs of one backend, whose path is `where`."""
     ports: set[int] = set()
     connectors: set[str] = set()
     for position, worker in enumerate(workers):
@@ -67,7 +68,7 @@ def _transfer(here: str, config: Json, worker_type: str, connectors: set[str]) -
 
 
 def transfer_of(value: JsonValue) -> JsonValue:
-    """Return how a cache is handed over, which may be an object or its text; None for what is neither."""
+    """Return the KV transfer config, given as an object or as JSON text; None if the text is not JSON."""
     if not isinstance(value, str):
         return value
     try:

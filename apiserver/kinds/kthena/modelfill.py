@@ -1,4 +1,4 @@
-"""What the webhook fills into a Model because it depends on other fields."""
+"""Defaults of a Model that depend on other fields; the webhook fills them in."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Filled
 
 GRACE_PERIOD: Final = "30s"
-"""How long a backend waits before its last replica is removed, where a policy of the model scales it."""
+"""The default idle time before the last replica is removed, if a policy of the model scales the backends."""
 
 EXPANSION_RATE_PERCENT: Final = 200
-"""How fast the steps of scaling grow, where a policy of the model scales."""
+"""The default expansion rate in percent, if a policy of the model scales the backends."""
 
 
 def model_fill(value: Json) -> Iterator[Filled]:
-    """Yield what is absent that a policy of the model implies, and the behaviour of every policy."""
+    """Yield the defaults that a policy of the model implies, and the scaling behavior of every policy."""
     spec = value.get("spec", {})
     backends = spec.get("backends", [])
     if "autoscalingPolicy" in spec:

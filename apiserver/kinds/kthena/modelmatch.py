@@ -1,6 +1,6 @@
-"""Which requests a rule applies to: conditions on headers, path and body. All of them must hold.
+"""Conditions on requests: on headers, path and body. All of them must hold.
 
-Bounds on the length of text and on the number of headers are ours.
+Limits on the length of text and on the number of headers are ours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from apiserver.schema.presence import AtMostOneOf
 from apiserver.schema.rules import WebhookOnly
 
 ServedModelName = Annotated[str, Length(maximum=256)]
-"""What a request calls a model. The bound is that of a ModelServer's `model`."""
+"""The name of a model in requests. The length limit is that of a ModelServer's `model`."""
 
 _LONGEST_HEADER: Final = 256
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -28,17 +28,17 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 @declaration(AtMostOneOf(("exact", "prefix", "regex")))
 class StringMatch:
-    """One condition on a text. With none of its fields set it holds for every text."""
+    """A condition on a text. If no field is set, it matches every text."""
 
     exact: Maybe[Annotated[str, Length(maximum=1024)]] = UNSET
-    """The whole text, upper and lower case told apart."""
+    """The exact text, case-sensitive."""
 
     prefix: Maybe[Annotated[str, Length(maximum=1024)]] = UNSET
-    """What the text begins with."""
+    """A prefix of the text."""
 
     regex: Maybe[Annotated[str, Length(maximum=LONGEST_REGEX), COMPILES]] = UNSET
-    """A regular expression in RE2 syntax that is found somewhere in the text; anchor it with ^ and $ to match
-    the whole."""
+    """A regular expression in RE2 syntax that matches any part of the text. Anchor it with ^ and $ to match
+    the whole text."""
 
 
 @declaration()
@@ -46,7 +46,7 @@ class BodyMatch:
     """Conditions on the JSON body of a request."""
 
     model: Maybe[ServedModelName] = UNSET
-    """The model or LoRA adapter that the request names. Without it, any."""
+    """The model or LoRA adapter named in the request. If unset, any name matches."""
 
 
 def _header_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
@@ -64,13 +64,13 @@ HeaderMatches = Annotated[
 
 @declaration()
 class ModelMatch:
-    """Which requests a rule applies to. All conditions must hold; without any, every request is meant."""
+    """Conditions on a request, all of which must hold. Without conditions, every request matches."""
 
     headers: Maybe[HeaderMatches] = UNSET
-    """Conditions on headers, by header name. A header that a request lacks counts as empty."""
+    """Conditions on headers, by header name. A missing header is treated as empty."""
 
     uri: Maybe[StringMatch] = UNSET
-    """Condition on the path, without the query. Without it, the prefix `/`: every path."""
+    """A condition on the path, without the query. If unset, every path matches."""
 
     body: Maybe[BodyMatch] = UNSET
     """Conditions on the JSON body of the request."""

@@ -1,4 +1,4 @@
-"""What is legal in the conditions of a rule, but hardly meant."""
+"""Warnings about valid conditions of a rule that are probably a mistake."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 from apiserver.schema.json import Json
 
 _SHOWN_NAME_CHARACTERS: Final = 24
-"""A warning should stay within 120 characters, and a header's name may be longer than that."""
+"""The maximum number of characters of a header name in a warning, to keep it within 120 characters."""
 
 
 def matches_everything(match: Json) -> bool:
-    """Tell whether conditions hold for every request."""
+    """Tell whether conditions match every request."""
     headers: Mapping[str, Json] = match.get("headers") or {}
     uri: Json = match.get("uri") or {}
     return (
@@ -23,7 +23,7 @@ def matches_everything(match: Json) -> bool:
 
 
 def covers(one: Json, other: Json) -> bool:
-    """Tell whether conditions surely hold for every request for which others hold."""
+    """Tell whether conditions certainly match every request that the others match."""
     given = {name.lower(): condition for name, condition in (other.get("headers") or {}).items()}
     headers: Mapping[str, Json] = one.get("headers") or {}
     uri: Json = one.get("uri") or {}
@@ -36,7 +36,7 @@ def covers(one: Json, other: Json) -> bool:
 
 
 def match_advice(match: Json, path: str) -> Iterator[str]:
-    """Yield a sentence for each condition that holds for every request, or for none."""
+    """Yield a sentence for each condition that matches every request, or none."""
     for name, condition in (match.get("headers") or {}).items():
         if _holds_always(condition):
             yield f"{path}.headers[{_brief(name)}]: holds for every request, whether it has the header or not"
@@ -53,7 +53,7 @@ def match_advice(match: Json, path: str) -> Iterator[str]:
 
 
 def _follows(condition: Json, given: Json) -> bool:
-    """Tell whether a condition holds for every text for which another one does."""
+    """Tell whether a condition certainly matches every text that another one matches."""
     if _holds_always(condition) or condition == given:
         return True
     prefix: str | None = condition.get("prefix")

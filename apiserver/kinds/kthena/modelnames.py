@@ -1,7 +1,7 @@
-"""What is made for a backend of a Model is called by both names, which are together limited in length.
+"""Length limits on the names of a Model and its backends, from which other objects are named.
 
-The longest name is that of a Service, which is a DNS label: RFC 1035 gives it 63 characters, the first of
-them a letter.
+The longest name is that of a Service, which is a DNS label: by RFC 1035, at most 63 characters that begin
+with a letter.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.rules import CelRule, Rule, WebhookOnly
 
 _LONGEST: Final = 63
-"""Of a DNS label, and of the value of a label."""
+"""The maximum number of characters of a DNS label, and of a label value."""
 
 _PARTED: Final = "Disaggregated"
 _PARTS: Final = ("-prefill", "-decode")
 _LONGEST_ROLE: Final = _PARTS[0]
 _REVISION_CHARACTERS: Final = 11
-"""What a StatefulSet adds to its name in a label of its pods: a dash and a hash. Source:
-`k8s.io/kubernetes/pkg/controller/history/controller_history.go`."""
+"""The number of characters that a StatefulSet appends to its name in a label of its pods: a dash and a hash.
+Source: `k8s.io/kubernetes/pkg/controller/history/controller_history.go`."""
 
 _LETTER: Final = "must begin with a letter: Services are called by it"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceNames(Rule):
-    """The names of a Model and of each of its backends together are the name of a Service.
+    """The names of a Model and of each of its backends together form the name of a Service.
 
-    The server asks for it of a new Model alone. Stored ones stay editable, and a rule that held the backends
-    of an update against the stored ones would exceed its cost budget: we do that.
+    The API server checks this only when a Model is created. Stored ones stay editable, and a CEL rule that
+    compared the backends of an update with the stored ones would exceed its cost budget, so the webhook does
+    that.
     """
 
     def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
@@ -49,7 +50,7 @@ class ServiceNames(Rule):
                 yield _too_long(position, backend, f"its Service would be called {name}", len(name))
 
     def cel(self) -> Sequence[CelRule]:
-        """Return one rule for the letter, and one for the lengths."""
+        """Return one rule for the first letter, and one for the lengths."""
         role = f"(item.type.endsWith('{_PARTED}') ? {len(_LONGEST_ROLE)} : 0)"
         length = f"size(self.metadata.name) + 1 + size(item.name) + {role}"
         return [
@@ -69,7 +70,7 @@ class ServiceNames(Rule):
         ]
 
     def english(self) -> str:
-        """Return the demand as a sentence."""
+        """Return the rule as a sentence."""
         return (
             f"MODEL-BACKEND, with {_LONGEST_ROLE} behind where that is apart, begins with a letter and has"
             f" {_LONGEST} characters at most."
@@ -77,9 +78,9 @@ class ServiceNames(Rule):
 
 
 def _spanning_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield an error for each backend with engines that span nodes whose pods could not be made.
+    """Yield an error for each backend whose engines span nodes and whose pod labels would be too long.
 
-    All but the first pod of an engine are those of a StatefulSet that is called as the first one, and have a
+    All but the first pod of an engine belong to a StatefulSet with the name of the first pod, and have a
     label with the name of its revision. Source: `sigs.k8s.io/lws/pkg/controllers/pod_controller.go`.
     """
     del path
@@ -93,13 +94,13 @@ def _spanning_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
         ]
         if not engines or len(name) > _LONGEST:
             continue
-        last = f"{name}-{max(engines) - 1:.0f}"  # what is no number is a matter of the schema
+        last = f"{name}-{max(engines) - 1:.0f}"  # the schema rejects what is not a number
         if (length := len(last) + _REVISION_CHARACTERS) > _LONGEST:
             yield _too_long(position, backend, f"a label of its pods would be {last}-REVISION", length)
 
 
 def _own_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield an error for each backend of which a workload would be called as one of a backend before it."""
+    """Yield an error for each backend with a workload that has the same name as one of an earlier backend."""
     del path
     model = _model_name(value)
     owners: dict[str, str] = {}
@@ -125,11 +126,11 @@ NAMES: Final = (
         f"No backend is called as another one with {' or '.join(_PARTS)} behind, where that is apart.",
     ),
 )
-"""The rules of a Model about what is called by its name."""
+"""The rules of a Model for names that are derived from its own."""
 
 
 def _model_name(value: Json) -> str:
-    """Return the name of a Model; empty where the server is still to make one."""
+    """Return the name of a Model; empty if the API server has yet to generate one."""
     return str((value.get("metadata") or {}).get("name") or "")
 
 
@@ -139,13 +140,13 @@ def _backends(value: Json) -> Sequence[Json]:
 
 
 def _service_name(model: str, backend: Json) -> str:
-    """Return the longest name of a Service of a backend."""
+    """Return the longest Service name of a backend."""
     role = _LONGEST_ROLE if _is_parted(backend) else ""
     return f"{model}-{backend.get('name', '')}{role}".replace(".", "-")
 
 
 def _is_parted(backend: Json) -> bool:
-    """Tell whether prefill and decode are apart."""
+    """Tell whether a backend runs prefill and decode separately."""
     return str(backend.get("type", "")).endswith(_PARTED)
 
 

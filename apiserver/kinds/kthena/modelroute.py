@@ -1,13 +1,13 @@
-"""ModelRoute `v1alpha1`: which requests go to which ModelServers, in which shares, within which limits.
+"""ModelRoute `v1alpha1`: routing of requests to ModelServers by rules, weights and rate limits.
 
-Decisions where the reference page is silent:
+Decisions where the reference page does not specify the behavior:
 
-- A rule needs a target, and one of its weights must be above 0: else its requests could go nowhere.
-- Weights are relative within a rule. They read as percentages where they add up to 100.
+- A rule needs at least one target with a weight above 0; otherwise its requests could go nowhere.
+- Weights are relative within a rule. They are percentages if they add up to 100.
 - The model name may be added to a route and removed from it, but not replaced, as in every release.
-- A target is named by the bare name of a ModelServer, so a name that no object can have is refused.
+- A target is named by the bare name of a ModelServer, so a name that no object can have is rejected.
 
-Bounds on the length of text and lists are ours.
+Length limits of text and lists are ours.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from apiserver.schema.markers import Items, Length, MapKeys, Range
 from apiserver.schema.transitions import Unchanged
 
 DEFAULT_WEIGHT: Final = 100
-"""What a target weighs that does not say."""
+"""The weight of a target that does not set one."""
 
 MOST_TARGETS: Final = 16
-"""Of a rule."""
+"""The maximum number of targets of a rule."""
 
 MOST_ADAPTERS: Final = 10
-"""Of a route."""
+"""The maximum number of LoRA adapters of a route."""
 
 
 @declaration()
 class TargetModel:
-    """Where requests go, and in which share."""
+    """A target of requests and its weight."""
 
     model_server_name: DnsSubdomain
-    """Name of a ModelServer in the namespace of the route."""
+    """The name of a ModelServer in the namespace of the route."""
 
     weight: Annotated[Uint32, Range(0, 100)] = DEFAULT_WEIGHT
-    """Share of the rule's requests, relative to the weights of its other targets; 0 sends none. Where the
-    weights of a rule add up to 100 they are percentages."""
+    """The share of the rule's requests, relative to the weights of its other targets. 0 sends none. If the
+    weights of a rule add up to 100, they are percentages."""
 
 
 TargetModels = Annotated[
@@ -53,85 +53,86 @@ TargetModels = Annotated[
 
 @declaration()
 class Rule:
-    """One way through: requests like these go to those servers."""
+    """A routing rule: conditions on requests, and the targets of those that match."""
 
     name: Maybe[Annotated[str, Length(maximum=253)]] = UNSET
-    """What the rule is called, for people."""
+    """The name of the rule, for information only."""
 
     model_match: Maybe[ModelMatch] = UNSET
-    """What a request must be like. Without it, or empty, the rule applies to every request."""
+    """Conditions on the request. If unset or empty, the rule applies to every request."""
 
     target_models: TargetModels
-    """The servers among which the requests are shared out."""
+    """The targets among which the requests are distributed."""
 
 
 @declaration()
 class RedisConfig:
-    """A Redis server."""
+    """A reference to a Redis server."""
 
     address: HostPort
-    """Host and port of the server, such as `redis.cache.svc:6379`; an IPv6 address stands in brackets."""
+    """The host and port of the server, such as `redis.cache.svc:6379`. An IPv6 address is enclosed in
+    brackets."""
 
 
 @declaration()
 class GlobalRateLimit:
-    """Where all routers together count."""
+    """The storage of token counts that all routers share."""
 
     redis: Maybe[RedisConfig] = UNSET
-    """The Redis server that keeps the count."""
+    """The Redis server that stores the counts."""
 
 
 @declaration()
 class RateLimit:
-    """How many tokens requests may use per unit of time; what is beyond is answered with 429."""
+    """Limits on the tokens of requests per unit of time. Requests beyond a limit are answered with 429."""
 
     input_tokens_per_unit: Maybe[Annotated[Uint32, Range(1)]] = UNSET
-    """Most tokens of prompts. Without it prompts are not limited."""
+    """The maximum number of prompt tokens per unit of time. If unset, prompts are not limited."""
 
     output_tokens_per_unit: Maybe[Annotated[Uint32, Range(1)]] = UNSET
-    """Most tokens of answers. Without it answers are not limited."""
+    """The maximum number of output tokens per unit of time. If unset, outputs are not limited."""
 
     unit: Literal["second", "minute", "hour", "day", "month"] = "second"
     """The unit of time. A month has 30 days."""
 
     global_: Maybe[GlobalRateLimit] = UNSET
-    """Lets all routers share one count. Without it each router counts for itself, and the limit holds for
-    each."""
+    """Makes all routers share one count. If unset, each router counts separately, and the limit applies to
+    each of them."""
 
 
 @declaration(SomeNotEmpty(("modelName", "loraAdapters")))
 class ModelRouteSpec:
-    """The desired state of a ModelRoute: the names that it answers to, and its rules."""
+    """The desired state of a ModelRoute: the model names that it serves, its rules and its limits."""
 
     model_name: Maybe[Annotated[ServedModelName, Unchanged()]] = UNSET
-    """The model that a request names to come here: a base model, a LoRA adapter or a name of your own. It
-    cannot be replaced by another; make a new route for another name."""
+    """The model name of the requests to route: a base model, a LoRA adapter or a custom name. It cannot be
+    replaced by another name; create a new route instead."""
 
     lora_adapters: Maybe[
         Annotated[tuple[Annotated[str, Length(1, 256)], ...], Items(maximum=MOST_ADAPTERS)]
     ] = UNSET
-    """LoRA adapters that a request may name to come here."""
+    """Names of LoRA adapters of the requests to route."""
 
     rules: Annotated[tuple[Rule, ...], Items(maximum=16)]
-    """Tried in their order; the first that applies to a request is used. A request to which none applies is
-    answered with 404."""
+    """The routing rules, evaluated in order. The first rule that matches a request applies. A request that
+    matches no rule is answered with 404."""
 
     rate_limit: Maybe[RateLimit] = UNSET
-    """Limit on the tokens of all requests that come here. Without it there is none."""
+    """The limit on the tokens of all requests of this route. If unset, there is no limit."""
 
 
 @declaration()
 class TargetStatus:
-    """The observed state of one ModelServer that the rules name."""
+    """The observed state of one ModelServer that the rules refer to."""
 
     model_server_name: Annotated[str, Length(maximum=253)]
-    """Name of the ModelServer."""
+    """The name of the ModelServer."""
 
     ready_endpoints: Annotated[Int32, Range(0)]
-    """Number of its pods that are ready."""
+    """The number of its ready pods."""
 
     message: Maybe[Annotated[str, Length(maximum=1024)]] = UNSET
-    """Why requests find none of them. Missing where they do."""
+    """The reason why requests reach none of the pods. Unset if they do."""
 
 
 @declaration()
@@ -139,28 +140,28 @@ class ModelRouteStatus:
     """The observed state of a ModelRoute. The reference page declares it empty."""
 
     observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
-    """The generation of the spec that the status is about."""
+    """The generation of the spec that the status refers to."""
 
     ready_endpoints: Maybe[Annotated[Int32, Range(0)]] = UNSET
-    """Number of pods that are ready, of all targets together."""
+    """The number of ready pods of all targets together."""
 
     targets: Maybe[Annotated[tuple[TargetStatus, ...], Items(maximum=256), MapKeys("modelServerName")]] = (
         UNSET
     )
-    """The ModelServers that the rules name."""
+    """The ModelServers that the rules refer to."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """`Accepted`: the spec is valid, and no older route answers to its names. `ResolvedRefs`: all
-    ModelServers are there. `Ready`: requests find a pod wherever a rule sends them. `Translated`: it
-    means the same behind the Gateways that it names."""
+    """The conditions of the route. `Accepted`: the spec is valid, and no older route has the same model
+    names. `ResolvedRefs`: all ModelServers exist. `Ready`: requests reach a pod wherever a rule sends them.
+    `Translated`: the route has the same meaning behind the Gateways that it names."""
 
 
 @declaration()
 class ModelRoute:
-    """Routes requests for a model, or for its LoRA adapters, to the ModelServers that serve it."""
+    """A route for requests to a model, or to its LoRA adapters, to the ModelServers that serve it."""
 
     spec: ModelRouteSpec
-    """The desired state of the route: the models that it answers to, its rules and its limits."""
+    """The desired state of the route: the model names that it serves, its rules and its limits."""
 
     status: Maybe[ModelRouteStatus] = UNSET
     """The observed state of the route. Written by the controller."""

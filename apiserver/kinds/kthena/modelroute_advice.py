@@ -1,4 +1,4 @@
-"""What is legal in a ModelRoute, but hardly meant: rules never used, misleading shares, odd limits."""
+"""Warnings about a valid ModelRoute that is probably a mistake."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from apiserver.kinds.kthena.modelroute import DEFAULT_WEIGHT
 from apiserver.schema.json import Json
 
 _SHORT_PROMPT_TOKENS: Final = 64
-"""A limit below this refuses ordinary prompts for ever: one that is longer than the limit never fits it."""
+"""The smallest plausible limit on prompt tokens: a prompt longer than the limit is always rejected."""
 
 
 def route_advice(value: Json) -> list[str]:
-    """Return a sentence for each oddity of a valid route."""
+    """Return a warning for each part of a valid route that is probably a mistake."""
     spec: Json = value["spec"]
     return [*_name_advice(spec), *_rules_advice(spec), *_limit_advice(spec.get("rateLimit"))]
 

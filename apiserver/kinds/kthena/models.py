@@ -1,4 +1,4 @@
-"""Model as a whole: its names, columns, object defaults and advice."""
+"""The kind Model: names, printer columns, object defaults and warnings."""
 
 from __future__ import annotations
 

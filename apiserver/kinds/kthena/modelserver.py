@@ -1,14 +1,14 @@
-"""ModelServer `v1alpha1`: the pods that serve a model, and how a router speaks to them.
+"""ModelServer `v1alpha1`: the pods that serve a model, and how a router connects to them.
 
-Decisions where the reference page is silent:
+Decisions where the reference page does not specify the behavior:
 
-- A selector selects by something: without `pdGroup` it needs labels. One without any would take every pod of
-  the namespace for an inference engine.
-- Prefill and decode are told apart by labels, so the two sets may not be the same.
-- A number of attempts is not negative; a timeout of 0s is none at all, as if it were absent.
-- `spec` is required: `inferenceEngine` inside is.
+- A selector must not be empty: without `pdGroup` it needs labels. One without any would treat every pod of
+  the namespace as an inference engine.
+- Prefill and decode pods are distinguished by labels, so the two sets must differ.
+- The number of attempts is not negative; a timeout of 0s means no timeout, as if unset.
+- `spec` is required, because `inferenceEngine` inside it is.
 
-Bounds on the length of text, of time, and on the number of labels are ours.
+Limits on the length of text, on durations, and on the number of labels are ours.
 """
 
 from __future__ import annotations
@@ -24,98 +24,99 @@ from apiserver.schema.filling import NotEmptyUnless
 from apiserver.schema.markers import Items, MapKeys, Properties, Range
 
 RoleLabels = Annotated[dict[str, LabelValue], Properties(1, 64), LABELS]
-"""Labels that tell one role from another: at least one."""
+"""One or more labels that distinguish the pods of a role."""
 
 
 @declaration(Different("decodeLabels", "prefillLabels"))
 class PDGroup:
-    """Prefill and decode on pods of their own: how each is told, and which belong together."""
+    """Disaggregated prefill and decode: the pods of each role, and the groups that they form."""
 
     group_key: LabelKey
-    """The label whose value says which group a pod belongs to. A prefill pod hands over to decode pods of its
-    own group only."""
+    """The key of the label whose value identifies the group of a pod. A prefill pod hands over only to decode
+    pods of its own group."""
 
     prefill_labels: RoleLabels
-    """Labels of the pods that read prompts."""
+    """The labels of the prefill pods, which process prompts."""
 
     decode_labels: RoleLabels
-    """Labels of the pods that write answers."""
+    """The labels of the decode pods, which generate the output."""
 
 
 @declaration(NotEmptyUnless("matchLabels", "pdGroup"))
 class WorkloadSelector:
-    """Which pods serve: those of the same namespace that have all these labels."""
+    """A selector for the serving pods in the same namespace. All labels must match."""
 
     match_labels: Maybe[Labels] = UNSET
-    """Labels that every serving pod has, whatever its role."""
+    """Labels of every serving pod, whatever its role."""
 
     pd_group: Maybe[PDGroup] = UNSET
-    """Tells pods for prefill from pods for decode, where these are apart."""
+    """Distinguishes prefill pods from decode pods, if they are disaggregated."""
 
 
 @declaration()
 class WorkloadPort:
-    """The port on which the pods listen."""
+    """The port that the pods listen on."""
 
     port: Annotated[Int32, Range(1, 65535)]
-    """Port of the engine in each pod, between 1 and 65535."""
+    """The port of the engine in each pod, between 1 and 65535."""
 
     protocol: Literal["http", "https"] = "http"
-    """The protocol that the pods speak on that port."""
+    """The protocol of the port."""
 
 
 @declaration()
 class Retry:
-    """What happens when a pod fails a request."""
+    """The retry policy for failed requests."""
 
     attempts: Maybe[Annotated[Int32, Range(0)]] = UNSET
-    """How often one request is tried again before it has failed. Without it, or with 0, never."""
+    """The maximum number of retries of a request. If unset or 0, requests are not retried."""
 
     retry_interval: Annotated[Duration, Within("0s", "1h")] = "100ms"
-    """Time between two tries."""
+    """The time between two attempts."""
 
 
 @declaration()
 class TrafficPolicy:
-    """How long a router waits for the pods, and how often it tries again."""
+    """Timeout and retries of requests from a router to the pods."""
 
     timeout: Maybe[Annotated[Duration, Within("0s", "168h")]] = UNSET
-    """Longest time that a request may take. Without it, or with 0s, there is no limit."""
+    """The maximum duration of a request. If unset or 0s, there is no limit."""
 
     retry: Maybe[Retry] = UNSET
-    """What happens when a pod fails a request."""
+    """The retry policy for failed requests."""
 
 
 @declaration()
 class KVConnectorSpec:
-    """How prefill pods hand their KV cache to decode pods."""
+    """The connector that transfers the KV cache from prefill pods to decode pods."""
 
     type: Literal["http", "lmcache", "nixl", "mooncake"] = "http"
-    """The connector that carries the KV cache. `http` needs nothing beside the engines."""
+    """The type of the connector. `http` needs nothing in addition to the engines."""
 
 
 @declaration()
 class ModelServerSpec:
-    """The desired state of a ModelServer: which pods serve which model, and how routers reach them."""
+    """The desired state of a ModelServer: the pods that serve a model, and how routers connect to them."""
 
     model: Maybe[ServedModelName] = UNSET
-    """The name by which the engine knows its model. A request that says another is changed to say this;
-    without it, requests go on as they came."""
+    """The model name that the engine expects. The router replaces any other name in a request with it. If
+    unset, requests are forwarded unchanged."""
 
     inference_engine: Literal["vLLM", "SGLang"]
-    """The engine that serves."""
+    """The inference engine."""
 
     workload_selector: WorkloadSelector
-    """The pods that serve, in the namespace of this object."""
+    """The selector for the serving pods, in the namespace of this object."""
 
     workload_port: Maybe[WorkloadPort] = UNSET
-    """The port on which the pods listen."""
+    """The port that the pods listen on."""
 
     traffic_policy: Maybe[TrafficPolicy] = UNSET
-    """How long a router waits for the pods, and how often it tries again."""
+    """Timeout and retries of requests from a router to the pods."""
 
     kv_connector: Maybe[KVConnectorSpec] = UNSET
-    """How prefill pods hand their KV cache to decode pods. Means nothing without `pdGroup`."""
+    """The connector that transfers the KV cache from prefill pods to decode pods. It has no effect without
+    `pdGroup`."""
 
 
 @declaration()
@@ -123,24 +124,25 @@ class ModelServerStatus:
     """The observed state of a ModelServer. The reference page declares it empty."""
 
     observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
-    """The generation of the spec that the status is about."""
+    """The generation of the spec that the status refers to."""
 
     endpoints: Maybe[Annotated[Int32, Range(0)]] = UNSET
-    """Number of pods that are selected."""
+    """The number of selected pods."""
 
     ready_endpoints: Maybe[Annotated[Int32, Range(0)]] = UNSET
-    """Number of these that are ready."""
+    """The number of selected pods that are ready."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """`Accepted`: the spec is valid. `ResolvedRefs`: pods are selected. `Ready`: requests find one."""
+    """The conditions of the server. `Accepted`: the spec is valid. `ResolvedRefs`: pods are selected.
+    `Ready`: requests reach a pod."""
 
 
 @declaration()
 class ModelServer:
-    """Pods that serve one model together, as the target of a ModelRoute."""
+    """A set of pods that serve one model, as the target of a ModelRoute."""
 
     spec: ModelServerSpec
-    """The desired state of the server: the pods that serve a model, and how routers reach them."""
+    """The desired state of the server: the pods that serve a model, and how routers connect to them."""
 
     status: Maybe[ModelServerStatus] = UNSET
     """The observed state of the server. Written by the controller."""

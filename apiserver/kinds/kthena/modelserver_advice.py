@@ -1,4 +1,4 @@
-"""What is legal in a ModelServer, but hardly meant."""
+"""Warnings about a valid ModelServer that is probably a mistake."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apiserver.schema.json import Json
 
 
 def server_advice(value: Json) -> list[str]:
-    """Return a sentence for each oddity of a valid server."""
+    """Return a warning for each part of a valid server that is probably a mistake."""
     spec: Json = value["spec"]
     return [
         *_selector_advice(spec["workloadSelector"]),

@@ -1,6 +1,6 @@
-"""The workers of a Model's backend: what one replica of it is made of.
+"""The workers of a Model's backend, which make up one replica of it.
 
-Bounds on the length of text are ours.
+Length limits of text are ours.
 """
 
 from __future__ import annotations
@@ -16,34 +16,36 @@ from apiserver.schema.markers import Length, Range
 from apiserver.schema.texts import NoWhitespace
 
 Count = Annotated[Int32, Range(0, 1000000)]
-"""A number of things that run, 0 included."""
+"""A count of replicas or pods, which may be 0."""
 
 
 @declaration()
 class ModelWorker:
-    """One kind of worker: what it runs, on what, and how many of it belong to one replica of the backend."""
+    """A type of worker: what it runs, its resources, and its count in one replica of the backend."""
 
     type: Literal["server", "prefill", "decode", "controller", "coordinator"] = "server"
-    """What it does: `server` the whole work; `prefill` and `decode` their part of it where these are apart;
-    `controller` and `coordinator` lead such parts for MindIE. Which may be there depends on the backend."""
+    """The role of the worker. `server` does all the work. `prefill` and `decode` each do one part of it in a
+    disaggregated backend. `controller` and `coordinator` manage these parts for MindIE. The type of the
+    backend determines which roles are allowed."""
 
     image: Maybe[Annotated[str, Length(maximum=512), NoWhitespace()]] = UNSET
-    """Container image of the engine. A worker without one has nothing to run."""
+    """The container image of the engine. A worker without an image cannot run."""
 
     replicas: Maybe[Count] = UNSET
-    """How many of it one replica of the backend has. Without it: 1. With 0 the backend cannot serve."""
+    """The number of these workers in one replica of the backend. Defaults to 1. With 0 the backend cannot
+    serve."""
 
     pods: Maybe[Count] = UNSET
-    """How many pods, each on a node, make up one of it: more than 1 for a model too large for one node.
-    Without it, and with 0: 1."""
+    """The number of pods, each on its own node, of one worker. More than 1 is for a model that is too large
+    for one node. Unset and 0 mean 1."""
 
     resources: Maybe[ResourceRequirements] = UNSET
-    """What each pod requests and may use at most, accelerators among it."""
+    """The compute resources of each pod, including accelerators."""
 
     affinity: Maybe[Affinity] = UNSET
-    """Where the pods may run."""
+    """The scheduling constraints of the pods."""
 
     config: Maybe[JsonValue] = UNSET
-    """Settings of the engine, as an object of any shape: each member is an argument of its command line, such
-    as `max-model-len: 8192`. An empty text makes an argument without a value. It may be nested 100 levels
-    deep."""
+    """Engine settings, as an object of any shape. Each member is a command line argument, such as
+    `max-model-len: 8192`. An empty string makes an argument without a value. Nesting is limited to 100
+    levels."""

@@ -1,4 +1,4 @@
-"""Regular expressions that users write: in Go's RE2 dialect, and small enough to run on every request."""
+"""Validation of user-defined regular expressions: valid in Go's RE2 syntax, and cheap to run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from apiserver.schema.remembering import remembered
 from apiserver.schema.rules import WebhookOnly
 
 LONGEST_REGEX: Final = 512
-"""Most characters of an expression. A longer one is the schema's to refuse, and is never compiled."""
+"""The maximum number of characters of an expression. A longer one is rejected by the schema and never
+compiled."""
 
 _MOST_PROGRAM_BYTES: Final = 1 << 19
 """A few characters such as `\\p{L}{1000}` compile to a program of megabytes, and take 40 ms to do so."""
 
 _UNKNOWN_TO_GO: Final = "\\C"
-"""One byte of whatever text: the C++ library knows it, Go does not."""
+"""An escape for any single byte, which the C++ library supports but Go does not."""
 
 
 def _compiles(value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
@@ -30,9 +31,9 @@ def _compiles(value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
 
 
 def compile_fault(regex: str) -> str:
-    """Return why a text is no regular expression that Go compiles within bounds; empty when it is one.
+    """Return why a text is not a regular expression that Go compiles within bounds; empty if it is one.
 
-    Empty too for a text beyond the bound of its field.
+    Also empty for a text that exceeds the length limit, which the schema rejects.
     """
     return "" if len(regex) > LONGEST_REGEX else _fault(regex)
 
@@ -53,7 +54,7 @@ def _compile_error(regex: bytes) -> str:
     options.log_errors = False
     options.max_mem = _MOST_PROGRAM_BYTES
     try:
-        # A filter keeps what it compiled no longer than itself; `re2.compile` keeps 128 programs.
+        # A filter frees its programs when it is deleted; `re2.compile` caches 128 of them.
         re2.Filter().Add(regex, options)
     except re2.error:
         return _words_of(regex, options)
@@ -61,7 +62,7 @@ def _compile_error(regex: bytes) -> str:
 
 
 def _words_of(regex: bytes, options: re2.Options) -> str:
-    """Ask again for the reason, which a filter does not tell; what fails to compile is not kept."""
+    """Return the reason of a failure by compiling again, since a filter does not report it."""
     try:
         re2.compile(regex, options)
     except re2.error as error:
@@ -73,4 +74,4 @@ def _words_of(regex: bytes, options: re2.Options) -> str:
 COMPILES: Final = WebhookOnly(
     _compiles, "A regular expression in RE2 syntax whose program is 512 KiB at most."
 )
-"""Stands on a text that the user wrote as a regular expression."""
+"""The rule for a text that holds a user-defined regular expression."""

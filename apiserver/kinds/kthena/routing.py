@@ -1,4 +1,4 @@
-"""ModelRoute and ModelServer as a whole: names, columns, advice and references."""
+"""The kinds ModelRoute and ModelServer: names, printer columns, warnings and references."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ _SERVER_COLUMNS: Final = (
 
 
 def _references(value: Json) -> list[Reference]:
-    # Each server once, where it is named first: a route may name the same one in every rule.
+    # Each server once, at its first occurrence: several rules may refer to the same one.
     found: dict[str, FieldPath] = {}
     rules = FieldPath().child("spec", "rules")
     for position, rule in enumerate(value.get("spec", {}).get("rules", ())):

@@ -1,1 +1,1 @@
-"""The group llmd.ai: VariantAutoscaling, in the union of all its historic shapes and in its hub version."""
+"""The API group llmd.ai: VariantAutoscaling, as the union of its released shapes and in its hub version."""

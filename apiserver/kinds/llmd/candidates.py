@@ -1,4 +1,4 @@
-"""The candidate accelerators of a modelProfile, of which one is in use: all that the hub knows of them."""
+"""The candidate accelerators of a modelProfile. The hub version represents only the one in use."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_list, as_object, opened, opened_objects, plain, same
 
 PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
-"""Fields of the hub that say of one variant what a candidate says."""
+"""The fields of the hub that describe a variant as an entry of `accelerators` describes a candidate."""
 
 _PROFILED: Final = frozenset(PROFILED)
 
 
 def opened_profile(value: JsonValue) -> JsonValue:
-    """Return an undecoded modelProfile with its candidates opened one level deep; the same if it has none."""
+    """Return an undecoded modelProfile with its candidates decoded one level deep; unchanged without any."""
     profile = opened(value)
     if profile is value or not isinstance(profile, dict) or "accelerators" not in profile:
         return value
@@ -24,10 +24,10 @@ def opened_profile(value: JsonValue) -> JsonValue:
 
 
 def in_use(value: Json, profile: JsonValue, remembered: JsonValue = None) -> tuple[Json, Json]:
-    """Return the hub's fields for the candidate in use, and what the way back needs of the modelProfile.
+    """Return the hub's fields for the candidate in use, and what converting back needs of the modelProfile.
 
-    The latter is empty where the profile could not be told again. `remembered` names the accelerator that is
-    in use, whatever the label says.
+    The latter is empty if the profile could not be restored. `remembered` is the accelerator in use; it takes
+    precedence over the label.
     """
     entries = as_list(as_object(profile).get("accelerators"))
     candidates = _objects(entries)
@@ -53,8 +53,8 @@ def _fields(entry: Json) -> Json:
 
 
 def to_remember(value: Json, profile: JsonValue, accelerator: JsonValue) -> Json:
-    """Return what `in_use` has to be told of the accelerator in use; empty if it finds that one anyway."""
-    if label_of(value) == plain(accelerator):  # a candidate: the way here has put it in its place
+    """Return what `in_use` must be given to find the accelerator in use; empty if it does so by itself."""
+    if label_of(value) == plain(accelerator):  # conversion has put a candidate in its place
         return {}
     candidates = _objects(as_list(as_object(profile).get("accelerators")))
     found = candidates[_position(value, candidates, None)].get("acc") if candidates else None
@@ -62,7 +62,7 @@ def to_remember(value: Json, profile: JsonValue, accelerator: JsonValue) -> Json
 
 
 def _position(value: Json, entries: list[Json], remembered: JsonValue) -> int:
-    """Return which candidate is in use: the remembered one, the labelled, that in status, or the first."""
+    """Return the index of the candidate in use: by `remembered`, else by label, else by status, else 0."""
     names = [plain(entry.get("acc")) for entry in entries]
     for accelerator in (plain(remembered), label_of(value)):
         if accelerator and accelerator in names:
@@ -72,9 +72,9 @@ def _position(value: Json, entries: list[Json], remembered: JsonValue) -> int:
 
 
 def profile_of(spec: Json, source: Json) -> Json:
-    """Return the remembered modelProfile with today's values in the entry in use; empty if they are gone.
+    """Return the remembered modelProfile with current values in the entry in use; empty if they are missing.
 
-    It is the very same where today's values are.
+    The profile is returned as it is if its values are already the current ones.
     """
     remembered, position = opened_profile(source.get("modelProfile")), plain(source.get("position"))
     profile = as_object(remembered)

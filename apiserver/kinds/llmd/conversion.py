@@ -1,7 +1,7 @@
-"""VariantAutoscaling between the union `v1alpha1` and the hub `v1alpha2`.
+"""Conversion of VariantAutoscaling between the union `v1alpha1` and the hub `v1alpha2`.
 
-Both functions are total: they run in every read, so no shape, however odd, may make them fail. What they
-lose is kept by `apiserver.schema.conversion`.
+Both functions are total: they run in every read, so no object of an unexpected shape may make them fail.
+`apiserver.schema.conversion` keeps what they lose.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ SPOKE: Final = f"{GROUP}/v1alpha1"
 HUB: Final = f"{GROUP}/v1alpha2"
 
 ANNOTATION: Final = "llmd.ai/kept-by-conversion"
-"""Holds what the version at hand cannot say, see `apiserver.schema.conversion`."""
+"""The annotation for what the current version cannot express, see `apiserver.schema.conversion`."""
 
 _HUB_LEGACY: Final = frozenset({"accelerator", "acceleratorCount", "sloClassRef", "variantProfile"})
 _SPOKE_ONLY: Final = frozenset({"variantID", "modelProfile"})
 _TOLD_APART: Final = _SPOKE_ONLY.union(PROFILED)
-"""Fields that the versions say in different ways, or not at all."""
+"""The fields that the two versions represent differently, or that only one of them has."""
 
 _VARIANT_ID: Final = re.compile(r".+-[A-Za-z0-9]+-[1-9][0-9]*", re.ASCII)
-"""What the schema demands of an identifier; in the dialect at hand, for this runs in every read."""
+"""The schema's pattern of an identifier, compiled with `re`, since this runs in every read."""
 
 
 def convert(value: Json, api_version: str) -> Json:
-    """Return a VariantAutoscaling in another version, losing nothing.
+    """Return a VariantAutoscaling converted to another version, without loss.
 
     Raises KeyError for an unknown version.
     """
@@ -45,18 +45,18 @@ def convert(value: Json, api_version: str) -> Json:
 
 
 def wanted_bytes(value: Json, api_version: str) -> int:
-    """Return how much all annotations would take in another version if it lost nothing."""
+    """Return the size in bytes of all annotations in another version if it lost nothing."""
     there, back = _WAYS[api_version]
     return annotation_bytes_wanted(value, there=there, back=back, annotation=ANNOTATION)
 
 
 def differs_in_name_only(metadata: JsonValue, spec: JsonValue, status: JsonValue) -> bool:
-    """Tell at a glance of an object whether its versions differ in nothing but their name; may miss some."""
+    """Tell cheaply whether the versions of an object differ only in `apiVersion`; may return False if so."""
     return _is_alike(spec, status) and not may_mention(metadata, ANNOTATION)
 
 
 def _is_alike(spec: JsonValue, status: JsonValue) -> bool:
-    """Tell whether the versions say both alike, as those of the current shape without a decision."""
+    """Tell whether both versions represent an object alike: one of the current shape without a decision."""
     return (
         isinstance(spec, dict)
         and "scaleTargetRef" in spec
@@ -85,7 +85,7 @@ def _to_hub(value: Json, remembered: Json) -> tuple[Json, Json]:
 
 
 def _is_own_identifier(value: JsonValue, spec: Json) -> bool:
-    """Tell whether somebody chose an identifier: one that follows from nothing outlives every edit."""
+    """Tell whether a user chose the identifier. A chosen one cannot be derived, so it outlives every edit."""
     identifier = plain(value)
     return (
         isinstance(identifier, str)
@@ -135,7 +135,7 @@ def _spoke_spec(spec: Json, source: Json) -> Json:
 
 
 def _is_legacy(spec: Json) -> bool:
-    """Tell whether a spec has all that the legacy shape demands, parameters included."""
+    """Tell whether a spec has every field that the legacy shape requires, parameters included."""
     if not spec.keys() >= _HUB_LEGACY:
         return False
     profile = spec["variantProfile"]
@@ -143,9 +143,9 @@ def _is_legacy(spec: Json) -> bool:
 
 
 def _speakable_identifier(spec: Json) -> str:
-    """Return the identifier, without what the legacy shape refuses in its parts; empty if it refuses all.
+    """Return the identifier, without characters that the legacy shape forbids; empty if none is valid.
 
-    Were there none for some names, the whole shape would be kept aside, out of reach of every edit.
+    Without an identifier, the annotation would keep the whole shape, where no edit could reach it.
     """
     identifier = variant_identifier(spec)
     if _VARIANT_ID.fullmatch(identifier):

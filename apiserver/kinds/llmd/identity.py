@@ -1,4 +1,4 @@
-"""What identifies a variant, and the workload that is meant where none is named."""
+"""The identity of a variant, and the scale target that is implied if none is set."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_list, as_object, plain
 
 ACCELERATOR_LABEL: Final = "inference.optimization/acceleratorName"
-"""The label by which every release names the accelerator in use."""
+"""The label with which every release names the accelerator in use."""
 
 PLANNED: Final = (
     ("apps", "Deployment"),
     ("apps", "StatefulSet"),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
 )
-"""Group and kind of the scale targets that are planned for."""
+"""The groups and kinds of the scale targets that are planned."""
 
 PLANNED_IN_WORDS: Final = "Deployments and StatefulSets of apps, and LeaderWorkerSets, are planned for"
-"""The same for people."""
+"""The same list as text for messages."""
 
 UNKNOWN: Final = "unknown"
-"""Stands where a shape wants a name and nobody knows it."""
+"""The placeholder for a required name that is unknown."""
 
 _NOT_IN_AN_IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9]+", re.ASCII)
 
 
 def variant_identifier(spec: Json) -> str:
-    """Return the identifier that the legacy shape gives a variant: model, accelerator and count."""
+    """Return the identifier of a variant in the legacy shape: model, accelerator and count."""
     model, accelerator = plain(spec.get("modelID")), plain(spec.get("accelerator"))
     return f"{model}-{accelerator}-{plain(spec.get('acceleratorCount'))}"
 
 
 def identifier_of(model: str, accelerator: str, count: int) -> str:
-    """Return the identifier of a variant, with what the legacy shape refuses taken out of its parts."""
+    """Return the identifier of a variant, with characters that the legacy shape forbids removed."""
     token = _NOT_IN_AN_IDENTIFIER.sub("", accelerator) or UNKNOWN
     return f"{model.replace(chr(10), ' ')}-{token}-{count}"
 
 
 def label_of(value: Json) -> str | None:
-    """Return the accelerator that an object's label names."""
+    """Return the accelerator named by an object's label, or None."""
     label = plain(as_object(as_object(value.get("metadata")).get("labels")).get(ACCELERATOR_LABEL))
     return label if isinstance(label, str) and label else None
 
 
 def implied_target(value: Json) -> Json:
-    """Return the scale target of an object that names none.
+    """Return the scale target of an object that does not name one.
 
-    Its controlling owner if that is a Deployment, since earlier controllers set one; else the Deployment of
-    its own name, which is where they looked.
+    It is the controlling owner if that is a Deployment, since earlier controllers set one; otherwise the
+    Deployment with the name of the object, where those controllers looked.
     """
     metadata = as_object(value.get("metadata"))
     owners = as_list(metadata["ownerReferences"]) if "ownerReferences" in metadata else []
@@ -64,15 +64,15 @@ def _is_deployment(owner: JsonValue) -> bool:
 
 
 def names_deployment(target: Json) -> bool:
-    """Tell whether a scale target reference names an apps Deployment; without an apiVersion it does."""
+    """Tell whether a scale target reference names an apps Deployment; `apiVersion` defaults to that group."""
     return _group_kind(target) == ("apps", "Deployment")
 
 
 def is_planned(target: Json) -> bool:
-    """Tell whether a scale target reference names a kind that is planned for."""
+    """Tell whether a scale target reference names a kind that is planned."""
     return _group_kind(target) in PLANNED
 
 
 def _group_kind(target: Json) -> tuple[str, str]:
-    """Return group and kind; without an apiVersion the group is apps."""
+    """Return the group and kind of a reference. The group defaults to apps."""
     return str(target.get("apiVersion") or "apps/v1").rpartition("/")[0], str(target.get("kind"))

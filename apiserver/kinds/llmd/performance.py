@@ -1,4 +1,4 @@
-"""The one demand on performance parameters that no schema can say: their text is a number."""
+"""Validation of performance parameters beyond the schema: their text must be a number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.remembering import remembered
 
 LONGEST_PARAMETER: Final = 64
-"""Most characters of the text of a parameter; a longer one is the schema's to refuse."""
+"""The maximum number of characters of a parameter. The schema rejects longer ones."""
 
 _NUMBER: Final = re2.compile(r"^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?$")
 
@@ -25,11 +25,11 @@ def _is_number(text: str) -> bool:
 
 
 EXPECTED_PARAMETERS: Final = {"decodeParms": ("alpha", "beta"), "prefillParms": ("gamma", "delta")}
-"""The parameters of each phase. Others may stand beside them and are ignored."""
+"""The parameters of each phase. Others are allowed and ignored."""
 
 
 def numeric_parameters(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield one error for each parameter whose text is not a non-negative decimal number."""
+    """Yield an error for each parameter that is not a non-negative decimal number."""
     for phase in EXPECTED_PARAMETERS:
         parameters = value.get(phase)
         for name, text in parameters.items() if isinstance(parameters, dict) else ():
@@ -39,7 +39,7 @@ def numeric_parameters(value: Json, path: FieldPath) -> Iterator[FieldError]:
 
 
 def missing_parameters(profile: Json) -> list[str]:
-    """Return `phase.name` of each expected parameter that a valid performance profile lacks."""
+    """Return `phase.name` of each expected parameter that is missing in a valid performance profile."""
     return [
         f"{phase}.{name}"
         for phase, names in EXPECTED_PARAMETERS.items()

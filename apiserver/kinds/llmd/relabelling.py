@@ -1,8 +1,8 @@
-"""The label that names an accelerator, on an object that has one: it changes nothing any more.
+"""Handling of the accelerator label after creation: changing it has no effect.
 
-`v1alpha2` says in its spec which accelerator is in use. Of the candidates of a modelProfile the label says it
-once, when the object is created: a label that took effect later would change the spec of one version but not
-of the other, without a new generation.
+In `v1alpha2` the spec names the accelerator in use. Among the candidates of a modelProfile, the label selects
+it once, when the object is created. If the label took effect later, it would change the spec of one version
+but not of the other, without a new generation.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from apiserver.schema.undecoded import as_object
 
 
 def kept_when_relabelled(value: Json, old: Json) -> str | None:
-    """Return the annotation that keeps the accelerator of an updated object; None where nothing threatens it.
+    """Return the annotation that preserves the accelerator in use across an update; None if not needed.
 
-    Both objects are whole, status included: it may say which candidate is in use.
+    Both objects must include their status, which may determine the candidate in use.
     """
     if label_of(value) == label_of(old) or "modelProfile" not in as_object(value.get("spec")):
         return None
@@ -30,7 +30,7 @@ def kept_when_relabelled(value: Json, old: Json) -> str | None:
 
 
 def label_advice(value: Json) -> list[str]:
-    """Return a warning if an object's label names another accelerator than is in use."""
+    """Return a warning if an object's label names an accelerator other than the one in use."""
     label, in_use = label_of(value), value["spec"].get("accelerator")
     if label is None or label in {in_use, _in_use(value)}:
         return []

@@ -1,8 +1,8 @@
-"""VariantAutoscalings in the shape of a release: the way back, for manifests and for whole clusters.
+"""Conversion of VariantAutoscalings to the shape of a release, to downgrade manifests or clusters.
 
-Conversion changes between version names and loses nothing; a shape change stays under `llmd.ai/v1alpha1`
-and may lose something, for a release has no annotation of ours to keep it in. So it tells what it lost, and
-what it had to make up because the shape demands it and nobody knows it.
+Version conversion changes the version name and loses nothing. A shape change stays within `llmd.ai/v1alpha1`
+and may lose fields, since a release has no annotation to keep them in. It therefore reports what was lost,
+and which required but unknown fields were filled with placeholders.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shaped:
-    """An object in a shape; one sentence for each field that it lost, and for each that was made up.
+    """An object in a shape, with a sentence for each field that was lost and for each that was made up.
 
     Each sentence begins with the path of the field: `spec.acceleratorCount: 4 has no place in …`.
     """
@@ -67,17 +67,17 @@ def shape_of(value: Json) -> Shape:
         return MODEL_PROFILE
     if any(name in spec for name in ("variantID", "accelerator", "acceleratorCount", "variantProfile")):
         return LEGACY
-    # One release of the modelProfile shape demanded the model only.
+    # One release of the modelProfile shape required only the model.
     is_bare = "scaleTargetRef" not in spec and ("modelID" in spec or "sloClassRef" in spec)
     return MODEL_PROFILE if is_bare else CURRENT
 
 
 def in_shape(value: Json, shape: Shape, *, keep_annotation: bool = False) -> Shaped:
-    """Return an object in `llmd.ai/v1alpha1` and in a shape; the input is left as it is.
+    """Return an object in `llmd.ai/v1alpha1` in a shape, without changing the input.
 
-    An object that had this shape comes back as it was. Our annotation is dropped unless it is to be kept for
-    a later way up; what only the annotation holds counts as lost either way, for a release doesn't read it.
-    Never fails, whatever the object.
+    An object that had this shape is restored exactly. Our annotation is dropped unless `keep_annotation` asks
+    to keep it for a later upgrade. What only the annotation holds counts as lost in either case, since a
+    release does not read it. Never fails, whatever the object.
     """
     spoke, hub = convert(value, SPOKE), convert(value, HUB)
     plain = without_annotation(spoke)
@@ -98,7 +98,7 @@ def in_shape(value: Json, shape: Shape, *, keep_annotation: bool = False) -> Sha
 
 
 def without_annotation(value: Json) -> Json:
-    """Return an object without what conversion kept for its other version."""
+    """Return an object without the annotation in which conversion keeps fields of the other version."""
     return take_annotation(value, ANNOTATION)[0]
 
 
@@ -139,7 +139,7 @@ def _wanted(shape: Shape, facts: Facts) -> tuple[str, ...]:
 
 
 def _labelled(value: Json, hub: Json, *, is_other: bool) -> Json:
-    """Put the accelerator into the label where the releases look for it, if it says nothing yet."""
+    """Set the accelerator label, which the releases read, unless the object has the label already."""
     said = as_object(hub.get("spec")).get("accelerator")
     metadata = value.get("metadata")
     labels = metadata.get("labels", {}) if isinstance(metadata, dict) else None
@@ -147,7 +147,7 @@ def _labelled(value: Json, hub: Json, *, is_other: bool) -> Json:
         return value
     if not isinstance(said, str) or not _LABEL_VALUE.fullmatch(said):
         return value
-    # Of several candidates the one in status was in use; it is not told any more where status is cut.
+    # Of several candidates, the one in status was in use, which is lost if the status is cut.
     is_told = as_object(convert(value, HUB).get("spec")).get("accelerator") == said
     if not is_other and is_told:
         return value

@@ -1,4 +1,4 @@
-"""What an object says about its variant, wherever it says it: spec first, then the label, then status."""
+"""The known properties of a variant, read from its spec, then the label, then the status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXACT: Final = Context(prec=100)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
-    """What is known of a variant; None where nobody knows it."""
+    """The known properties of a variant; None for each that is unknown."""
 
     model: str | None
     accelerator: str | None
@@ -37,7 +37,7 @@ class Facts:
 
 
 def facts_of(hub: Json) -> Facts:
-    """Return what an object, given in `v1alpha2`, says about its variant."""
+    """Return the known properties of a variant, given its object in `v1alpha2`."""
     spec, status = as_object(hub.get("spec")), as_object(hub.get("status"))
     current = as_object(status.get("currentAlloc"))
     desired = as_object(status.get("desiredOptimizedAlloc"))
@@ -62,26 +62,26 @@ def facts_of(hub: Json) -> Facts:
 
 
 def placeholder_parameters() -> Json:
-    """Return performance parameters of which every controller sees that they are none.
+    """Return performance parameters that every controller recognizes as placeholders.
 
-    The names that a controller looks for are missing: it passes the object over, and so scales nothing by
-    figures that nobody measured.
+    The names that a controller looks for are missing. It therefore skips the object and scales nothing by
+    numbers that were never measured.
     """
     return {"decodeParms": dict(_NO_FIGURES), "prefillParms": dict(_NO_FIGURES)}
 
 
 def placeholder_service_class() -> Json:
-    """Return a service class that is not there: the controller says so."""
+    """Return a reference to a service class that does not exist, which the controller reports."""
     return {"name": _SERVICE_CLASSES, "key": UNKNOWN}
 
 
 def placeholder_batch() -> int:
-    """Return the batch size that the engines start with."""
+    """Return the default maximum batch size of the engines."""
     return _LARGEST_BATCH
 
 
 def total_cost(cost: str | None, replicas: JsonValue) -> str | None:
-    """Return the cost of all replicas, with every digit, or None where either is unknown."""
+    """Return the cost of all replicas, exact to every digit, or None if either factor is unknown."""
     if cost is None or not _DECIMAL.fullmatch(cost):
         return None
     if type(replicas) is not int or not 0 <= replicas <= _LARGEST_INTEGER:
@@ -90,13 +90,16 @@ def total_cost(cost: str | None, replicas: JsonValue) -> str | None:
 
 
 def shown(value: JsonValue) -> str:
-    """Return a value as a sentence quotes it: JSON, cut where it gets long."""
+    """Return a value as JSON for use in a message, truncated if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _MOST_CHARACTERS_SHOWN else f"{text[: _MOST_CHARACTERS_SHOWN - 1]}…"
 
 
 def _cost_per_replica(current: Json, count: int | None) -> str | None:
-    """Return what a legacy status implies: its cost is that of all replicas, for one accelerator each."""
+    """Return the cost of one replica implied by a legacy status.
+
+    The status has the cost of all replicas, with one accelerator each.
+    """
     total, replicas = _text(current.get("variantCost")), _at_least_one(current.get("numReplicas"))
     if total is None or replicas is None or not _DECIMAL.fullmatch(total):
         return None

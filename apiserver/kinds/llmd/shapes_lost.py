@@ -1,4 +1,4 @@
-"""What an upgrade from a reshaped object would not bring back, one sentence for each field."""
+"""Fields that upgrading a reshaped object again would not restore, with one sentence for each."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from apiserver.schema.undecoded import as_object, same
 
 
 def lost_fields(plain: Json, hub: Json, shaped: Json, shape: Shape) -> Iterator[str]:
-    """Yield a sentence for each field that the shaped object has no longer.
+    """Yield a sentence for each field that the shaped object has lost.
 
-    `plain` is the object in v1alpha1 without our annotation, `hub` all that it says, in v1alpha2.
+    `plain` is the object in v1alpha1 without our annotation; `hub` is the complete object in v1alpha2.
     """
     before, again = as_object(hub.get("spec")), as_object(convert(shaped, HUB).get("spec"))
     for name, item in before.items():
@@ -31,7 +31,7 @@ def lost_fields(plain: Json, hub: Json, shaped: Json, shape: Shape) -> Iterator[
 
 
 def _is_in(item: JsonValue, again: JsonValue) -> bool:
-    """Tell whether what came back says all that was said; members that were made up may stand beside it."""
+    """Tell whether the restored value contains the original one; it may have further, made-up members."""
     if isinstance(item, dict) and isinstance(again, dict):
         return all(name in again and same(inner, again[name]) for name, inner in item.items())
     return same(item, again)
@@ -72,7 +72,7 @@ def _lost_from_spoke(said: Json, before: Json, shaped: Json, shape: Shape) -> It
 
 
 def lost_cost(shaped: Json, shape: Shape, *, is_other: bool) -> Iterator[str]:
-    """Yield a sentence where a cost that followed from the accelerator becomes the default of the shape."""
+    """Yield a sentence if a cost implied by the accelerator is replaced by the default of the shape."""
     spec = shaped.get("spec")
     if is_other and shape.family is Family.CURRENT and isinstance(spec, dict) and "variantCost" not in spec:
         yield f"spec.variantCost: the accelerator's unit cost no longer counts, {shape} takes 10.0"

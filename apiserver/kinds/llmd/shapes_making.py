@@ -1,4 +1,4 @@
-"""Fields that a shape demands, made of what is known, or of placeholders that nobody takes for knowledge."""
+"""Constructors of the fields that a shape requires, from known properties or placeholders."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ MAKERS: Final[Mapping[str, Callable[[Facts, list[str]], JsonValue]]] = {
     "variantProfile": _variant_profile,
     "scaleTargetRef": _target,
 }
-"""Makes one field of the spec; what had to be invented is told in the list, one sentence each."""
+"""Constructor of each spec field. It appends one sentence to the list for each value that it makes up."""
 
 
 def with_parameters(spec: Json, made_up: list[str]) -> Json:
-    """Return the profiles of a spec that lack parameters, with parameters."""
+    """Return the profiles of a spec that lack parameters, with placeholder parameters added."""
     own = spec.get("variantProfile")
     if isinstance(own, dict) and "perfParms" not in own:
         made = _known(None, placeholder_parameters(), "spec.variantProfile.perfParms", made_up)

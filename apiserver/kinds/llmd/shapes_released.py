@@ -1,8 +1,8 @@
-"""The shapes that a VariantAutoscaling had under the name `llmd.ai/v1alpha1`, and which release had which.
+"""The shapes of VariantAutoscaling released as `llmd.ai/v1alpha1`, and the shape of each release.
 
-Three families: *modelProfile* lists candidate accelerators, *legacy* describes one variant with its
-performance profile, *current* names a scale target and a cost. The three of `SHAPES` are as generous as our
-own `v1alpha1`; those of `RELEASES` hold what the release's own schema held and nothing else.
+There are three families: *modelProfile* lists candidate accelerators, *legacy* describes one variant with its
+performance profile, *current* has a scale target and a cost. The three entries of `SHAPES` are as permissive
+as our own `v1alpha1`; those of `RELEASES` have exactly the fields of the release's schema.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from apiserver.schema.json import Json
 
 
 class Family(StrEnum):
-    """What an object is told by."""
+    """The feature that distinguishes a shape."""
 
     MODEL_PROFILE = "modelProfile"
     LEGACY = "legacy"
@@ -26,7 +26,7 @@ class Family(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatusShape:
-    """What a release's status holds; all members of an allocation are required, but for `lastRunTime`."""
+    """The fields of a release's status. All fields of an allocation are required, except `lastRunTime`."""
 
     current_alloc: tuple[str, ...]
     desired_alloc: tuple[str, ...]
@@ -34,16 +34,16 @@ class StatusShape:
 
 
 def missing_members(allocation: Json, fields: tuple[str, ...]) -> list[str]:
-    """Return which of its required members an allocation of a release lacks."""
+    """Return the required fields that an allocation of a release lacks."""
     return [name for name in fields if name not in allocation and name != "lastRunTime"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """One shape: the fields that its spec may have and those that it must have.
+    """A shape: the fields that its spec may have and those that it must have.
 
-    Without `status` it is as generous as our own `v1alpha1`: fields that nobody declares stay, and so does
-    all of status. With it, it is the schema of a release, which prunes what it doesn't name.
+    If `status` is None, the shape is as permissive as our own `v1alpha1`: undeclared fields and the whole
+    status are kept. Otherwise it is the schema of a release, which prunes undeclared fields.
     """
 
     name: str
@@ -101,7 +101,7 @@ CURRENT: Final = Shape(
 )
 
 SHAPES: Final[Mapping[str, Shape]] = {shape.name: shape for shape in (MODEL_PROFILE, LEGACY, CURRENT)}
-"""The three shapes by name, each with all that our own `v1alpha1` allows beside it."""
+"""The three shapes by name, each with every other field that our own `v1alpha1` allows."""
 
 
 def _first(name: str, status: StatusShape) -> Shape:
@@ -158,5 +158,5 @@ RELEASES: Final[Mapping[str, Shape]] = {
 }
 """Each release of the workload variant autoscaler that had this kind, oldest first, with its shape.
 
-`pull-233` is the legacy shape: documented, built by some, and never released.
+`pull-233` is the legacy shape, which was documented and built by some, but never released.
 """

@@ -1,7 +1,7 @@
-"""Status in the shape of a release: what its schema holds, complete, or not there at all.
+"""The status in the shape of a release: each part is complete by the release's schema, or absent.
 
-A release's controller measures and decides anew within a minute; what must not happen is a status that its
-own schema refuses, for then every write of the object fails.
+The release's controller measures and decides anew within a minute. A status that its schema rejects, however,
+would make every write of the object fail.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LEAST_CHARACTERS_WANTED: Final = 2
 
 
 def released_status(value: Json, facts: Facts, shape: StatusShape, *, title: str, lost: list[str]) -> Json:
-    """Return an object with the status that a release can hold; `lost` gets one sentence for each field."""
+    """Return an object with the status fields of a release; append a sentence to `lost` for each lost one."""
     status = value.get("status")
     if not isinstance(status, dict):
         return value
@@ -42,7 +42,7 @@ def _has_place(name: str, item: JsonValue, shape: StatusShape) -> bool:
 
 
 def _known(value: Json, facts: Facts, current: Json) -> Json:
-    """Return what belongs into an allocation and is known from elsewhere."""
+    """Return the fields of an allocation that are known from other parts of the object."""
     identifier = as_object(value.get("spec")).get("variantID")
     cost = total_cost(facts.cost, current.get("numReplicas"))
     found = {

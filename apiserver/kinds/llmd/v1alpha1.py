@@ -1,8 +1,8 @@
-"""VariantAutoscaling `v1alpha1`: the union of the three shapes that were released under this name.
+"""VariantAutoscaling `v1alpha1`: the union of the three shapes released under this version name.
 
 S1 *modelProfile* lists candidate accelerators; S2 *legacy* describes one variant with its performance
-profile; S3 *current* names a scale target and a cost. Every field of each is optional here, so that the
-schema prunes none of them, and the rules say which go together. Bounds on the length of text are ours.
+profile; S3 *current* has a scale target and a cost. Every field of each shape is optional here, so that the
+schema prunes none of them; the rules constrain which may be combined. Length limits are ours.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from apiserver.schema.presence import AllOrNone, Excludes
 from apiserver.schema.rules import WebhookOnly
 
 LEGACY_FIELDS: Final = ("variantID", "accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
-"""The fields of S2, which come all or none. `sloClassRef` was part of S1 as well, and once stood alone."""
+"""The fields of S2, which must be set all together or not at all. `sloClassRef` belongs to S1 as well, and
+may be set alone."""
 
 _ONLY_LEGACY: Final = ("variantID", "accelerator", "acceleratorCount", "variantProfile")
 
@@ -38,61 +39,63 @@ Parameters = Annotated[dict[str, Annotated[str, Length(maximum=LONGEST_PARAMETER
     WebhookOnly(numeric_parameters, "The values of `decodeParms` and `prefillParms` are decimal numbers.")
 )
 class PerfParms:
-    """How long one step takes, as two straight lines over the batch size."""
+    """The latency model of one variant: two linear functions of the batch size."""
 
     decode_parms: Parameters
-    """`alpha` and `beta`: inter-token latency in ms = alpha + beta * batch size."""
+    """The parameters `alpha` and `beta`: inter-token latency in milliseconds = alpha + beta * batch size."""
 
     prefill_parms: Parameters
-    """`gamma` and `delta`: time to first token in ms = gamma + delta * input tokens * batch size."""
+    """The parameters `gamma` and `delta`: time to first token in milliseconds = gamma + delta * input tokens
+    * batch size."""
 
 
 @declaration()
 class VariantProfile:
-    """Performance of one variant."""
+    """The performance profile of one variant."""
 
     perf_parms: PerfParms
-    """Parameters of the latency model."""
+    """The parameters of the latency model."""
 
     max_batch_size: Annotated[int, Range(1)]
-    """Most requests that one replica serves at a time."""
+    """The maximum number of requests that one replica serves concurrently."""
 
 
 @declaration()
 class AcceleratorProfile:
-    """One candidate of the modelProfile shape: an accelerator and the performance on it."""
+    """One candidate of the modelProfile shape: an accelerator type and the performance on it."""
 
     acc: Annotated[str, Length(1, 253)]
-    """Accelerator type of this candidate, such as A100."""
+    """The accelerator type, such as A100."""
 
     acc_count: Annotated[int, Range(1)]
-    """Number of accelerators that one replica uses."""
+    """The number of accelerators per replica."""
 
     perf_parms: Maybe[PerfParms] = UNSET
-    """Parameters of the latency model on this accelerator. Without them capacity is learned from engines."""
+    """The parameters of the latency model on this accelerator. If unset, capacity is learned from the
+    engines."""
 
     max_batch_size: Annotated[int, Range(1)]
-    """Most requests that one replica serves at a time."""
+    """The maximum number of requests that one replica serves concurrently."""
 
 
 @declaration()
 class ModelProfile:
-    """The modelProfile shape: all accelerators that the model was profiled on."""
+    """The profile of a model on several candidate accelerators (modelProfile shape)."""
 
     accelerators: Annotated[tuple[AcceleratorProfile, ...], Items(1, 64)]
-    """Candidates. The one in use is that which the label `inference.optimization/acceleratorName` names when
-    the object is created; `spec.accelerator` of v1alpha2 changes it."""
+    """The candidates. When the object is created, the label `inference.optimization/acceleratorName` selects
+    the one in use; later, `spec.accelerator` of v1alpha2 changes it."""
 
 
 @declaration()
 class ConfigMapKeyRef:
-    """One key of a ConfigMap."""
+    """A reference to a key of a ConfigMap."""
 
     name: Annotated[DnsSubdomain, Length(1, 253)]
-    """Name of the ConfigMap, in the namespace where Stowplan keeps its settings."""
+    """The name of the ConfigMap, in the namespace that holds Stowplan's settings."""
 
     key: Annotated[KeyName, Length(1, 253)]
-    """Key in its data."""
+    """The key in the data of the ConfigMap."""
 
 
 @declaration(
@@ -100,103 +103,105 @@ class ConfigMapKeyRef:
     AllOrNone(_ONLY_LEGACY, unless="modelProfile", beside=("sloClassRef",)),
 )
 class VariantAutoscalingSpec:
-    """The desired state of a VariantAutoscaling: its model, what is scaled, and the service level."""
+    """The desired state of a VariantAutoscaling: its model, scale target and service level."""
 
     model_id: ModelName
-    """Identifier of the model, as its engines report it in the label `model_name`."""
+    """The identifier of the model, equal to the label `model_name` of its engines' metrics."""
 
     scale_target_ref: Maybe[Annotated[CrossVersionObjectReference, Atomic()]] = UNSET
-    """The object that is scaled. Without it the Deployment of the same name is meant."""
+    """The object to scale, in the same namespace. Defaults to the Deployment that is the controlling owner of
+    this object, or else to the Deployment with the name of this object."""
 
     variant_cost: Maybe[DecimalText] = UNSET
-    """Cost of one replica. Without it: the unit cost of the accelerator where known, else 10.0."""
+    """The cost of one replica. Admission sets it to 10.0 if `scaleTargetRef` is set and no field of the older
+    shapes is. If it stays unset, the unit cost of the accelerator applies, or 10.0 if that is unknown."""
 
     variant_id: Maybe[VariantIdentifier] = UNSET
-    """Business identifier of the variant; exported as the metric label `variant_id`."""
+    """The business identifier of the variant, exported as the metric label `variant_id`."""
 
     accelerator: Maybe[Annotated[str, Length(1, 253)]] = UNSET
-    """Accelerator type of this variant, such as A100 or L40S."""
+    """The accelerator type of the variant, such as A100 or L40S."""
 
     accelerator_count: Maybe[Annotated[int, Range(1)]] = UNSET
-    """Number of accelerators that one replica uses."""
+    """The number of accelerators per replica."""
 
     slo_class_ref: Maybe[ConfigMapKeyRef] = UNSET
-    """The service class: its priority and its latency targets."""
+    """The service class, which defines the priority and the latency targets."""
 
     variant_profile: Maybe[VariantProfile] = UNSET
-    """Measured performance of this variant, from which its capacity is calculated."""
+    """The measured performance of the variant, from which its capacity is computed."""
 
     model_profile: Maybe[ModelProfile] = UNSET
-    """Performance of the model on several accelerators (releases before scale targets)."""
+    """The performance of the model on several accelerators (releases without scale targets)."""
 
 
 @declaration()
 class Load:
-    """The load that an allocation was made for (oldest releases only)."""
+    """The load that an allocation was computed for (oldest releases only)."""
 
     arrival_rate: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """Requests per minute."""
+    """The arrival rate in requests per minute."""
 
     avg_input_tokens: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """Mean prompt length in tokens."""
+    """The mean prompt length in tokens."""
 
     avg_output_tokens: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """Mean answer length in tokens."""
+    """The mean output length in tokens."""
 
 
 @declaration()
 class Allocation:
-    """The replicas that the variant has now, and what they run on."""
+    """The current replicas of the variant, and what they run on."""
 
     variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
-    """Identifier of the variant."""
+    """The identifier of the variant."""
 
     accelerator: Maybe[Annotated[str, Length(1, 253)]] = UNSET
-    """Accelerator type in use."""
+    """The accelerator type in use."""
 
     num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
-    """Number of replicas that exist."""
+    """The current number of replicas."""
 
     max_batch: Maybe[Annotated[int, Range(0)]] = UNSET
-    """Most requests that one replica serves at a time."""
+    """The maximum number of requests that one replica serves concurrently."""
 
     variant_cost: Maybe[DecimalText] = UNSET
-    """Cost of all replicas."""
+    """The cost of all replicas."""
 
     itl_average: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """Mean inter-token latency in ms (oldest releases only)."""
+    """The mean inter-token latency in milliseconds (oldest releases only)."""
 
     ttft_average: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """Mean time to first token in ms (oldest releases only)."""
+    """The mean time to first token in milliseconds (oldest releases only)."""
 
     load: Maybe[Load] = UNSET
-    """The load of the moment (oldest releases only)."""
+    """The current load (oldest releases only)."""
 
 
 @declaration()
 class OptimizedAlloc:
-    """The replicas that the variant should have, and what they should run on."""
+    """The desired replicas of the variant, and what they should run on."""
 
     last_run_time: Maybe[Time] = UNSET
-    """Time at which this was decided. It stays while nothing changes: the controller's Lease says when that
-    was last confirmed."""
+    """The time of the decision. It does not change while the decision stays the same; the controller's Lease
+    records when the decision was last confirmed."""
 
     variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
-    """Identifier of the variant."""
+    """The identifier of the variant."""
 
     accelerator: Maybe[Annotated[str, Length(2, 253)]] = UNSET
-    """Accelerator type to use."""
+    """The accelerator type to use."""
 
     num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
-    """Number of replicas that the variant should have."""
+    """The desired number of replicas."""
 
 
 @declaration()
 class ActuationStatus:
-    """Whether the last decision was handed on to those who act on it."""
+    """The state of actuation: whether the last decision is published."""
 
     applied: Maybe[bool] = UNSET
-    """True once the decision is published for the HorizontalPodAutoscaler to read."""
+    """Whether the decision is published as a metric for the HorizontalPodAutoscaler."""
 
 
 @declaration()
@@ -204,25 +209,26 @@ class VariantAutoscalingStatus:
     """The observed state of a VariantAutoscaling, and the last decision about it."""
 
     current_alloc: Maybe[Allocation] = UNSET
-    """The replicas that the variant has now, and what they run on."""
+    """The current replicas of the variant, and what they run on."""
 
     desired_optimized_alloc: Maybe[OptimizedAlloc] = UNSET
-    """The replicas that the variant should have, and what they should run on."""
+    """The desired replicas of the variant, and what they should run on."""
 
     actuation: Maybe[ActuationStatus] = UNSET
-    """Whether the last decision was handed on to those who act on it."""
+    """The state of actuation: whether the last decision is published."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """`TargetResolved`: the scale target is there. `ServiceClassResolved`: so is the service class.
-    `MetricsAvailable`: the engines report. `OptimizationReady`: the last decision was taken anew."""
+    """The conditions of the variant. `TargetResolved`: the scale target exists. `ServiceClassResolved`: the
+    service class exists. `MetricsAvailable`: the engines report metrics. `OptimizationReady`: the last
+    decision comes from a new plan."""
 
 
 @declaration()
 class VariantAutoscaling:
-    """One way to run a model that is scaled jointly with the model's other variants."""
+    """A variant: one way to run a model. It is scaled jointly with the other variants of the model."""
 
     spec: VariantAutoscalingSpec
-    """The desired state of the variant: its model, its scale target and its service level."""
+    """The desired state of the variant: its model, scale target and service level."""
 
     status: Maybe[VariantAutoscalingStatus] = UNSET
     """The observed state of the variant, and the last decision about it. Written by the controller."""

@@ -1,4 +1,4 @@
-"""VariantAutoscaling as a whole: its names, versions, columns, object defaults and advice."""
+"""The kind VariantAutoscaling: names, versions, printer columns, object defaults and warnings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.undecoded import as_object
 
 DEFAULT_COST: Final = "10.0"
-"""Cost of one replica when nothing else is known."""
+"""The cost of one replica if no other is known."""
 
 _LABEL_VALUE_CHARACTERS: Final = 63
 _READY: Final = '.status.conditions[?(@.type=="OptimizationReady")]'
@@ -62,18 +62,19 @@ def _reason(json_path: str) -> Column:
 
 
 def _cost(value: Json) -> Iterator[Filled]:
-    """Make up a cost for the current shape; the others take theirs from the accelerator's unit cost.
+    """Yield the default cost of an object in the current shape; others use the accelerator's unit cost.
 
-    Nor is one made up where no target is named: that is a manifest of a release that made up none.
+    No cost is filled in if the object has no scale target: it is then a manifest of a release without a
+    default cost.
     """
     spec = value.get("spec", {})
-    said = {*spec, *_kept_of_spec(value)}  # what v1alpha1 cannot say tells the shapes apart, too
+    said = {*spec, *_kept_of_spec(value)}  # fields that v1alpha1 cannot express also tell the shapes apart
     if "scaleTargetRef" in spec and said.isdisjoint(("modelProfile", *v1alpha1.LEGACY_FIELDS)):
         yield Filled(path=("spec", "variantCost"), value=DEFAULT_COST)
 
 
 def _kept_of_spec(value: Json) -> Iterator[str]:
-    """Yield the fields of the spec that conversion keeps in the annotation."""
+    """Yield the spec fields that conversion keeps in the annotation."""
     annotations = as_object(as_object(value.get("metadata")).get("annotations"))
     for field in read_kept(annotations.get(ANNOTATION), undecoded=False).fields:
         if len(field.path) > 1 and field.path[0] == "spec" and field.value is not UNSET:
@@ -104,7 +105,7 @@ def _target_advice(value: Json) -> list[str]:
 
 
 def _implied_target_advice(value: Json) -> list[str]:
-    """Say it of a spec that looks like one of today: the older shapes never named their target."""
+    """Return a warning for an implied target, unless the shape is older: those never named a target."""
     spec = value["spec"]
     if any(name in spec for name in ("scaleTargetRef", "modelProfile", "variantProfile")):
         return []
