@@ -65,7 +65,7 @@ class TargetState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One binding with what it depends on. If it stands back, another object decides on its targets."""
+    """One binding. Without a policy or targets there is no decision; if it stands back, it must not act."""
 
     value: Json
     findings: Mapping[BindingCondition, BindingFinding]

@@ -86,7 +86,7 @@ class ReliefKind(StrEnum):
     BUDGET = "Budget"
     MAX_REPLICAS = "MaxReplicas"
     MOVES = "Moves"
-    """Replicas of other variants moved, to defragment free accelerators."""
+    """Other replicas or pods moved, to defragment free accelerators."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -54,8 +54,8 @@ class Spread:
     topology_key: str
     max_skew: int = 1
     counts_from_zero: bool = False
-    """Whether the global minimum is 0 whatever the plan: a domain that counts has none of its nodes, or there
-    are fewer domains than `minDomains`. Then `max_skew` is the maximum in each domain.
+    """Whether the global minimum is 0 whatever the plan: a counted domain has no node with the variant's
+    accelerators, or there are fewer domains than `minDomains`. Then `max_skew` is the maximum in each domain.
     """
 
     def __post_init__(self) -> None:

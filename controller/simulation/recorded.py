@@ -1,8 +1,8 @@
 """Read traces in two public formats: Azure's CSV and Mooncake's JSON lines.
 
-Azure: `TIMESTAMP,ContextTokens,GeneratedTokens`, one request per line, times as dates. Mooncake:
-`{"timestamp": 27482, "input_length": 6955, "output_length": 52}`, times in milliseconds. Lines need not be
-sorted by time: combined logs of several gateways rarely are.
+Azure: `TIMESTAMP,ContextTokens,GeneratedTokens`, one request per line, times as dates.
+Mooncake: `{"timestamp": 27482, "input_length": 6955, "output_length": 52}`, times in milliseconds.
+Lines need not be sorted by time: combined logs of several gateways rarely are.
 """
 
 from __future__ import annotations
