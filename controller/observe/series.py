@@ -59,8 +59,8 @@ _EARLY: Final = "before 0.4.6.post5"
 
 # vLLM: from the releases' own sources and deprecation notes (a name that is deprecated in X.Y is hidden in
 # X.Y+1 and removed in X.Y+2). `0.4.0` stands where its documentation already lists the name.
-# SGLang: serves metrics only with --enable-metrics, creates the series of a counter or histogram with its first
-# event, and counts prompt and generated tokens when a request ends. Its documentation continued to list
+# SGLang: serves metrics only with --enable-metrics, creates the series of a counter or histogram with its
+# first event, and counts prompt and generated tokens when a request ends. Its documentation continued to list
 # time_per_output_token_seconds after 0.4.6.post5 no longer served it.
 SERIES: Final = (
     Named(_V, Meaning.KV_USAGE, "vllm:kv_cache_usage_perc", "0.9.2"),
