@@ -1,8 +1,8 @@
 """A HorizontalPodAutoscaler with one External metric of type AverageValue, in virtual time.
 
-It behaves as the real controller does: `k8s.io/kubernetes/pkg/controller/podautoscaler` (`horizontal.go`,
-`replica_calculator.go`). What it read is remembered before it is smoothed, rates count from what there was at
-the start of their period, and the replicas that it finds at its start are its first recommendation.
+It behaves like the real controller: `k8s.io/kubernetes/pkg/controller/podautoscaler` (`horizontal.go`,
+`replica_calculator.go`). Recommendations are recorded before they are stabilized, rate limits count from the
+replicas at the start of their period, and the replicas at its start are its first recommendation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from controller.closedloop.behaviour import Behaviour, Direction, Pace
 
 SYNC_SECONDS = 15.0
-"""Time between two looks at the metric, unless the controller manager is told otherwise."""
+"""Default sync period of the controller manager, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class _Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """Replicas that were added, or taken away; never negative."""
+    """A number of replicas that were added or removed; never negative."""
 
     seconds: float
     replicas: int
@@ -34,9 +34,9 @@ class _Change:
 
 @dataclass(kw_only=True, slots=True)
 class Autoscaler:
-    """One HorizontalPodAutoscaler and what it remembers.
+    """One HorizontalPodAutoscaler with its state.
 
-    `target_average` is how much of the metric there is to be per replica.
+    `target_average` is the target value of the metric per replica.
     """
 
     behaviour: Behaviour
@@ -44,17 +44,17 @@ class Autoscaler:
     max_replicas: int
     target_average: float
     has_scaled_to_zero: bool = False
-    """Whether zero replicas are its own doing: what others set to zero it leaves alone."""
+    """Whether it scaled to zero itself: it leaves a target alone that anything else scaled to zero."""
 
     _recommendations: list[_Recommendation] = field(default_factory=list)
     _added: list[_Change] = field(default_factory=list)
     _removed: list[_Change] = field(default_factory=list)
 
     def sync(self, now_seconds: float, *, replicas: int, pods: int, metric: float | None) -> int:
-        """Return the replicas that the target is to have now.
+        """Return the replicas that the target should have now.
 
-        `replicas` is what the target asks for, `pods` what its status counts, and `metric` the total, or None
-        while it is not available: then everything stays.
+        `replicas` is what the target requests, `pods` what its status counts, and `metric` the total, or None
+        while it is unavailable: then the replicas are kept, within the bounds.
         """
         if not self._recommendations:
             self._recommendations.append(_Recommendation(now_seconds, replicas))
@@ -69,7 +69,7 @@ class Autoscaler:
 
     def _wanted(self, now_seconds: float, *, replicas: int, pods: int, metric: float | None) -> int:
         if replicas == 0 and (self.min_replicas != 0 or not self.has_scaled_to_zero):
-            return 0  # somebody else scaled it to zero: autoscaling is disabled
+            return 0  # scaled to zero by something else: autoscaling is disabled
         if replicas > self.max_replicas:
             return self.max_replicas
         if replicas < self.min_replicas:
@@ -80,7 +80,7 @@ class Autoscaler:
         return self._limited(now_seconds, replicas, self._stabilized(now_seconds, replicas, proposed))
 
     def _proposed(self, metric: float, pods: int) -> int:
-        """Return as many replicas as share the metric evenly, or those that there are if that is near."""
+        """Return the replicas for the target average, or the current pods if it is within tolerance."""
         if pods:
             ratio = metric / (self.target_average * pods)
             if 1 - self.behaviour.down.tolerance <= ratio <= 1 + self.behaviour.up.tolerance:
@@ -88,7 +88,7 @@ class Autoscaler:
         return math.ceil(round(metric / self.target_average, 9))
 
     def _stabilized(self, now_seconds: float, replicas: int, proposed: int) -> int:
-        """Return the step that all recommendations within each direction's window agree to."""
+        """Return the replicas that all recommendations within each direction's window allow."""
         up, down = self.behaviour.up.window_seconds, self.behaviour.down.window_seconds
         recent = self._recommendations
         at_least = min([proposed, *(r.replicas for r in recent if r.seconds > now_seconds - up)])
@@ -107,7 +107,7 @@ class Autoscaler:
         return wanted
 
     def _limit(self, now_seconds: float, replicas: int, direction: Direction, *, sign: int) -> int:
-        """Return how far one direction's policies let it go."""
+        """Return the limit of one direction's scaling policies."""
         if direction.select == "Disabled":
             return replicas
         limits = [self._reach(now_seconds, replicas, pace, sign=sign) for pace in direction.paces]

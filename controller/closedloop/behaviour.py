@@ -1,4 +1,4 @@
-"""How fast a HorizontalPodAutoscaler may go, and for how long it remembers: its `spec.behavior`."""
+"""The `spec.behavior` of a HorizontalPodAutoscaler: rate limits and stabilization windows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Select = Literal["Max", "Min", "Disabled"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pace:
-    """So many pods, or so many percent of them, within a period."""
+    """A number of pods, or a percentage of them, per period."""
 
     type: Literal["Pods", "Percent"]
     value: int
@@ -24,7 +24,7 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Direction:
-    """The rules for one direction; `tolerance` is how far off its target, as a share, a metric may be."""
+    """The rules for one direction; `tolerance` is the relative deviation from the target that is ignored."""
 
     window_seconds: int
     paces: tuple[Pace, ...]
@@ -34,7 +34,7 @@ class Direction:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Behaviour:
-    """The rules for both directions; the defaults are Kubernetes' own."""
+    """The rules for both directions, with the defaults of Kubernetes."""
 
     up: Direction = Direction(
         window_seconds=0, paces=(Pace(type="Percent", value=100), Pace(type="Pods", value=4))
@@ -42,16 +42,16 @@ class Behaviour:
     down: Direction = Direction(window_seconds=300, paces=(Pace(type="Percent", value=100),))
 
     def without_tolerance(self) -> Behaviour:
-        """Return the same, following each replica of a metric that already is a number of replicas."""
+        """Return the rules without tolerance, for a metric that is itself a number of replicas."""
         return Behaviour(up=replace(self.up, tolerance=0.0), down=replace(self.down, tolerance=0.0))
 
 
 DEFAULT_BEHAVIOUR = Behaviour()
-"""What Kubernetes does for whoever says nothing."""
+"""The defaults of Kubernetes."""
 
 
 def behaviour_of(spec: Json) -> Behaviour:
-    """Return what the spec of a valid HorizontalPodAutoscaler says, with defaults for what it does not."""
+    """Return the behavior in the spec of a valid HorizontalPodAutoscaler, with defaults applied."""
     said, default = spec.get("behavior") or {}, DEFAULT_BEHAVIOUR
     return Behaviour(
         up=_direction(said.get("scaleUp") or {}, default.up),
@@ -60,7 +60,7 @@ def behaviour_of(spec: Json) -> Behaviour:
 
 
 def as_behaviour(behaviour: Behaviour) -> Json:
-    """Return the `spec.behavior` that says the same."""
+    """Return the equivalent `spec.behavior`."""
     return {"scaleUp": _as_rules(behaviour.up), "scaleDown": _as_rules(behaviour.down)}
 
 

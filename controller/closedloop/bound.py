@@ -1,4 +1,4 @@
-"""An AutoscalingPolicy in closed loop: the engines' own metrics, read pod by pod, and HPAs that follow."""
+"""An AutoscalingPolicy in closed loop: metrics are read from each engine, and HPAs follow the decisions."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyFile:
-    """A policy, and the binding that says what it scales; without one, the first variant of each model."""
+    """A policy with its binding; without a binding, it scales the first variant of each model."""
 
     policy: ScalingPolicy
     binding: Binding | None = None
 
 
 def unbound_problem(found: PolicyFile, scenario: Scenario) -> str:
-    """Return why a scenario has not what a binding scales; empty if it has."""
+    """Return why a scenario lacks the targets of a binding; empty if it has them."""
     names = {variant.name for variant in scenario.variants}
     targets = found.binding.targets if found.binding else ()
     strangers = sorted(target.target.name for target in targets if target.target.name not in names)
@@ -47,7 +47,7 @@ def unbound_problem(found: PolicyFile, scenario: Scenario) -> str:
 
 @dataclass(kw_only=True)
 class BoundPolicy:
-    """Decides once per interval by the same function as the controller does."""
+    """Decides once per interval, by the same function as the controller."""
 
     scenario: Scenario
     file: PolicyFile
@@ -60,16 +60,16 @@ class BoundPolicy:
 
     @property
     def interval_seconds(self) -> float:
-        """As often as the controller decides."""
+        """The controller's interval."""
         return self.settings.interval_seconds
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
-        """Return the HPA of a variant that is scaled."""
+        """Return the HPA of a variant that is scaled, or None."""
         scaled = {target.target.name for binding in self._bindings() for target in binding.targets}
         return follower(self.scenario, variant) if variant.name in scaled else None
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
-        """Return the replicas of each variant that is scaled, and none of the others."""
+        """Return the replicas of each variant: those decided for scaled ones, and 0 for the others."""
         published = dict.fromkeys(cluster.variants, 0.0)
         bindings = self._bindings()
         seen = {

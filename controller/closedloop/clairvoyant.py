@@ -1,8 +1,8 @@
-"""A lower bound that knows the future: what is needed is ordered a start-up ahead, and nobody stands between.
+"""A lower bound from known future demand: replicas are ordered a start-up time ahead, without an HPA.
 
-It is approximate: of each model it uses one variant, as if a replica served so many requests per second
-whatever their lengths. That figure is searched: the cheapest run counts that misses hardly more than one with
-twice the replicas.
+It is approximate: for each model it uses one variant, as if a replica served a fixed rate of requests
+whatever their lengths. That rate is searched: the cheapest run counts whose missed share is hardly larger
+than with twice the replicas.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from controller.simulation.request import Request
 
 FACTORS = tuple(0.5 + 0.025 * step for step in range(23))
-"""Shares of the greatest rate within the targets that may be a replica's rate, ascending."""
+"""Candidate rates of a replica as shares of the greatest rate within the targets, ascending."""
 
 WITHIN_SHARE = 0.001
-"""How much more than the least may be missed."""
+"""Accepted increase of the missed share above the minimum."""
 
 _STEP_SECONDS = 15.0
 _MEAN_STEPS = 4
 
 
 def greatest_rate(variant: VariantSetup, model: Model, requests: Sequence[Request]) -> float:
-    """Return requests per second that a replica can serve within the time between tokens, and its batch.
+    """Return the requests per second that a replica can serve within its ITL target and its batch.
 
-    Each request costs a share of the engine's time, beta per token and delta per prompt token; what is left
-    is spent on steps, alpha each, of which every sequence needs one per token.
+    Each request uses a share of the engine's time, beta per token and delta per prompt token; the rest is
+    spent on steps, alpha each, of which every sequence needs one per token.
     """
     profile, count = variant.profile, max(1, len(requests))
     inputs = sum(request.prompt_tokens for request in requests) / count
@@ -54,9 +54,9 @@ def greatest_rate(variant: VariantSetup, model: Model, requests: Sequence[Reques
 
 @dataclass(kw_only=True)
 class ClairvoyantPolicy:
-    """Orders for each step the most that is needed until what is ordered next could be there.
+    """Orders for each step the maximum that is needed until replicas ordered in the next one could be ready.
 
-    `rates` has for each variant that is used the requests per second of a replica.
+    `rates` has the requests per second of a replica, for each variant that is used.
     """
 
     scenario: Scenario
@@ -75,12 +75,12 @@ class ClairvoyantPolicy:
                 self._needs[variant.name] = [max(1, math.ceil(mean / rate)) for mean in arrivals]
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
-        """Return nobody: what is published is what there is to be."""
+        """Return None: published replicas take effect directly."""
         del variant
         return None
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
-        """Return what will be needed between now and a start-up from now."""
+        """Return the maximum of replicas needed between now and one start-up time from now."""
         now = round(cluster.now_seconds / _STEP_SECONDS)
         wanted = dict.fromkeys(cluster.variants, 0.0)
         for name, needs in self._needs.items():
@@ -90,7 +90,7 @@ class ClairvoyantPolicy:
 
 
 def _means(requests: Sequence[Request], seconds: float) -> list[float]:
-    """Return requests per second around each step."""
+    """Return the mean requests per second around each step."""
     counts = [0] * (math.ceil(seconds / _STEP_SECONDS) + 1)
     for request in requests:
         counts[int(request.arrival_us / 1e6 / _STEP_SECONDS)] += 1
@@ -106,10 +106,10 @@ async def clairvoyant(
     factors: Sequence[float] = FACTORS,
     progress: Callable[[float], None] | None = None,
 ) -> Outcome:
-    """Return the cheapest run whose missed share is within a tenth of a point of the least.
+    """Return the cheapest run whose missed share is within a tenth of a percentage point of the least.
 
-    Replicas that are counted on for less cost more and miss less, so the least is that of the first factor,
-    and the greatest factor that misses hardly more is found by halving.
+    Replicas with a lower assumed rate cost more and miss less. So the first factor misses least, and the
+    greatest factor that misses hardly more is found by bisection.
     """
     asked = scenario.requests() if requests is None else requests
     greatest = {model.model_id: _best(scenario, model, asked[model.model_id]) for model in scenario.models}
@@ -140,7 +140,7 @@ async def clairvoyant(
 
 
 def _best(scenario: Scenario, model: Model, requests: Sequence[Request]) -> tuple[str, float]:
-    """Return the variant that serves most per price, and at which rate."""
+    """Return the variant with the highest rate per price, and that rate."""
     rates = {
         variant: greatest_rate(variant, model, requests) for variant in scenario.variants_of(model.model_id)
     }

@@ -1,7 +1,7 @@
-"""The virtual cluster: Deployments of engines, and their pods from order to end.
+"""The virtual cluster: Deployments of engines, and their pods from creation to deletion.
 
-A pod is bound when a node has room, ready so many seconds later, and sent nothing new once it is deleted: it
-finishes what it has, for as long as its grace lasts; what is left is tried again elsewhere.
+A pod is bound when a node has room, and ready after its start-up time. A deleted pod gets no new requests: it
+finishes those that it has, up to its grace period; the remaining ones are retried elsewhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DRAIN_LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counts:
-    """Replicas of one variant: asked for, ready, on their way, and all that hold accelerators."""
+    """Replicas of one variant: requested, ready, starting, and all that hold accelerators."""
 
     spec: int
     ready: int
@@ -36,9 +36,9 @@ class Counts:
 
 
 class VirtualCluster:
-    """Variants by name with what they ask for, and their pods by name, in the order of creation.
+    """Requested replicas of variants by name, and their pods by name, in order of creation.
 
-    `advance` must be called before a moment is looked at or changed.
+    Call `advance` before observing or changing the state at a time.
     """
 
     def __init__(self, scenario: Scenario, manifests: Manifests, traffic: Traffic) -> None:
@@ -56,7 +56,7 @@ class VirtualCluster:
         self._made = 0
         self._started = 0
         self._reconcile()
-        for pod in self.pods.values():  # what there is at the beginning has just become ready
+        for pod in self.pods.values():  # initial replicas have just become ready
             if pod.node is not None:
                 started_seconds = -self.variants[pod.variant].start_up_seconds
                 pod.created_seconds = pod.bound_seconds = started_seconds
@@ -72,20 +72,20 @@ class VirtualCluster:
         return self.traffic.engines(self.variants[pod.variant].model_id)[pod.name]
 
     def counts(self, variant: str) -> Counts:
-        """Return how many replicas a variant has now."""
+        """Return the current replica counts of a variant."""
         pods = self.pods_of(variant)
         ready = sum(pod.is_ready for pod in pods)
         held = sum(p.node is not None for p in self.pods.values() if p.variant == variant)
         return Counts(spec=self.replicas[variant], ready=ready, starting=len(pods) - ready, held=held)
 
     def scale(self, variant: str, replicas: int) -> None:
-        """Ask for so many replicas of a variant from now on."""
+        """Set the requested replicas of a variant."""
         if self.replicas[variant] != replicas:
             self.replicas[variant] = replicas
             self._reconcile()
 
     def advance(self, until_seconds: float) -> None:
-        """Let everything happen that is due by then, each in time."""
+        """Process all events that are due by then, each at its time."""
         while (due_seconds := self._next_due_seconds()) <= until_seconds:
             self._pass(due_seconds)
             self._change()
@@ -112,7 +112,7 @@ class VirtualCluster:
                 yield pod.starts_seconds
 
     def _change(self) -> None:
-        """Start and end what is due now."""
+        """Start and drain the pods that are due now."""
         for pod in list(self.pods.values()):
             if pod.deleted_seconds is not None:
                 self._drain(pod, pod.deleted_seconds)
@@ -142,7 +142,7 @@ class VirtualCluster:
         self._bind()
 
     def _reconcile(self) -> None:
-        """Order and delete pods until there are as many as are asked for."""
+        """Create and delete pods until each variant has the requested number."""
         for name, variant in self.variants.items():
             pods = self.pods_of(name)
             excess = len(pods) - self.replicas[name]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def follower(scenario: Scenario, variant: VariantSetup) -> Autoscaler:
-    """Return it; a variant that begins without replicas was scaled to zero by its autoscaler before."""
+    """Return the HPA; a variant that starts without replicas counts as scaled to zero by its HPA."""
     return Autoscaler(
         behaviour=scenario.published_behaviour(variant),
         min_replicas=variant.min_replicas,

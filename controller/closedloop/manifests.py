@@ -1,4 +1,4 @@
-"""The objects that a real cluster would hold for a scenario, as the controller reads them."""
+"""The Kubernetes objects of a scenario, as the controller would read them from a real cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GPU = "nvidia.com/gpu"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifests:
-    """Objects by the name of their variant, nodes, and ConfigMaps of the controller's namespace by name."""
+    """Objects by variant name, nodes, and the ConfigMaps of the controller's namespace by name."""
 
     deployments: Mapping[str, Json]
     autoscalers: Mapping[str, Json]
@@ -35,11 +35,12 @@ class Manifests:
     config_maps: Mapping[str, Json]
     unit_costs: str = UNIT_COSTS
     service_classes: str = SERVICE_CLASSES
-    """Which of the ConfigMaps have prices, and classes for those that name none."""
+    """ConfigMap of the service classes for variants that name none; `unit_costs` names the one with prices.
+    """
 
 
 def manifests_of(scenario: Scenario) -> Manifests:
-    """Return objects that say what the scenario says."""
+    """Return the objects that represent the scenario."""
     variants = {variant.name: variant for variant in scenario.variants}
     return Manifests(
         deployments={name: _deployment(item) for name, item in variants.items()},
@@ -162,7 +163,7 @@ def _node(group: NodeGroup, name: str) -> Json:
 
 
 def _classes(models: Sequence[Model]) -> Json:
-    """Return a class for each model: targets and priority; JSON is YAML."""
+    """Return a service class for each model, with targets and priority; JSON is valid YAML."""
     return {
         "data": {
             f"class-{number}.yaml": json.dumps(

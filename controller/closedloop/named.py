@@ -1,4 +1,4 @@
-"""Policies by the names that people give them: `stowplan`, `concurrency:40@h100`, `clairvoyant`, a file."""
+"""Policies by name: `stowplan`, `concurrency:40@h100`, `clairvoyant`, or a file."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _FIGURE = re.compile(r"(?P<kind>[a-z]+):(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(@(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyName:
-    """A policy's name in its parts; `number`, `variant` and `file` are empty where it has none."""
+    """The parts of a policy's name; `number`, `variant` and `file` are empty where it has none."""
 
     text: str
     kind: str
     number: float = 0.0
     variant: str = ""
     file: PolicyFile | None = None
-    """What the file of that name holds."""
+    """The content of the file, for a policy in a file."""
 
 
 def policy_name(text: str) -> PolicyName:
-    """Return a name in its parts. Raises ValueError that says which there are."""
+    """Return the parts of a name. Raises ValueError with the valid forms."""
     if text in PLAIN:
         return PolicyName(text=text, kind=text)
     found = _FIGURE.match(text)
@@ -67,7 +67,7 @@ def policy_name(text: str) -> PolicyName:
 
 
 def policy_problem(name: PolicyName, scenario: Scenario) -> str:
-    """Return why a scenario cannot be played with a policy; empty if it can."""
+    """Return why a scenario cannot be simulated with a policy; empty if it can."""
     if name.file is not None:
         problem = unbound_problem(name.file, scenario)
         return f"policy {name.text}: {problem}" if problem else ""
@@ -87,9 +87,9 @@ async def simulated(
     settings: Settings | None = None,
     cycle_settings: CycleSettings | None = None,
 ) -> Outcome:
-    """Play a scenario with a policy. Logs of the controller are not written meanwhile.
+    """Simulate a scenario with a policy. The controller's logs are suppressed.
 
-    The settings are those of the controller, which `stowplan` and policies in files use.
+    The settings are those of the controller, for `stowplan` and policies in files.
     """
     with silent():
         if name.kind == "clairvoyant":
@@ -114,9 +114,9 @@ def simulate(
     requests: Mapping[str, list[Request]] | None = None,
     cycle_settings: CycleSettings | None = None,
 ) -> Outcome:
-    """Play a scenario with a policy by its name, for programs in which no event loop runs.
+    """Simulate a scenario with a policy by name, for callers without an event loop.
 
-    Raises ValueError for a name that is none, or names a variant that the scenario does not have.
+    Raises ValueError for an unknown policy, or a variant that the scenario does not have.
     """
     name = policy_name(policy)
     if problem := policy_problem(name, scenario):
@@ -145,7 +145,7 @@ def _rival(scenario: Scenario, name: PolicyName) -> Policy:
 
 
 def _begun(scenario: Scenario, policy: Policy) -> Scenario:
-    """Return the scenario with a fixed fleet running from the beginning: nobody waits for its start."""
+    """Return the scenario in which a constant fleet runs from the beginning, without start-up."""
     if not isinstance(policy, ConstantPolicy):
         return scenario
     variants = tuple(
@@ -157,7 +157,7 @@ def _begun(scenario: Scenario, policy: Policy) -> Scenario:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Keep the controller from writing logs within the block."""
+    """Suppress the controller's logs within the block."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:

@@ -1,4 +1,4 @@
-"""What a run came to."""
+"""The outcome of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantiles:
-    """Seconds that half, nine of ten and 99 of 100 requests stayed within; None where none finished."""
+    """Quantiles over requests, in seconds; None if none finished."""
 
     p50: float | None = None
     p90: float | None = None
@@ -20,9 +20,10 @@ class Quantiles:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelOutcome:
-    """What the requests of one model met; shares are of its requests, 0 to 1.
+    """The outcome for the requests of one model; shares are of its requests, 0 to 1.
 
-    A request is missed that took longer than a target, or never finished; who missed both counts in both.
+    A request is missed if it exceeded a target or never finished; one that exceeded both targets counts in
+    both shares.
     """
 
     model_id: str
@@ -37,9 +38,10 @@ class ModelOutcome:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantOutcome:
-    """What one variant did. A reversal is a change of direction of the replicas that were asked for.
+    """The outcome for one variant. A reversal is a change of direction of its requested replicas.
 
-    Decided reversals are those of what its metric alone asks for, whether the autoscaler followed or not.
+    Decided reversals are those of the replicas its metric alone asks for, whether or not the autoscaler
+    followed.
     """
 
     name: str
@@ -53,7 +55,7 @@ class VariantOutcome:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelPoint:
-    """One model at one moment, and over the interval before it; None where nothing finished."""
+    """One model at one time, and over the interval before it; latencies are None if nothing finished."""
 
     model_id: str
     arrivals_per_second: float
@@ -63,7 +65,7 @@ class ModelPoint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantPoint:
-    """One variant at one moment: published metric, replicas asked for, ready, and on their way.
+    """One variant at one time: its published metric, and its requested, ready and starting replicas.
 
     `wanted` are the replicas that the metric alone asks for, without the autoscaler's rules.
     """
@@ -78,7 +80,7 @@ class VariantPoint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """One moment, in seconds since scoring began: negative in the warm-up. Cost is per hour."""
+    """One point in time, in seconds since scoring began: negative in the warm-up. Cost is per hour."""
 
     seconds: float
     cost_rate: float
@@ -103,14 +105,14 @@ class Outcome:
     points: tuple[Point, ...]
     told: tuple[Told, ...] = ()
     note: str = ""
-    """What else there is to know, such as the figure that a search ended with."""
+    """Additional information, such as the result of a search."""
 
     @property
     def reversals_per_hour(self) -> float:
-        """Of all variants together."""
+        """Reversals of all variants together."""
         return sum(variant.reversals_per_hour for variant in self.variants)
 
     @property
     def decided_reversals_per_hour(self) -> float:
-        """Of all variants together."""
+        """Decided reversals of all variants together."""
         return sum(variant.decided_reversals_per_hour for variant in self.variants)

@@ -1,4 +1,4 @@
-"""Places of the virtual cluster: nodes with accelerators, and who holds them."""
+"""Placement in the virtual cluster: nodes with accelerators, and their free amounts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, slots=True)
 class Place:
-    """One node: what it has, and what of it is free."""
+    """One node, with its free accelerators and its pods."""
 
     name: str
     accelerator: str
     free: int
     pods: Counter[str] = field(default_factory=Counter)
-    """How many of each variant."""
+    """Number of pods of each variant."""
 
 
 class Places:
-    """All nodes that take new pods, in the order of their names."""
+    """All schedulable nodes, sorted by name."""
 
     def __init__(self, nodes: Sequence[Json]) -> None:
         self._places = {
@@ -43,7 +43,8 @@ class Places:
     def take(self, variant: VariantSetup) -> str | None:
         """Take a place for a replica and return the node, or None if there is none.
 
-        Among nodes with room it is the one with fewest pods of the variant: the real scheduler spreads them.
+        Among nodes with room, the one with the fewest pods of the variant is chosen, because kube-scheduler
+        spreads them.
         """
         kind, asked = normalised(variant.accelerator), variant.accelerators_per_replica
         fitting = [
@@ -57,7 +58,7 @@ class Places:
         return chosen.name
 
     def release(self, node: str, variant: VariantSetup) -> None:
-        """Give back what a replica held."""
+        """Release the place of a replica."""
         place = self._places[node]
         place.free += variant.accelerators_per_replica
         place.pods[variant.name] -= 1

@@ -1,4 +1,4 @@
-"""Pods of the virtual cluster: whose they are, where, and since when."""
+"""Pods of the virtual cluster: variant, node and times."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
     from apiserver.schema.json import Json
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-"""What the clocks of the virtual cluster show at the beginning."""
+"""The time at the beginning of a run."""
 
 _HASH = "0000000000"
 
 
 def moment(seconds: float) -> datetime:
-    """Return the date of a moment."""
+    """Return the date and time of a virtual time."""
     return START + timedelta(seconds=seconds)
 
 
 def stamp(seconds: float) -> str:
-    """Return a moment as Kubernetes writes it."""
+    """Return a virtual time in Kubernetes' format."""
     return moment(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class VirtualPod:
-    """One pod; moments are None as long as they have not come."""
+    """One pod; times are None until they are reached."""
 
     name: str
     variant: str
@@ -36,7 +36,7 @@ class VirtualPod:
     node: str | None = None
     bound_seconds: float | None = None
     starts_seconds: float | None = None
-    """When it will be ready."""
+    """Time at which it becomes ready."""
 
     is_ready: bool = False
     deleted_seconds: float | None = None
@@ -44,7 +44,7 @@ class VirtualPod:
     _seen: tuple[tuple[object, ...], Json] | None = None
 
     def manifest(self, deployment: Json) -> Json:
-        """Return the pod as the API server holds it; the same object as long as nothing changes."""
+        """Return the pod as in the API server; the same object as long as nothing changes."""
         state = (self.node, self.is_ready, self.deleted_seconds, *self.annotations.items())
         if self._seen is None or self._seen[0] != state:
             self._seen = (state, self._written(deployment))

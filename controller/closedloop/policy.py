@@ -1,4 +1,4 @@
-"""Who says how many replicas there are to be."""
+"""The interface of policies, which decide the number of replicas."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Told:
-    """A decision that was told in words."""
+    """A decision with its explanation."""
 
     seconds: float
     variant: str
     replicas: int
     current_replicas: int
-    """Those that there were when it was taken."""
+    """Replicas at the time of the decision."""
 
     sentence: str
 
 
 class Policy(Protocol):
-    """Publishes a metric per variant; made anew for each run, since it may remember."""
+    """Publishes a metric per variant; it may have state, so create a new one for each run."""
 
     name: str
     told: list[Told]
 
     @property
     def interval_seconds(self) -> float:
-        """Time between two metrics. They are published when HPAs look, so less than that is as much."""
+        """Seconds between two decisions. Metrics are published at HPA syncs, so that is the minimum."""
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
-        """Return who follows the metric of a variant; None: what is published is done at once."""
+        """Return the HPA that follows a variant's metric; None if it takes effect directly."""
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
-        """Return the metrics as they are now, by variant; one that is left out is not available."""
+        """Return the current metrics by variant; a missing one is unavailable."""

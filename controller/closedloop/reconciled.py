@@ -1,4 +1,4 @@
-"""Stowplan itself: the controller's own reconciler and planner, on the objects of the virtual cluster."""
+"""Stowplan as a policy: the controller's own reconciler and planner on the virtual cluster's objects."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class InlinePlanner:
-    """Plans in this very process, and remembers in memory."""
+    """Plans in this process, and keeps its state in memory."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings or Settings()
@@ -54,7 +54,7 @@ class InlinePlanner:
 
 
 class ReconciledPolicy:
-    """The real reconciler: it reads objects and engines, and its statuses are what is published."""
+    """The real reconciler: it reads objects and engines, and the statuses it writes are published."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ReconciledPolicy:
         source: EngineSource | None = None,
         name: str = "stowplan",
     ) -> None:
-        """Begin a run; `source` is who asks engines, None for the virtual ones of the run."""
+        """Set up a run; `source` reads the engines, None for the virtual ones of the run."""
         self.name = name
         chosen = cycle_settings or CycleSettings(scale_to_zero=False)
         self.interval_seconds = chosen.sizing.interval_seconds
@@ -88,11 +88,11 @@ class ReconciledPolicy:
         self._said: dict[str, tuple[int, str]] = {}
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler:
-        """Return the HPA that reads the decision on a variant."""
+        """Return the HPA that reads the decision for a variant."""
         return follower(self._scenario, variant)
 
     def world(self) -> World:
-        """Return the objects as they are now; there are none before the first `publish`."""
+        """Return the current objects; available after the first `publish`."""
         return self._objects.world()
 
     def policies(self) -> Policies:
@@ -100,7 +100,7 @@ class ReconciledPolicy:
         return self._objects.policies()
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
-        """Run a cycle and return what the statuses say after it."""
+        """Run a cycle and return the replicas in the resulting statuses."""
         self._objects.cluster = cluster
         outcome = await self._reconciler.cycle()
         for decision in outcome.plan.decisions:
@@ -121,7 +121,7 @@ class ReconciledPolicy:
 
 
 class _Objects:
-    """What the reconciler takes for Kubernetes and for the engines' endpoints."""
+    """The stand-in for Kubernetes and for the engines' endpoints."""
 
     def __init__(self, manifests: Manifests) -> None:
         self.cluster: VirtualCluster | None = None
@@ -177,13 +177,13 @@ class _Objects:
         return Scraped(readings=readings, failures={})
 
     async def apply(self, _resource: Resource, body: Json, **_options: object) -> Json:
-        """Take a status, as the API server does with server-side apply."""
+        """Store a status, like server-side apply."""
         name = self.names[body["metadata"]["namespace"], body["metadata"]["name"]]
         self._autoscalings[name] = self._autoscalings[name] | {"status": body["status"]}
         return self._autoscalings[name]
 
     async def patch_merge(self, _resource: Resource, name: str, body: Json, **_options: object) -> Json:
-        """Take what the controller writes to a pod: annotations, of which null takes one away."""
+        """Apply a merge patch to a pod's annotations, where null removes one."""
         pod = self._cluster.pods[name]
         for key, value in (body["metadata"].get("annotations") or {}).items():
             if value is None:
@@ -193,7 +193,7 @@ class _Objects:
         return pod.manifest(self._manifests.deployments[pod.variant])
 
     def record(self, _about: Json, **_event: str) -> None:
-        """Take an event, which nobody reads here."""
+        """Discard an event."""
 
     @property
     def _cluster(self) -> VirtualCluster:

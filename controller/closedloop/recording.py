@@ -1,4 +1,4 @@
-"""What can be seen of a run, at each tick."""
+"""Record the observable state of a run at each tick."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Takes a point per tick and remembers how far it has read."""
+    """Records one point per tick, and how far it has read."""
 
     def __init__(self, scenario: Scenario, autoscalers: Mapping[str, Autoscaler | None]) -> None:
         self.points: list[Point] = []
@@ -27,7 +27,7 @@ class Recorder:
         self._last_seconds = 0.0
 
     def take(self, cluster: VirtualCluster, published: Mapping[str, float]) -> None:
-        """Record the moment to which the cluster has advanced."""
+        """Record the state at the time to which the cluster has advanced."""
         elapsed = cluster.now_seconds - self._last_seconds
         self._last_seconds = cluster.now_seconds
         counts = {name: cluster.counts(name) for name in cluster.variants}

@@ -1,4 +1,4 @@
-"""Policies that people have today: an HPA on load per replica, and a fixed number of replicas."""
+"""Common policies: an HPA on load per replica, and a fixed number of replicas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Load = Literal["concurrency", "queue"]
 
 
 def chosen_variants(scenario: Scenario, variant: str = "") -> frozenset[str]:
-    """Return the variants that a policy scales: the given one, and of each other model the first."""
+    """Return the variants that a policy scales: the given one, and the first one of each other model."""
     given = {item.model_id: item.name for item in scenario.variants if item.name == variant}
     firsts = {
         model.model_id: items[0].name
@@ -32,8 +32,8 @@ def chosen_variants(scenario: Scenario, variant: str = "") -> frozenset[str]:
 class LoadPolicy:
     """An HPA per model on the requests of one variant: running and waiting ones, or waiting ones only.
 
-    `per_replica` is its target; other variants have no replicas. Requests that no engine has are not seen,
-    as in life.
+    `per_replica` is its target; other variants have no replicas. Requests that no engine has are not visible
+    to it, as in a real cluster.
     """
 
     scenario: Scenario
@@ -45,11 +45,11 @@ class LoadPolicy:
 
     @property
     def interval_seconds(self) -> float:
-        """As often as HPAs look: they read the load itself."""
+        """The sync period of HPAs, because they read the load directly."""
         return self.scenario.sync_seconds
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
-        """Return the HPA of a variant that is scaled. It keeps one replica: who has none sees no load."""
+        """Return the HPA of a scaled variant. It keeps one replica, because without any there is no load."""
         if variant.name not in self.scaled:
             return None
         return Autoscaler(
@@ -60,7 +60,7 @@ class LoadPolicy:
         )
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
-        """Return the load of each variant that is scaled, and 0 replicas for the others."""
+        """Return the load of each scaled variant, and 0 for the others."""
         metrics = dict.fromkeys(cluster.variants, 0.0)
         for pod in cluster.pods.values():
             if pod.is_ready and pod.deleted_seconds is None and pod.variant in self.scaled:
@@ -72,7 +72,7 @@ class LoadPolicy:
 
 @dataclass(kw_only=True)
 class ConstantPolicy:
-    """So many replicas of one variant per model, whatever the load; none of the others."""
+    """A fixed number of replicas of one variant per model, whatever the load; none of the others."""
 
     replicas: int
     scaled: frozenset[str]
@@ -81,10 +81,10 @@ class ConstantPolicy:
     told: list[Told] = field(default_factory=list)
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
-        """Return nobody: what is published is what there is to be."""
+        """Return None: published replicas take effect directly."""
         del variant
         return None
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
-        """Return the same, always."""
+        """Return the fixed numbers."""
         return {name: float(self.replicas * (name in self.scaled)) for name in cluster.variants}

@@ -1,4 +1,4 @@
-"""Plays one scenario with one policy."""
+"""Simulate one scenario with one policy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from controller.simulation.request import Request
 
 _LAST_SECONDS = 300.0
-"""How long requests may finish after the end, without costing anything."""
+"""Time for requests to finish after the end, without cost, in seconds."""
 
 
 def run(
@@ -33,10 +33,10 @@ def run(
     requests: Mapping[str, list[Request]] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Outcome:
-    """Play a scenario and return what came of it; for use where no event loop runs.
+    """Simulate a scenario and return its outcome, for callers without an event loop.
 
-    `requests` are those that `scenario.requests()` makes: who plays a scenario many times makes them once.
-    `progress` is told the share that is done.
+    `requests` are those of `scenario.requests()`: pass them to simulate a scenario several times. `progress`
+    is called with the completed share.
     """
     return asyncio.run(play(scenario, policy, manifests=manifests, requests=requests, progress=progress))
 
@@ -49,7 +49,7 @@ async def play(
     requests: Mapping[str, list[Request]] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Outcome:
-    """Do as `run` does, where an event loop runs."""
+    """Simulate a scenario like `run`, in a running event loop."""
     asked = scenario.requests() if requests is None else requests
     traffic = Traffic(asked)
     cluster = VirtualCluster(scenario, manifests or manifests_of(scenario), traffic)

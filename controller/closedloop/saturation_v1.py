@@ -29,7 +29,7 @@ QUEUE_TRIGGER = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spare:
-    """What replicas that are not saturated have left on average: a share of the cache, queue places."""
+    """Average spare capacity of replicas that are not saturated: a share of the cache, and queue places."""
 
     replicas: int
     kv: float
@@ -42,7 +42,7 @@ class Spare:
 
     @property
     def may_lose_one(self) -> bool:
-        """Whether enough would be left if the load of one were spread over the others."""
+        """Whether enough would be left if the load of one replica were spread over the others."""
         if self.replicas < 2:  # noqa: PLR2004 (the last one stays)
             return False
         scale = self.replicas / (self.replicas - 1)
@@ -53,7 +53,7 @@ class Spare:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantState:
-    """One variant as the rule sees it. `seen` has KV usage and queue length of each replica that reports."""
+    """The state of one variant. `seen` has KV usage and queue length of each replica that reports."""
 
     name: str
     cost: float
@@ -64,7 +64,7 @@ class VariantState:
 
 
 def spare_of(variants: Sequence[VariantState]) -> Spare:
-    """Return the average over all replicas of a model that are not saturated; nothing if all are."""
+    """Return the average over all unsaturated replicas of a model; zeros if all are saturated."""
     free = [
         (KV_THRESHOLD - kv, QUEUE_THRESHOLD - queue)
         for variant in variants
@@ -105,7 +105,7 @@ def targets(variants: Sequence[VariantState]) -> Mapping[str, int]:
 
 @dataclass(kw_only=True)
 class SaturationV1Policy:
-    """The rule each 60 s, its replicas published to an HPA."""
+    """The rule every 60 s, with its replicas published to an HPA."""
 
     scenario: Scenario
     name: str = "wva-v1"
@@ -118,7 +118,7 @@ class SaturationV1Policy:
         return follower(self.scenario, variant)
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
-        """Judge each model by its engines as they are now."""
+        """Return the replicas of each variant from the current state of the engines."""
         by_model: dict[str, list[VariantState]] = defaultdict(list)
         for variant in cluster.variants.values():
             pods = cluster.pods_of(variant.name)

@@ -1,4 +1,4 @@
-"""The reference autoscaler's second saturation rule: tokens in flight against tokens that replicas hold.
+"""The reference autoscaler's second saturation rule: tokens in flight against the capacity of replicas.
 
 Source: `internal/engines/analyzers/saturation_v2` and `internal/engines/pipeline/cost_aware_optimizer.go` of
 the llm-d workload variant autoscaler, with its default thresholds.
@@ -37,7 +37,7 @@ _HistoryKey = tuple[str, str, Bucket]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplicaTokens:
-    """One replica: tokens of its cache, those in use, requests in its queue, and mean lengths of late."""
+    """One replica: tokens of its cache, tokens in use, requests in its queue, and recent mean lengths."""
 
     kv_tokens: int
     in_use: float
@@ -47,13 +47,13 @@ class ReplicaTokens:
 
     @property
     def demand(self) -> float:
-        """Tokens in use, and those that wait."""
+        """Tokens in use plus waiting tokens."""
         return self.in_use + self.queue * self.input_tokens
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantTokens:
-    """One variant: what a replica costs and holds, how many there are, and how many of them are not ready."""
+    """One variant: cost and capacity of a replica, the number of replicas, and how many are not ready."""
 
     name: str
     cost: float
@@ -64,14 +64,14 @@ class VariantTokens:
 
 
 def output_bucket(output_tokens: float) -> Bucket:
-    """Return the class of output lengths under which full replicas are remembered."""
+    """Return the class of output lengths by which full replicas are remembered."""
     if output_tokens < SHORT_OUTPUT_TOKENS:
         return "short"
     return "medium" if output_tokens < LONG_OUTPUT_TOKENS else "long"
 
 
 def derived_tokens(*, batched_tokens: int, sequences: int, inputs: float, outputs: float) -> float:
-    """Return what a batch holds that its limits allow for requests of these lengths; 0 if unknown."""
+    """Return the tokens of the largest batch for requests of these lengths; 0 if unknown."""
     if inputs + outputs <= 0:
         return 0.0
     requests = min(batched_tokens * outputs / (inputs + outputs), sequences)
@@ -79,13 +79,13 @@ def derived_tokens(*, batched_tokens: int, sequences: int, inputs: float, output
 
 
 class CapacityHistory:
-    """The last tokens that full replicas held, by model, accelerator and output length."""
+    """Recent tokens of full replicas, by model, accelerator and output length."""
 
     def __init__(self) -> None:
         self._seen: dict[_HistoryKey, deque[float]] = {}
 
     def capacity(self, replica: ReplicaTokens, variant: VariantSetup) -> float:
-        """Return what one replica can hold: its share of memory, or what computing allows if that is less."""
+        """Return the capacity of a replica: its share of memory, or what computing allows if that is less."""
         memory = replica.kv_tokens * KV_THRESHOLD
         key = (variant.model_id, variant.accelerator, output_bucket(replica.output_tokens))
         if replica.queue >= QUEUE_THRESHOLD and replica.in_use > 0:
@@ -103,7 +103,7 @@ class CapacityHistory:
 
 
 def required_and_spare(demand: float, variants: Sequence[VariantTokens]) -> tuple[float, float]:
-    """Return the tokens of capacity that are missing, and those that are too many."""
+    """Return the missing and the spare tokens of capacity."""
     anticipated = sum(item.current * item.capacity for item in variants)
     supply = sum((item.current - item.pending) * item.capacity for item in variants)
     return max(0.0, demand / SCALE_UP_THRESHOLD - anticipated), max(
@@ -112,7 +112,7 @@ def required_and_spare(demand: float, variants: Sequence[VariantTokens]) -> tupl
 
 
 def optimized(required: float, spare: float, variants: Sequence[VariantTokens]) -> Mapping[str, int]:
-    """Return the replicas of each variant: more of the best cost per token, or less of the dearest."""
+    """Return the replicas of each variant: more of the cheapest per token, or fewer of the most expensive."""
     replicas = {item.name: item.current for item in variants}
     if required > 0:
         able = [item for item in variants if item.capacity > 0]
@@ -134,7 +134,7 @@ def optimized(required: float, spare: float, variants: Sequence[VariantTokens]) 
 
 @dataclass(kw_only=True)
 class SaturationV2Policy:
-    """The rule each 30 s, its replicas published to an HPA."""
+    """The rule every 30 s, with its replicas published to an HPA."""
 
     scenario: Scenario
     name: str = "wva-v2"
@@ -142,14 +142,14 @@ class SaturationV2Policy:
     told: list[Told] = field(default_factory=list)
     _history: CapacityHistory = field(default_factory=CapacityHistory)
     _live: dict[str, float] = field(default_factory=dict)
-    """What a replica of each variant was last seen to hold."""
+    """Last observed capacity of a replica, by variant."""
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler:
         """Return the HPA that reads the number of replicas."""
         return follower(self.scenario, variant)
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
-        """Judge each model by its engines as they are now."""
+        """Return the replicas of each variant from the current state of the engines."""
         published: dict[str, float] = {}
         for model in self.scenario.models:
             variants, demand = [], 0.0

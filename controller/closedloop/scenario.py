@@ -1,4 +1,4 @@
-"""All that a run in closed loop depends on."""
+"""The complete input of a closed-loop run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from controller.simulation.workload import Workload
 
 WARM_UP_SECONDS = 600.0
-"""How long a warm start is simulated before it is scored."""
+"""Duration of the warm-up before a warm start is scored, in seconds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Targets:
-    """What a request is to have: seconds to its first token and mean seconds between tokens.
+    """Latency targets of a request: seconds to its first token, and mean seconds between tokens.
 
-    None where nothing is asked.
+    None without a target.
     """
 
     ttft_seconds: float | None = None
@@ -33,7 +33,7 @@ class Targets:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Model:
-    """One model, what it is asked for, and how well it is to serve; priority 1 goes first, 100 last."""
+    """One model with its workload and targets; priority 1 goes first, 100 last."""
 
     model_id: str
     workload: Workload
@@ -45,8 +45,8 @@ class Model:
 class VariantSetup:
     """One way to run a model.
 
-    `start_up_seconds` pass from a place on a node to the first request; `start_up_jitter_seconds` is the most
-    that chance adds to it. `price_per_hour` is that of a replica.
+    `start_up_seconds` is the time from binding to a node to the first request; `start_up_jitter_seconds` is
+    the maximum random addition to it. `price_per_hour` is that of a replica.
     """
 
     name: str
@@ -60,20 +60,20 @@ class VariantSetup:
     min_replicas: int = 0
     max_replicas: int = 100
     behaviour: Behaviour | None = None
-    """Of the HorizontalPodAutoscaler that reads a published decision; None: the scenario's, no tolerance."""
+    """Behavior of the HPA that reads a published decision; None for the scenario's without tolerance."""
 
     stated_profile: EngineProfile | None = None
-    """What the VariantAutoscaling tells the controller that the engine can do, true or not; None: nothing."""
+    """Profile that the VariantAutoscaling declares, correct or not; None for no profile."""
 
     @property
     def model_id(self) -> str:
-        """The model that it runs."""
+        """ID of the model that it runs."""
         return self.profile.model_id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeGroup:
-    """So many nodes that are alike."""
+    """A number of identical nodes."""
 
     accelerator: str
     accelerators: int
@@ -82,10 +82,10 @@ class NodeGroup:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scenario:
-    """What is played. Names of variants and identifiers of models are unique.
+    """The scenario to simulate. Names of variants and IDs of models are unique.
 
-    `warm_up_seconds` is 0 for a cold start; else the beginning of each workload is played that much longer,
-    before anything is scored.
+    `warm_up_seconds` is 0 for a cold start; otherwise the beginning of each workload is additionally played
+    ahead for that time, before anything is scored.
     """
 
     name: str
@@ -96,16 +96,16 @@ class Scenario:
     warm_up_seconds: float = WARM_UP_SECONDS
     behaviour: Behaviour = DEFAULT_BEHAVIOUR
     grace_seconds: float = 30.0
-    """How long a pod that is deleted may finish what it has."""
+    """How long a deleted pod may finish its requests, in seconds."""
 
     sync_seconds: float = SYNC_SECONDS
-    """Time between two looks of the HorizontalPodAutoscalers at their metrics."""
+    """Sync period of the HorizontalPodAutoscalers, in seconds."""
 
     seed: int = 1
 
     @property
     def end_seconds(self) -> float:
-        """When the run ends, on a time line that begins with the warm-up."""
+        """End of the run, on a time line that starts with the warm-up."""
         return self.warm_up_seconds + self.duration_seconds
 
     def variants_of(self, model_id: str) -> tuple[VariantSetup, ...]:
@@ -113,7 +113,7 @@ class Scenario:
         return tuple(variant for variant in self.variants if variant.model_id == model_id)
 
     def published_behaviour(self, variant: VariantSetup) -> Behaviour:
-        """Return the rules by which a variant follows a number of replicas."""
+        """Return the behavior of the HPA that follows a variant's published replicas."""
         return variant.behaviour or self.behaviour.without_tolerance()
 
     def requests(self) -> Mapping[str, list[Request]]:

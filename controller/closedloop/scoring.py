@@ -1,4 +1,4 @@
-"""From what happened to an outcome."""
+"""Compute the outcome of a run from its completions and points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float | None:
-    """Return the least of some ordered values that so many do not exceed; None without any."""
+    """Return the smallest of the sorted values that this share does not exceed; None without values."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
@@ -32,7 +32,7 @@ def scored(
     points: Sequence[Point],
     replica_seconds: Mapping[str, float],
 ) -> Outcome:
-    """Return what a run came to; what arrived in the warm-up is not counted."""
+    """Return the outcome of a run; requests that arrived in the warm-up are not counted."""
     since_us = round(scenario.warm_up_seconds * 1e6)
     models = tuple(
         model_outcome(
@@ -72,7 +72,7 @@ def _later(requests: Sequence[Request], since_us: int) -> int:
 def model_outcome(
     model: Model, count: int, finished: Iterable[Completion], *, since_us: int = 0
 ) -> ModelOutcome:
-    """Return what `count` requests met that arrived from a moment on; what is not finished is missed."""
+    """Return the outcome of the `count` requests that arrived since then; unfinished ones are missed."""
     done = [item for item in finished if item.request.arrival_us >= since_us]
     ttft = [item.time_to_first_token_seconds for item in done]
     itl = [item.inter_token_latency_seconds for item in done]
@@ -82,7 +82,7 @@ def model_outcome(
     slow = sum(value > most_itl for value in itl)
     missed = sum(a > most_ttft or b > most_itl for a, b in zip(ttft, itl, strict=True))
     lost, all_of_them = count - len(done), max(1, count)
-    # A single token has no gap before a next one.
+    # A single token has no gap to a next one.
     gaps = sorted(b for item, b in zip(done, itl, strict=True) if item.request.output_tokens > 1)
     return ModelOutcome(
         model_id=model.model_id,
@@ -121,6 +121,6 @@ def _variant(
 
 
 def reversals(course: Sequence[int]) -> int:
-    """Count how often a number changes its direction."""
+    """Return how often a series changes its direction."""
     signs = [after > before for before, after in pairwise(course) if after != before]
     return sum(a != b for a, b in pairwise(signs))

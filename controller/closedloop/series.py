@@ -1,4 +1,4 @@
-"""What an engine serves, as series: the way by text is left out, not what is said."""
+"""The metrics of an engine as series, without the detour through the text format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def series_of(engine: Engine) -> list[Series]:
-    """Return every series of the engine's exposition."""
+    """Return all series of the engine's exposition."""
     return [
         Series(name=sample.name, labels=sample.labels, value=float(sample.value))
         for family in EngineCollector(engine).collect()

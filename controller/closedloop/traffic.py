@@ -1,4 +1,4 @@
-"""The requests of a run: into the engines in time, and out again with what their clients saw."""
+"""The requests of a run: their arrival at the engines, and their completions as clients see them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Traffic:
-    """A fleet under load by model, and everything that it finished."""
+    """The fleet under load, and all completions by model."""
 
     def __init__(self, requests: Mapping[str, list[Request]]) -> None:
         self._fleet = Fleet({model_id: iter(items) for model_id, items in requests.items()})
@@ -27,32 +27,32 @@ class Traffic:
         return self._routers[model_id].engines
 
     def arrived(self, model_id: str) -> int:
-        """Return how many requests of a model have arrived."""
+        """Return the number of requests of a model that have arrived."""
         return self._routers[model_id].arrived
 
     def held(self, model_id: str) -> int:
-        """Return how many requests no engine has."""
+        """Return the number of requests that no engine has."""
         return len(self._routers[model_id].held)
 
     def join(self, pod: str, engine: Engine, *, now_seconds: float) -> None:
-        """Let an engine take requests."""
+        """Add an engine."""
         self._fleet.join(pod, engine, now_us=round(now_seconds * 1e6))
 
     def cordon(self, pod: str, model_id: str, *, now_seconds: float) -> None:
-        """Send an engine nothing new."""
+        """Send no new requests to an engine."""
         self._fleet.cordon(pod, model_id=model_id, now_us=round(now_seconds * 1e6))
 
     def leave(self, pod: str, model_id: str, *, now_seconds: float) -> None:
-        """Take an engine away; what it has is tried again elsewhere."""
+        """Remove an engine; its requests are retried elsewhere."""
         self._fleet.leave(pod, model_id=model_id, now_us=round(now_seconds * 1e6))
 
     def catch_up(self, now_seconds: float) -> None:
-        """Advance, unless that was done for this very moment."""
+        """Advance, unless that was already done for this time."""
         if self._caught_up_seconds != now_seconds:
             self.advance(now_seconds)
 
     def advance(self, until_seconds: float) -> None:
-        """Bring all engines to a moment."""
+        """Advance all engines to a time."""
         self._caught_up_seconds = until_seconds
         for model_id, finished in self._fleet.advance(round(until_seconds * 1e6)).items():
             self.finished[model_id] += finished

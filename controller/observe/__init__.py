@@ -1,6 +1,6 @@
-"""Reads the world: I/O comes in here, and one frozen snapshot goes out.
+"""Read the cluster: I/O happens here, and the output is one frozen snapshot.
 
-`scraping` and `prometheus` ask for engine metrics, `readings` and `engines` make samples of the answers.
+`scraping` and `prometheus` fetch engine metrics; `readings` and `engines` turn the responses into samples.
 `accelerators`, `pods`, `inventory`, `policies`, `orders`, `scheduling`, `quotas`, `karpenter` and `variants`
-translate raw objects, `idleness` remembers who was busy, and `gather` puts all of it together.
+translate Kubernetes objects, `idleness` tracks the last activity of models, and `gather` combines all of it.
 """

@@ -1,4 +1,4 @@
-"""Accelerators as Kubernetes shows them: resource names on pods, product labels on nodes."""
+"""Accelerators in Kubernetes objects: resource names of pods, product labels of nodes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ RESOURCE_NAMES: Final = (
 """Extended resources that count as accelerators."""
 
 DEVICES: Final = "stowplan.dev/devices"
-"""Stands among a node's resources for accelerators that are devices of ResourceSlices."""
+"""Pseudo-resource in a node's allocatable for accelerators that are devices of ResourceSlices."""
 
 CLAIMED: Final = "stowplan.dev/claimed"
-"""Stands in a pod's specification for the number of accelerators that it holds, or asks for, by claims."""
+"""Pseudo-field in a pod spec for the number of accelerators that it holds or requests through ResourceClaims.
+"""
 
 UNKNOWN_CLAIM: Final = "stowplan.dev/unknown-claim"
-"""Stands in a template's specification for why nobody knows how many accelerators its claims are for."""
+"""Pseudo-field in a template's spec for why the number of accelerators in its claims is unknown."""
 
 PRODUCT: Final = "stowplan.dev/device-product"
-"""Stands among a node's labels for the type of its devices, where no other label names it."""
+"""Pseudo-label of a node for the type of its devices, where no other label names it."""
 
 PRODUCT_LABELS: Final = (
     "nvidia.com/gpu.product",
@@ -42,7 +43,7 @@ PRODUCT_LABELS: Final = (
     "k8s.amazonaws.com/accelerator",
     PRODUCT,
 )
-"""Node labels that name the type, most telling first."""
+"""Node labels that name the accelerator type, the most specific first."""
 
 _QUANTITY: Final = re.compile(
     r"(?P<number>[0-9]{1,18}(\.[0-9]{1,18})?([eE]\+?[0-9]{1,2})?)(?P<suffix>[numkMGTPE]|[KMGTPE]i)?\Z"
@@ -58,10 +59,10 @@ _DETAIL: Final = re.compile(r"^(\d+GB?|PCIE|SXM\d*|HBM\d*E?|NVL|OAM|MIG.*|SHARED
 
 
 def normalised(product: str) -> str:
-    """Return the short name of a product: `NVIDIA-A100-PCIE-80GB` is `A100`, as people call it.
+    """Return the short name of a product: `NVIDIA-A100-PCIE-80GB` becomes `A100`, as people call it.
 
-    Vendor words go, and so does everything from the first memory size or form factor on. Upper-case, so that
-    differently spelled names meet.
+    Vendor names are removed, and everything from the first memory size or form factor on. The result is
+    upper-case, so that different spellings match.
     """
     words = [word for word in re.split(r"[-_ ]+", product.upper()) if word]
     while len(words) > 1 and words[0] in _VENDORS:
@@ -73,20 +74,20 @@ def normalised(product: str) -> str:
 
 
 def product_of(labels: Mapping[str, str]) -> str:
-    """Return the normalised type that labels name, or nothing."""
+    """Return the normalized type that labels name, or an empty string."""
     return next((normalised(labels[name]) for name in PRODUCT_LABELS if labels.get(name)), "")
 
 
 def accelerators_in(quantities: Json) -> int:
-    """Return how many accelerators a resource list holds; extended resources are always whole numbers."""
+    """Return the number of accelerators in a resource list; extended resources are always integers."""
     return sum(_count(quantities[name]) for name in (*RESOURCE_NAMES, DEVICES) if name in quantities)
 
 
 def accelerators_of(pod_spec: Json, names: Sequence[str] = RESOURCE_NAMES) -> int:
-    """Return how many accelerators a pod asks for: its containers together, or its hungriest init container.
+    """Return the accelerators that a pod requests: all containers together, or the largest init container.
 
-    Containers that restart (sidecars) count with the others; `names` are the resources that count. What it
-    has by claims comes on top, unless only some resources count.
+    Restartable init containers (sidecars) count with the containers; `names` are the resources that count.
+    Accelerators from claims are added, unless only some resources count.
     """
     claimed = int(pod_spec.get(CLAIMED) or 0) if names is RESOURCE_NAMES else 0
     starters = pod_spec.get("initContainers") or []
@@ -102,7 +103,7 @@ def _asked(container: Json, names: Sequence[str]) -> int:
 
 
 def _count(quantity: str | int) -> int:
-    """Return a quantity as a whole number, rounded up; 0 for what is none, which no server lets pass."""
+    """Return a quantity rounded up to an integer; 0 for an invalid one, which the API server rejects."""
     found = _QUANTITY.match(str(quantity))
     if found is None:
         return 0

@@ -1,4 +1,4 @@
-"""What a container's command line says of its engine: vLLM's limits on a batch."""
+"""Read engine arguments, such as vLLM's batch limits, from the command lines of containers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SHELL_FLAGS: Final = frozenset({"-c", "-lc", "-ec"})
 
 
 def engine_argument(pod_spec: Json, name: str) -> int | None:
-    """Return the whole number that `--name` is given in any container, or None.
+    """Return the integer value of `--name` in any container, or None.
 
-    Both `--name=7` and `--name 7` count, with dashes or underscores, also inside `sh -c "..."`.
+    Both `--name=7` and `--name 7` are recognized, with dashes or underscores, also inside `sh -c "..."`.
     """
     flag = f"--{name}"
     for container in pod_spec.get("containers") or []:
@@ -44,5 +44,5 @@ def _split(script: str) -> list[str]:
     try:
         return shlex.split(script.replace("\\\n", " "))
     except ValueError:
-        # An unbalanced quote: the shell would refuse it too, so no engine runs by it.
+        # An unbalanced quote: the shell would reject it too, so no engine runs with it.
         return []

@@ -1,7 +1,7 @@
-"""What bindings ask of the plan: each target as if a VariantAutoscaling scaled it, and one load per binding.
+"""Add bindings to the plan: each target as if a VariantAutoscaling scaled it, and one load per binding.
 
-The policy says how many replicas of capacity 1 a binding needs together; which of its targets run them, and
-where, is then decided with everything else that wants the same nodes. Pure.
+The policy determines how many replicas of capacity 1 a binding needs in total. Which of its targets run them,
+and where, is planned together with all other workloads on the same nodes. Pure functions.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 MOST_REPLICAS: Final = 10**6
-"""Of capacity 1; who asks for more is not planned."""
+"""Maximum replicas of capacity 1; bindings that need more are not planned."""
 
 _LEAST_COST: Final = "0.001"
-"""Of a replica that is said to cost nothing: what is not needed goes all the same."""
+"""Cost of a replica that declares none, so that unneeded replicas are still removed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
-    """What one binding needs."""
+    """The demand of one binding."""
 
     value: Json
-    """The binding."""
+    """The AutoscalingPolicyBinding object."""
 
     required: float
-    """Replicas of capacity 1."""
+    """Required replicas of capacity 1."""
 
     binding: Binding
 
@@ -46,12 +46,12 @@ class Ask:
 
     @property
     def model(self) -> str:
-        """What stands for the model of its variants, as `stowplan explain` takes it, too."""
+        """The model ID of its variants, which `stowplan explain` also accepts."""
         return f"aspb/{self.key[1]}"
 
     @property
     def variants(self) -> tuple[Key, ...]:
-        """Return what its targets are called as variants; no object has a slash in its name."""
+        """The keys of its targets as variants; they contain a slash, which no object name does."""
         namespace, name = self.key
         targets = [bound.target for bound in self.binding.targets]
         named = Counter(target.name for target in targets)
@@ -64,13 +64,13 @@ class Ask:
 
 
 def binding_of(namespace: str, name: str) -> Key | None:
-    """Return the binding for whose target a variant stands; None for a VariantAutoscaling."""
+    """Return the binding whose target a variant represents; None for a VariantAutoscaling."""
     binding, slash, _ = name.partition("/")
     return (namespace, binding) if slash else None
 
 
 def why_not_planned(ask: Ask, variants: Mapping[Key, Variant]) -> str:
-    """Return why the plan can say nothing to a binding; empty where it can. `variants` are those planned."""
+    """Return why a binding cannot be planned, or an empty string. `variants` are the planned ones."""
     if ask.required > MOST_REPLICAS:
         return f"it asks for more than {MOST_REPLICAS} replicas of capacity 1"
     for key, bound in zip(ask.variants, ask.binding.targets, strict=True):
@@ -80,17 +80,17 @@ def why_not_planned(ask: Ask, variants: Mapping[Key, Variant]) -> str:
 
 
 def holds_nothing(ask: Ask, variants: Mapping[Key, Variant]) -> bool:
-    """Tell whether no target has pods that ask for accelerators: they need no place, and are not planned."""
+    """Return whether no target's pods request accelerators: such targets need no place or plan."""
     return not any(variants[key].accelerators_per_replica for key in ask.variants)
 
 
 def with_asks(snapshot: Snapshot, asks: Sequence[Ask]) -> Snapshot:
     """Return the snapshot with the bounds, capacities and loads of bindings.
 
-    One that cannot be planned has no load: what runs of it stands.
+    A binding that cannot be planned gets no load, so its running replicas are kept.
     """
     if not asks:
-        return snapshot  # a copy would check every name of a large cluster once more
+        return snapshot  # a copy would check every name of a large cluster again
     known = {variant.key: variant for variant in snapshot.variants}
     loads = list(snapshot.loads)
     for ask in asks:
@@ -106,7 +106,7 @@ def with_asks(snapshot: Snapshot, asks: Sequence[Ask]) -> Snapshot:
 
 
 def stand_ins(asks: Sequence[Ask]) -> Iterator[Json]:
-    """Yield each target of bindings as if it were the only thing that a VariantAutoscaling scales."""
+    """Yield each target of the bindings as if it were the scale target of a VariantAutoscaling."""
     for ask in asks:
         yield from _stand_ins(ask)
 
@@ -114,7 +114,7 @@ def stand_ins(asks: Sequence[Ask]) -> Iterator[Json]:
 def _stand_ins(ask: Ask) -> Iterator[Json]:
     metadata = ask.value["metadata"]
     annotations = metadata.get("annotations") or {}
-    # Where no target says what it costs, the accelerators' own prices count.
+    # If no target declares a cost, the prices of accelerators apply.
     has_costs = any(bound.cost for bound in ask.binding.targets)
     service_class = service_class_of(ask.value)
     for (namespace, name), bound in zip(ask.variants, ask.binding.targets, strict=True):
@@ -139,7 +139,7 @@ def _stand_ins(ask: Ask) -> Iterator[Json]:
 
 
 def _variant(variant: Variant, target: BoundTarget, capacity: float) -> Variant:
-    """Return a target with its binding's own bounds: a HorizontalPodAutoscaler only follows."""
+    """Return a target's variant with the bounds of its binding; a HorizontalPodAutoscaler only follows."""
     return replace(
         variant,
         min_replicas=target.min_replicas,

@@ -1,4 +1,4 @@
-"""Types and reasons of the conditions of an AutoscalingPolicyBinding, and what its annotations may say.
+"""Condition types and reasons of AutoscalingPolicyBindings, and the values of their annotations.
 
 docs/policies.md explains each of them; a test compares the page with this file.
 """
@@ -25,15 +25,15 @@ _UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     PREEMPTION: (re.compile(r"Never\Z"), "'Never'"),
     SERVICE_CLASS: (re.compile(r"[a-z0-9.-]{1,253}/[-._a-zA-Z0-9]{1,253}\Z"), "CONFIGMAP/KEY"),
 }
-"""What annotations of a binding may say, besides its capacities."""
+"""Allowed values of a binding's annotations, other than its capacities."""
 
 
 _LONGEST_GRACE_SECONDS: Final = 1800.0
-"""As of `scaleToZeroGracePeriod` of a Model."""
+"""Maximum grace period in seconds, as for `scaleToZeroGracePeriod` of a Model."""
 
 
 class BindingCondition(StrEnum):
-    """What a condition of a binding is about. docs/policies.md explains each of them, and each reason."""
+    """The type of a binding's condition. docs/policies.md explains each of them, and each reason."""
 
     POLICY_RESOLVED = "PolicyResolved"
     TARGETS_RESOLVED = "TargetsResolved"
@@ -47,7 +47,7 @@ class BindingCondition(StrEnum):
 
 
 class BindingReason(StrEnum):
-    """Why a condition of a binding has its status."""
+    """The reason of a binding's condition."""
 
     POLICY_FOUND = "PolicyFound"
     POLICY_NOT_FOUND = "PolicyNotFound"
@@ -97,11 +97,11 @@ class BindingReason(StrEnum):
 
 
 BindingFinding = tuple[bool, BindingReason, str]
-"""Whether a condition holds, why, and a sentence that says so."""
+"""Whether a condition is true, its reason, and its message."""
 
 
 def annotations_finding(value: Json) -> BindingFinding:
-    """Return whether our annotations of a binding are understood."""
+    """Return whether Stowplan's annotations of a binding are valid."""
     annotations = value["metadata"].get("annotations") or {}
     ours = {
         name: str(text)
@@ -125,7 +125,7 @@ def annotations_finding(value: Json) -> BindingFinding:
 
 
 def grace_seconds(value: Json, default_seconds: float) -> float:
-    """Return how long nothing must be asked of a binding before its last replica goes."""
+    """Return the time without activity before a binding's last replica is removed, in seconds."""
     text = (value["metadata"].get("annotations") or {}).get(SCALE_TO_ZERO_GRACE)
     return default_seconds if text is None or (found := _grace(text)) is None else found
 

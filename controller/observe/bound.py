@@ -1,4 +1,4 @@
-"""What bindings scale: their policies, the state of their targets, and who else would scale those. Pure."""
+"""Resolve what bindings scale: policies, the state of targets, and competing autoscalers. Pure functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoundWorld:
-    """Everything that decisions on bindings depend on, as it stands now."""
+    """The current objects on which decisions about bindings depend."""
 
     policies: Sequence[Json] = ()
     bindings: Sequence[Json] = ()
@@ -46,17 +46,17 @@ class BoundWorld:
     """HorizontalPodAutoscalers."""
 
     replicas: Mapping[TargetKey, int] = field(default_factory=dict)
-    """What targets ask for."""
+    """Requested replicas of targets."""
 
     unread: Mapping[TargetKey, str] = field(default_factory=dict)
-    """Why targets are not there that are known by their scale only."""
+    """Why targets that are known only by their scale subresource could not be read."""
 
     pods: Sequence[Json] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetState:
-    """One target, with the ready pods that are asked for it."""
+    """One target, with its ready engine pods."""
 
     bound: BoundTarget
     current_replicas: int
@@ -65,7 +65,7 @@ class TargetState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One binding. Without a policy or targets there is nothing to decide; who stands back must not act."""
+    """One binding. Without a policy or targets there is no decision; if it stands back, it must not act."""
 
     value: Json
     findings: Mapping[BindingCondition, BindingFinding]
@@ -73,7 +73,7 @@ class Case:
     binding: Binding | None = None
     targets: tuple[TargetState, ...] = ()
     before: tuple[Json, ...] = ()
-    """The ready pods that are asked whether somebody asks for replicas."""
+    """The ready pods that are asked for activity."""
 
     stands_back: bool = False
     is_paused: bool = False
@@ -81,7 +81,7 @@ class Case:
     """Whether the controller itself writes the scales of its targets."""
 
     second_writer: str = ""
-    """Then: who else would write them, in one sentence."""
+    """If so: who else would write them, in one sentence."""
 
     @property
     def key(self) -> Key:
@@ -90,12 +90,12 @@ class Case:
 
     @property
     def is_decidable(self) -> bool:
-        """Whether there is enough to decide on."""
+        """Whether policy, binding and targets are available for a decision."""
         return self.policy is not None and self.binding is not None and bool(self.targets)
 
 
 def keys_of(binding: Json) -> Iterator[TargetKey]:
-    """Yield what a binding scales; what its reference leaves open is no target."""
+    """Yield the keys of a binding's targets; incomplete references are omitted."""
     namespace = binding["metadata"]["namespace"]
     for _, target in targets_of(binding.get("spec") or {}):
         meant = target_object(target.get("targetRef") or {})
@@ -104,7 +104,7 @@ def keys_of(binding: Json) -> Iterator[TargetKey]:
 
 
 def scale_claims(bindings: Sequence[Json]) -> tuple[Json, ...]:
-    """Return what bindings scale, written as VariantAutoscalings do, for who reads scales."""
+    """Return the targets of bindings in the form of VariantAutoscalings, for the reader of scales."""
     return tuple(
         {"metadata": {"namespace": item["metadata"]["namespace"]}, "spec": {"scaleTargetRef": reference}}
         for item in bindings
@@ -115,7 +115,7 @@ def scale_claims(bindings: Sequence[Json]) -> tuple[Json, ...]:
 
 
 def bound_targets(bindings: Sequence[Json]) -> Mapping[TargetKey, tuple[str, Key]]:
-    """Return by target since when the oldest binding claims it, and which that is."""
+    """Return the oldest binding that claims each target, with its creation timestamp, by target."""
     found: dict[TargetKey, tuple[str, Key]] = {}
     for item in sorted(bindings, key=_seniority):
         for key in keys_of(item):
@@ -124,14 +124,14 @@ def bound_targets(bindings: Sequence[Json]) -> Mapping[TargetKey, tuple[str, Key
 
 
 Owner = tuple[str, str, Key]
-"""Since when something is there, its kind, and its namespace and name."""
+"""Creation timestamp, kind, and (namespace, name)."""
 
 _Read = ScalingPolicy | Binding | UnreadablePolicyError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Around:
-    """What a binding is looked at beside."""
+    """The objects that all bindings are compared with."""
 
     world: BoundWorld
     policies: Mapping[Key, Json]
@@ -139,11 +139,11 @@ class _Around:
     owners: Mapping[TargetKey, Sequence[Owner]]
     autoscalers: Mapping[TargetKey, Json]
     by_namespace: Mapping[str, Sequence[Json]]
-    """Pods of the namespaces in which activity is watched."""
+    """Pods of the namespaces with an activity source."""
 
 
 class BoundReader:
-    """Reads bindings and policies once for each of their versions.
+    """Reads bindings and policies once per version.
 
     `is_direct` tells in which namespaces the controller writes scales itself.
     """
@@ -224,7 +224,7 @@ def _policy_finding(name: str, policy: _Read | None) -> BindingFinding:
 def _targets(
     value: Json, binding: Binding, around: _Around, *, is_direct: bool
 ) -> tuple[tuple[TargetState, ...], BindingFinding, bool]:
-    """Return the state of all targets, what is to be said of them, and whether others go first."""
+    """Return the state of all targets, the condition for them, and whether others take precedence."""
     namespace, world = value["metadata"]["namespace"], around.world
     keys = [target_key(namespace, _reference(bound.target)) for bound in binding.targets]
     for key in keys:
@@ -245,7 +245,7 @@ def _targets(
 
 
 def _rival(value: Json, keys: Sequence[TargetKey], around: _Around) -> BindingFinding | None:
-    """Return who scales one of the targets already and is older."""
+    """Return the condition if an older object already scales one of the targets, or None."""
     stamp, own = _seniority(value)
     for key in keys:
         _, kind, owner = around.owners[key][0]
@@ -260,7 +260,7 @@ def _rival(value: Json, keys: Sequence[TargetKey], around: _Around) -> BindingFi
 
 
 def _heeding(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
-    """Return whether all targets have a HorizontalPodAutoscaler that reads the decision."""
+    """Return the condition on whether every target has a HorizontalPodAutoscaler that reads the decision."""
     unheeded = {key: why for key in keys if (why := why_unheeded(key, around.autoscalers.get(key)))}
     others = [why for key, why in unheeded.items() if key in around.autoscalers]
     if others:
@@ -272,7 +272,7 @@ def _heeding(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
 
 
 def _alone(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
-    """Return whether nobody else scales the targets that the controller itself is to scale."""
+    """Return the condition on whether no one else scales the targets that the controller scales itself."""
     others = [second_writer(key, around.autoscalers[key]) for key in keys if around.autoscalers.get(key)]
     if others:
         return False, BindingReason.TARGET_SCALED_BY_OTHER, "; ".join(others)
@@ -283,7 +283,7 @@ _BINDING: Final = "AutoscalingPolicyBinding"
 
 
 def _owners(world: BoundWorld) -> Mapping[TargetKey, Sequence[Owner]]:
-    """Return who claims each target, the oldest first."""
+    """Return the objects that claim each target, the oldest first."""
     found: dict[TargetKey, list[Owner]] = {}
     for item in world.bindings:
         for key in keys_of(item):
@@ -301,7 +301,7 @@ def _is_asked(pod: Json, bound: BoundTarget) -> bool:
 
 
 def _watched(world: BoundWorld) -> Mapping[str, Sequence[Json]]:
-    """Return the pods of the namespaces of bindings that name where activity is seen."""
+    """Return the pods of the namespaces whose bindings name an activity source."""
     found: dict[str, list[Json]] = {_key(item)[0]: [] for item in world.bindings if activity_source(item)}
     for pod in world.pods if found else ():
         if (pods := found.get(pod["metadata"]["namespace"])) is not None:
@@ -310,7 +310,7 @@ def _watched(world: BoundWorld) -> Mapping[str, Sequence[Json]]:
 
 
 def _before(binding: Binding, pods: Sequence[Json]) -> tuple[Json, ...]:
-    """Return the pods that a binding's activity is asked of."""
+    """Return the ready pods of a binding's activity source."""
     if binding.activity is None:
         return ()
     labels = tuple(binding.activity.labels.items())

@@ -1,4 +1,4 @@
-"""Reads an answer up to a limit, whole: neither a torn piece of it nor more than anyone should send."""
+"""Read response bodies completely, up to a size limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from controller.observe.said import UnreadableMetricsError
 
 
 async def read_bounded(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
-    """Return the whole body. Raises UnreadableMetricsError when it is longer than the limit."""
+    """Return the whole body. Raises UnreadableMetricsError if it is longer than the limit."""
     body = bytearray()
     async for piece in response.content.iter_any():
         body += piece

@@ -1,7 +1,7 @@
-"""What pods hold by ResourceClaims, and what templates of pods ask for by them (`resource.k8s.io/v1`). Pure.
+"""Translate ResourceClaims of pods and templates (`resource.k8s.io/v1`) into accelerators. Pure functions.
 
-The rest of planning knows nothing of claims: nodes, pods and workloads are handed on as if devices were
-extended resources, by the names in `controller.observe.accelerators`.
+The rest of planning does not know claims: nodes, pods and workloads are passed on as if devices were extended
+resources, by the names in `controller.observe.accelerators`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _ALL: Final = "All"
 
 
 class UnknownClaimError(Exception):
-    """Nobody can tell beforehand how many accelerators a claim will hold; the message says why."""
+    """The number of accelerators of a claim cannot be known beforehand; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DynamicResources:
-    """The objects of Dynamic Resource Allocation as the caches hold them; none where it is not used."""
+    """The cached objects of Dynamic Resource Allocation; empty where it is not used."""
 
     slices: Sequence[Json] = ()
     claims: Sequence[Json] = ()
@@ -35,7 +35,7 @@ class DynamicResources:
 
 @dataclass(kw_only=True, slots=True)
 class Translation:
-    """Says of nodes, pods and templates in extended resources what they say in devices and claims."""
+    """Expresses devices and claims of nodes, pods and templates as extended resources."""
 
     resources: DynamicResources
     _devices: Devices = field(init=False)
@@ -43,7 +43,7 @@ class Translation:
     _templates: Mapping[Key, Json] = field(init=False)
     _classes: Mapping[str, bool] = field(init=False)
     _given: set[Key] = field(init=False, default_factory=set)
-    """Claims that a pod was told to hold already: those that share one hold it once."""
+    """Claims already counted for a pod: a claim shared by several pods counts once."""
 
     def __post_init__(self) -> None:
         self._devices = devices_in(self.resources.slices)
@@ -52,7 +52,7 @@ class Translation:
         self._classes = {item["metadata"]["name"]: _is_ours(item) for item in self.resources.classes}
 
     def node(self, node: Json) -> Json:
-        """Return a node with its devices. Where a device plugin shows the same cards they count once."""
+        """Return a node with its devices. Devices that a device plugin also reports count once."""
         devices = self._devices.by_node.get(node["metadata"]["name"])
         if devices is None:
             return node
@@ -66,7 +66,7 @@ class Translation:
         }
 
     def pod(self, pod: Json) -> Json:
-        """Return a pod with the accelerators that it holds by claims, or will."""
+        """Return a pod with the number of accelerators that it holds, or will hold, through claims."""
         spec = pod["spec"]
         if not spec.get("resourceClaims"):
             return pod
@@ -78,7 +78,7 @@ class Translation:
         return pod | {"spec": spec | {CLAIMED: held}} if held else pod
 
     def workload(self, value: Json) -> Json:
-        """Return a workload whose templates ask for accelerators as if they were extended resources."""
+        """Return a workload with the claims of its templates as if they were extended resources."""
         spec, namespace = value.get("spec") or {}, value["metadata"]["namespace"]
         group = spec.get("leaderWorkerTemplate") or {}
         changed = {name: self._template(spec[name], namespace) for name in ("template",) if name in spec}
@@ -132,17 +132,17 @@ class Translation:
             if key in self._claims:
                 yield key, self._claims[key]
             elif template := self._templates.get((namespace, entry.get("resourceClaimTemplateName") or "")):
-                # Not made yet, or not come in yet: what it will ask for counts all the same.
+                # Not created yet, or not in the cache yet: what it will request counts all the same.
                 yield (namespace, f"{pod['metadata']['name']}/{entry['name']}"), template["spec"]
 
     def _held(self, claim: Json) -> int:
-        """Return how many accelerators a claim holds, or asks for while it holds none."""
+        """Return the accelerators that a claim holds, or requests while it is not allocated."""
         allocation = (claim.get("status") or {}).get("allocation")
         if allocation is None:
             try:
                 return self._asked(claim.get("spec") or {})
             except UnknownClaimError:
-                return 0  # it waits for a node yet, and takes nothing from any
+                return 0  # it still waits for a node, and takes nothing from any
         results = (allocation.get("devices") or {}).get("results") or []
         held = {
             (item["driver"], item["pool"], item["device"]) for item in results if not item.get("adminAccess")
@@ -153,7 +153,7 @@ class Translation:
         return sum(self._count(item) for item in (spec.get("devices") or {}).get("requests") or [])
 
     def _count(self, request: Json) -> int:
-        """Return how many accelerators one request is for; v1beta1 had its members without `exactly`."""
+        """Return the accelerators of one request; v1beta1 has its fields without `exactly`."""
         ways = request.get("firstAvailable") or [request.get("exactly") or request]
         counts = {self._count_exactly(way, request["name"]) for way in ways}
         if len(counts) > 1:
@@ -168,14 +168,14 @@ class Translation:
         return int(way.get("count") or 1)
 
     def _is_of_accelerators(self, name: str) -> bool:
-        """Tell whether a class is of whole accelerators; without the class's own word by its name."""
+        """Return whether a device class selects whole accelerators; unknown classes are judged by name."""
         return self._classes.get(name, name in DRIVERS)
 
 
 def _is_ours(device_class: Json) -> bool:
-    """Tell whether a class selects whole devices of a driver that counts, as far as its CEL can be read.
+    """Return whether a class selects whole devices of a known driver, as far as its CEL can be interpreted.
 
-    An expression that names another kind of device than the whole one is of parts.
+    An expression that names another device type than the whole one selects parts.
     """
     selectors = (device_class.get("spec") or {}).get("selectors") or []
     text = " ".join(str((item.get("cel") or {}).get("expression") or "") for item in selectors)

@@ -1,4 +1,4 @@
-"""The service class of a variant: that which it names, or which lists its model, if its writer may use it."""
+"""Resolve the service class of a variant: by reference or by model, if its writer may use it."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from controller.planning.snapshot import LOWEST_PRIORITY
 
 
 def class_of(autoscaling: Json, policies: Policies) -> ServiceClass | None:
-    """Return the class that counts for a VariantAutoscaling; None for none."""
+    """Return the effective class of a VariantAutoscaling, or None."""
     place = _place(autoscaling, policies)
     return None if place is None or class_refusal(autoscaling, policies) else policies.classes.get(place)
 
 
 def priority_of(autoscaling: Json, policies: Policies, objective: Objective | None = None) -> int:
-    """Return the priority of the service class, else that of the objective, else the lowest.
+    """Return the priority of the service class, else of the objective, else the lowest.
 
-    1 is served first.
+    Priority 1 is served first.
     """
     found = class_of(autoscaling, policies) or objective
     return found.priority if found else LOWEST_PRIORITY
 
 
 def class_finding(autoscaling: Json, policies: Policies, objective: Objective | None = None) -> Finding:
-    """Return whether the service class is what the author meant, and a reason and a sentence that say so.
+    """Return whether the service class could be resolved, with a reason and a message.
 
-    The sentence tells where the priority is from.
+    The message says where the priority comes from.
     """
     place, instead = _place(autoscaling, policies), _instead(objective)
     if place is None:
@@ -49,7 +49,7 @@ def class_finding(autoscaling: Json, policies: Policies, objective: Objective | 
 
 
 def class_refusal(autoscaling: Json, policies: Policies, objective: Objective | None = None) -> str:
-    """Return why a class does not count though it is there; empty where it does, or none is there."""
+    """Return why an existing class is not applied; empty if it is, or if there is none."""
     place = _place(autoscaling, policies)
     if policies.grants is None or place is None or place not in policies.classes:
         return ""
@@ -67,7 +67,7 @@ def _instead(objective: Objective | None) -> str:
 
 
 def class_questions(autoscaling: Json, policies: Policies) -> Iterator[Question]:
-    """Yield what has to be asked before the class of a VariantAutoscaling counts."""
+    """Yield the access question to answer before the class of a VariantAutoscaling applies."""
     place = _place(autoscaling, policies)
     if place is not None and place in policies.classes:
         question = question_of(autoscaling, class_privilege(*place))

@@ -1,4 +1,4 @@
-"""Conditions as a status lists them."""
+"""Build the list of conditions of a status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ R = TypeVar("R", bound=StrEnum)
 def condition_list(
     value: Json, findings: Mapping[C, tuple[bool | None, R, str]], *, now: datetime
 ) -> list[Json]:
-    """Return what was found of an object, as conditions (None: unknown). Times change where these do."""
+    """Return findings as conditions (None: Unknown). Transition times change with the status only."""
     known = {item.get("type"): item for item in (value.get("status") or {}).get("conditions") or []}
     return [
         {
@@ -34,12 +34,12 @@ def condition_list(
 
 
 def shortened(message: str) -> str:
-    """Return a message of the length that a status takes."""
+    """Return a message shortened to the maximum length in a status."""
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
 
 
 def moment(time: datetime) -> str:
-    """Return a time as Kubernetes writes it: RFC 3339, whole seconds, UTC."""
+    """Return a time as Kubernetes formats it: RFC 3339, whole seconds, UTC."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,4 +1,4 @@
-"""Types and reasons of the conditions of a VariantAutoscaling, and reasons of its events.
+"""Condition types and reasons of VariantAutoscalings, and reasons of their events.
 
 docs/troubleshooting.md explains each of them; a test compares the page with this file.
 """
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class ConditionType(StrEnum):
-    """What a condition is about. Of a planned variant the first five but the cost are always set."""
+    """The type of a condition. The first five except the cost are always set on a planned variant."""
 
     TARGET_RESOLVED = "TargetResolved"
     SERVICE_CLASS_RESOLVED = "ServiceClassResolved"
@@ -24,7 +24,7 @@ class ConditionType(StrEnum):
 
 
 class ConditionReason(StrEnum):
-    """Why a condition has its status."""
+    """The reason of a condition."""
 
     TARGET_FOUND = "TargetFound"
     TARGET_NOT_SCALED = "TargetNotScaled"
@@ -61,15 +61,15 @@ class ConditionReason(StrEnum):
     OBJECT_ADVISORY = "ObjectAdvisory"
 
     PLACED_ELSEWHERE = "PlacedElsewhere"
-    """Of an event, too."""
+    """Also the reason of an event."""
 
 
 class EventReason(StrEnum):
-    """Why there is an event, besides decisions and conditions that changed."""
+    """Reasons of events, in addition to those of decisions and of changed conditions."""
 
     MOVED = "Moved"
     ROOM_MADE = "RoomMade"
 
 
 Finding = tuple[bool, ConditionReason, str]
-"""Whether a condition holds, why, and a sentence that says so."""
+"""Whether a condition is true, its reason, and its message."""

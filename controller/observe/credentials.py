@@ -1,7 +1,7 @@
-"""What a question to an engine or to Prometheus carries: trust, a client certificate, a bearer token.
+"""Credentials of requests to engines and to Prometheus: CA, client certificate, bearer token.
 
-All of it comes from files, which others rotate: a token is read for every round of questions, certificates
-again when their files have changed.
+All of them are files that are rotated by others: the token is read for every round of requests, certificates
+are reloaded when their files have changed.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ _Stamp = tuple[tuple[str, int, int], ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Credentials:
-    """Where it lies. Empty names are files that are not used."""
+    """File names of credentials. An empty name is not used."""
 
     ca_file: str = ""
-    """Certificates to trust instead of the system's."""
+    """CA certificates to trust instead of the system's."""
 
     certificate_file: str = ""
     """Client certificate, with its chain."""
 
     key_file: str = ""
     server_name: str = ""
-    """Name that the certificate of the other side must be for; empty for the one that was asked."""
+    """Expected name in the server's certificate; empty for the host of the URL."""
 
     insecure_skip_verify: bool = False
-    """Whether anybody may answer."""
+    """Whether to accept any server certificate."""
 
     token_file: str = ""
 
 
 NO_CREDENTIALS: Final = Credentials()
-"""The system's trust and nothing else."""
+"""No credentials: the system's CA certificates only."""
 
 
 class CredentialFiles:
-    """Turns credentials into arguments of a request; use one for each source."""
+    """Turns credentials into request arguments; use one instance for each source."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -50,9 +50,9 @@ class CredentialFiles:
         self._stamp: _Stamp = ()
 
     async def arguments(self, *, is_encrypted: bool) -> dict[str, Any]:
-        """Return arguments for aiohttp's request methods.
+        """Return the arguments for aiohttp's request methods.
 
-        Raises UnreadableMetricsError for files that cannot be used, naming them.
+        Raises UnreadableMetricsError for unusable files, naming them.
         """
         return await asyncio.to_thread(self._arguments, is_encrypted=is_encrypted)
 

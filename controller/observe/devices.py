@@ -1,7 +1,7 @@
-"""Accelerators as Dynamic Resource Allocation shows them: devices of ResourceSlices (`resource.k8s.io/v1`).
+"""Accelerators from Dynamic Resource Allocation: devices of ResourceSlices (`resource.k8s.io/v1`).
 
-Only whole devices on a node of their own count: a partition is no accelerator, and a device that several
-nodes can reach has no place that a plan could count on.
+Only whole devices of a single node count: a partition is not an accelerator, and a device that several nodes
+can reach has no location that a plan could rely on.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Driver:
     """How a driver describes its devices."""
 
     product: str
-    """Attribute that names the type."""
+    """Attribute that names the product."""
 
     whole: frozenset[str] = frozenset()
-    """What the attribute `type` says of a whole device; empty where all are."""
+    """Values of the attribute `type` for whole devices; empty if all devices are whole."""
 
 
 DRIVERS: Final[Mapping[str, Driver]] = {
@@ -36,7 +36,7 @@ DRIVERS: Final[Mapping[str, Driver]] = {
 """Drivers whose devices count as accelerators, by name."""
 
 DeviceId = tuple[str, str, str]
-"""Driver, pool and device."""
+"""(driver, pool, device)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,22 +44,22 @@ class NodeDevices:
     """The accelerators of one node."""
 
     product: str
-    """Normalised type; of several the most frequent one, and only that one is counted."""
+    """Normalized type; with several types, only the most frequent one is counted."""
 
     count: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Devices:
-    """All accelerators that slices tell of."""
+    """All accelerators that ResourceSlices describe."""
 
     by_node: Mapping[str, NodeDevices]
     known: frozenset[DeviceId]
-    """Those that count."""
+    """IDs of the devices that count."""
 
 
 def devices_in(slices: Sequence[Json]) -> Devices:
-    """Return the accelerators that slices tell of, each once."""
+    """Return the accelerators that slices describe, each once."""
     products: dict[str, Counter[str]] = defaultdict(Counter)
     known: dict[DeviceId, tuple[str, str]] = {}
     for (driver, pool), specs in _pools(slices).items():
@@ -81,9 +81,9 @@ def devices_in(slices: Sequence[Json]) -> Devices:
 
 
 def _pools(slices: Iterable[Json]) -> Mapping[tuple[str, str], Sequence[Json]]:
-    """Return what counts of each pool: its newest generation, and older ones while that is incomplete.
+    """Return the current slices of each pool: the newest generation, and older ones while it is incomplete.
 
-    A driver that describes its devices anew replaces the slices one by one; the devices are there meanwhile.
+    A driver that republishes its devices replaces the slices one by one; the devices exist in the meantime.
     """
     pools: dict[tuple[str, str], list[Json]] = defaultdict(list)
     for item in slices:
@@ -101,8 +101,8 @@ def _current(specs: list[Json]) -> Sequence[Json]:
 
 
 def _product(driver: Driver, name: str, device: Json) -> str | None:
-    """Return the type of a device; nothing where it has none, None where it is no whole one."""
-    # In v1beta1 this stood in a member `basic`.
+    """Return the type of a device; empty if it has none, None if it is not a whole device."""
+    # v1beta1 has the attributes in the field `basic`.
     attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
     kind = _text(attributes, name, "type")
     if driver.whole and kind not in driver.whole:
@@ -112,7 +112,7 @@ def _product(driver: Driver, name: str, device: Json) -> str | None:
 
 
 def _text(attributes: Json, driver: str, name: str) -> str:
-    """Return an attribute: a name without a domain is of the driver's own."""
+    """Return an attribute; a name without a domain belongs to the driver's domain."""
     found = attributes.get(name) or attributes.get(f"{driver}/{name}") or {}
     return str(found.get("string") or "")
 

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: which one pods are under, and how many evictions it allows now."""
+"""PodDisruptionBudgets: which one selects some pods, and how many evictions it currently allows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from controller.planning.ranges import MAX_REPLICAS
 
 
 class Disruptions:
-    """All budgets, ready to be asked about pods."""
+    """All PodDisruptionBudgets, to be looked up by pods."""
 
     def __init__(self, budgets: Sequence[Json]) -> None:
         self._at_home: dict[str, list[Json]] = defaultdict(list)
@@ -19,10 +19,10 @@ class Disruptions:
             self._at_home[budget["metadata"]["namespace"]].append(budget)
 
     def of(self, pods: Sequence[Json]) -> tuple[str, int | None]:
-        """Return the budget that all of some pods are under, and its evictions; no name and None without one.
+        """Return the budget of some pods and its allowed evictions; an empty name and None without one.
 
-        0 evictions where a pod is under several, which the API server never evicts, or not all are under
-        the same.
+        0 evictions if a pod has several budgets, because the API server then rejects its eviction, or if not
+        all pods have the same budget.
         """
         if not self._at_home:
             return "", None
@@ -37,7 +37,7 @@ class Disruptions:
         return names[0], evictions_allowed(budget)
 
     def names(self, pod: Json) -> list[str]:
-        """Return the budgets that a pod is under, by name."""
+        """Return the names of the budgets that select a pod."""
         labels = pod["metadata"].get("labels") or {}
         return [
             budget["metadata"]["name"]
@@ -47,7 +47,7 @@ class Disruptions:
 
 
 def evictions_allowed(budget: Json) -> int:
-    """Return the evictions that a status allows; none while it is not about the budget as it stands."""
+    """Return the allowed evictions of a budget; 0 while its status is outdated."""
     status, generation = budget.get("status") or {}, budget["metadata"].get("generation", 0)
     is_current = status.get("observedGeneration", generation) >= generation
     return min(int(status.get("disruptionsAllowed", 0)), MAX_REPLICAS) if is_current else 0

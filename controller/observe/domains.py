@@ -1,4 +1,4 @@
-"""Where nodes are, all of them: the scheduler also counts those without accelerators."""
+"""Topology domains of all nodes: kube-scheduler also counts nodes without accelerators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Looks = tuple[frozenset[tuple[str, str]], tuple[tuple[NodeRequirement, ...], ..
 
 
 class Domains:
-    """The nodes of a cluster by the labels that pods are spread over or kept together in."""
+    """The nodes of a cluster, by the labels that define topology domains."""
 
     def __init__(self, nodes: Sequence[Json]) -> None:
         self._nodes = tuple(map(_node, nodes))
@@ -22,11 +22,11 @@ class Domains:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """All of them."""
+        """All nodes."""
         return self._nodes
 
     def asked_for(self, pod_spec: Json, terms: tuple[tuple[NodeRequirement, ...], ...]) -> tuple[Node, ...]:
-        """Return the nodes that pods select."""
+        """Return the nodes that match the node selector and node affinity of pods."""
         selector = frozenset((pod_spec.get("nodeSelector") or {}).items())
         if (selector, terms) not in self._asked_for:
             self._asked_for[selector, terms] = tuple(
@@ -36,19 +36,19 @@ class Domains:
 
 
 def with_accelerators(nodes: Sequence[Node], accelerator: str) -> tuple[Node, ...]:
-    """Return those of some nodes that have accelerators of a type."""
+    """Return the nodes that have accelerators of a type."""
     return tuple(
         node for node in nodes if accelerator in ("", node.accelerator) and node.accelerators_allocatable > 0
     )
 
 
 def domains_of(nodes: Sequence[Node], key: str) -> frozenset[str]:
-    """Return the values of a label of some nodes."""
+    """Return the values of a label over some nodes."""
     return frozenset(dict(node.labels)[key] for node in nodes if key in dict(node.labels))
 
 
 def most_pods(nodes: Sequence[Node], key: str, *, accelerators: int) -> int:
-    """Return how many pods of a size the roomiest domain has room for when nothing runs there."""
+    """Return how many pods of a size fit in the largest domain when it is empty."""
     counts: Counter[str] = Counter()
     for node in nodes:
         counts[dict(node.labels).get(key, "")] += node.accelerators_allocatable // accelerators

@@ -1,4 +1,4 @@
-"""The endpoints that bindings name, and what pods expose there of the metrics that policies name."""
+"""Metric endpoints of bindings, and the policy metrics that pods expose there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
 class Endpoint(NamedTuple):
-    """Which page of which pod."""
+    """One metrics path of one pod."""
 
     namespace: str
     pod: str
@@ -32,27 +32,27 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """An endpoint of a pod, and the metrics that are wanted of it; the same endpoint is the same question."""
+    """An endpoint of a pod, and the metrics requested from it; questions are compared by endpoint."""
 
     pod: Json = field(compare=False)
     port: int
     path: str
     names: frozenset[str] = field(compare=False)
     optional: frozenset[str] = field(default=frozenset(), compare=False)
-    """Those that count as 0 where a page has none: series that come with the first event."""
+    """Metrics that count as 0 if the page lacks them: series that appear with the first event."""
 
     namespace: str
     name: str
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it is asked."""
+        """The endpoint to query."""
         return Endpoint(self.namespace, self.name, self.port, self.path)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exposures:
-    """What the endpoints that answered expose, and why the others did not."""
+    """Exposed values of the endpoints that responded, and the errors of the others."""
 
     looks: Mapping[Endpoint, Look] = field(default_factory=dict)
     failures: Mapping[Endpoint, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Exposures:
 def question(
     pod: Json, *, port: int, path: str, names: Collection[str], optional: Collection[str] = ()
 ) -> Question:
-    """Return what is asked of a pod."""
+    """Return the question for a pod."""
     metadata = pod["metadata"]
     return Question(
         pod=pod,
@@ -75,28 +75,28 @@ def question(
 
 
 def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:
-    """Return what an exposition says under the given names.
+    """Return the values of the given names in an exposition.
 
-    Raises UnreadableMetricsError for text that is none. Lines of other series, which are most, are passed
-    over before parsing.
+    Raises UnreadableMetricsError for invalid text. Lines of other series, which are most, are skipped before
+    parsing.
     """
     stems = tuple(_stem(name_of(name)) for name in names)
     heads = (*stems, *(f"{_TYPE}{stem}" for stem in stems))
     wanted = "\n".join(line for line in text.splitlines() if line.startswith(heads)) + "\n"
     try:
         return exposed(list(text_string_to_metric_families(wanted)), names)
-    except (ValueError, IndexError) as error:  # the parser raises both, by what is wrong
+    except (ValueError, IndexError) as error:  # the parser raises both, depending on the defect
         raise UnreadableMetricsError(f"no Prometheus exposition: {error}") from error
 
 
 def series_names(names: Collection[str]) -> list[str]:
-    """Return the series by which a source that knows no types is asked; a name that no series has is none."""
+    """Return the series names to query from a source without types; invalid names are omitted."""
     usable = sorted({name for name in map(name_of, names) if _NAME.fullmatch(name)})
     return [series for name in usable for series in (name, f"{name}{_BUCKET}")]
 
 
 def exposed_series(series: Sequence[Series], names: Collection[str]) -> Mapping[str, Exposed]:
-    """Return what series of unknown types say: counters are told by their names, histograms by buckets."""
+    """Return the values of series without types: counters are recognized by name, histograms by buckets."""
     families = []
     for name in dict.fromkeys(map(name_of, names)):
         buckets = [item for item in series if item.name == f"{name}{_BUCKET}"]

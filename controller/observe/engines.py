@@ -1,7 +1,7 @@
-"""The last answer of every engine, and what it counted since the one before.
+"""The last response of every engine, and what it counted since the previous one.
 
-Pure state: readings go in, reports for sizing come out. A pod that did not answer keeps its last reading,
-which grows old; sizing decides what age still means.
+Pure state: readings go in, reports for sizing come out. A pod that did not respond keeps its last reading,
+which ages; sizing decides what its age means.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from controller.sizing.records import EngineInterval, EngineReport, PromptLength
 Key = tuple[str, str]
 
 _SHORTEST_SECONDS: Final = 1.0
-"""Answers that lie closer together give no rate."""
+"""Minimum time between two responses for a rate."""
 
 _NEW: Final = Part(
     waiting=0,
@@ -32,33 +32,35 @@ _NEW: Final = Part(
         computed_prompt_tokens=0.0,
     ),
 )
-"""What an endpoint says before its first request."""
+"""The state of an endpoint before its first request."""
 
 _NO_COUNTS: Final = frozenset({"seconds", "prompt_lengths", "restarted"})
 _COUNTS: Final = tuple(item.name for item in fields(EngineInterval) if item.name not in _NO_COUNTS)
-"""What several endpoints of a pod add up to."""
+"""Counts that are summed over the endpoints of a pod."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EngineRecord:
-    """What is remembered of one engine."""
+    """The record of one engine."""
 
     reading: Reading
     interval: EngineInterval | None = None
-    """Between the last reading and the one before; None unless the last one is of the last cycle and of the
-    same endpoints as the one before."""
+    """The interval between the last two readings; None unless the last one is of the last cycle and of the
+    same endpoints as the one before.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EngineRecords:
-    """What is remembered of all engines, by namespace and name of the pod."""
+    """The records of all engines, by (namespace, name) of the pod."""
 
     records: Mapping[Key, EngineRecord] = field(default_factory=dict)
     present: frozenset[Key] = frozenset()
     born: Mapping[Key, float | None] = field(default_factory=dict)
-    """Pods that were not ready yet when they appeared, with the time of the last update before they were
-    first asked; None until they are. What their engines have counted began at 0 since then. Of a pod that was
-    ready when it appeared nobody knows since when it counts: it may have run for days unwatched."""
+    """Pods that were not ready when they appeared, with the time of the last update before they were first
+    asked; None until they are. The counters of their engines began at 0 after that time. For a pod that
+    was ready when it appeared, the start of its counters is unknown: it may have run unobserved for days.
+    """
 
     updated_seconds: float | None = None
     """Time of the last update; None before the first."""
@@ -71,10 +73,10 @@ class EngineRecords:
         asked: Iterable[Key],
         now_seconds: float,
     ) -> EngineRecords:
-        """Return the records with new readings taken in.
+        """Return the records updated with new readings.
 
-        `present` are all pods of engines; those that are gone are forgotten. `asked` are those that are ready
-        and were asked, whether they answered or not: before it is ready a pod gets no requests.
+        `present` are all engine pods; records of others are dropped. `asked` are the ready ones that were
+        queried, whether they responded or not: a pod that is not ready gets no requests.
         """
         here, ready = frozenset(present), frozenset(asked)
         born = {
@@ -92,7 +94,7 @@ class EngineRecords:
         return EngineRecords(records=records, present=here, born=born, updated_seconds=now_seconds)
 
     def reports(self, *, now_seconds: float) -> Mapping[Key, EngineReport]:
-        """Return what is known of each engine that ever answered."""
+        """Return a report for each engine that ever responded."""
         return {
             key: EngineReport(
                 age_seconds=max(0.0, now_seconds - record.reading.time_seconds),
@@ -112,7 +114,7 @@ class EngineRecords:
 
 
 def _extended(record: EngineRecord | None, reading: Reading, *, since_seconds: float | None) -> EngineRecord:
-    """Return the record with a reading; `since_seconds` is when its counters began, None if not known."""
+    """Return the record with a reading; `since_seconds` is when its counters began, None if unknown."""
     if record is not None:
         if reading.time_seconds <= record.reading.time_seconds:
             return record  # the source has nothing newer
@@ -129,17 +131,18 @@ def _extended(record: EngineRecord | None, reading: Reading, *, since_seconds: f
 
 
 def _of_other_endpoints(record: EngineRecord, reading: Reading) -> EngineRecord:
-    """Return the record with a reading from which an endpoint is missing, or in which one is new.
+    """Return the record with a reading whose endpoints differ from those of the last one.
 
-    What an endpoint counted while its answers were missing is not of one cycle, and what the others counted
-    meanwhile is not all: the rate is not known, and counting goes on from here. The size of the cache stands
-    until the same endpoints have answered twice: one that missed a scrape has not lost its cache.
+    What an endpoint counted while its responses were missing is not of one cycle, and what the others counted
+    in the meantime is incomplete: the rate is unknown, and counting continues from here. The cache size is
+    kept until the same endpoints have responded twice, because an endpoint that missed a scrape has not lost
+    its cache.
     """
     return EngineRecord(reading=replace(reading, kv_tokens=record.reading.kv_tokens))
 
 
 def _between(before: Reading, now: Reading) -> EngineInterval | None:
-    """Return what was counted between two readings of the same endpoints."""
+    """Return the interval between two readings of the same endpoints."""
     seconds = now.time_seconds - before.time_seconds
     if seconds < _SHORTEST_SECONDS:
         return None
@@ -147,7 +150,7 @@ def _between(before: Reading, now: Reading) -> EngineInterval | None:
 
 
 def _since(before: Part, now: Part, *, seconds: float) -> EngineInterval:
-    """Return what one endpoint counted; counters that fell began anew at 0."""
+    """Return the interval of one endpoint; counters that decreased restarted at 0."""
     if _restarted(before.totals, now.totals):
         return replace(_counted(_NEW, now, seconds=seconds), restarted=True)
     return _counted(before, now, seconds=seconds)
@@ -174,7 +177,7 @@ def _counted(before: Part, now: Part, *, seconds: float) -> EngineInterval:
 
 
 def _together(intervals: Sequence[EngineInterval]) -> EngineInterval:
-    """Return what a pod's endpoints counted in one and the same time."""
+    """Return the sum of the intervals of a pod's endpoints, which cover the same time."""
     first, *others = intervals
     if not others:
         return first
@@ -188,7 +191,7 @@ def _together(intervals: Sequence[EngineInterval]) -> EngineInterval:
 
 
 def _lengths_since(before: Totals, now: Totals) -> PromptLengths:
-    """Return the histogram of what was counted since; that of all where the bounds are others."""
+    """Return the histogram of the interval; that of all requests if the buckets differ."""
     bounds, counts = now.prompt_lengths
     known, former = before.prompt_lengths
     if bounds != known:
@@ -197,7 +200,7 @@ def _lengths_since(before: Totals, now: Totals) -> PromptLengths:
 
 
 def _restarted(before: Totals, now: Totals) -> bool:
-    """Tell whether a counter fell: it belongs to another process then."""
+    """Return whether a counter decreased, which means that the process restarted."""
     return (
         now.first_tokens < before.first_tokens
         or now.prompt_tokens < before.prompt_tokens

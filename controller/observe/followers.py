@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers on what bindings scale: which follow the decision, and which go their own way."""
+"""HorizontalPodAutoscalers of bindings' targets: which follow the decision, and which do not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from controller.observe.targets import TargetKey
 
 
 def why_unheeded(key: TargetKey, autoscaler: Json | None) -> str:
-    """Return why nobody does to a target what is decided; empty where a HorizontalPodAutoscaler does."""
+    """Return why a decision for a target takes no effect; empty if a HorizontalPodAutoscaler follows it."""
     what = f"{key.called} {key.name!r}"
     if autoscaler is None:
         return (
@@ -21,7 +21,7 @@ def why_unheeded(key: TargetKey, autoscaler: Json | None) -> str:
 
 
 def second_writer(key: TargetKey, autoscaler: Json) -> str:
-    """Return what is to be said of a HorizontalPodAutoscaler where the controller writes scales itself."""
+    """Return the message about a HorizontalPodAutoscaler where the controller writes scales itself."""
     return (
         f"HorizontalPodAutoscaler {autoscaler['metadata']['name']!r} scales {key.called} {key.name!r}, so the"
         " controller writes no scale of this binding; delete that one, or let it follow the decision where"

@@ -1,4 +1,4 @@
-"""Everything that one decision is taken from, put together from caches: pure, no call is made here."""
+"""Build the complete input of a decision from cached objects: pure functions without API calls."""
 
 from __future__ import annotations
 
@@ -50,99 +50,101 @@ Movable = Mapping[str, tuple[MovablePod, ...]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
-    """Raw objects as the caches held them at one moment."""
+    """Kubernetes objects as the caches held them at one moment."""
 
     autoscalings: Sequence[Json]
     targets: Mapping[TargetKey, Json]
-    """Everything of a kind that is planned for, whether somebody decides on it or not."""
+    """All objects of the plannable kinds, whether or not anything scales them."""
 
     pods: Sequence[Json]
     nodes: Sequence[Json]
     autoscalers: Sequence[Json]
     quotas: Sequence[Json] = ()
-    """ResourceQuotas; none where they cannot be read."""
+    """ResourceQuotas; empty if they cannot be read."""
 
     node_pools: Sequence[Json] = ()
-    """Karpenter's NodePools; none where there is no Karpenter."""
+    """Karpenter's NodePools; empty without Karpenter."""
 
     disruption_budgets: Sequence[Json] = ()
-    """PodDisruptionBudgets; none where they cannot be read."""
+    """PodDisruptionBudgets; empty if they cannot be read."""
 
     unread: Mapping[TargetKey, str] = field(default_factory=dict)
-    """Why targets are not there that are known by their scale only, one sentence each."""
+    """Why targets that are known only by their scale could not be read, one sentence each."""
 
     bound: Mapping[TargetKey, tuple[str, Key]] = field(default_factory=dict)
-    """Targets of AutoscalingPolicyBindings: since when the oldest of these claims it, and which that is."""
+    """Targets of AutoscalingPolicyBindings, with creation timestamp and key of the oldest binding that claims
+    each.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """What a person laid down for all variants together."""
+    """User settings for all variants together."""
 
     grace_seconds: float = 0.0
-    """How long a model without requests keeps its last replica, if that may go at all."""
+    """How long a model without requests keeps its last replica, in seconds, if it may scale to zero."""
 
     minimum_hold_seconds: float = 0.0
-    """How long a replica that has started stays, whatever the demand."""
+    """How long a started replica is kept, whatever the demand, in seconds."""
 
     pools: tuple[NodePool, ...] = ()
-    """Go before Karpenter's of the same name."""
+    """Declared node pools; they take precedence over Karpenter's of the same name."""
 
     budgets: tuple[Budget, ...] = ()
     steers_removal: bool = True
-    """Whether ReplicaSets are told which pods are to go first."""
+    """Whether the controller annotates which pods ReplicaSets should delete first."""
 
 
 NEVER_WATCHED: Final = Idleness()
-"""Nobody has looked at the engines before."""
+"""No activity of engines observed yet."""
 
 NO_TERMS: Final = Terms()
-"""Nobody laid down anything."""
+"""The default settings."""
 
 
 def never_asked(_: Key) -> float | None:
-    """Return that an engine never answered: nobody asked."""
+    """Return None: no engine ever responded, because none was queried."""
     return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gathered:
-    """The snapshot, and by VariantAutoscaling what could not be part of it and who will not act on it."""
+    """The snapshot, and by VariantAutoscaling what is not part of it and which decisions take no effect."""
 
     snapshot: Snapshot
     unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
     unheeded: Mapping[Key, str] = field(default_factory=dict)
-    """Why nobody acts on the decision for a variant, and what to do about it."""
+    """Why a decision for a variant takes no effect, and what to do about it."""
 
     problems: tuple[str, ...] = ()
-    """What of the cluster could not be planned with, one sentence each."""
+    """Parts of the cluster that could not be planned with, one sentence each."""
 
     pods: Mapping[Key, tuple[Json, ...]] = field(default_factory=dict)
-    """Of each planned VariantAutoscaling, in the order in which they are to go."""
+    """Pods of each planned VariantAutoscaling, in removal order."""
 
     targets: Mapping[Key, Target] = field(default_factory=dict)
-    """Of each planned VariantAutoscaling."""
+    """Target of each planned VariantAutoscaling."""
 
     cost_sources: Mapping[Key, CostSource] = field(default_factory=dict)
-    """Where the cost of each planned VariantAutoscaling is from."""
+    """Source of the cost of each planned VariantAutoscaling."""
 
     facts: Mapping[Key, VariantFacts] = field(default_factory=dict)
-    """What sizing needs of each planned VariantAutoscaling."""
+    """Facts that sizing needs about each planned VariantAutoscaling."""
 
     doubts: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
-    """What of those facts could not be read, in sentences."""
+    """Facts that could not be read, in sentences."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unplanned:
-    """Why a VariantAutoscaling is left out: a reason for programs and a sentence for people."""
+    """Why a VariantAutoscaling is not planned, as a reason and a message."""
 
     reason: ConditionReason
     message: str
 
 
 def models_by_target(world: World) -> Mapping[TargetKey, str]:
-    """Return the model that each claimed target is to serve, as the oldest claim says."""
+    """Return the model of each claimed target, according to the oldest claim."""
     models: dict[TargetKey, str] = {}
     for autoscaling in sorted(world.autoscalings, key=_seniority):
         if not malformation(autoscaling):
@@ -151,7 +153,7 @@ def models_by_target(world: World) -> Mapping[TargetKey, str]:
 
 
 def engine_pods(world: World) -> tuple[Json, ...]:
-    """Return the pods of the scale targets that have an engine, ready or not."""
+    """Return the pods of the scale targets that run an engine, ready or not."""
     groups = by_target(world.pods)
     return tuple(
         pod for key in sorted(models_by_target(world)) for pod in groups.get(key, ()) if has_engine(pod)
@@ -159,7 +161,7 @@ def engine_pods(world: World) -> tuple[Json, ...]:
 
 
 def models_by_pod(world: World, pods: Sequence[Json]) -> Mapping[Key, Key]:
-    """Return namespace and model of each of some pods of scale targets."""
+    """Return (namespace, model) of those pods that belong to scale targets."""
     models = models_by_target(world)
     owners = {_key(pod): target_of_pod(pod) for pod in pods}
     return {
@@ -179,9 +181,9 @@ def gather(
     asks: Sequence[Ask] = (),
     objectives: Objectives = NO_OBJECTIVES,
 ) -> Gathered:
-    """Return the snapshot of the moment; each VariantAutoscaling is in it, or in `unplanned`.
+    """Return the current snapshot; each VariantAutoscaling is in it, or in `unplanned`.
 
-    So is each target of the bindings that ask to be planned with them.
+    The same holds for each target of the bindings that are planned with them.
     """
     groups = by_target(world.pods)
     autoscalers = {_scaled(item): item for item in world.autoscalers}
@@ -229,7 +231,7 @@ def gather(
 
 @dataclass(kw_only=True, slots=True)
 class _Seen:
-    """What was made of the VariantAutoscalings so far, the oldest first."""
+    """The results for the VariantAutoscalings processed so far, the oldest first."""
 
     variants: list[Variant] = field(default_factory=list)
     tenants: list[Tenant] = field(default_factory=list)
@@ -245,7 +247,7 @@ class _Seen:
 
 
 def _targets(world: World) -> tuple[Mapping[TargetKey, Target], Mapping[TargetKey, str]]:
-    """Return what can be scaled, and why some of it cannot be planned."""
+    """Return the scale targets, and why some of them cannot be planned."""
     found: dict[TargetKey, Target] = {}
     unplannable: dict[TargetKey, str] = {}
     for key, value in world.targets.items():
@@ -314,11 +316,11 @@ def _tenant(variant: Variant, around: Surroundings) -> Tenant:
 def _rules(
     variants: Sequence[Variant], idleness: Idleness, terms: Terms, *, now_seconds: float
 ) -> tuple[ModelRule, ...]:
-    """Return for how long those models have been idle that may lose their last replica.
+    """Return how long each model that may lose its last replica has been idle.
 
-    One that has none gets no rule: its grace must not start a replica.
+    A model without replicas gets no rule, because its grace period must not start a replica.
     """
-    # A policy has a grace period of its own.
+    # A policy has its own grace period.
     own = [item for item in variants if binding_of(*item.key) is None]
     models = sorted({(item.namespace, item.model_id) for item in own if item.current_replicas})
     return tuple(
@@ -333,13 +335,13 @@ def _rules(
 
 
 def malformation(autoscaling: Json) -> Unplanned | None:
-    """Return why an object cannot be read at all: it was stored before admission was there, or around it."""
+    """Return why an object is invalid: it was stored before admission was installed, or bypassed it."""
     found = validate(VariantAutoscaling, {"spec": autoscaling.get("spec")})
     return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(found[0])) if found else None
 
 
 def _impostor(autoscaling: Json, bound_models: AbstractSet[Key]) -> Unplanned | None:
-    """Return why a variant cannot be planned whose model is called as a binding is in the plan."""
+    """Return why a variant cannot be planned if its model ID equals that of a planned binding."""
     namespace, name = _key(autoscaling)
     model_id = autoscaling["spec"]["modelID"]
     if binding_of(namespace, name) or (namespace, model_id) not in bound_models:
@@ -362,7 +364,7 @@ def _obstacle(
         text = f"{target.called} {target.name!r} does not exist in namespace {target.namespace!r}"
         return Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message=text)
     bound = world.bound.get(target)
-    # Of the same age the binding goes first, as bindings take it, too.
+    # At equal age the binding takes precedence, consistent with the reader of bindings.
     is_own = bound is not None and bound[1] == binding_of(*_key(autoscaling))
     if bound is not None and not is_own and bound[0] <= _seniority(autoscaling)[0]:
         text = (

@@ -1,4 +1,4 @@
-"""Who may have which privileges, as the API server said: pure, it is asked elsewhere."""
+"""Privileges of the writers of objects, as answered by the API server. Pure; requests are made elsewhere."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from apiserver.schema.json import Json
 from controller.observe.asks import binding_of
 
 _CREDENTIAL: Final = "authentication.kubernetes.io/"
-"""What of `extra` begins so names the token, and the pod that sent it. That restricts nothing, and to ask for
-each token anew would be nearly as many questions as objects.
-Source: `k8s.io/apiserver/pkg/authentication/serviceaccount/util.go`."""
+"""Prefix of `extra` keys that identify the token and the pod that sent it. They do not restrict anything, and
+separate questions for each token would be nearly as many as objects.
+
+Source: `k8s.io/apiserver/pkg/authentication/serviceaccount/util.go`.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
 class Question:
-    """Whether a user may have a privilege."""
+    """The question whether a user has a privilege."""
 
     record: str
-    """Who, as an object tells of its writer."""
+    """The user, as recorded on an object by its writer."""
 
     privilege: Privilege
 
     @property
     def user(self) -> Json:
-        """Return the user as `userInfo` of an admission request describes one."""
+        """The user, in the form of `userInfo` in an admission request."""
         user: Json = msgspec.json.decode(self.record)
         return user
 
@@ -40,10 +42,10 @@ class Grants:
 
     allowed: frozenset[Question]
     namespace: str
-    """Of the installation: where the right is looked for."""
+    """Namespace of the installation, in which the right is checked."""
 
     def refusal(self, value: Json, privilege: Privilege) -> str:
-        """Return why the writer of an object may not have a privilege, and what to do; empty where he may."""
+        """Return why the writer of an object lacks a privilege, and what to do; empty if it is granted."""
         question = question_of(value, privilege)
         if question in self.allowed:
             return ""
@@ -58,7 +60,7 @@ class Grants:
 
 
 def question_of(value: Json, privilege: Privilege) -> Question | None:
-    """Return whether the writer of an object may have it; None where nobody is known to have written that."""
+    """Return the question for the writer of an object; None if no writer is recorded."""
     user = writer_of(value)
     if user is None:
         return None

@@ -1,7 +1,7 @@
-"""Since when models have had no request, as far as this process has seen it.
+"""Track the time since models had their last request, as far as this process has observed.
 
-Pure state. A model is taken to be busy until its engines have been seen idle: after a restart, and while none
-of them reports, the time starts over.
+Pure state. A model is considered busy until its engines have been observed idle: after a restart, and while
+none of them reports, the time starts over.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Idleness:
-    """The last sign of a request, by namespace and model."""
+    """Time of the last activity, by (namespace, model)."""
 
     last_seconds: Mapping[Key, float] = field(default_factory=dict)
 
@@ -28,7 +28,7 @@ class Idleness:
         after: EngineRecords,
         now_seconds: float,
     ) -> Idleness:
-        """Return the memory after a look at the engines; `models` names the model of each pod."""
+        """Return the state updated from engine records; `models` is the model of each pod."""
         signs: dict[Key, float] = {}
         for pod, model in models.items():
             record = after.records.get(pod)
@@ -39,12 +39,12 @@ class Idleness:
         return Idleness(last_seconds=signs)
 
     def idle_seconds(self, model: Key, *, now_seconds: float) -> float:
-        """Return how long a model has been without requests; nothing of one that nobody has watched."""
+        """Return the time since a model's last request, in seconds; 0 for an unobserved model."""
         return max(0.0, now_seconds - self.last_seconds.get(model, now_seconds))
 
 
 def _is_busy(before: EngineRecord | None, after: EngineRecord) -> bool:
-    """Tell whether an engine has requests, or has finished some since it was last asked."""
+    """Return whether an engine has requests, or its counters changed since the last reading."""
     now = after.reading
     if now.running or now.waiting or before is None:
         return bool(now.running or now.waiting)

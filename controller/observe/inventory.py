@@ -1,4 +1,4 @@
-"""Nodes with accelerators, and how much of them workloads hold that are not ours to plan."""
+"""Build the list of nodes with accelerators, and how many of these unplanned workloads use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from controller.observe.targets import TargetKey
 from controller.planning.cluster import MOST_ACCELERATORS, NAME_FIELD, MovablePod, Node
 
 NONE_MOVABLE: Final[Mapping[str, tuple[MovablePod, ...]]] = MappingProxyType({})
-"""Nobody else's pods may be evicted."""
+"""No movable pods of other workloads."""
 
 
 def inventory(
@@ -24,10 +24,9 @@ def inventory(
     planned: frozenset[TargetKey],
     movable: Mapping[str, tuple[MovablePod, ...]] = NONE_MOVABLE,
 ) -> tuple[Node, ...]:
-    """Return the nodes that have accelerators, and no more than anybody builds.
+    """Return the nodes that have accelerators, up to MOST_ACCELERATORS each.
 
-    `planned` are the targets that planning decides on, `movable` those of the other pods that may be
-    evicted, by node.
+    `planned` are the targets that planning decides on; `movable` the other pods that may be evicted, by node.
     """
     held: Counter[str] = Counter()
     for pod in pods:
@@ -40,7 +39,7 @@ def inventory(
 
 
 def oversized(nodes: Sequence[Json]) -> tuple[str, ...]:
-    """Return a sentence for each node that is left out for having too many accelerators."""
+    """Return a message for each node that is omitted because it has too many accelerators."""
     return tuple(
         f"node {node['metadata']['name']} is left out: it says that it has {accelerators_on(node)}"
         f" accelerators, and can have at most {MOST_ACCELERATORS}; correct its status.allocatable"
@@ -50,17 +49,17 @@ def oversized(nodes: Sequence[Json]) -> tuple[str, ...]:
 
 
 def accelerators_on(node: Json) -> int:
-    """Return how many accelerators a node has for pods."""
+    """Return the allocatable accelerators of a node."""
     return accelerators_in((node.get("status") or {}).get("allocatable") or {})
 
 
 def type_of(node: Json) -> str:
-    """Return the normalised type of a node's accelerators."""
+    """Return the normalized type of a node's accelerators."""
     return product_of(node["metadata"].get("labels") or {})
 
 
 def labels_of(node: Json) -> frozenset[tuple[str, str]]:
-    """Return a node's labels, and its name among them."""
+    """Return a node's labels, including the pseudo-label of its name."""
     metadata = node["metadata"]
     return frozenset({**(metadata.get("labels") or {}), NAME_FIELD: metadata["name"]}.items())
 

@@ -1,7 +1,7 @@
-"""Nodes that Karpenter could still add, as far as its NodePools pin them down.
+"""Node pools that Karpenter could still add, as far as its NodePools determine them.
 
-A NodePool is a range of machines. It is planned with only where it leaves no choice in the accelerator's type
-and number; nothing is guessed, and its price and lead time are not known.
+A NodePool is a range of instance types. It is used in planning only if it determines the accelerator type and
+count; nothing is guessed, and its price and lead time are unknown.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from controller.observe.scheduling import repellent_taints
 from controller.planning.cluster import NodePool
 
 TYPE_LABELS: Final = ("karpenter.k8s.aws/instance-gpu-name", "karpenter.azure.com/sku-gpu-name")
-"""Labels that name the accelerator of the machines to come."""
+"""Labels that name the accelerator type of new nodes."""
 
 COUNT_LABELS: Final = ("karpenter.k8s.aws/instance-gpu-count", "karpenter.azure.com/sku-gpu-count")
-"""Labels that say how many of them a machine has."""
+"""Labels with the number of accelerators per node."""
 
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
-"""A machine of the same kind tells what there is on one to come."""
+"""Existing nodes of the same instance type show what a new one has."""
 
 _ACCELERATOR_LABELS: Final = frozenset({*TYPE_LABELS, *COUNT_LABELS})
 _EXCLUDING: Final = frozenset({"NotIn", "DoesNotExist", "Lt", "Lte"})
@@ -34,14 +34,14 @@ _MOST_ACCELERATORS: Final = 10**4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KarpenterPools:
-    """The pools that can be planned with, and a sentence for each that cannot."""
+    """The node pools that can be used in planning, and a message for each that cannot."""
 
     pools: tuple[NodePool, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 def karpenter_pools(objects: Sequence[Json], nodes: Sequence[Json]) -> KarpenterPools:
-    """Return the pools of accelerators among NodePools (`karpenter.sh/v1`); others are passed over."""
+    """Return the pools with accelerators among NodePools (`karpenter.sh/v1`); others are skipped."""
     found: list[NodePool] = []
     problems: list[str] = []
     for item in objects:
@@ -62,13 +62,13 @@ def _is_about_accelerators(item: Json) -> bool:
 
 
 def _asks_for_some(demand: Json) -> bool:
-    """Tell whether a requirement is on machines with accelerators, and not on those without."""
+    """Return whether a requirement asks for accelerators, rather than excluding them."""
     is_exclusion = demand["operator"] in _EXCLUDING or list(demand.get("values") or []) == ["0"]
     return demand["key"] in _ACCELERATOR_LABELS and not is_exclusion
 
 
 def _pool(item: Json, nodes: Sequence[Json]) -> NodePool:
-    """Return the record of one NodePool. Raises ValueError for what it leaves open."""
+    """Return the record of one NodePool. Raises ValueError if it does not determine type, count or limit."""
     name = item["metadata"]["name"]
     labels = _pinned(item)
     twin = _twin(labels, nodes)
@@ -105,7 +105,7 @@ def _number(labels: Mapping[str, str], twin: Json) -> int:
 
 
 def _remaining(item: Json, own: Sequence[Json]) -> int:
-    """Return the accelerators below the limit; what is launched has no node yet but counts in status."""
+    """Return the accelerators below the limit; launched nodes that are not registered yet count by status."""
     ceilings = item["spec"].get("limits") or {}
     if not any(name in ceilings for name in RESOURCE_NAMES):
         raise ValueError("it has no limit of accelerators (spec.limits, such as nvidia.com/gpu)")
@@ -114,7 +114,7 @@ def _remaining(item: Json, own: Sequence[Json]) -> int:
 
 
 def _pinned(item: Json) -> dict[str, str]:
-    """Return the labels that every node to come will have."""
+    """Return the labels that every new node will have."""
     pinned = {
         demand["key"]: str(demand["values"][0])
         for demand in _requirements(item)
@@ -124,7 +124,7 @@ def _pinned(item: Json) -> dict[str, str]:
 
 
 def _twin(labels: Mapping[str, str], nodes: Sequence[Json]) -> Json:
-    """Return a node of the one machine type that the pool admits, or nothing."""
+    """Return an existing node of the only instance type that the pool admits, or an empty object."""
     wanted = labels.get(INSTANCE_TYPE_LABEL)
     alike = (node for node in nodes if wanted and _labels(node).get(INSTANCE_TYPE_LABEL) == wanted)
     return next((node for node in alike if _accelerators_on(node)), {})

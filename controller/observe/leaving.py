@@ -1,9 +1,9 @@
-"""Which pods of a variant are to go first, and what its ReplicaSet has to be told for that.
+"""The removal order of a variant's pods, and the annotations that make its ReplicaSet follow it.
 
-A ReplicaSet deletes what is not bound, does not run or is not ready first, whatever it costs; then it goes
-by the annotation `controller.kubernetes.io/pod-deletion-cost`. Where that leaves a choice, those go whose
-leaving frees most. A value is ours while a second annotation says the same: who writes another one takes it
-over.
+A ReplicaSet first deletes pods that are not bound, not running or not ready, whatever their cost; then it
+uses the annotation `controller.kubernetes.io/pod-deletion-cost`. Where that leaves a choice, the pods whose
+removal frees most are chosen here. A value is ours as long as a second annotation has the same value: anyone
+who writes another one takes it over.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from controller.observe.pods import (
 from controller.planning.cluster import Node
 
 OURS: Final = f"{PREFIX}pod-deletion-cost"
-"""Annotation beside the cost that we wrote, with the same value."""
+"""Annotation next to a cost that we wrote, with the same value."""
 
 _GOES_FIRST: Final = "-1"
-"""Pods without the annotation count as 0."""
+"""Cost of pods to delete first; pods without the annotation have cost 0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Room:
-    """A node, and how much of it is free."""
+    """A node and its free accelerators."""
 
     is_schedulable: bool
     accelerators: int
@@ -44,18 +44,18 @@ class Room:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
-    """What is to change in one pod's annotations; None takes one away."""
+    """The changes to one pod's annotations; None removes one."""
 
     namespace: str
     name: str
     resource_version: str
-    """As the pod was seen: who has written since wins."""
+    """Resource version of the observed pod: a later write by anyone else wins."""
 
     annotations: Mapping[str, str | None]
 
 
 def rooms(nodes: Sequence[Node], pods: Sequence[Json]) -> Mapping[str, Room]:
-    """Return what is free on each node beside all pods."""
+    """Return the free accelerators of each node, after all pods."""
     held: Counter[str] = Counter()
     for pod in pods:
         if pod["spec"].get("nodeName") and is_present(pod):
@@ -71,10 +71,11 @@ def rooms(nodes: Sequence[Node], pods: Sequence[Json]) -> Mapping[str, Room]:
 
 
 def leaving_order(pods: Sequence[Json], space: Mapping[str, Room]) -> tuple[Json, ...]:
-    """Return the pods of a Deployment in the order in which they are to go.
+    """Return the pods of a Deployment in the order in which to remove them.
 
-    From nodes that take no new pods first; then from those that become empty, the fewest pods first; then
-    where the largest room comes about. During a rollout it is the ReplicaSets' own order: there are two.
+    Pods on nodes that accept no new pods come first; then those whose nodes become empty, fewest pods first;
+    then those that leave the largest room. During a rollout the ReplicaSets' own order is used, because there
+    are two of them.
     """
     usual = removal_order(pods, cost=_others_cost)
     if _is_rolling(pods):
@@ -93,9 +94,9 @@ def leaving_order(pods: Sequence[Json], space: Mapping[str, Room]) -> tuple[Json
 
 
 def marks(pods: Sequence[Json], keep: int) -> tuple[Mark, ...]:
-    """Return what to write so that of pods in the order of `leaving_order` the last `keep` stay.
+    """Return the annotations to write so that the last `keep` pods in `leaving_order` stay.
 
-    A pod is marked where the ReplicaSet might delete one on another node in its place.
+    A pod is marked if the ReplicaSet might otherwise delete one on another node instead.
     """
     cut = 0 if _is_rolling(pods) else max(0, len(pods) - keep)
     ranks = removal_ranks(pods, cost=_others_cost)
@@ -114,7 +115,7 @@ def marks(pods: Sequence[Json], keep: int) -> tuple[Mark, ...]:
 
 
 def _change(pod: Json, *, goes: bool) -> list[Mark]:
-    """Return what to write to one pod: nothing where it is as it should be."""
+    """Return the annotation change for one pod; empty if none is needed."""
     present = pod["metadata"].get("annotations") or {}
     wanted: dict[str, str | None]
     if goes and not _is_ours(pod):
@@ -135,9 +136,9 @@ def _change(pod: Json, *, goes: bool) -> list[Mark]:
 
 
 def _worth(node: str, own: Sequence[int], space: Mapping[str, Room]) -> tuple[int, int, int, str]:
-    """Return in which turn a node's pods go."""
+    """Return the sort key of a node's pods in the removal order."""
     if not any(own):
-        return 0, 0, 0, ""  # what holds no accelerators frees none
+        return 0, 0, 0, ""  # pods without accelerators free none
     room = space.get(node)
     if room is None or not room.is_schedulable:
         return 0, 0, 0, node
@@ -163,5 +164,5 @@ def _is_theirs(pod: Json) -> bool:
 
 
 def _is_rolling(pods: Sequence[Json]) -> bool:
-    """Tell whether pods come from more than one template."""
+    """Return whether the pods were created from more than one template."""
     return len({(pod["metadata"].get("labels") or {}).get("pod-template-hash") for pod in pods}) > 1

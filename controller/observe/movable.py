@@ -1,7 +1,8 @@
-"""Pods with accelerators that belong to no variant and whose owners let them be moved.
+"""Pods with accelerators that belong to no variant and whose owners allow moving them.
 
-The owner says so on the pod, by an annotation: consent is with whom it disturbs, stands in the manifest, and
-is there when somebody plans from files. What could not go elsewhere as it is stays, whatever it says.
+The owner allows it by an annotation on the pod: consent comes from the workload that is disturbed, is part of
+its manifest, and is available when planning from files. Pods that could not run elsewhere as they are stay in
+any case.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from controller.observe.targets import TargetKey
 from controller.planning.cluster import MOST_ACCELERATORS, MovablePod
 
 MOVABLE: Final = f"{PREFIX}movable"
-"""`true`: the pod may be evicted to make room, since another one takes its place elsewhere."""
+"""With value `true`, the pod may be evicted to make room, because it is replaced elsewhere."""
 
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-"""`false`: nobody may evict the pod."""
+"""With value `false`, the pod must not be evicted."""
 
 _NOT_REPLACED: Final = frozenset({"DaemonSet", "Node", "Job"})
-"""Made anew on the same node only; a Job makes another pod at most so often, and begins from the start."""
+"""Owners that recreate a pod on the same node only, or, like a Job, with limited retries and from the start.
+"""
 
 _PORTABLE: Final = frozenset({"configMap", "secret", "projected", "downwardAPI", "image"})
 _CHEAP, _USUAL, _DEAR = 1, 2, 3
@@ -35,9 +37,9 @@ _CHEAP, _USUAL, _DEAR = 1, 2, 3
 def movable_pods(
     pods: Sequence[Json], planned: frozenset[TargetKey], disruptions: Disruptions, *, highest_priority: int
 ) -> Mapping[str, tuple[MovablePod, ...]]:
-    """Return by node what may be moved; `planned` are the targets that planning decides on.
+    """Return the movable pods by node; `planned` are the targets that planning decides on.
 
-    `highest_priority` is that of the Kubernetes priority class which a pod may have at most.
+    `highest_priority` is the maximum Kubernetes priority value of a movable pod.
     """
     found: dict[str, list[MovablePod]] = defaultdict(list)
     for pod in pods:
@@ -50,7 +52,7 @@ def movable_pods(
 
 
 def lowest_priority(groups: Sequence[Sequence[Json]]) -> int:
-    """Return the lowest value of the priority classes of some targets' pods."""
+    """Return the lowest priority value among the pods of some targets."""
     return min((_priority(pod) for pods in groups for pod in pods), default=0)
 
 
@@ -76,7 +78,7 @@ def _is_consenting(pod: Json) -> bool:
 
 
 def _is_portable(pod: Json) -> bool:
-    """Tell whether a pod runs, is made anew when it goes, and may start on any node with room for it."""
+    """Return whether a pod runs, is recreated when evicted, and may start on any node with room for it."""
     spec = pod["spec"]
     owners = [item for item in pod["metadata"].get("ownerReferences") or [] if item.get("controller")]
     return bool(
@@ -92,14 +94,14 @@ def _is_portable(pod: Json) -> bool:
 
 
 def _is_anywhere(volume: Json) -> bool:
-    """Tell whether a volume is the same on every node, or made anew: memory is, a disk is not."""
+    """Return whether a volume is the same on every node, or recreated: memory is, a disk is not."""
     if (volume.get("emptyDir") or {}).get("medium") == "Memory":
         return True
     return bool(_PORTABLE & volume.keys())
 
 
 def _constraints(spec: Json) -> Iterator[bool]:
-    """Yield whether other pods decide about the node, too: of those we do not keep account."""
+    """Yield whether the node depends on other pods, too, which is not tracked here."""
     affinity = spec.get("affinity") or {}
     for kind in ("podAffinity", "podAntiAffinity"):
         yield bool((affinity.get(kind) or {}).get("requiredDuringSchedulingIgnoredDuringExecution"))

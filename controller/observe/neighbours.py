@@ -1,4 +1,4 @@
-"""Whom else a rule of pods is about: pods of other targets, and of nobody who is planned for."""
+"""Other pods that a placement rule may select: those of other targets, and unplanned ones."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from controller.observe.targets import Target, TargetKey
 
 _Labels = Mapping[str, str]
 _Known = tuple[TargetKey | None, str, _Labels]
-"""The target, what it is called, and its labels."""
+"""The target, its name for messages, and its labels."""
 
 
 class Neighbours:
-    """Everybody with labels, by namespace: targets by what they make, other pods as they are."""
+    """All labeled workloads by namespace: targets by their templates, other pods individually."""
 
     def __init__(self, targets: Sequence[Target], pods: Sequence[Json]) -> None:
         self._all: dict[str, list[_Known]] = defaultdict(list)
@@ -34,7 +34,7 @@ class Neighbours:
                 self._add(namespace, (None, f"Pod {namespace}/{pod['metadata']['name']}", labels))
 
     def selected(self, selector: Json, but: TargetKey) -> str:
-        """Return what else a selector selects in the namespace of a target; nothing if nobody."""
+        """Return the name of another workload that a selector selects in the target's namespace, or ""."""
         return next(
             (
                 name
@@ -45,7 +45,7 @@ class Neighbours:
         )
 
     def _candidates(self, selector: Json, namespace: str) -> Sequence[_Known]:
-        """Return whom a selector may select: by one of its labels, where it names any."""
+        """Return the candidates of a selector, looked up by one of its labels if it has any."""
         lists = [
             self._by_label.get((namespace, key, value), [])
             for key, value in (selector.get("matchLabels") or {}).items()

@@ -1,8 +1,8 @@
-"""InferenceObjectives: whose pods they are about, and what their number is as a priority of planning. Pure.
+"""InferenceObjectives: the pods they apply to, and their conversion to planning priorities. Pure functions.
 
-A higher number is more important to an endpoint picker; of planning's priorities 1 is served first. Requests
-that name no objective have the number 0, and may come to any pool: so one of 0 or less makes no pool matter
-more or less.
+For an endpoint picker a higher number is more important; for planning, priority 1 is served first. Requests
+without an objective have the number 0, and may go to any pool: so objectives of 0 or less change no pool's
+priority.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from controller.observe.targets import Target
 from controller.planning.snapshot import LOWEST_PRIORITY
 
 POOL_GROUPS: Final = (POOL_GROUP, FORMER_POOL_GROUP)
-"""Groups that have InferencePools, the present one first."""
+"""API groups of InferencePools, the current one first."""
 
 Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Objective:
-    """What one objective says of the pods of its pool."""
+    """One objective, as it applies to the pods of its pool."""
 
     name: str
     pool: str
     number: int
-    """Its own; above 0."""
+    """The objective's own number; above 0."""
 
     priority: int
-    """As planning takes it."""
+    """The corresponding planning priority."""
 
     def __str__(self) -> str:
         return f"InferenceObjective {self.name!r} ({self.number}) of InferencePool {self.pool!r}"
 
 
 class Objectives:
-    """The objectives of a cluster by the pods that their pools select."""
+    """The objectives of a cluster, by the pods that their pools select."""
 
     def __init__(
         self, objectives: Sequence[Json], pools: Sequence[Json], *, highest_priority: int = 1
     ) -> None:
-        """None gets a priority above `highest_priority`, 1 being the highest of all."""
+        """Objectives get at best the priority `highest_priority`; 1 is the highest of all."""
         labels = {(_group(item), *_key(item)): pool_labels(item) for item in pools}
         self._found: Mapping[str, list[tuple[Labels, Objective]]] = defaultdict(list)
         for item in objectives:
@@ -58,23 +58,23 @@ class Objectives:
                 self._found[namespace].append((wanted, said))
 
     def of(self, target: Target, pods: Sequence[Json]) -> Objective | None:
-        """Return the most important objective of the pools that select pods of a target."""
+        """Return the most important objective whose pool selects pods of a target, or None."""
         known = self._found.get(target.key.namespace)
         if known is None:
             return None
-        # What its templates say counts, too: it may have no pods at the moment.
+        # Template labels count, too: the target may have no pods at the moment.
         every = [*target.labels, *((pod["metadata"].get("labels") or {}) for pod in pods)]
         found = [said for wanted, said in known if any(wanted.items() <= labels.items() for labels in every)]
         return min(found, key=lambda said: (-said.number, said.name, said.pool), default=None)
 
 
 NO_OBJECTIVES: Final = Objectives((), ())
-"""None counts."""
+"""No objectives."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObjectiveRules:
-    """Which objectives count, and how much."""
+    """Which objectives apply, and their highest priority."""
 
     everywhere: bool = False
     namespaces: frozenset[str] = frozenset()
@@ -82,11 +82,11 @@ class ObjectiveRules:
 
     @property
     def are_in_force(self) -> bool:
-        """Whether any objective may count."""
+        """Whether any objective may apply."""
         return self.everywhere or bool(self.namespaces)
 
     def counting(self, objectives: Sequence[Json], pools: Sequence[Json]) -> Objectives:
-        """Return those that count of some objectives; `pools` are InferencePools of both groups."""
+        """Return those of the objectives that apply; `pools` are InferencePools of both groups."""
         if not self.are_in_force:
             return NO_OBJECTIVES
         counting = [item for item in objectives if self.everywhere or _key(item)[0] in self.namespaces]
@@ -94,18 +94,18 @@ class ObjectiveRules:
 
 
 OBJECTIVES_IGNORED: Final = ObjectiveRules()
-"""No objective counts."""
+"""No objective applies."""
 
 
 def pool_labels(pool: Json) -> Labels:
-    """Return the labels that an InferencePool of either group selects pods by."""
+    """Return the labels by which an InferencePool of either group selects pods."""
     selector = (pool.get("spec") or {}).get("selector") or {}
     labels = selector.get("matchLabels", selector)
     return labels if isinstance(labels, dict) else {}
 
 
 def referenced(objective: Json) -> tuple[str, str]:
-    """Return group and name of the pool of an objective; empty where it names no InferencePool."""
+    """Return group and name of an objective's pool; empty if it refers to no InferencePool."""
     reference = (objective.get("spec") or {}).get("poolRef") or {}
     group = str(reference.get("group", POOL_GROUP))
     if reference.get("kind", POOL_KIND) != POOL_KIND or group not in POOL_GROUPS:
@@ -114,7 +114,7 @@ def referenced(objective: Json) -> tuple[str, str]:
 
 
 def number_of(objective: Json) -> int:
-    """Return how important an objective is: 0 where it does not say."""
+    """Return the number of an objective; 0 by default."""
     return int((objective.get("spec") or {}).get("priority") or 0)
 
 

@@ -1,6 +1,6 @@
-"""What a person orders for one variant, by annotations of its VariantAutoscaling.
+"""User orders for one variant, by annotations of its VariantAutoscaling.
 
-An order that is not understood is not followed, and is named: the variant is planned as if it were not there.
+An invalid order is not followed, and reported: the variant is planned as if it were absent.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from controller.observe.conditions import ConditionReason, Finding
 from controller.planning.ranges import MAX_REPLICAS
 
 PREFIX: Final = "stowplan.dev/"
-"""What our annotations begin with."""
+"""Prefix of Stowplan's annotations."""
 
 PAUSED: Final = f"{PREFIX}paused"
-"""`true`: what runs stands, whatever the demand."""
+"""With value `true`, the current replicas are kept, whatever the demand."""
 
 REPLICAS: Final = f"{PREFIX}replicas"
-"""So many replicas, whatever the demand; a pause goes before it."""
+"""A fixed number of replicas, whatever the demand; a pause takes precedence."""
 
 PREEMPTION: Final = f"{PREFIX}preemption"
-"""`Never`: replicas that the variant's own demand needs don't give way to higher priorities."""
+"""With value `Never`, replicas needed by the variant's own demand are not preempted by higher priorities."""
 
 ADVISORY: Final = f"{PREFIX}advisory"
-"""`true`: decisions are told and not acted on."""
+"""With value `true`, decisions are reported and not acted on."""
 
 SCALE_TO_ZERO_GRACE: Final = f"{PREFIX}scale-to-zero-grace-period"
-"""Of a binding: how long nothing must be asked for before the last replica goes, such as `30s`."""
+"""On a binding, the time without activity before the last replica is removed, such as `30s`."""
 
 PARENT_REFS: Final = f"{PREFIX}parent-refs"
-"""Of a ModelRoute, or of a Namespace for all of its ModelRoutes: the Gateways that requests come through.
+"""On a ModelRoute, or on a Namespace for all of its ModelRoutes, the Gateways through which requests arrive.
 
-`NAME`, `NAMESPACE/NAME` or `NAMESPACE/NAME/LISTENER`, with commas between. Empty: none, whatever the
-Namespace says.
+`NAME`, `NAMESPACE/NAME` or `NAMESPACE/NAME/LISTENER`, separated by commas. An empty value means none,
+whatever the Namespace specifies.
 """
 
 REQUEST_PRIORITY: Final = f"{PREFIX}request-priority"
-"""Of a ModelRoute: the priority of its requests in their pools, a whole number."""
+"""On a ModelRoute, the priority of its requests in their pools, an integer."""
 
 ROUTE_ORDERS: Final = (PARENT_REFS, REQUEST_PRIORITY)
-"""What is said of a Model for its ModelRoutes."""
+"""Annotations of a Model that apply to its ModelRoutes."""
 
 MODEL_OWNER: Final = f"{PREFIX}model-owner"
-"""Of what a Model became: `spec.owner`."""
+"""On objects created from a Model, its `spec.owner`."""
 
 RECORDS: Final = frozenset({WRITTEN_BY, MODEL_OWNER})
-"""What our own processes write down on objects: it orders nothing."""
+"""Annotations that Stowplan's processes record on objects; they are no orders."""
 
 _SHOWN_CHARACTERS: Final = 40
 _SWITCH: Final = re.compile(r"(true|false)\Z")
@@ -60,26 +60,26 @@ _ALLOWED: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     PREEMPTION: (re.compile(r"Never\Z"), "'Never'"),
     ADVISORY: (_SWITCH, "'true' or 'false'"),
 }
-"""What each may say, as a pattern and in words."""
+"""Allowed values of each annotation, as a pattern and in words."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Orders:
-    """The orders of one VariantAutoscaling, and what of them was not understood."""
+    """The orders of one VariantAutoscaling, and the invalid ones."""
 
     is_paused: bool = False
     pinned_replicas: int | None = None
     may_be_preempted: bool = True
     is_advisory: bool = False
     followed: tuple[str, ...] = ()
-    """Annotations that say something, as `name=value`."""
+    """Valid annotations, as `name=value`."""
 
     problems: tuple[str, ...] = ()
-    """One sentence for each annotation of ours that says nothing."""
+    """One sentence for each invalid annotation of Stowplan's."""
 
 
 def orders_of(autoscaling: Json) -> Orders:
-    """Return what the annotations of one object order."""
+    """Return the orders in the annotations of one object."""
     annotations = autoscaling["metadata"].get("annotations") or {}
     ours = {
         name: text
@@ -98,7 +98,7 @@ def orders_of(autoscaling: Json) -> Orders:
 
 
 def orders_finding(orders: Orders) -> Finding:
-    """Return whether all orders were understood, and a reason and a sentence that say so."""
+    """Return whether all orders are valid, with a reason and a message."""
     if orders.problems:
         return False, ConditionReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(orders.problems)
     if orders.followed:

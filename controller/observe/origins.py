@@ -1,8 +1,8 @@
-"""Which of a pod's series in Prometheus are the same numbers once more. Pure.
+"""Detect series of a pod in Prometheus that are duplicates of the same values. Pure functions.
 
-One engine may be scraped by two Prometheus replicas, by two jobs, or by way of two Services. The series then
-differ in labels that are not the engine's own: their origin. Of all origins that reach the same endpoints of
-a pod one is read, that with the newest sample. Endpoints within one origin are several engines, and add up.
+One engine may be scraped by two Prometheus replicas, by two jobs, or through two Services. The series then
+differ in labels that are not the engine's own: their origin. Of all origins that cover the same endpoints of
+a pod, the one with the newest sample is used. Endpoints within one origin are different engines, and add up.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OWN: Final = frozenset(
 _WAITING: Final = frozenset(named.name for named in SERIES if named.meaning is Meaning.WAITING)
 
 _GIVEN: Final = frozenset({"job", "service", "prometheus", "prometheus_replica"})
-"""Labels that a Prometheus gives the series of any exporter, besides those of an endpoint."""
+"""Labels that Prometheus adds to the series of any exporter, other than those of an endpoint."""
 
 Origin = tuple[tuple[str, str], ...]
 
@@ -43,8 +43,8 @@ Origin = tuple[tuple[str, str], ...]
 def of_one_origin(series: Iterable[Series], times: Sequence[Series]) -> tuple[list[Series], float]:
     """Return the series of a pod that count, and the age of the oldest of them in seconds.
 
-    `times` hold the age of each waiting series as their value. Raises UnreadableMetricsError where there is
-    none, or where several origins reach other endpoints each: nobody can tell then what is counted twice.
+    The values of `times` are the ages of the waiting series. Raises UnreadableMetricsError if there is none,
+    or if no origin covers all endpoints: then it is unknown what is counted twice.
     """
     series = list(series)
     names = _origin_labels([item for item in series if item.name in _WAITING])
@@ -61,10 +61,10 @@ def of_one_origin(series: Iterable[Series], times: Sequence[Series]) -> tuple[li
 
 
 def of_one_origin_each(series: Iterable[Series], times: Sequence[Series]) -> tuple[list[Series], float]:
-    """Return the series of any names that count, and the age of the oldest of them in seconds.
+    """Return the series of arbitrary names that count, and the age of the oldest of them in seconds.
 
-    Of each name one origin is read, by the labels that Prometheus itself gives. A name whose origins reach
-    other endpoints each is left out: nobody can tell then what is counted twice. `times` hold ages.
+    For each name one origin is used, by the labels that Prometheus itself adds. A name for which no origin
+    covers all endpoints is omitted: then it is unknown what is counted twice. The values of `times` are ages.
     """
     ages: dict[Origin, float] = defaultdict(float)
     for item in times:

@@ -1,4 +1,4 @@
-"""The declared, targeted and published speed of a variant: the facts that sizing starts from."""
+"""Read the declared, target and published performance of a variant, as input of sizing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SMALLEST: Final = 1e-6
 def facts_of(
     autoscaling: Json, target: Target, pods: Sequence[Json], policies: Policies
 ) -> tuple[VariantFacts, tuple[str, ...]]:
-    """Return the facts of one VariantAutoscaling (v1alpha2), and what of them cannot be read."""
+    """Return the facts of one VariantAutoscaling (v1alpha2), and messages about unreadable ones."""
     spec = autoscaling["spec"]
     decision = (autoscaling.get("status") or {}).get("decision") or {}
     published = decision.get("performance") or {}
@@ -42,7 +42,7 @@ def facts_of(
 
 
 def targets_of(autoscaling: Json, policies: Policies) -> Targets:
-    """Return the latency targets of the service class for the variant's model; none without a class."""
+    """Return the latency targets of the service class for the variant's model; empty without a class."""
     spec = autoscaling["spec"]
     found = class_of(autoscaling, policies)
     if found is None:
@@ -52,7 +52,7 @@ def targets_of(autoscaling: Json, policies: Policies) -> Targets:
 
 
 def _profile(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
-    """Return the declared profile, or None and why it cannot be used."""
+    """Return the declared profile, or None with the reason why it cannot be used."""
     parms = (declared or {}).get("perfParms")
     if not declared or not parms:
         return None, ()
@@ -78,7 +78,7 @@ def _profile(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
 
 
 def learned_of(published: Json | None) -> Learned | None:
-    """Return what a status keeps of the engines' speed; None where it keeps nothing that can be read."""
+    """Return the learned performance from a status, or None if it has none that is valid."""
     if not published:
         return None
     decode, prefill = published.get("decodeParms") or {}, published.get("prefillParms") or {}
@@ -99,9 +99,9 @@ def learned_of(published: Json | None) -> Learned | None:
 
 
 def _number(value: object, *, most: float = _LARGEST) -> float | None:
-    """Return a number that is 0, or neither too small nor too large to calculate with; else None.
+    """Return a value as a number if it is 0, or neither too small nor too large for calculations; else None.
 
-    It comes from text or a number.
+    The value may be text or a number.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
@@ -113,7 +113,7 @@ def _number(value: object, *, most: float = _LARGEST) -> float | None:
 
 
 def _start_seconds(pod: Json) -> float | None:
-    """Return the time from a pod's start on its node until it became ready; None while it is not."""
+    """Return the time from a pod's start on its node until it became ready, in seconds; None if not ready."""
     status = pod.get("status") or {}
     started = status.get("startTime")
     if not started or not is_ready(pod):

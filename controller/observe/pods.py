@@ -1,4 +1,4 @@
-"""Pods as planning sees them: whose they are, what they hold, and which would go first."""
+"""Pods as planning needs them: their targets, their state, and their removal order."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from apiserver.schema.json import Json
 from controller.observe.targets import GROUP_INDEX, SET_NAME, WORKER_INDEX, TargetKey, TargetKind
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-"""Annotation by which a ReplicaSet chooses between pods that are alike in all that matters more."""
+"""Annotation by which a ReplicaSet chooses between pods that do not differ in more important criteria."""
 
 SELECTED_BY: Final = "stowplan.dev/selected-by"
-"""Stands in a pod's metadata for the target whose scale selects it, where its owners do not tell."""
+"""Pseudo-field in a pod's metadata for the target whose scale selects it, if owners do not identify it."""
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _COST: Final = re.compile(r"-?[0-9]{1,10}\Z")
@@ -23,22 +23,22 @@ _PHASES: Final = {"Pending": 0, "Unknown": 1}
 
 
 def is_present(pod: Json) -> bool:
-    """Tell whether a pod holds its resources for good: neither finished nor being deleted."""
+    """Return whether a pod occupies its resources: neither finished nor being deleted."""
     finished = (pod.get("status") or {}).get("phase") in _FINISHED
     return not finished and not pod["metadata"].get("deletionTimestamp")
 
 
 def is_ready(pod: Json) -> bool:
-    """Tell whether a pod is ready to serve."""
+    """Return whether a pod is ready to serve."""
     return _ready_time(pod) is not None
 
 
 def target_of_pod(pod: Json) -> TargetKey | None:
-    """Return the target that a pod belongs to, or None; no look at what stands between them is needed.
+    """Return the target of a pod, or None, without reading the objects in between.
 
     A Deployment names its ReplicaSets after itself and the hash of the template, which is also a label of
     each pod. A LeaderWorkerSet has a StatefulSet of its own name for the leaders, and one for the workers of
-    each leader, named after that.
+    each leader, named after that leader.
     """
     metadata = pod["metadata"]
     selected: TargetKey | None = metadata.get(SELECTED_BY)
@@ -66,7 +66,7 @@ def _maker(kind: str, name: str, labels: Mapping[str, str]) -> tuple[TargetKind,
 
 
 def by_target(pods: Sequence[Json]) -> Mapping[TargetKey, tuple[Json, ...]]:
-    """Return the present pods of each target in the order in which they would be removed."""
+    """Return the present pods of each target in removal order."""
     groups: dict[TargetKey, list[Json]] = defaultdict(list)
     for pod in pods:
         target = target_of_pod(pod)
@@ -76,27 +76,27 @@ def by_target(pods: Sequence[Json]) -> Mapping[TargetKey, tuple[Json, ...]]:
 
 
 def has_engine(pod: Json) -> bool:
-    """Tell whether a pod's engine speaks for its replica: of a group only the leader's does."""
+    """Return whether a pod's engine reports for its replica: in a group only the leader's does."""
     labels: Mapping[str, str] = pod["metadata"].get("labels") or {}
     return labels.get(WORKER_INDEX, "0") == "0"
 
 
 def group_of(pod: Json) -> str:
-    """Return what pods of one replica have in common and no other pod has."""
+    """Return an identifier of a pod's replica, unique within its target."""
     name = str(pod["metadata"]["name"])
     return (pod["metadata"].get("labels") or {}).get(GROUP_INDEX) or name
 
 
 def deletion_cost(pod: Json) -> int:
-    """Return what the annotation says; 0 for none, and for what no ReplicaSet understands."""
+    """Return the pod deletion cost; 0 if missing or invalid."""
     text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")
     return int(text) if _COST.match(text) else 0
 
 
 def removal_order(pods: Sequence[Json], *, cost: Callable[[Json], int] = deletion_cost) -> tuple[Json, ...]:
-    """Return pods in the order in which a ReplicaSet would delete them if they had these costs.
+    """Return pods in the order in which a ReplicaSet would delete them with these costs.
 
-    Not bound, not running, not ready, cheap to delete, crowded with siblings, youngest first; ties by name.
+    Unbound, not running, not ready, low cost, many siblings on the node, youngest first; ties by name.
     Source: `ActivePodsWithRanks` in `k8s.io/kubernetes/pkg/controller/controller_utils.go`.
     """
     ranks = removal_ranks(pods, cost=cost)
@@ -107,10 +107,10 @@ def removal_order(pods: Sequence[Json], *, cost: Callable[[Json], int] = deletio
 
 
 def _by_ordinal(pods: Sequence[Json]) -> tuple[Json, ...]:
-    """Return pods as a StatefulSet removes them: the highest number first, whatever becomes of the others.
+    """Return pods as a StatefulSet removes them: the highest ordinal first, whatever their state.
 
-    Those without a node stand before all: who stays of them takes the place of one that goes, which is as if
-    they had gone and the other had stayed.
+    Pods without a node come before all others: one that is kept takes the place of one that is removed, which
+    is equivalent to having removed it and kept the other.
     """
     by_number = sorted(pods, key=lambda pod: -_ordinal(pod["metadata"]["name"]))
     return tuple(sorted(by_number, key=lambda pod: bool(pod["spec"].get("nodeName"))))
@@ -138,9 +138,9 @@ def _ordinal(name: str) -> int:
 def removal_ranks(
     pods: Sequence[Json], *, cost: Callable[[Json], int] = deletion_cost
 ) -> Mapping[str, tuple[int, ...]]:
-    """Return by name what decides before age does: who ranks lower is deleted before who ranks higher.
+    """Return the criteria that precede age, by pod name: lower ranks are deleted first.
 
-    Between equals a ReplicaSet goes by age in powers of ten, and then by chance.
+    Among equal ranks a ReplicaSet compares ages in powers of ten, and then chooses randomly.
     """
     siblings = Counter(pod["spec"].get("nodeName") for pod in pods)
     return {
@@ -150,7 +150,7 @@ def removal_ranks(
 
 
 def standing(pod: Json) -> tuple[int, int, int]:
-    """Return what counts more than any cost: whether a pod is bound, runs and is ready."""
+    """Return the criteria that precede any cost: whether a pod is bound, runs and is ready."""
     phase = (pod.get("status") or {}).get("phase")
     return int(bool(pod["spec"].get("nodeName"))), _PHASES.get(str(phase), 2), int(is_ready(pod))
 

@@ -1,6 +1,6 @@
-"""Prices and service classes, out of the ConfigMaps in which an administrator keeps them.
+"""Read prices and service classes from an administrator's ConfigMaps.
 
-Both are read from Stowplan's own namespace only: a service class decides who goes first in the whole cluster.
+Both are read from Stowplan's own namespace only: a service class determines priority in the whole cluster.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from controller.planning.snapshot import LOWEST_PRIORITY
 _LIMIT_BYTES: Final = 1 << 20
 _MOST: Final = Decimal(10) ** 9
 _MOST_MS: Final = 10**8
-"""A target of more than a day is none."""
+"""Maximum latency target in ms, which is more than a day."""
 
 _LONGEST_PROBLEM: Final = 300
 
 Place = tuple[str, str]
-"""ConfigMap and key."""
+"""ConfigMap name and key."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServiceClass:
-    """A class of service: 1 is served first, 100 last; latency targets in ms by model."""
+    """A service class: priority from 1, served first, to 100; latency targets in ms by model."""
 
     name: str
     priority: int
@@ -39,55 +39,55 @@ class ServiceClass:
     tpot_ms: Mapping[str, int]
 
     def covers(self, model_id: str) -> bool:
-        """Tell whether the class lists a model."""
+        """Return whether the class lists a model."""
         return model_id in self.ttft_ms or model_id in self.tpot_ms
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policies:
-    """What an administrator laid down, and what of it could not be read."""
+    """The administrator's policies, and messages about unreadable ones."""
 
     unit_costs: Mapping[str, Decimal] = field(default_factory=dict)
-    """Cost per hour of one accelerator, by normalised type."""
+    """Cost per hour of one accelerator, by normalized type."""
 
     classes: Mapping[tuple[str, str], ServiceClass] = field(default_factory=dict)
-    """Service classes by ConfigMap and key."""
+    """Service classes by ConfigMap name and key."""
 
     default_classes: str = ""
-    """The ConfigMap whose classes hold for models that name none; empty: all of them."""
+    """ConfigMap whose classes apply to models without a reference; empty for all ConfigMaps."""
 
     problems: tuple[str, ...] = ()
     grants: Grants | None = None
-    """Among tenants: who may use which class, and set a cost. None where everybody may."""
+    """With tenants, who may use which class and set a cost; None if everyone may."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Entry:
-    """What one key of a ConfigMap says."""
+    """The parsed value of one key of a ConfigMap."""
 
     text: str
     value: Decimal | ServiceClass | None = None
-    """A price or a class; None for what is neither."""
+    """A price or a class; None for anything else."""
 
     problems: tuple[str, ...] = ()
     is_sound: bool = True
-    """Whether all of it could be read."""
+    """Whether the value is entirely valid."""
 
 
 class PolicyReader:
-    """Reads ConfigMaps again and again; what is broken while this runs stands as it was, and is named."""
+    """Reads ConfigMaps repeatedly; an entry that becomes invalid keeps its last valid value."""
 
     def __init__(self, *, unit_costs: str, default_classes: str = "") -> None:
-        """`unit_costs` holds prices; classes of `default_classes` hold for models that name none."""
+        """`unit_costs` names the ConfigMap of prices; for `default_classes` see `Policies`."""
         self._unit_costs = unit_costs
         self._default_classes = default_classes
         self._known: Mapping[Place, _Entry] = {}
 
     def read(self, config_maps: Mapping[str, Json]) -> Policies:
-        """Return what the ConfigMaps of our namespace say, by name.
+        """Return the policies in the ConfigMaps of Stowplan's namespace, given by name.
 
-        An entry that cannot be read is named in `problems`, and left out if it never could: one typing error
-        must not stop all. Text that is known is not parsed again.
+        An invalid entry is reported in `problems`, and omitted if it was never valid: one typing error must
+        not invalidate all others. Unchanged text is not parsed again.
         """
         texts = {
             (name, key): text
@@ -129,18 +129,18 @@ class PolicyReader:
 
 
 def read_policies(config_maps: Mapping[str, Json], *, unit_costs: str, default_classes: str = "") -> Policies:
-    """Return what ConfigMaps say that are read once, as `PolicyReader` does."""
+    """Return the policies in ConfigMaps that are read once."""
     return PolicyReader(unit_costs=unit_costs, default_classes=default_classes).read(config_maps)
 
 
 def service_class(policies: Policies, reference: Json | None, model_id: str) -> ServiceClass | None:
-    """Return the class that serves a variant: the referenced one, else the first that lists its model."""
+    """Return the class of a variant: the referenced one, else the one of best priority for its model."""
     place = place_of_class(policies, reference, model_id)
     return None if place is None else policies.classes.get(place)
 
 
 def place_of_class(policies: Policies, reference: Json | None, model_id: str) -> Place | None:
-    """Return where that class is looked for; None where nothing names one."""
+    """Return where that class is defined; None without a reference or a class for the model."""
     if reference is not None:
         return reference["name"], reference["key"]
     listed = [(item.priority, where) for where, item in policies.classes.items() if item.covers(model_id)]
@@ -175,7 +175,7 @@ def _cost(text: str) -> Decimal:
 
 
 def _class_document(text: str) -> Json | None:
-    """Return the document of a service class, or None for text that is about something else."""
+    """Return the document of a service class, or None for any other text."""
     document = _yaml(text)
     return document if isinstance(document, dict) and "priority" in document else None
 

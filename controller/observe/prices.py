@@ -1,8 +1,8 @@
-"""What a replica costs: by its VariantAutoscaling, or by the price list, which tenants cannot go below.
+"""Cost of a replica: from its VariantAutoscaling, or from the price list, which tenants cannot undercut.
 
-Among tenants a cost of one's own is a privilege: budgets count it, and under shortage models of one priority
-weigh as much as it costs to serve them. What a variant says of its accelerators is no fact either, so that
-the list is read for those that its pods may get.
+With tenants, a custom cost is a privilege: budgets count it, and under shortage models of one priority are
+weighted by the cost of serving them. The accelerator that a variant declares is not trusted either, so the
+price list is applied to those that its pods may get.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DEFAULT: Final = (Decimal(DEFAULT_COST), "Default")
 
 
 def accelerator_of(autoscaling: Json, template: Json) -> str:
-    """Return the normalised type: from the spec, else the label, else what the pods select; else nothing."""
+    """Return the normalized type: from the spec, else the label, else the node selector; empty if none."""
     labels = autoscaling["metadata"].get("labels") or {}
     named = autoscaling["spec"].get("accelerator") or labels.get(ACCELERATOR_LABEL)
     return normalised(named) if named else product_of(template.get("nodeSelector") or {})
@@ -39,10 +39,10 @@ def accelerator_of(autoscaling: Json, template: Json) -> str:
 def effective_cost(
     autoscaling: Json, target: Target, policies: Policies, reach: Callable[[], frozenset[str]] = frozenset
 ) -> Cost:
-    """Return the cost of one replica and where it comes from: the spec, else the unit cost, else 10.0.
+    """Return the cost of one replica and its source: the spec, else the unit cost, else the default of 10.0.
 
-    Among tenants that of the spec only counts where its writer may set one, and never below the list;
-    `reach` returns the types of accelerators that its pods may get.
+    With tenants, the cost in the spec applies only if its writer may set one, and never below the price list;
+    `reach` returns the accelerator types that its pods may get.
     """
     spec = autoscaling["spec"]
     if policies.grants is not None:
@@ -59,7 +59,7 @@ def _among_tenants(autoscaling: Json, target: Target, policies: Policies, reach:
     count, costs = target.accelerators_per_replica, policies.unit_costs
     listed = None
     if count and costs:
-        # A type without a price counts as the dearest one: else it would be free.
+        # A type without a price counts as the most expensive one; otherwise it would be free.
         types = reach or {accelerator_of(autoscaling, target.pod_spec)}
         listed = count * max(costs.get(name, max(costs.values())) for name in types)
     own = None if not _sets_cost(autoscaling) or cost_refusal(autoscaling, policies) else _own(autoscaling)
@@ -69,7 +69,7 @@ def _among_tenants(autoscaling: Json, target: Target, policies: Policies, reach:
 
 
 def cost_refusal(autoscaling: Json, policies: Policies) -> str:
-    """Return why a cost of the spec does not count; empty where it does, or there is none."""
+    """Return why the cost in the spec is not applied; empty if it is, or if there is none."""
     if policies.grants is None or not _sets_cost(autoscaling):
         return ""
     why = policies.grants.refusal(autoscaling, OWN_COST)
@@ -77,13 +77,13 @@ def cost_refusal(autoscaling: Json, policies: Policies) -> str:
 
 
 def cost_questions(autoscaling: Json) -> Iterator[Question]:
-    """Yield what has to be asked before a cost of the spec counts."""
+    """Yield the access question to answer before the cost in the spec applies."""
     question = question_of(autoscaling, OWN_COST) if _sets_cost(autoscaling) else None
     yield from [question] if question else []
 
 
 def _sets_cost(autoscaling: Json) -> bool:
-    """Tell whether somebody says a cost; the one that is filled in otherwise is nobody's choice."""
+    """Return whether the cost was set explicitly, which means that it differs from the default."""
     cost: str = autoscaling["spec"].get("variantCost", DEFAULT_COST)
     return cost != DEFAULT_COST
 
@@ -93,18 +93,18 @@ def _own(autoscaling: Json) -> Decimal:
 
 
 class Reach:
-    """Which types of accelerators pods may get: those of nodes that they may go to, or are on."""
+    """The accelerator types that pods may get: of nodes that they may use, or to which they are bound."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        """`nodes` are all that there are, and one of each kind that may come."""
+        """`nodes` are all existing nodes, and one of each kind that may be added."""
         self._nodes = nodes
         self._types = {node.name: node.accelerator for node in nodes}
         self._known: dict[tuple[object, ...], frozenset[str]] = {}
 
     def of(self, pod_spec: Json, pods: Sequence[Json]) -> frozenset[str]:
-        """Return the types by the template of pods, and by where the pods that there are were bound.
+        """Return the types by the pod template, and by the nodes of existing pods.
 
-        Those may be of a template that has changed since.
+        Existing pods may be of a template that has changed since.
         """
         selector = frozenset((pod_spec.get("nodeSelector") or {}).items())
         asked = (selector, node_affinity(pod_spec), tolerations(pod_spec))

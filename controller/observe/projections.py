@@ -1,8 +1,8 @@
-"""What is kept of pods, nodes and workloads: no more than planning reads, and what many share only once.
+"""Reduce cached pods, nodes and workloads to the fields that planning reads, with equal parts shared.
 
-A pod as the API server tells it is mostly environment, mounts, probes and container states. Pods of one
-template differ in a name, a place and a few times; everything else of them is the same object in memory.
-Nobody may change what a cache returns, so that is safe.
+A pod from the API server consists mostly of environment, mounts, probes and container states. Pods of one
+template differ in a name, a node and a few times; everything else is the same object in memory. Sharing is
+safe because no one may modify what a cache returns.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ _NODE_STATUS: Final = ("allocatable", "capacity", "conditions")
 
 
 class Projection:
-    """Makes what is kept of objects; one for each cache, so that its objects share."""
+    """Creates projections of objects; use one instance per cache, whose objects then share parts."""
 
     def __init__(self) -> None:
         self._shared: dict[bytes, object] = {}
 
     def pod(self, pod: Json) -> Json:
-        """Return what is kept of a pod."""
+        """Return the projection of a pod."""
         spec = self.pod_spec(pod.get("spec") or {})
         if node := (pod.get("spec") or {}).get("nodeName"):
             spec["nodeName"] = intern(node)
         return {"metadata": self.metadata(pod["metadata"]), "spec": spec, "status": self._pod_status(pod)}
 
     def written(self, value: Json) -> Json:
-        """Return what is kept of an object that says who wrote it: all but who owns its fields.
+        """Return an object with a recorded writer, without its managed fields.
 
-        One user may have written thousands, and have many groups.
+        The record is shared, because one user with many groups may have written thousands of objects.
         """
         annotations = without_managed_fields(value)["metadata"].get("annotations") or {}
         if record := annotations.get(WRITTEN_BY):
@@ -81,7 +81,7 @@ class Projection:
         return value
 
     def pod_spec(self, spec: Json) -> Json:
-        """Return what is kept of a pod's specification, or of a template's."""
+        """Return the projection of a pod spec, or of a template's."""
         found = {name: self.shared(value) for name, value in _of(spec, _POD_SPEC).items()}
         for name in ("containers", "initContainers"):
             if containers := spec.get(name):
@@ -91,7 +91,7 @@ class Projection:
         return found
 
     def metadata(self, metadata: Json) -> Json:
-        """Return what is kept of an object's metadata."""
+        """Return the projection of an object's metadata."""
         found = _of(metadata, _METADATA)
         if namespace := found.get("namespace"):
             found["namespace"] = intern(namespace)
@@ -104,7 +104,7 @@ class Projection:
         return found
 
     def node(self, node: Json) -> Json:
-        """Return what is kept of a node: all but images, addresses, annotations and what runs it."""
+        """Return the projection of a node: without images, addresses and node info."""
         status = {
             name: self.shared(value) for name, value in _of(node.get("status") or {}, _NODE_STATUS).items()
         }
@@ -117,9 +117,9 @@ class Projection:
         }
 
     def workload(self, value: Json) -> Json:
-        """Return what is kept of a Deployment, a StatefulSet or a LeaderWorkerSet.
+        """Return the projection of a Deployment, a StatefulSet or a LeaderWorkerSet.
 
-        That is all of it, but for the templates of its pods.
+        Only the pod templates are reduced, and managed fields removed.
         """
         metadata = {name: item for name, item in value["metadata"].items() if name != "managedFields"}
         if annotations := metadata.get("annotations"):
@@ -133,13 +133,13 @@ class Projection:
         return value | {"metadata": metadata, "spec": spec}
 
     def resource_slice(self, value: Json) -> Json:
-        """Return what is kept of a ResourceSlice: which devices of which types are on which node."""
+        """Return the projection of a ResourceSlice: devices with their types, and their node."""
         spec = _of(value["spec"], ("driver", "nodeName", "pool"))
         spec["devices"] = [self._device(device) for device in value["spec"].get("devices") or []]
         return {"metadata": _of(value["metadata"], _METADATA), "spec": spec}
 
     def resource_claim(self, value: Json) -> Json:
-        """Return what is kept of a ResourceClaim: what it asks for, and what it holds."""
+        """Return the projection of a ResourceClaim: its requests and its allocation."""
         found: Json = {"metadata": _of(value["metadata"], _METADATA)}
         found["spec"] = self.shared(value.get("spec") or {})
         allocation = (value.get("status") or {}).get("allocation")
@@ -150,7 +150,7 @@ class Projection:
         return found
 
     def shared(self, value: T) -> T:
-        """Return an equal value that others may hold, too."""
+        """Return an equal value that may be shared with others."""
         digest = blake2b(msgspec.json.encode(value), digest_size=_DIGEST_BYTES).digest()
         if len(self._shared) >= _MOST_SHARED:
             self._shared.clear()  # templates come and go: those in use are soon shared again
@@ -185,7 +185,7 @@ def _of(value: Json, names: Iterable[str]) -> Json:
 
 
 def _annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """Return those that are read: two of Kubernetes' own, and ours, those of our subdomains included."""
+    """Return the annotations that are read: two of Kubernetes', and Stowplan's, including subdomains."""
     return {
         name: text
         for name, text in annotations.items()
@@ -194,7 +194,7 @@ def _annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _volume(volume: Json) -> Json:
-    """Return of which kinds a volume is, and whether it is memory."""
+    """Return the kinds of a volume, and whether it is in memory."""
     found: Json = {name: {} for name in volume if name != "name"}
     if medium := (volume.get("emptyDir") or {}).get("medium"):
         found["emptyDir"] = {"medium": medium}

@@ -1,9 +1,9 @@
-"""Asks a Prometheus that already scrapes the engines, instead of the pods.
+"""Query a Prometheus that already scrapes the engines, instead of the pods.
 
-Namespaces are asked about together, in batches of at most `PODS_OF_A_BATCH` pods, and one with more pods in
-several: an answer has some 13 kB for each engine. A batch takes two instant queries: the values, and when
-each was scraped, since an instant query would otherwise pass a five-minute-old sample off as fresh. Ages are
-by Prometheus' own clock, so that ours may differ from it.
+Namespaces are queried together, in batches of at most `PODS_OF_A_BATCH` pods, and a namespace with more pods
+in several batches: a response has about 13 kB for each engine. A batch takes two instant queries: the values,
+and the times of their scrapes, because an instant query would otherwise present a five-minute-old sample as
+fresh. Ages are by Prometheus' own clock, which may differ from ours.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from controller.policies.measuring import Look
 _OK: Final = 200
 _LIMIT_BYTES: Final = 64 << 20
 PODS_OF_A_BATCH: Final = 500
-"""So ten engines in each pod still fit into an answer."""
+"""Maximum pods per batch, so that the response fits even with ten engines in each pod."""
 
 _AT_ONCE: Final = 4
 _WAITING: Final = tuple(name for kind in Kind for name in names_of(kind, Meaning.WAITING))
@@ -70,7 +70,7 @@ class PrometheusSource:
             await self._session.close()
 
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
-        """Return the readings of the pods that Prometheus knows, and why there are none of the others."""
+        """Return the readings of the pods known to Prometheus, and the errors for the others."""
         batches = batched(pods)
         answers = await asyncio.gather(*(self._batch(batch) for batch in batches))
         found = {key: answer for batch, answer in zip(batches, answers, strict=True) for key in batch.pods}
@@ -85,7 +85,7 @@ class PrometheusSource:
         return Scraped(readings=readings, failures=failures)
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
-        """Return what Prometheus knows of the metrics of pods, at whatever endpoint it asked them."""
+        """Return the metrics of pods known to Prometheus, whichever endpoint it scraped them from."""
         names: dict[Key, frozenset[str]] = {}
         for item in questions:
             key = item.namespace, item.name
@@ -138,13 +138,15 @@ class PrometheusSource:
         within = batch.matchers
         try:
             async with self._gate:
-                # Just before the question, however long the answer takes: a sample that is told again must
-                # not seem to be a newer one.
+                # Taken before the query, however long the response takes, so that a repeated sample does not
+                # seem to be newer than before.
                 asked_seconds = self._clock()
-                # One name each: `timestamp` drops it, and a pod with both would then spoil the whole answer.
+                # One name per selector: `timestamp` drops it, and a pod with both names would invalidate the
+                # response.
                 stamps = (f"timestamp({name}{{{within}}})" for name in _WAITING)
                 times = await self._query(" or ".join(stamps))
-                # At the same moment, or a scrape in between would pair new values with old stamps.
+                # Evaluated at the same time, as a scrape in between would pair new values with old
+                # timestamps.
                 moment = times[0].value[0] if times else None
                 values = await self._query(f'{{__name__=~"{"|".join(NAMES)}",{within}}}', moment)
             return _Answers(
@@ -166,22 +168,22 @@ class PrometheusSource:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Pods that are asked about together."""
+    """Pods that are queried together."""
 
     pods: tuple[Key, ...]
     is_part: bool = False
-    """Whether they are some of the pods of one namespace; else they are all of each of theirs."""
+    """Whether they are part of one namespace's pods; otherwise they are all pods of their namespaces."""
 
     @property
     def matchers(self) -> str:
-        """The label matchers of a query. Pods are named only where their namespace has more."""
+        """The label matchers of a query. Pods are listed only if the batch is part of a namespace."""
         namespaces = f"namespace=~{_any(sorted({namespace for namespace, _ in self.pods}))}"
         return f"{namespaces},pod=~{_any([name for _, name in self.pods])}" if self.is_part else namespaces
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Answers:
-    """What was said of each pod of a batch."""
+    """The responses for the pods of a batch."""
 
     values: Mapping[Key, Sequence[Series]]
     ages: Mapping[Key, Sequence[Series]]
@@ -191,7 +193,7 @@ class _Answers:
 class _Sample(msgspec.Struct, frozen=True):
     metric: dict[str, str]
     value: tuple[float, str]
-    """When the query was evaluated, and the value."""
+    """Evaluation time of the query, and the value."""
 
 
 class _Data(msgspec.Struct, frozen=True):
@@ -203,7 +205,7 @@ class _Envelope(msgspec.Struct, frozen=True):
 
 
 def batched(pods: Sequence[Json]) -> list[Batch]:
-    """Return pods in batches: two of whole namespaces that follow each other never fit into one."""
+    """Return pods in batches of whole namespaces, where no two consecutive batches would fit into one."""
     by_namespace: dict[str, list[Key]] = defaultdict(list)
     for pod in pods:
         key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
@@ -238,7 +240,7 @@ def _values(samples: Sequence[_Sample]) -> list[Series]:
 
 
 def _ages(samples: Sequence[_Sample]) -> list[Series]:
-    """Return series whose value is their age. One that is not known is infinite, one of the future is 0."""
+    """Return series with their age as value: infinite if unknown, 0 if in the future."""
     found = []
     for item in samples:
         age_seconds = item.value[0] - _number(item.value[1])

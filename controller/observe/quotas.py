@@ -1,7 +1,7 @@
-"""ResourceQuotas as limits on the accelerators of the variants of a namespace.
+"""Convert ResourceQuotas to limits on the accelerators of the variants in a namespace.
 
-What others use is counted from their pods and not taken from `status.used`: that one also holds our own pods,
-and the two copies are never of the same moment.
+Use by other pods is counted from the pods instead of `status.used`, because that includes our own pods, and
+the two cached copies are never of the same time.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ _EXISTS: Final = "Exists"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tenant:
-    """A variant as a quota sees it."""
+    """A variant as far as quotas are concerned."""
 
     namespace: str
     accelerator: str
     pod_spec: Json
-    """Of one of its pods where there is one: admission may have added to what the template says."""
+    """Spec of one of its pods, if any, because admission may have extended the template; else the template's.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """The quotas that hold for variants, and a sentence for each that cannot be planned with."""
+    """The quotas that apply to variants, and a message for each that cannot be planned with."""
 
     quotas: tuple[Quota, ...] = ()
     problems: tuple[str, ...] = ()
@@ -43,7 +44,7 @@ class Limits:
 def limits(
     objects: Sequence[Json], tenants: Sequence[Tenant], pods: Sequence[Json], planned: frozenset[TargetKey]
 ) -> Limits:
-    """Return what ResourceQuotas leave to the variants; `planned` are the targets that these scale."""
+    """Return what ResourceQuotas leave to the variants; `planned` are the scale targets of these."""
     at_home: dict[str, list[Tenant]] = defaultdict(list)
     for tenant in tenants:
         at_home[tenant.namespace].append(tenant)
@@ -67,7 +68,7 @@ def limits(
 
 
 def _entries(objects: Sequence[Json], namespaces: Container[str]) -> Iterator[tuple[Json, str, str]]:
-    """Yield each quota of some namespaces with each limit on accelerators in it."""
+    """Yield each quota of some namespaces with each of its limits on accelerators."""
     for item in objects:
         if item["metadata"]["namespace"] in namespaces:
             for name, hard in sorted(((item.get("spec") or {}).get("hard") or {}).items()):
@@ -78,7 +79,7 @@ def _entries(objects: Sequence[Json], namespaces: Container[str]) -> Iterator[tu
 def _quota(
     item: Json, name: str, hard: str, tenants: Sequence[Tenant], others: Sequence[Json]
 ) -> Quota | None:
-    """Return one limit, or None where it is none of ours. Raises ValueError for what cannot be told."""
+    """Return one limit, or None if it does not apply. Raises ValueError if that cannot be determined."""
     resource = name.removeprefix(_REQUESTS)
     askers = [tenant for tenant in tenants if accelerators_of(tenant.pod_spec, (resource,))]
     if not askers:
@@ -98,7 +99,7 @@ def _quota(
 
 
 def _type(askers: Sequence[Tenant], tenants: Sequence[Tenant]) -> str:
-    """Return the type that a quota on one vendor's accelerators is about; nothing where it is all of them."""
+    """Return the accelerator type that a vendor-specific quota covers; empty if it covers all of them."""
     rest = [tenant for tenant in tenants if tenant not in askers and accelerators_of(tenant.pod_spec)]
     types = {tenant.accelerator for tenant in askers}
     if not rest:
@@ -109,7 +110,7 @@ def _type(askers: Sequence[Tenant], tenants: Sequence[Tenant]) -> str:
 
 
 def _is_in_scope(spec: Json, pod_spec: Json) -> bool | None:
-    """Tell whether a quota counts a pod; None where that cannot be told."""
+    """Return whether a quota counts a pod; None if that cannot be determined."""
     verdicts = [_holds(scope, operator, values, pod_spec) for scope, operator, values in _scopes_of(spec)]
     if False in verdicts:
         return False
@@ -123,7 +124,7 @@ def _scopes_of(spec: Json) -> Iterator[tuple[str, str, Sequence[str]]]:
 
 
 def _holds(scope: str, operator: str, values: Sequence[str], pod_spec: Json) -> bool | None:
-    """Tell whether one scope holds, as `podMatchesScopeFunc` in `k8s.io/kubernetes/pkg/quota` does."""
+    """Return whether one scope matches, as `podMatchesScopeFunc` in `k8s.io/kubernetes/pkg/quota` does."""
     match scope:
         case "Terminating":
             return pod_spec.get("activeDeadlineSeconds") is not None
@@ -140,7 +141,7 @@ def _holds(scope: str, operator: str, values: Sequence[str], pod_spec: Json) -> 
 
 
 def _has_quality(pod_spec: Json) -> bool:
-    """Tell whether any container asks for a part of the processor or the memory."""
+    """Return whether any container has a request or limit for CPU or memory."""
     containers = [*(pod_spec.get("containers") or []), *(pod_spec.get("initContainers") or [])]
     return any(_COUNTED_IN_QUALITY & asked.keys() for item in containers for asked in _lists(item))
 

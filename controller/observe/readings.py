@@ -1,7 +1,7 @@
-"""What one pod's engines say of themselves, read from their series.
+"""Build a reading of one pod's engines from their series.
 
-A number that cannot be trusted makes no reading: what is missing is never zero, and one of two engines that
-says nonsense is not left out of their sum.
+An untrustworthy number invalidates the reading: missing data is never zero, and an engine with invalid data
+is not left out of the sum of a pod's engines.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from controller.observe.series import NAMES, SIZE_LABELS, Kind, Meaning
 from controller.sizing.records import NO_LENGTHS, PromptLengths
 
 _FULL: Final = 1.01
-"""A share of the KV cache above 1 by rounding is 1; a percentage is nonsense."""
+"""Maximum share of the KV cache: slightly above 1 by rounding counts as 1; a percentage is invalid."""
 
 _LARGEST_CACHE_TOKENS: Final = 10**9
 _MOST_DIGITS: Final = 10
@@ -33,34 +33,34 @@ _MOST_DIGITS: Final = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """Counters since the engines behind one endpoint started, summed over them."""
+    """Counters since the start of the engines behind one endpoint, summed over these engines."""
 
     first_tokens: float
     """Requests that got their first token."""
 
     prompt_tokens: float
-    """Prompt tokens whose prefill ended; SGLang counts them when the request ends."""
+    """Prompt tokens of finished prefills; SGLang counts them when the request ends."""
 
     generation_tokens: float
     finished: float
-    """Requests that ended, for whatever reason."""
+    """Requests that ended, for any reason."""
 
     inter_token_seconds: float
-    """Sum of the times between one token of a request and its next."""
+    """Sum of the times between consecutive tokens of a request, in seconds."""
 
     inter_tokens: float
-    """How many such times."""
+    """Number of such times."""
 
     prompt_lengths: PromptLengths = NO_LENGTHS
 
     time_to_first_token_seconds: float
     computed_prompt_tokens: float | None = None
-    """Prompt tokens that were not found in the prefix cache; None where the engine does not tell."""
+    """Prompt tokens that were not found in the prefix cache; None if the engine does not report them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """What one endpoint of a pod says. Endpoints fail and begin anew one by one, so each is counted alone."""
+    """The data of one endpoint of a pod. Endpoints fail and restart, and so are counted, individually."""
 
     waiting: int
     totals: Totals
@@ -68,15 +68,15 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """State of one pod's engines at one moment; several engines in one pod count as one."""
+    """The state of one pod's engines at one time; several engines in one pod are combined."""
 
     time_seconds: float
     kv_usage: float
-    """Share of the KV cache in use, 0 to 1."""
+    """Share of the KV cache in use, from 0 to 1."""
 
     running: int
     kv_tokens: int | None
-    """Size of the KV cache in tokens; None where the engine does not tell."""
+    """Size of the KV cache in tokens; None if the engine does not report it."""
 
     parts: Mapping[Endpoint, Part]
     model_names: frozenset[str]
@@ -90,13 +90,13 @@ class Reading:
 def parse_exposition(text: str) -> list[Series]:
     """Return the series that a reading needs from the text of `/metrics`.
 
-    Raises UnreadableMetricsError for text that is no exposition. Lines of other series, which are most, are
-    passed over before parsing.
+    Raises UnreadableMetricsError for invalid text. Lines of other series, which are most, are skipped before
+    parsing.
     """
     wanted = "\n".join(line for line in text.splitlines() if line.startswith(NAMES)) + "\n"
     try:
         families = list(text_string_to_metric_families(wanted))
-    except (ValueError, IndexError) as error:  # the parser raises both, by what is wrong
+    except (ValueError, IndexError) as error:  # the parser raises both, depending on the defect
         raise UnreadableMetricsError(f"no Prometheus exposition: {error}") from error
     return [
         Series(
@@ -112,10 +112,10 @@ def parse_exposition(text: str) -> list[Series]:
 
 
 def reading_of(series: Iterable[Series], *, time_seconds: float) -> Reading:
-    """Return what a pod's series say together; they are from `time_seconds` where they don't say otherwise.
+    """Return the reading of a pod's series; those without a timestamp of their own are from `time_seconds`.
 
-    Raises UnreadableMetricsError when one that matters is missing, there twice, or no number that an engine
-    can mean.
+    Raises UnreadableMetricsError when a required series is missing, is there twice, or has a value that is
+    impossible for an engine.
     """
     said = Said.of(series)
     parts = {endpoint: _part(one) for endpoint, one in said.by_endpoint().items()}
@@ -167,10 +167,10 @@ _BETWEEN: Final = (Meaning.SECONDS_BETWEEN, Meaning.INTER_TOKENS)
 
 
 def _with_unborn(found: Mapping[Meaning, float | None], *, running: int) -> dict[Meaning, float | None]:
-    """Return the counters with zeros for those that await their first event, as far as the others prove it.
+    """Return the counters with zeros for those that await their first event, if the others prove it.
 
-    No first token: then nothing has ended either. Nothing has ended: then no more requests have begun than
-    are running. Times between tokens are missing while every answer came in one piece.
+    Without a first token, nothing has ended. While nothing has ended, no more requests have begun than are
+    running. Times between tokens are missing while every response came in one piece.
     """
     counters = dict(found)
     if _none_of(counters, _BEGUN) and _none_of(counters, _ENDED) and _none_of(counters, _BETWEEN):
@@ -194,7 +194,7 @@ def _computed(said: Said, prompt_tokens: float) -> float | None:
 
 
 def _prompt_lengths(said: Said) -> PromptLengths:
-    """Return the buckets that all engines have, summed; none where they are no cumulative counts."""
+    """Return the buckets that all engines have, summed; empty if they are not cumulative counts."""
     engines: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
     for item in said.by_meaning.get(Meaning.PROMPT_LENGTHS, ()):
         bound = _bound(item.labels.get("le", ""))
@@ -224,7 +224,7 @@ def _is_cumulative(buckets: Mapping[float, float]) -> bool:
 
 
 def _kv_tokens(said: Said) -> int | None:
-    """Return the size of the KV caches together; None unless every engine tells its own."""
+    """Return the total size of the KV caches; None unless every engine reports its own."""
     series = said.by_meaning.get(Meaning.KV_SIZE, ())
     refuse_duplicates(series)
     sizes = [_labelled_size(item) if said.kind is Kind.VLLM else _whole(item.value) for item in series]

@@ -1,4 +1,4 @@
-"""From pods to replicas: one pod each, or a group of them."""
+"""Group pods into replicas: one pod each, or a group of pods."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from controller.observe.targets import Target, TargetKind
 from controller.planning.snapshot import Replica
 
 ReportAge = Callable[[tuple[str, str]], float | None]
-"""Age in seconds of the newest answer of a pod's engine, by namespace and name; None without one."""
+"""Age in seconds of the latest response of a pod's engine, by (namespace, name); None without one."""
 
 
 def replicas_of(target: Target, pods: Sequence[Json], report_age: ReportAge) -> tuple[Replica, ...]:
-    """Return the replicas that pods make, in the order of the pods: those of one replica stand together."""
+    """Return the replicas formed by pods, in pod order; pods of one replica must be adjacent."""
     if target.key.kind is not TargetKind.LEADER_WORKER_SET:
         return tuple(_replica([pod], report_age) for pod in pods)
     return tuple(_replica(list(group), report_age) for _, group in groupby(pods, key=group_of))
 
 
 def _replica(pods: Sequence[Json], report_age: ReportAge) -> Replica:
-    """Return a replica, which is as ready as its leader. Pods without accelerators hold no place."""
+    """Return a replica with the readiness of its leader. Pods without accelerators have no place."""
     leader = next((pod for pod in pods if has_engine(pod)), None)
     metadata = (leader or pods[0])["metadata"]
     holding = [pod for pod in pods if accelerators_of(pod["spec"])] or pods

@@ -1,8 +1,4 @@
-"""One rule of a pod template after the other: what it says of a target's pods, and whom else it is about.
-
-What a rule compares with are the labels of the template: those of all pods of a target are alike but for a
-few that its controller writes.
-"""
+"""Interpret the placement rules of a pod template: what they require, and which other pods they select."""
 
 from __future__ import annotations
 
@@ -21,12 +17,12 @@ from controller.planning.cluster import Node
 from controller.planning.snapshot import Spread
 
 HOSTNAME: Final = "kubernetes.io/hostname"
-"""A label that every node has, with another value each."""
+"""A label that every node has, with a different value each."""
 
 _OF_ONE_REVISION: Final = frozenset(
     {"pod-template-hash", "controller-revision-hash", "leaderworkerset.sigs.k8s.io/template-revision-hash"}
 )
-"""Labels that all pods of one revision of one target share, and nobody else has with the same value."""
+"""Labels that are common to the pods of one revision of one target, with a value unique to it."""
 
 _OF_ONE_POD: Final = frozenset(
     {
@@ -43,7 +39,7 @@ _OF_ONE_POD: Final = frozenset(
 
 
 class Scene:
-    """What the rules of pods are judged in: nodes, and everybody else with labels."""
+    """The context of placement rules: nodes, and all other labeled workloads."""
 
     def __init__(
         self, nodes: Sequence[Json], targets: Mapping[TargetKey, Target], pods: Sequence[Json]
@@ -52,18 +48,18 @@ class Scene:
 
     @cached_property
     def domains(self) -> Domains:
-        """Where nodes are."""
+        """Topology domains of the nodes."""
         return Domains(self._given[0])
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """Whom rules may be about."""
+        """Other pods that rules may select."""
         return Neighbours([*self._given[1].values()], self._given[2])
 
 
 @dataclass(kw_only=True, slots=True)
 class RuleReading:
-    """What was made of the rules of one target so far."""
+    """The rules of one target interpreted so far."""
 
     target: Target
     accelerator: str
@@ -81,19 +77,19 @@ class RuleReading:
 
     @property
     def own_nodes(self) -> tuple[Node, ...]:
-        """Those of them that have its accelerators."""
+        """The selected nodes that have its accelerators."""
         return with_accelerators(self.asked_for, self.accelerator)
 
     def leave_out(self, where: str, why: str) -> None:
-        """Name what is not planned with."""
+        """Report a rule that is not planned with."""
         self.problems.append(f"{self.target.key}: {where}: {why}")
 
     def at_most_per_node(self, pods: int) -> None:
-        """Let no more pods share a node."""
+        """Limit the pods on one node."""
         self.most_per_node = min(pods, self.most_per_node or pods)
 
     def spread_over(self, spread: Spread) -> None:
-        """Spread pods; of two rules over the same domains the stricter parts hold."""
+        """Add a spread rule; of two rules over the same domains, the stricter parts apply."""
         known = self.spreads.get(spread.topology_key, spread)
         self.spreads[spread.topology_key] = Spread(
             topology_key=spread.topology_key,
@@ -103,16 +99,16 @@ class RuleReading:
 
 
 def read_constraint(reading: RuleReading, constraint: Json, where: str) -> None:
-    """Take one topology spread constraint that must not be violated."""
+    """Interpret one required topology spread constraint."""
     key, max_skew = constraint["topologyKey"], int(constraint.get("maxSkew") or 1)
     where = f"{where} over {key}"
     if not _is_about_own(reading, constraint, where):
-        # Whomever it is about, nodes without the label are out; the hostname every node has.
+        # Nodes without the label are excluded, whichever pods it selects; every node has the hostname.
         reading.node_labels += [key] if key != HOSTNAME else []
         return
     if key == HOSTNAME:
-        # In a cluster that is shared, some node that the pods may use has none of them: the fewest is 0, and
-        # the skew is the most on a node. Where that does not hold the plan is stricter than the scheduler.
+        # In a shared cluster, some node that the pods may use has none of them: the minimum is 0, and the
+        # skew is the maximum per node. Where that does not hold, the plan is stricter than the scheduler.
         reading.at_most_per_node(max_skew)
         return
     counts_from_zero = _counts_from_zero(reading, constraint, key)
@@ -120,7 +116,7 @@ def read_constraint(reading: RuleReading, constraint: Json, where: str) -> None:
 
 
 def _counts_from_zero(reading: RuleReading, constraint: Json, key: str) -> bool:
-    """Tell whether a domain counts that no pod can be in, or more are asked for than there are."""
+    """Return whether a domain counts that no pod can use, or `minDomains` exceeds the domains."""
     ignores = constraint.get("nodeAffinityPolicy") == "Ignore"
     counted = domains_of(reading.scene.domains.nodes if ignores else reading.asked_for, key)
     is_few = len(counted) < int(constraint.get("minDomains") or 0)
@@ -128,7 +124,7 @@ def _counts_from_zero(reading: RuleReading, constraint: Json, key: str) -> bool:
 
 
 def read_repulsion(reading: RuleReading, term: Json, where: str) -> None:
-    """Take one term of anti-affinity."""
+    """Interpret one term of required pod anti-affinity."""
     key, namespace = term["topologyKey"], reading.target.key.namespace
     where = f"{where} over {key}"
     named, selector = term.get("namespaces") or [], term.get("namespaceSelector")
@@ -146,7 +142,7 @@ def read_repulsion(reading: RuleReading, term: Json, where: str) -> None:
 
 
 def _is_about_own(reading: RuleReading, rule: Json, where: str) -> bool:
-    """Tell whether a rule is about all pods of the target; name what else it is about."""
+    """Return whether a rule selects all pods of the target; report what else it selects."""
     selector, target = rule.get("labelSelector"), reading.target
     if selector is None:
         return False
@@ -168,7 +164,7 @@ def _is_about_own(reading: RuleReading, rule: Json, where: str) -> bool:
 
 
 def _narrowed(selector: Json, rule: Json, labels: Mapping[str, str]) -> Json:
-    """Return a selector with what the pods of some labels have to share, or not to share, with others."""
+    """Return a selector extended by the label values that pods must or must not share with others."""
     expressions = [
         {"key": key, "operator": operator, "values": [labels[key]]}
         for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))

@@ -1,6 +1,6 @@
-"""What a target's pods ask of zones and nodes: spread, kept apart. What planning cannot say is named.
+"""Read the spreading and anti-affinity rules of a target's pods; unsupported rules are reported.
 
-Preferences are no rules.
+Preferences are ignored.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodRules:
-    """The rules of a target's pods, as planning knows them, and a sentence for each that it does not."""
+    """The rules of a target's pods that planning supports, and a message for each other one."""
 
     spread: Spread | None = None
     most_per_node: int | None = None
     node_labels: tuple[str, ...] = ()
-    """Nodes need them, with any value."""
+    """Labels that nodes must have, with any value."""
 
     problems: tuple[str, ...] = ()
 
 
 NO_RULES: Final = PodRules()
-"""Pods that go where there is room."""
+"""No rules: the pods may use any node with room."""
 
 
 def pod_rules(target: Target, accelerator: str, scene: Scene) -> PodRules:
-    """Return the rules of a target whose accelerators are of a type; where it has none, it has no rules."""
+    """Return the rules of a target with accelerators of a type; without accelerators it has no rules."""
     spec = target.pod_spec
     if not accelerators_of(spec) or not (_asks(spec) or target.together_in or target.has_own_volumes):
         return NO_RULES
@@ -58,7 +58,7 @@ def _asks(spec: Json) -> bool:
 
 
 def _read_target(reading: RuleReading) -> None:
-    """Name what of the target itself decides about places and cannot be planned."""
+    """Report properties of the target itself that affect placement and are not supported."""
     target = reading.target
     if target.has_own_volumes:
         reading.leave_out(
@@ -71,7 +71,7 @@ def _read_target(reading: RuleReading) -> None:
 
 
 def _read_exclusion(reading: RuleReading) -> None:
-    """Take what a group that has a domain to itself asks of others, of its own set and of its namespace."""
+    """Interpret exclusive topology: what a group demands of other groups, in its set and its namespace."""
     target, where = reading.target, "exclusive-topology"
     other = reading.scene.neighbours.selected(_OF_ANY_GROUP, target.key)
     if other:
@@ -87,7 +87,7 @@ def _read_exclusion(reading: RuleReading) -> None:
 
 
 def _reduced(reading: RuleReading) -> PodRules:
-    """Return the rules, as many as a plan knows of one variant; name the others."""
+    """Return the rules that a plan supports for one variant, and report the others."""
     spreads = [*reading.spreads.values()]
     first = spreads[0] if spreads else None
     for spread in spreads[1:]:
@@ -103,7 +103,7 @@ def _reduced(reading: RuleReading) -> PodRules:
 
 
 def _together(reading: RuleReading, spread: Spread | None) -> PodRules:
-    """Return the rules of pods that are kept together by replica: a plan does not also keep them apart."""
+    """Return the rules of pods kept together by replica: a plan does not also spread them."""
     where = f"kept together in {reading.target.together_in}"
     if spread:
         reading.leave_out(where, f"that they are spread over {spread.topology_key}, too, is left out")

@@ -1,6 +1,6 @@
-"""The series of one pod, by what they mean, and what of them is refused.
+"""The series of one pod by meaning, with validation.
 
-A number that cannot be trusted is an error: of two engines none is left out of their sum.
+An untrustworthy number is an error: no engine is left out of the sum of a pod's engines.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from controller.observe.series import (
 )
 
 Endpoint = frozenset[tuple[str, str]]
-"""Labels and values that name one of a pod's endpoints; empty where the pod itself was asked."""
+"""Label values that identify one of a pod's endpoints; empty if the pod itself was scraped."""
 
 _MOST_REQUESTS: Final = 1e7
 _OLDEST_SECONDS: Final = 86_400.0
 MOST_COUNTED: Final = 1e15
-"""So many tokens are three centuries of 100,000 a second."""
+"""Maximum of a counter: as tokens, three centuries at 100,000 per second."""
 
 _REMEDY: Final = {
     Kind.VLLM: "use vLLM 0.8 or newer, and start it without --disable-log-stats",
@@ -41,7 +41,7 @@ _NO_ENGINE: Final = (
 
 
 class UnreadableMetricsError(Exception):
-    """An engine's answer lacks what a reading needs, or is no metrics at all; the message says what to do."""
+    """A response lacks required metrics, or is no metrics page at all; the message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +52,7 @@ class Series:
     labels: Mapping[str, str]
     value: float
     time_seconds: float | None = None
-    """When it was taken, where its source says so."""
+    """Time of the sample, if its source reports it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class Said:
 
     @classmethod
     def of(cls, series: Iterable[Series]) -> Said:
-        """Sort series by meaning, of each the first of its names that is there.
+        """Group series by meaning; for each meaning the first of its names that exists is used.
 
-        Raises UnreadableMetricsError where they are not those of one kind of engine.
+        Raises UnreadableMetricsError unless the series are of exactly one kind of engine.
         """
         by_name: dict[str, list[Series]] = {}
         for item in series:
@@ -84,7 +84,7 @@ class Said:
         return cls(kinds[0], found)
 
     def by_endpoint(self) -> Mapping[Endpoint, Said]:
-        """Return what each endpoint of the pod says; its series are scraped, and begin anew, together."""
+        """Return the series of each endpoint of the pod, which are scraped, and restart, together."""
         found: dict[Endpoint, dict[Meaning, list[Series]]] = {}
         for meaning, series in self.by_meaning.items():
             for item in series:
@@ -94,7 +94,7 @@ class Said:
         return {endpoint: Said(self.kind, by_meaning) for endpoint, by_meaning in found.items()}
 
     def values(self, meaning: Meaning, *, most: float = MOST_COUNTED) -> list[float]:
-        """Return the values of a series, one for each engine; none where it is missing."""
+        """Return the values of a series, one for each engine; empty if it is missing."""
         series = self.by_meaning.get(meaning, ())
         refuse_duplicates(series)
         for item in series:
@@ -105,43 +105,43 @@ class Said:
         return [item.value for item in series]
 
     def requests(self, meaning: Meaning) -> int:
-        """Return the number of requests that a gauge tells of, over all engines; 0 where it is missing."""
+        """Return the number of requests in a gauge, summed over all engines; 0 if it is missing."""
         count = math.fsum(self.values(meaning, most=_MOST_REQUESTS))
         if count > _MOST_REQUESTS:
             raise UnreadableMetricsError(f"more than {_MOST_REQUESTS:g} {meaning}")
         return round(count)
 
     def total(self, meaning: Meaning) -> float | None:
-        """Return the sum over the engines; None where it is missing."""
+        """Return the sum over the engines; None if the series is missing."""
         values = self.values(meaning)
         return math.fsum(values) if values else None
 
     def optional(self, meaning: Meaning) -> float | None:
-        """Return the sum of a series that a reading does without."""
+        """Return the sum of an optional series; None if it is missing or invalid."""
         try:
             return self.total(meaning)
         except UnreadableMetricsError:
             return None
 
     def engines(self, *meanings: Meaning) -> frozenset[str]:
-        """Return the names of the engines that series tell apart; none where there is one."""
+        """Return the engine names in series; empty if they have no engine label."""
         label = ENGINE_LABELS[self.kind]
         series = [item for meaning in meanings for item in self.by_meaning.get(meaning, ())]
         return frozenset(item.labels[label] for item in series if label in item.labels)
 
     def refuse_partial(self, meanings: Sequence[Meaning]) -> None:
-        """Raise UnreadableMetricsError where an engine lacks a series that another one of the pod has."""
+        """Raise UnreadableMetricsError if an engine lacks a series that another engine of the pod has."""
         everyone = self.engines(*meanings)
         self.refuse_missing([item for item in meanings if self.engines(item) not in (everyone, frozenset())])
 
     def refuse_missing(self, meanings: Sequence[Meaning]) -> None:
-        """Raise UnreadableMetricsError where series are missing."""
+        """Raise UnreadableMetricsError for missing series, if any."""
         if meanings:
             names = ", ".join(names_of(self.kind, meaning)[0] for meaning in meanings)
             raise UnreadableMetricsError(f"missing: {names}; {_REMEDY[self.kind]}")
 
     def time_seconds(self, asked_seconds: float) -> float:
-        """Return when the oldest of what says how busy the engines are was taken, at the latest now."""
+        """Return the time of the oldest load gauge, at the latest `asked_seconds`."""
         gauges = (Meaning.KV_USAGE, Meaning.WAITING, Meaning.RUNNING)
         taken = [item.time_seconds for meaning in gauges for item in self.by_meaning[meaning]]
         oldest = min([asked_seconds, *(time for time in taken if time is not None)])
@@ -176,6 +176,6 @@ def _shard(item: Series) -> set[tuple[str, str]]:
 
 
 def refuse_duplicates(series: Sequence[Series]) -> None:
-    """Raise UnreadableMetricsError where one series is there twice: nobody knows which one counts."""
+    """Raise UnreadableMetricsError if a series occurs twice, because it is unknown which one is valid."""
     if len({frozenset(item.labels.items()) for item in series}) < len(series):
         raise UnreadableMetricsError(f"{series[0].name} is there twice with the same labels")

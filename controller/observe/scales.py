@@ -1,8 +1,8 @@
-"""Targets of which no more is known than their scale subresource says: how many pods, and which. Pure.
+"""Targets that are known only by their scale subresource: replicas and pod selector. Pure functions.
 
-What one pod needs is read off a pod. So a target that never had one is not planned; one that had is planned
-by the last that was seen. The rest of planning sees a workload with a template, and pods that say whose they
-are.
+The requirements of a pod are taken from an existing pod. So a target that never had one is not planned; one
+that had is planned by the last one seen. The rest of planning sees a workload with a template, and pods
+marked with their target.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_ONE_POD: Final = frozenset(
         "apps.kubernetes.io/pod-index",
     }
 )
-"""Labels that tell pods of one target apart, or their revisions."""
+"""Labels that differ between pods of one target, or between its revisions."""
 
 NO_POD: Final = (
     "its scale is read, but no pod of it has been there to show what one needs: scale it to 1 once, and see"
@@ -35,16 +35,16 @@ NO_POD: Final = (
 
 
 class UnreadableScaleError(Exception):
-    """What a scale subresource says cannot be planned with; the message says why."""
+    """A scale subresource that cannot be planned with; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scale:
-    """What a scale subresource says."""
+    """The content of a scale subresource."""
 
     replicas: int
     selector: Json
-    """As a label selector with labels and expressions."""
+    """The selector as a label selector with labels and expressions."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,13 +53,13 @@ class Scaled:
 
     workloads: Mapping[TargetKey, Json] = field(default_factory=dict)
     pods: Sequence[Json] = ()
-    """All pods; those of these targets say so."""
+    """All pods; those of these targets are marked."""
 
     unread: Mapping[TargetKey, str] = field(default_factory=dict)
 
 
 def scaled_targets(autoscalings: Sequence[Json]) -> Mapping[TargetKey, str]:
-    """Return the targets whose kind is not known otherwise, with the API version by which they are asked."""
+    """Return the targets of other kinds, with the API version for requesting their scale."""
     found: dict[TargetKey, str] = {}
     for item in autoscalings:
         reference = (item.get("spec") or {}).get("scaleTargetRef")
@@ -70,12 +70,12 @@ def scaled_targets(autoscalings: Sequence[Json]) -> Mapping[TargetKey, str]:
 
 
 def is_reference(value: JsonValue) -> TypeGuard[Json]:
-    """Tell whether a value names a target: it may have been stored around admission."""
+    """Return whether a value is a valid reference: the object may have bypassed admission."""
     return isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("kind", "name"))
 
 
 def scale_of(value: Json) -> Scale:
-    """Return what an `autoscaling/v1` Scale says. Raises UnreadableScaleError."""
+    """Return the content of an `autoscaling/v1` Scale. Raises UnreadableScaleError."""
     replicas = (value.get("spec") or {}).get("replicas", 0)
     text = (value.get("status") or {}).get("selector")
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
@@ -98,10 +98,10 @@ def with_scales(
     *,
     claimed: Collection[TargetKey],
 ) -> Scaled:
-    """Return what the scales and pods make together.
+    """Return the combination of scales and pods.
 
-    `scales` has a sentence for each that is not known, `templates` what pods looked like before, `claimed`
-    the targets of known kinds that are decided on: their pods are nobody else's.
+    `scales` has a message for each that could not be read, `templates` those of earlier pods, `claimed` the
+    scaled targets of other kinds, whose pods belong to no one else.
     """
     workloads: dict[TargetKey, Json] = {}
     unread = {key: item for key, item in scales.items() if isinstance(item, str)}
@@ -132,7 +132,7 @@ def with_scales(
 
 
 def template_of(pod: Json) -> Json:
-    """Return the template by which such a pod may have been made."""
+    """Return a template from which such a pod could have been created."""
     labels = pod["metadata"].get("labels") or {}
     spec = {name: value for name, value in pod["spec"].items() if name != "nodeName"}
     return {

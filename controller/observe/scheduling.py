@@ -1,4 +1,4 @@
-"""Where the pods of a template may go, as far as nodes decide about it."""
+"""Node-related scheduling constraints of a pod template."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from apiserver.schema.json import Json
 from controller.planning.cluster import NodeRequirement, Taint, Toleration
 
 MOVING: Final = "stowplan.dev/moving"
-"""Taint that keeps new pods off a node while pods are moved from it; planning looks beyond that."""
+"""Taint that keeps new pods off a node while pods are moved from it; planning ignores it."""
 
 _REPELLENT: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 def node_affinity(pod_spec: Json) -> tuple[tuple[NodeRequirement, ...], ...]:
-    """Return the terms that pods require of their node: all of at least one of them."""
+    """Return the node selector terms that pods require: all requirements of at least one term."""
     affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     return tuple(_term(term) for term in required.get("nodeSelectorTerms") or [])
@@ -24,16 +24,16 @@ def node_affinity(pod_spec: Json) -> tuple[tuple[NodeRequirement, ...], ...]:
 def labelled(
     terms: tuple[tuple[NodeRequirement, ...], ...], keys: Sequence[str]
 ) -> tuple[tuple[NodeRequirement, ...], ...]:
-    """Return terms that ask for some labels besides, with any value."""
+    """Return terms that also require some labels, with any value."""
     more = tuple(NodeRequirement(key=key, operator="Exists") for key in keys)
     if not more:
         return terms
-    # An empty term admits no node, whatever else is asked.
+    # An empty term matches no node, whatever else is required.
     return tuple((*term, *more) if term else term for term in terms) or (more,)
 
 
 def tolerations(pod_spec: Json) -> frozenset[Toleration]:
-    """Return the taints that pods consent to."""
+    """Return the tolerations of pods."""
     return frozenset(
         Toleration(
             key=item.get("key") or "",
@@ -46,7 +46,7 @@ def tolerations(pod_spec: Json) -> frozenset[Toleration]:
 
 
 def repellent_taints(taints: Sequence[Json]) -> frozenset[Taint]:
-    """Return the taints that keep pods away, and not only at a distance or for a moment."""
+    """Return the taints that keep pods off a node, with the effects NoSchedule and NoExecute."""
     return frozenset(
         Taint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
         for taint in taints
@@ -55,7 +55,7 @@ def repellent_taints(taints: Sequence[Json]) -> frozenset[Taint]:
 
 
 def _term(term: Json) -> tuple[NodeRequirement, ...]:
-    # The only field that a node selector may ask for is the name.
+    # Node name is the only field that node selectors support.
     demands = [*(term.get("matchExpressions") or []), *(term.get("matchFields") or [])]
     return tuple(
         NodeRequirement(

@@ -1,10 +1,9 @@
-"""Asks pods for their metrics, directly, and nobody but pods.
+"""Scrape metrics directly from pods, and from nothing but pods.
 
-The address comes from the pod's status and must lie in a network where pods are; the port is one that the
-pod declares, or that a binding of its own namespace names; redirects are not followed, answers are bounded.
-So nothing that a tenant writes into an object can turn a question into a request elsewhere. A token is sent
-only where the configuration has one, which it may only with TLS and with networks that are named (see
-`controller.config`).
+The address comes from the pod's status and must lie in a pod network; the port is one that the pod declares,
+or that a binding of its own namespace names; redirects are not followed, and responses are limited in size.
+So nothing that a tenant writes into an object can redirect a request elsewhere. A token is sent only if the
+configuration has one, which requires TLS and explicit networks (see `controller.config`).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _OK: Final = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScrapeLimits:
-    """Where pods may be asked, and how much of their time and words is taken."""
+    """Which pods may be scraped, and limits on time and size."""
 
     port_names: tuple[str, ...]
     pod_networks: tuple[IPv4Network | IPv6Network, ...]
@@ -46,24 +45,24 @@ class ScrapeLimits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scraped:
-    """The readings of the pods that answered, and why the others did not."""
+    """The readings of the pods that responded, and the errors of the others."""
 
     readings: Mapping[Key, Reading]
     failures: Mapping[Key, str]
 
 
 def parse_networks(texts: Sequence[str]) -> tuple[IPv4Network | IPv6Network, ...]:
-    """Return networks from CIDR notation. Raises ValueError naming the one that is none."""
+    """Return networks from CIDR notation. Raises ValueError naming an invalid one."""
     return tuple(ip_network(text) for text in texts)
 
 
 def metrics_url(pod: Json, limits: ScrapeLimits) -> str:
-    """Return where a pod serves its metrics. Raises UnreadableMetricsError when it may not be asked."""
+    """Return the URL of a pod's metrics. Raises UnreadableMetricsError if it must not be scraped."""
     return f"{_origin(pod, None, limits)}/metrics"
 
 
 def _origin(pod: Json, port: int | None, limits: ScrapeLimits) -> str:
-    """Return what is asked of a pod: the port that is said, or else the one that its containers name."""
+    """Return the origin of a pod's URL, with the given port or else the one that its containers name."""
     address = (pod.get("status") or {}).get("podIP")
     if not address:
         raise UnreadableMetricsError("the pod has no address yet")
@@ -76,7 +75,7 @@ def _origin(pod: Json, port: int | None, limits: ScrapeLimits) -> str:
 
 
 class Scraper:
-    """Asks pods, many at a time. Use as `async with Scraper(limits) as scraper`."""
+    """Scrapes pods concurrently. Use as `async with Scraper(limits) as scraper`."""
 
     def __init__(
         self,
@@ -85,7 +84,7 @@ class Scraper:
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] | None = None,
     ) -> None:
-        """`steady` is the clock by which readings are dated, `clock` that of engines that state times."""
+        """`steady` is the clock for the times of readings, `clock` the one for timestamps from engines."""
         self._limits = limits
         self._clock = clock
         self._steady = steady or clock
@@ -94,8 +93,8 @@ class Scraper:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        # The gate limits how many are asked, and time counts from there: a pod that waits for its turn behind
-        # silent ones must not be taken for silent.
+        # The gate limits concurrency, and the timeout starts behind it: a pod that waits for its turn behind
+        # silent ones must not be considered silent.
         connector = aiohttp.TCPConnector(limit=0)
         self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
         return self
@@ -105,7 +104,7 @@ class Scraper:
             await self._session.close()
 
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
-        """Return what the pods say; one that fails costs nobody else anything."""
+        """Return the readings of the pods; the failure of one does not affect others."""
         keys = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
         try:
             arguments = await self._files.arguments(is_encrypted=self._limits.scheme == "https")
@@ -117,9 +116,9 @@ class Scraper:
         return Scraped(readings=readings, failures=failures)
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
-        """Return what pods expose at the endpoints that are named; one that fails costs nobody else anything.
+        """Return what pods expose at some endpoints; the failure of one does not affect others.
 
-        An endpoint that several ask is asked once, for all that they want.
+        An endpoint in several questions is requested once, for all of their metrics.
         """
         wanted: dict[Question, set[str]] = {}
         for item in questions:
@@ -136,7 +135,7 @@ class Scraper:
         )
 
     async def read(self, pod: Json, port: int, path: str) -> str:
-        """Return what a pod answers at a path. Raises UnreadableMetricsError, which says why it does not."""
+        """Return a pod's response at a path. Raises UnreadableMetricsError with the reason on failure."""
         try:
             return await self._read(f"{_origin(pod, port, self._limits)}{path}", {})
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -158,7 +157,8 @@ class Scraper:
             url = f"{_origin(item.pod, item.port, self._limits)}{item.path}"
             text = await self._read(url, arguments)
             asked_seconds = self._steady()
-            # In a thread: what a hostile pod answers may take a second, and the lease is renewed meanwhile.
+            # In a thread: parsing a hostile response may take a second, and the lease must be renewed
+            # meanwhile.
             return Look(asked_seconds, await asyncio.to_thread(exposed_in, text, names))
         except UnreadableMetricsError as error:
             return str(error)

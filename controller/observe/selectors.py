@@ -1,4 +1,4 @@
-"""What a label selector selects, as the API server's own components judge it."""
+"""Parse and evaluate label selectors with the semantics of the API server."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _PRESENT: Final = re.compile(rf"(!?)\s*({_KEY})")
 
 
 def parse_selector(text: str) -> Json:
-    """Return a selector that is written as text, as in a scale's status.
+    """Return the selector for its text form, as in a scale's status.
 
-    Raises ValueError naming the part that cannot be read.
+    Raises ValueError naming the part that is invalid.
     """
     return {"matchExpressions": [_demand(part.strip()) for part in _COMMA.split(text)]}
 
@@ -36,7 +36,7 @@ def _demand(part: str) -> Json:
 
 
 def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether a label selector selects labels: none selects nothing, an empty one everything."""
+    """Return whether a selector matches labels: None matches nothing, an empty one everything."""
     if selector is None:
         return False
     wanted = selector.get("matchLabels") or {}
@@ -46,7 +46,7 @@ def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
 
 
 def selected_keys(selector: Json) -> frozenset[str]:
-    """Return the labels that a selector looks at."""
+    """Return the label keys that a selector uses."""
     expressions = selector.get("matchExpressions") or []
     return frozenset({*(selector.get("matchLabels") or {}), *(item["key"] for item in expressions)})
 
@@ -62,5 +62,5 @@ def _meets(item: Json, value: str | None) -> bool:
         case "DoesNotExist":
             return value is None
         case _:
-            # An operator that is not known may select: that errs towards fewer evictions, and more rules.
+            # An unknown operator is assumed to match: that errs towards fewer evictions, and more rules.
             return True

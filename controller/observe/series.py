@@ -1,7 +1,7 @@
-"""Which series of which engine says what, under its names in all releases: one table, and nothing else.
+"""The table of engine series with their meanings, and their names in all releases.
 
-Names are those of samples, as they stand in an exposition: with `_total`, `_sum`, `_count` and `_bucket`.
-Where an engine serves an old name beside its new one, the one that stands first in the table is read.
+Names are sample names, as in an exposition: with `_total`, `_sum`, `_count` and `_bucket`. If an engine
+serves an old name next to its new one, the first one in the table is used.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """Whose series it is."""
+    """The kind of engine."""
 
     VLLM = "vLLM"
     SGLANG = "SGLang"
 
 
 class Meaning(StrEnum):
-    """What a series says."""
+    """The meaning of a series."""
 
     KV_USAGE = "share of the KV cache in use"
     WAITING = "requests in the queue"
@@ -45,22 +45,22 @@ class Named:
     meaning: Meaning
     name: str
     since: str
-    """Release in which it was first seen, or one before which it was; `unknown` where none is established."""
+    """Release that first served it, or one by which it existed; `unknown` if not established."""
 
     until: str = ""
-    """First release that is known not to serve it any longer unless told to; empty while the newest does."""
+    """First release known not to serve it by default; empty while the newest does."""
 
 
 _V, _S = Kind.VLLM, Kind.SGLANG
 _UNKNOWN: Final = "unknown"
 _AT_THE_LATEST: Final = "0.4.6.post5"
 _EARLY: Final = "before 0.4.6.post5"
-"""Its documentation shows them beside time_per_output_token_seconds in one answer of an engine."""
+"""Its documentation shows them next to time_per_output_token_seconds in one response of an engine."""
 
-# vLLM: by the releases' own sources and deprecation notes (a name that was deprecated in X.Y is hidden in
-# X.Y+1 and gone in X.Y+2). `0.4.0` stands where its documentation lists the name already.
-# SGLang: serves metrics with --enable-metrics only, makes the series of a counter or histogram with its first
-# event, and counts prompt tokens and generated ones when a request ends. Its documentation went on to list
+# vLLM: from the releases' own sources and deprecation notes (a name that is deprecated in X.Y is hidden in
+# X.Y+1 and removed in X.Y+2). `0.4.0` stands where its documentation already lists the name.
+# SGLang: serves metrics only with --enable-metrics, creates the series of a counter or histogram with its
+# first event, and counts prompt and generated tokens when a request ends. Its documentation continued to list
 # time_per_output_token_seconds after 0.4.6.post5 no longer served it.
 SERIES: Final = (
     Named(_V, Meaning.KV_USAGE, "vllm:kv_cache_usage_perc", "0.9.2"),
@@ -95,30 +95,32 @@ SERIES: Final = (
     Named(_S, Meaning.INTER_TOKENS, "sglang:time_per_output_token_seconds_count", _EARLY, _AT_THE_LATEST),
     Named(_S, Meaning.PROMPT_LENGTHS, "sglang:prompt_tokens_histogram_bucket", _UNKNOWN),
 )
-"""All series that are read. The prompt lengths of SGLang need --collect-tokens-histogram."""
+"""All series that are read. SGLang serves prompt lengths only with --collect-tokens-histogram."""
 
 NAMES: Final = tuple(named.name for named in SERIES)
-"""Every name, once."""
+"""All names."""
 
 SHARD_LABELS: Final = frozenset({"tp_rank", "pp_rank", "moe_ep_rank"})
-"""Labels that tell apart the processes of one engine (SGLang with --enable-metrics-for-all-schedulers), which
-all report of the same requests."""
+"""Labels that distinguish the processes of one engine (SGLang with --enable-metrics-for-all-schedulers), all
+of which report the same requests.
+"""
 
 ENGINE_LABELS: Final = {Kind.VLLM: "engine", Kind.SGLANG: "dp_rank"}
-"""The label that tells the engines of one pod apart; series of all of them together have none."""
+"""The label that distinguishes the engines of one pod; aggregated series do not have it."""
 
 ENDPOINT_LABELS: Final = frozenset({"instance", "container", "endpoint"})
-"""Labels by which one job of Prometheus tells the ports of a pod apart."""
+"""Labels by which one Prometheus job distinguishes the ports of a pod."""
 
 SIZE_LABELS: Final = ("kv_cache_size_tokens", "num_gpu_blocks", "block_size")
-"""Labels of vLLM's info series. The first one is newer, and right for models with several kinds of cache."""
+"""Labels of vLLM's info series. The first one is newer, and correct for models with several kinds of cache.
+"""
 
 
 def names_of(kind: Kind, meaning: Meaning) -> tuple[str, ...]:
-    """Return the names of a series, in the order in which they are looked for."""
+    """Return the names of a series, in order of preference."""
     return tuple(named.name for named in SERIES if (named.kind, named.meaning) == (kind, meaning))
 
 
 def kind_of(name: str) -> Kind:
-    """Return whose series a name of the table is."""
+    """Return the engine kind of a name in the table."""
     return next(named.kind for named in SERIES if named.name == name)

@@ -1,4 +1,4 @@
-"""What can be scaled: how many replicas of how many pods, of which template, whoever makes them."""
+"""Scale targets in a common form: replicas, pods per replica and template, whatever the kind."""
 
 from __future__ import annotations
 
@@ -17,93 +17,93 @@ WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
 _EXCLUSIVE: Final = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 _EXCLUSIVE_PARTS: Final = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 _PLACED_BY: Final = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
-"""Fields of a pod that say where it may go."""
+"""Pod spec fields that restrict placement."""
 
 
 class TargetKind(StrEnum):
-    """Kinds that are planned for."""
+    """The kinds of scale targets."""
 
     DEPLOYMENT = "Deployment"
     STATEFUL_SET = "StatefulSet"
     LEADER_WORKER_SET = "LeaderWorkerSet"
     SCALED = "scale"
-    """Any other one, of which no more is known than its scale subresource says."""
+    """Any other kind, known only by its scale subresource."""
 
 
 class TargetKey(NamedTuple):
-    """Which target."""
+    """The identity of a target."""
 
     kind: TargetKind
     namespace: str
     name: str
     group: str = ""
-    """Of one that is known by its scale only."""
+    """API group, if known only by its scale."""
 
     own_kind: str = ""
-    """The kind as its author calls it, of one that is known by its scale only."""
+    """The kind as written by the author, if known only by its scale."""
 
     def __str__(self) -> str:
         return f"{self.called} {self.namespace}/{self.name}"
 
     @property
     def called(self) -> str:
-        """Its kind, for people."""
+        """The kind, for messages."""
         return self.own_kind or str(self.kind)
 
 
 class UnplannableTargetError(ValueError):
-    """What a target asks for no plan can say."""
+    """A target whose requirements cannot be planned."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """One target, as far as planning reads it."""
+    """One scale target, as far as planning reads it."""
 
     key: TargetKey
     replicas: int
-    """What it asks for now."""
+    """Requested replicas."""
 
     pod_spec: Json
-    """Of the pods that hold accelerators."""
+    """Spec of the pods that hold accelerators."""
 
     engine_spec: Json
-    """Of the pod of each replica whose engine is asked."""
+    """Spec of the pod of each replica whose engine is scraped."""
 
     labels: tuple[Mapping[str, str], ...]
-    """Of its pods that hold accelerators, as their templates say; by template."""
+    """Labels of the pods that hold accelerators, one entry per template."""
 
     pods_per_replica: int = 1
-    """Of those that hold accelerators."""
+    """Pods that hold accelerators, per replica."""
 
     pods_in_all: int = 1
-    """Per replica, those without accelerators, too."""
+    """All pods per replica, including those without accelerators."""
 
     together_in: str = ""
-    """Label of nodes whose value all pods of one replica share."""
+    """Node label whose value all pods of one replica share."""
 
     has_own_volumes: bool = False
     parts_are_exclusive: bool = False
-    """Whether parts of a replica keep to domains of their own."""
+    """Whether parts of a replica use exclusive topology domains of their own."""
 
     @property
     def accelerators_per_replica(self) -> int:
-        """What all pods of a replica ask for."""
+        """Accelerators of all pods of a replica."""
         return self.pods_per_replica * accelerators_of(self.pod_spec)
 
     @property
     def is_steerable(self) -> bool:
-        """Whether it can be told which pods are to go first: others remove the highest numbers."""
+        """Whether the removal order can be influenced: other kinds remove the highest ordinals."""
         return self.key.kind is TargetKind.DEPLOYMENT
 
     @property
     def may_move(self) -> bool:
-        """Whether an evicted pod may start anywhere else, and disturbs no other pod."""
+        """Whether an evicted pod may start anywhere else without affecting other pods."""
         is_known = self.key.kind in (TargetKind.DEPLOYMENT, TargetKind.STATEFUL_SET)
         return is_known and not self.has_own_volumes
 
 
 def target_key(namespace: str, reference: Json) -> TargetKey:
-    """Return what a reference names."""
+    """Return the key of the target that a reference names."""
     kind, name = reference["kind"], reference["name"]
     if is_planned(reference):
         return TargetKey(TargetKind(kind), namespace, name)
@@ -112,7 +112,7 @@ def target_key(namespace: str, reference: Json) -> TargetKey:
 
 
 def target_of(key: TargetKey, value: Json) -> Target:
-    """Return what an object says. Raises UnplannableTargetError."""
+    """Return the target of an object. Raises UnplannableTargetError."""
     if key.kind is TargetKind.LEADER_WORKER_SET:
         return _of_groups(key, value)
     spec = value["spec"]
@@ -129,12 +129,12 @@ def target_of(key: TargetKey, value: Json) -> Target:
 
 
 def asked_replicas(value: Json) -> int:
-    """Return how many replicas a workload asks for: one where it does not say."""
+    """Return the requested replicas of a workload: 1 by default."""
     return _number((value.get("spec") or {}).get("replicas"))
 
 
 def _of_groups(key: TargetKey, value: Json) -> Target:
-    """Return a LeaderWorkerSet: each replica is a group of a leader and workers."""
+    """Return the target of a LeaderWorkerSet: each replica is a group of a leader and workers."""
     spec, annotations = value["spec"], value["metadata"].get("annotations") or {}
     group = spec["leaderWorkerTemplate"]
     workers = group["workerTemplate"]
@@ -165,7 +165,7 @@ def _demand_known(*templates: Json) -> None:
 
 
 def _demand_alike(leader: Json, worker: Json) -> None:
-    """Demand that what places a leader and its workers is the same, where both hold accelerators."""
+    """Require equal accelerators and placement fields of leader and workers that hold accelerators."""
     has, have = accelerators_of(leader), accelerators_of(worker)
     if has != have:
         raise UnplannableTargetError(

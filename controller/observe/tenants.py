@@ -1,4 +1,4 @@
-"""Among tenants: what has to be asked about the writers of objects before these are planned. Pure."""
+"""With tenants, the access questions about writers of objects to answer before planning. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.observe.prices import cost_questions
 
 
 def questions(autoscalings: Iterable[Json], policies: Policies) -> frozenset[Question]:
-    """Return whether the writers of VariantAutoscalings may have what these use; objects share answers."""
+    """Return the access questions about the writers of VariantAutoscalings, without duplicates."""
     readable = [item for item in autoscalings if not malformation(item)]
     return frozenset(
         question

@@ -1,4 +1,4 @@
-"""From a VariantAutoscaling, its target, pods and HorizontalPodAutoscaler to a record for planning."""
+"""Build planning records from VariantAutoscalings with their targets, pods and HorizontalPodAutoscalers."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from controller.planning.snapshot import Variant
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Surroundings:
-    """What a variant is read together with."""
+    """The objects and settings with which a variant is read."""
 
     target: Target
     pods: tuple[Json, ...]
-    """The target's present pods in the order in which they are to go."""
+    """The target's present pods in removal order."""
 
     autoscaler: Json | None
     policies: Policies
     cost: Cost
-    """Of one replica."""
+    """Cost of one replica."""
 
     may_scale_to_zero: bool
     report_age: ReportAge
 
     held_since_seconds: float | None
-    """Pods that started later must not go yet, in seconds since 1970; None where all may."""
+    """Pods that started later must not be removed yet, in seconds since 1970; None without a minimum hold."""
 
     disruption: tuple[str, int | None] = ("", None)
-    """The PodDisruptionBudget that the pods are under, and how many evictions it allows."""
+    """The PodDisruptionBudget of the pods, and its allowed evictions."""
 
     rules: PodRules = NO_RULES
     objective: Objective | None = None
-    """The most important InferenceObjective that is about the pods, where these count."""
+    """The most important InferenceObjective of the pods, if objectives apply."""
 
 
 def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
-    """Return the record of one VariantAutoscaling (v1alpha2). Raises ValueError for numbers beyond bounds."""
+    """Return the record of one VariantAutoscaling (v1alpha2). Raises ValueError for numbers out of range."""
     metadata, spec = autoscaling["metadata"], autoscaling["spec"]
     target, template = around.target, around.target.pod_spec
     current_replicas = target.replicas
@@ -89,10 +89,10 @@ def _status(autoscaling: Json, name: str) -> Json:
 
 
 def is_switched_off(autoscaler: Json) -> bool:
-    """Tell whether an autoscaler does nothing because somebody else set its target to zero replicas.
+    """Return whether an autoscaler is disabled because something else scaled its target to zero replicas.
 
-    It only scales up from zero what it scaled to zero itself. Source:
-    `shouldComputeMetricsForZeroReplicas` in `k8s.io/kubernetes/pkg/controller/podautoscaler/horizontal.go`.
+    It only scales up from zero if it scaled to zero itself. Source: `shouldComputeMetricsForZeroReplicas` in
+    `k8s.io/kubernetes/pkg/controller/podautoscaler/horizontal.go`.
     """
     conditions = (autoscaler.get("status") or {}).get("conditions") or []
     return any(
@@ -102,7 +102,7 @@ def is_switched_off(autoscaler: Json) -> bool:
 
 
 def why_unheeded(target: Target, autoscaler: Json | None) -> str:
-    """Return why nobody acts on decisions for a target, and what to do; empty where somebody does."""
+    """Return why decisions for a target take no effect, and what to do; empty if they do."""
     if autoscaler is None:
         return (
             "no HorizontalPodAutoscaler targets it, so unless something else reads the metric nothing scales"
@@ -117,13 +117,13 @@ def _bounds(autoscaler: Json | None, current_replicas: int) -> tuple[int, int | 
     if autoscaler is None:
         return 0, None
     if current_replicas == 0 and is_switched_off(autoscaler):
-        return 0, 0  # a plan must not count on replicas that will never come
+        return 0, 0  # a plan must not rely on replicas that will never start
     low = autoscaler["spec"].get("minReplicas")
     return (1 if low is None else int(low)), int(autoscaler["spec"]["maxReplicas"])
 
 
 def _held(around: Surroundings) -> int:
-    """Return how many replicas started only a while ago; one that waits for a node has not started."""
+    """Return how many replicas started recently; unscheduled pods have not started."""
     if around.held_since_seconds is None:
         return 0
     starts = [(pod.get("status") or {}).get("startTime") for pod in around.pods if has_engine(pod)]

@@ -1,26 +1,27 @@
-"""Planning decides how many replicas of which variant, on which nodes, and says why. It is pure.
+"""Decide how many replicas of each variant to run, on which nodes, and explain why, as a pure function.
 
-No clock, no client, no await: a frozen `snapshot.Snapshot` and `state.PlanningState` go in, a `decision.Plan`
-and the next state come out, and the same input gives the same bytes whatever order it was listed in.
+No clock, no client, no await: the input is a frozen `snapshot.Snapshot` and a `state.PlanningState`, the
+output is a `decision.Plan` and the next state. Equal input gives identical bytes, whatever the order of its
+records.
 
-demand      `load` is what sizing found out: requests per second of each model, and what one replica of each
-            variant serves. `demand` puts the capacity that a model is to have between what it needs and what
-            may go.
-problem     `formulation` writes all of it down in integers: variants, cover rows with their weights, bins of
-            nodes that the same variants may use, limits, nodes that could be added.
-placement   `engine` solves the problem by patterns of replicas, exact pricing and a CP-SAT core, with a bound
-            over every replica mix at every level; `moves` finds the fewest evictions that bring together what
-            is free. Both reach CP-SAT through `cpsat`.
-check       `checker` accepts a plan before anybody uses it, and shares no code with the model.
-why         `explain` says in one sentence with numbers what was wanted, what was granted and what bound it;
-            `relief` what would change that, by planning again with one thing changed.
+demand      `load` holds the result of sizing: the request rate of each model, and the rate that one replica
+            of each variant serves. `demand` turns it into the capacity that each model requires, between a
+            lower bound that must be met and an upper bound above which replicas may be removed.
+problem     `formulation` states the problem in integers: variants, weighted cover rows, bins of nodes that
+            the same variants may use, limits, and nodes that could be added.
+placement   `engine` solves the problem by column generation over replica patterns with exact pricing, and a
+            CP-SAT core, with a lower bound over every replica mix at every level; `moves` finds the fewest
+            evictions that defragment free accelerators. Both call CP-SAT through `cpsat`.
+check       `checker` verifies a plan before it is used, and shares no code with the model.
+why         `explain` says in one sentence with numbers what was wanted, what was granted and what limited it;
+            `relief` finds what would change that, by planning again with one thing changed.
 
-`plan.plan` is the one entry. It imports OR-Tools (through `cpsat`); the records do not, so that processes
-which must stay small can import them.
+`plan.plan` is the only entry point. It imports OR-Tools (through `cpsat`); the records do not, so that
+processes with little memory can import them.
 """
 
 import os
 
-# The matrices here are small: a second thread spins more than it computes, several times over.
+# The matrices here are small: a second thread spends more time spinning than computing.
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")

@@ -1,4 +1,4 @@
-"""Nodes that are not there: what more of a type would look like."""
+"""Hypothetical nodes: what further nodes of an accelerator type would look like."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from controller.planning.snapshot import Snapshot
 
 OWN_LABELS: Final = frozenset({NAME_FIELD, "kubernetes.io/hostname"})
-"""Labels in which every node differs from every other."""
+"""Labels whose value is unique to each node."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Addition:
-    """Nodes of one shape that are not there."""
+    """Hypothetical nodes of one shape."""
 
     accelerator: str
     accelerators: int
@@ -26,7 +26,7 @@ class Addition:
 
 
 def new_nodes(snapshot: Snapshot, addition: Addition) -> Iterator[Node]:
-    """Yield the nodes of an addition, with what all nodes of their type have in common."""
+    """Yield the nodes of an addition, with the labels and taints that all nodes of their type share."""
     alike = [node for node in snapshot.nodes if node.accelerator == addition.accelerator]
     names = {node.name for node in snapshot.nodes}
     number = 0
@@ -44,12 +44,12 @@ def new_nodes(snapshot: Snapshot, addition: Addition) -> Iterator[Node]:
 
 
 def _shared_labels(nodes: Sequence[Node]) -> frozenset[tuple[str, str]]:
-    """Return what all nodes are labelled with, other than with their names."""
+    """Return the labels that all nodes have in common, without those that identify a node."""
     shared = frozenset.intersection(*(node.labels for node in nodes))
     return frozenset(label for label in shared if label[0] not in OWN_LABELS)
 
 
 def _selected(snapshot: Snapshot, accelerator: str) -> frozenset[tuple[str, str]]:
-    """Return the labels that replicas for a type select, where no node of that type shows any."""
+    """Return the labels that variants of a type select, for use when no node of that type exists."""
     wanted = [variant.node_selector for variant in snapshot.variants if variant.accelerator == accelerator]
     return frozenset(dict(label for selector in wanted for label in sorted(selector)).items())

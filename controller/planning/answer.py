@@ -1,4 +1,4 @@
-"""A solved problem, and what everybody who words it asks of it."""
+"""A solved problem, with the derived values that explanations need."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A solved problem; variants are numbered through the models in order."""
+    """A solved problem; variants are numbered consecutively over the models, in order."""
 
     snapshot: Snapshot
     nodes: Sequence[Node]
     demands: Sequence[ModelDemand]
     problem: PlacementProblem
     wanted: Solution
-    """With unlimited nodes."""
+    """The solution with unlimited nodes."""
 
     granted: Solution
     settings: Settings
     gives_way: str = ""
-    """How those of lower priorities give way, where they may not all at once; empty elsewhere."""
+    """How lower priorities are preempted when not all of it happens at once, in words; empty otherwise."""
 
     reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
-    """By model."""
+    """The reliefs of each model, by its index."""
 
     flapping: Mapping[tuple[str, str], Flapping] = field(default_factory=dict)
-    """Variants that are not to turn for cost alone."""
+    """Variants whose direction must not be reversed for cost alone, by (namespace, name)."""
 
     @cached_property
     def variants(self) -> list[Variant]:
-        """All variants, as the problem numbers them."""
+        """All variants, in the order of the problem."""
         return [variant for demand in self.demands for variant in demand.variants]
 
     @cached_property
     def scarcities(self) -> Scarcities:
-        """What keeps one more replica of each variant out of the nodes."""
+        """What prevents one more replica of each variant from fitting on the nodes."""
         return Scarcities(
             self.problem,
             ledger(self.problem, self.granted, self.nodes),
@@ -67,12 +67,12 @@ class Answer:
 
     @cached_property
     def vacancies(self) -> Vacancies:
-        """Where one more replica finds a place."""
+        """Where one more replica of each variant would fit."""
         return Vacancies(self.problem, self.granted)
 
     @cached_property
     def granted_by_model(self) -> list[int]:
-        """Granted replicas of each model."""
+        """The granted replicas of each model."""
         return [
             sum(self.granted.replicas[v] for v in self.variants_of(model))
             for model in range(len(self.demands))
@@ -80,16 +80,16 @@ class Answer:
 
     @cached_property
     def _first(self) -> list[int]:
-        """The number of each model's first variant, and behind the last one how many there are."""
+        """The index of each model's first variant, followed by the total number of variants."""
         return [0, *accumulate(len(demand.variants) for demand in self.demands)]
 
     def variants_of(self, model: int) -> range:
-        """Return the numbers of a model's variants."""
+        """Return the indices of a model's variants."""
         return range(self._first[model], self._first[model + 1])
 
     @cached_property
     def _limits_of(self) -> Mapping[int, list[tuple[LimitRow, int]]]:
-        """By variant: the limits that it uses, each with how much is used of it."""
+        """The limits that apply to each variant, each with its use after one more replica, by variant."""
         found: dict[int, list[tuple[LimitRow, int]]] = defaultdict(list)
         for row in self.problem.limits:
             used = sum(each * self.granted.replicas[v] for v, each in row.terms)
@@ -99,30 +99,30 @@ class Answer:
         return found
 
     def limit_of(self, variant: int) -> LimitRow | None:
-        """Return the first limit that leaves no room for one more replica of a variant, or None."""
+        """Return the first limit that one more replica of a variant would exceed, or None."""
         rows = self._limits_of.get(variant, ())
         return next((row for row, used_then in rows if used_then > row.limit), None)
 
     def unmet_per_mille(self, model: int, replicas: Sequence[int] | Mapping[int, int]) -> int:
-        """Return the share of a model's required capacity that some replicas do not provide, rounded up."""
+        """Return the per mille of a model's required capacity that replicas do not provide, rounded up."""
         demand = self.demands[model]
         provided = provided_rate(demand.variants, [replicas[v] for v in self.variants_of(model)])
         return per_mille_missing(demand.required_rate, provided)
 
     def shortage_per_mille(self, model: int, replicas: Sequence[int]) -> int:
-        """Return the same, and everything where a model that is to be kept warm has no replica."""
+        """Return `unmet_per_mille`, or 1000 where a model that must be kept warm has no replica."""
         warm = self.demands[model].may_scale_to_zero or any(replicas[v] for v in self.variants_of(model))
         return self.unmet_per_mille(model, replicas) if warm else PER_MILLE
 
     def limit_text(self, row: LimitRow) -> str:
-        """Return what a limit allows, with its unit."""
+        """Return the amount that a limit allows, with its unit."""
         if row.kind is LimitKind.BUDGET:
             return f"{cost_of(_allowed(row)):f} per hour"
         return count(_allowed(row), "accelerator" if row.kind is LimitKind.QUOTA else "replica")
 
     @cached_property
     def excess_of(self) -> Mapping[int, list[str]]:
-        """By variant: which quotas and budgets what runs exceeds, by how much, and what follows."""
+        """Quotas and budgets that current replicas exceed, by how much and with what effect, by variant."""
         found: dict[int, list[str]] = defaultdict(list)
         terms = self.problem.variants
         for _, row, is_exceeded in stated_limits(self.snapshot, self.variants, terms):

@@ -1,4 +1,4 @@
-"""From an answer to the plan that is published: sentences, places, cost and nodes to add."""
+"""Assemble the published plan from an answer: explanations, placements, cost and nodes to add."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def assembled(answer: Answer, solver: SolverReport, moves: tuple[Move, ...] = ()) -> Plan:
-    """Return the plan, with what can be said for it and what is to be evicted."""
+    """Return the plan for an answer, with the solver's report and the evictions to make."""
     variants = answer.variants
     made = decisions(answer)
     return Plan(
@@ -39,7 +39,7 @@ def assembled(answer: Answer, solver: SolverReport, moves: tuple[Move, ...] = ()
 
 
 def _requests(answer: Answer, variants: Sequence[Variant]) -> Iterator[NodeRequest]:
-    """Yield what is asked of each node pool."""
+    """Yield the nodes requested from each node pool."""
     pools = {pool.name: pool for pool in answer.snapshot.pools}
     for index, nodes in enumerate(answer.granted.added):
         if nodes:

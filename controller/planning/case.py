@@ -1,4 +1,4 @@
-"""One variant of a solved problem, with everything that a decision about it is worded from."""
+"""One variant of a solved problem, with everything that the explanation of its decision needs."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One variant among its model's."""
+    """One variant of a model."""
 
     whole: ModelCase
     demand: ModelDemand
     position: int
-    """Of this variant among the model's."""
+    """Index of this variant among the model's variants."""
 
     variant: Variant
     wanted: int
     """Replicas with unlimited nodes."""
 
     placed: int
-    """Replicas that have a place."""
+    """Replicas for which there is a place."""
 
     granted: int
     """Replicas to publish."""
@@ -50,17 +50,17 @@ class Case:
 
     @property
     def number(self) -> int:
-        """Of this variant in the problem."""
+        """Index of this variant in the problem."""
         return self.whole.first + self.position
 
     @property
     def held(self) -> int:
-        """Replicas to keep while nobody knows better."""
+        """Replicas to keep while the data allows no new decision."""
         return held_replicas(self.variant)
 
     @property
     def alternative(self) -> Alternative | None:
-        """Return the model's next best mix, in which this variant has another number of replicas."""
+        """The model's next best mix in which this variant has another number of replicas, or None."""
         listed = self.answer.granted.alternatives
         mix = dict(listed[self.number]) if listed else {}
         if not mix:
@@ -82,16 +82,16 @@ class Case:
 
     @property
     def limit(self) -> LimitRow | None:
-        """Return the quota, budget or ceiling that leaves no room for one more replica, or None."""
+        """The first quota, budget or ceiling that one more replica would exceed, or None."""
         return self.answer.limit_of(self.number)
 
     def scarcity(self) -> Scarcity | None:
-        """Return what keeps one more replica out of the nodes, or None."""
+        """Return what prevents one more replica from fitting on the nodes, or None."""
         return self.answer.scarcities.of(self.number)
 
     @property
     def gives_way_later(self) -> str:
-        """Return that who holds what this variant lacks gives way by and by; empty where nobody does."""
+        """A clause that lower priorities holding what this variant lacks give way later; else empty."""
         found = self.scarcity() if self.answer.gives_way else None
         own, variants = self.demand.priority, self.answer.variants
         later = [v for v, _ in found.holders if v >= 0 and variants[v].priority > own] if found else []
@@ -99,7 +99,7 @@ class Case:
 
     @property
     def unusable_clause(self) -> str:
-        """Return why new replicas of this variant are not counted on; empty where they are."""
+        """Why new replicas of this variant are not counted on; empty when they are."""
         capacity = self.variant.capacity
         if capacity is not None and not capacity.rate:
             return "a replica serves nothing"
@@ -111,7 +111,7 @@ class Case:
 
     @property
     def unused_clause(self) -> str:
-        """Return why the model is short though there is room for one more replica."""
+        """Why the model is short of capacity although one more replica of this variant would fit."""
         if own := self._own_clause:
             return own
         provided = self.whole.provided_rate + rate_of(self.variant)
@@ -121,7 +121,7 @@ class Case:
 
     @property
     def dearer_clause(self) -> str:
-        """Return why other variants serve the model though there is room for one more replica of this one."""
+        """Why other variants serve the model although one more replica of this variant would fit."""
         if own := self._own_clause:
             return own
         if self.answer.granted.unproven:
@@ -130,7 +130,7 @@ class Case:
 
     @property
     def _own_clause(self) -> str:
-        """Return what keeps this variant from starting replicas wherever there is room; empty for nothing."""
+        """What prevents this variant from starting replicas wherever they fit; empty if nothing does."""
         if self.variant.capacity and self.variant.capacity.unreachable:
             return self.variant.capacity.unreachable[0]
         if self.placed < len(self.answer.problem.variants[self.number].bound):
@@ -139,7 +139,7 @@ class Case:
 
     @property
     def rule_clause(self) -> str:
-        """Return which rule of its pods keeps one more replica out though a node has room; empty for none."""
+        """The placement rule that excludes one more replica although a node has room; empty if none does."""
         terms = self.answer.problem.variants[self.number]
         if not terms.is_topology_constrained and terms.pods == 1:
             return ""
@@ -148,7 +148,7 @@ class Case:
         return rule_clause(self.variant)
 
     def scarcity_clause(self, found: Scarcity) -> str:
-        """Return the same in words."""
+        """Return a scarcity in words."""
         answer = self.answer
         return scarcity_clause(
             found,
@@ -160,7 +160,7 @@ class Case:
 
 
 def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> int:
-    """Return those that have a place; what is not decided anew stays even without one, as far as ordered."""
+    """Return the placed replicas, or without a new decision at least the current ones that limits allow."""
     if demand.signal.decides:
         return placed
     stays, ordered = allowed_replicas(variant), ordered_replicas(variant)
@@ -168,7 +168,7 @@ def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> in
 
 
 def cases(answer: Answer) -> Iterator[Case]:
-    """Yield every variant's case, in order."""
+    """Yield the case of each variant, in order."""
     for whole in model_cases(answer):
         demand = whole.demand
         for position, variant in enumerate(demand.variants):

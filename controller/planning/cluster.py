@@ -1,4 +1,4 @@
-"""What a snapshot knows of the cluster: nodes, nodes that could be added, and what is not to be exceeded."""
+"""The cluster as a snapshot records it: nodes, nodes that could be added, quotas and budgets."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Literal
 from controller.planning.ranges import out_of_range
 
 NAME_FIELD = "metadata.name"
-"""Stands among a node's labels for its name, which affinity may also ask for; no label is called so."""
+"""Key of the pseudo-label that holds a node's name, for node affinity; no real label has this key."""
 
 MOST_ACCELERATORS = 10**4
-"""Of one node: more is a typing error."""
+"""Maximum accelerators of one node; a larger number is considered a mistake."""
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taint:
-    """A node's refusal of pods that don't tolerate it; only NoSchedule and NoExecute taints belong here."""
+    """A taint of a node, which repels pods that do not tolerate it; only NoSchedule and NoExecute effects."""
 
     key: str
     value: str = ""
@@ -28,7 +28,7 @@ class Taint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Toleration:
-    """A pod template's consent to taints, with the meaning of a core/v1 toleration."""
+    """A toleration of a pod template, with the semantics of a core/v1 toleration."""
 
     key: str = ""
     operator: str = "Equal"
@@ -38,7 +38,7 @@ class Toleration:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeRequirement:
-    """A demand on one label of a node, with the meaning of a core/v1 node selector requirement."""
+    """A requirement on one label of a node, with the semantics of a core/v1 node selector requirement."""
 
     key: str
     operator: Operator
@@ -47,7 +47,7 @@ class NodeRequirement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MovablePod:
-    """A pod that belongs to no variant and may be evicted, since its owner makes another one elsewhere.
+    """A pod that belongs to no variant and may be evicted, because its owner recreates it elsewhere.
 
     Raises ValueError when a number is out of its range.
     """
@@ -56,7 +56,7 @@ class MovablePod:
     name: str
     accelerators: int
     price_class: int = 2
-    """1 (evicted first) to 3."""
+    """Price class of an eviction, from 1 (evicted first) to 3."""
 
     node_selector: frozenset[tuple[str, str]] = frozenset()
     node_affinity: tuple[tuple[NodeRequirement, ...], ...] = ()
@@ -64,13 +64,13 @@ class MovablePod:
 
     tolerations: frozenset[Toleration] = frozenset()
     disruption_budget: str = ""
-    """Name of the one PodDisruptionBudget that it is under; empty without one."""
+    """Name of the PodDisruptionBudget that selects it; empty without one."""
 
     evictable: int | None = None
-    """Evictions that the budget allows now, of all pods that are under it; None without one."""
+    """Evictions that the budget currently allows, over all pods that it selects; None without a budget."""
 
     def __post_init__(self) -> None:
-        """Refuse what no pod can mean."""
+        """Reject values that are out of range."""
         wrong = out_of_range(
             accelerators=(self.accelerators, 1, 10**4),
             price_class=(self.price_class, 1, 3),
@@ -82,32 +82,33 @@ class MovablePod:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """A machine with accelerators of one type.
+    """A node with accelerators of one type.
 
-    Raises ValueError when it has more of them than anybody builds.
+    Raises ValueError when it has more than MOST_ACCELERATORS.
     """
 
     name: str
     accelerator: str
-    """Normalised type, spelled as in `Variant.accelerator`."""
+    """Normalized type, spelled as in `Variant.accelerator`."""
 
     accelerators_allocatable: int
     accelerators_used_by_others: int = 0
-    """Requested by pods that belong to no variant of the snapshot and are not being deleted."""
+    """Accelerators requested by pods that belong to no variant of the snapshot and are not being deleted."""
 
     labels: frozenset[tuple[str, str]] = frozenset()
     taints: frozenset[Taint] = frozenset()
     schedulable: bool = True
-    """Ready and not cordoned. What runs on an unschedulable node stays; nothing new goes there."""
+    """Whether the node is ready and not cordoned. Pods on an unschedulable node stay; no new pods go there.
+    """
 
     def __post_init__(self) -> None:
-        """Refuse what no machine has."""
+        """Reject values that are out of range."""
         wrong = out_of_range(accelerators_allocatable=(self.accelerators_allocatable, 0, MOST_ACCELERATORS))
         if wrong:
             raise ValueError(f"node {self.name}: " + "; ".join(wrong))
 
     movable: tuple[MovablePod, ...] = ()
-    """Those of the others' pods that may be evicted; what they hold counts as used by others."""
+    """Pods of other workloads that may be evicted; `accelerators_used_by_others` includes what they use."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,25 +120,25 @@ class NodePool:
 
     name: str
     accelerator: str
-    """Normalised type."""
+    """Normalized accelerator type."""
 
     accelerators_per_node: int
     price_per_node: Decimal
-    """Per hour, on top of what the replicas on it cost; 0 where their cost includes it."""
+    """Price of a node per hour, on top of the cost of its replicas; 0 if that cost includes it."""
 
     nodes_addable: int
-    """How many more there can be."""
+    """The maximum number of nodes that can still be added."""
 
     lead_seconds: float = 0.0
-    """From asking for a node until pods run on it."""
+    """Time from requesting a node until pods run on it, in seconds."""
 
     labels: frozenset[tuple[str, str]] = frozenset()
-    """Of the nodes to come."""
+    """Labels of the nodes that are added."""
 
     taints: frozenset[Taint] = frozenset()
 
     def __post_init__(self) -> None:
-        """Refuse what no pool can mean."""
+        """Reject values that are out of range."""
         wrong = out_of_range(
             accelerators_per_node=(self.accelerators_per_node, 1, MOST_ACCELERATORS),
             price_per_node=(self.price_per_node, 0, 10**9),
@@ -155,20 +156,20 @@ class Quota:
     name: str
     namespace: str
     accelerators: int
-    """For the variants of the snapshot: the hard limit less what other pods request."""
+    """Accelerators available to the variants of the snapshot: the hard limit less what other pods request."""
 
     accelerator: str = ""
-    """Normalised type; empty for all types together."""
+    """Normalized accelerator type; empty for all types together."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
-    """A limit on what the replicas of some namespaces may cost per hour."""
+    """A limit on the cost per hour of the replicas of some namespaces."""
 
     name: str
     cost_per_hour: Decimal
     namespaces: frozenset[str] = frozenset()
-    """Empty for all of them."""
+    """The namespaces; empty for all."""
 
     is_strict: bool = False
-    """Whether it takes replicas that are needed where it is below what runs."""
+    """Whether a budget below the cost of running replicas removes replicas that are needed."""

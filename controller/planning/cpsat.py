@@ -1,4 +1,4 @@
-"""The one way to CP-SAT: a program is written straight into its message, faster than term by term."""
+"""The only access to CP-SAT; models are written directly into the protocol buffer, which is faster."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Terms = list[tuple[int, int]]
-"""(variable, weight) of a sum."""
+"""The (variable, coefficient) pairs of a linear sum."""
 
 UNBOUNDED = 2**62
-"""Stands for no bound on a row."""
+"""The value that stands for a missing bound of a row."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """How much effort solving may take.
+    """Limits on the effort of one solve.
 
-    Deterministic time makes an answer reproducible; wall time is the limit where that is not enough.
+    Deterministic time makes the result reproducible; wall time is a safety limit.
     """
 
     deterministic_seconds: float
@@ -31,10 +31,10 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """What the search came to."""
+    """The result of a search."""
 
     values: tuple[int, ...]
-    """Of all variables; empty when none were found."""
+    """Values of all variables; empty if no solution was found."""
 
     bound: float
     is_optimal: bool
@@ -43,7 +43,7 @@ class Result:
 
 
 class Program:
-    """Variables, rows and one objective to minimise."""
+    """A CP-SAT model: variables, constraints and one objective to minimize."""
 
     def __init__(self) -> None:
         self._model = cp_model.CpModel()
@@ -51,7 +51,7 @@ class Program:
         self._most: list[int] = []
 
     def variables(self, count: int, most: int = 1) -> range:
-        """Add variables from 0 to `most`, and return their numbers."""
+        """Add integer variables from 0 to `most`, and return their indices."""
         for _ in range(count):
             self._proto.variables.add().domain.extend([0, most])
         self._most += [most] * count
@@ -62,11 +62,11 @@ class Program:
         return self._most[variable]
 
     def exactly_one(self, variables: Sequence[int]) -> None:
-        """Demand that exactly one of some 0-1 variables is 1."""
+        """Require exactly one of some 0-1 variables to be 1."""
         self._proto.constraints.add().exactly_one.literals.extend(list(variables))
 
     def constant(self) -> int:
-        """Add a variable that is 1."""
+        """Add a variable that is fixed to 1, and return its index."""
         self._proto.variables.add().domain.extend([1, 1])
         self._most.append(1)
         return len(self._most) - 1
@@ -74,7 +74,7 @@ class Program:
     def row(
         self, terms: Terms, *, least: int = -UNBOUNDED, most: int = UNBOUNDED, only_if: int | None = None
     ) -> None:
-        """Demand that a sum lies between two bounds, always or if a 0-1 variable is 1."""
+        """Require a sum to lie between two bounds, always or only if a 0-1 variable is 1."""
         constraint = self._proto.constraints.add()
         if only_if is not None:
             constraint.enforcement_literal.append(only_if)
@@ -83,7 +83,7 @@ class Program:
         constraint.linear.domain.extend([least, most])
 
     def switch(self, variable: int, on: int) -> None:
-        """Demand that a variable is 0 unless a 0-1 variable is 1."""
+        """Require a variable to be 0 unless a 0-1 variable is 1."""
         constraint = self._proto.constraints.add()
         constraint.enforcement_literal.append(-on - 1)
         constraint.linear.vars.extend([variable])
@@ -91,24 +91,27 @@ class Program:
         constraint.linear.domain.extend([0, 0])
 
     def minimize(self, terms: Terms) -> None:
-        """Set the objective."""
+        """Set the objective to minimize."""
         self._proto.objective.vars.extend([variable for variable, _ in terms])
         self._proto.objective.coeffs.extend([weight for _, weight in terms])
 
     def hint(self, variables: Sequence[int], values: Sequence[int]) -> None:
-        """Say what to try first."""
+        """Set the solution hint."""
         self._proto.solution_hint.vars.extend(list(variables))
         self._proto.solution_hint.values.extend(list(values))
 
     def solve(self, limits: Limits, *, absolute_gap: float = 0.0) -> Result:
-        """Search until the best answer is within a distance of the bound, or the limits are spent."""
+        """Solve until the incumbent is within the gap of the bound, or the limits are reached.
+
+        Raises RuntimeError if CP-SAT finds the model invalid.
+        """
         solver = cp_model.CpSolver()
         parameters = solver.parameters
         parameters.num_workers = 1
         parameters.random_seed = limits.seed
         parameters.linearization_level = 2
         parameters.cp_model_probing_level = 0
-        # It takes more than a core of thousands of models has to spend, and finds nothing.
+        # Its presolve uses more effort than a core of thousands of models has available, and finds nothing.
         parameters.find_big_linear_overlap = False
         parameters.max_deterministic_time = max(0.0, limits.deterministic_seconds)
         parameters.max_time_in_seconds = limits.wall_seconds

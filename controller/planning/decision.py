@@ -1,4 +1,4 @@
-"""The output of planning: how many replicas of each variant, and why."""
+"""The output of planning: the number of replicas of each variant, and the reasons."""
 
 from __future__ import annotations
 
@@ -10,75 +10,75 @@ from controller.planning.load import Capacity, CapacitySource, ModelLoad, Signal
 
 
 class Reason(StrEnum):
-    """What happens to a variant; a condition's reason."""
+    """What happens to a variant; the reason of its condition."""
 
     SCALE_UP = "ScaleUp"
     SCALE_DOWN = "ScaleDown"
     STEADY = "Steady"
     SHORTAGE = "Shortage"
-    """Fewer replicas than its model needs, because something ran out."""
+    """Fewer replicas than the model needs, because a resource is exhausted."""
 
     HOLDING = "Holding"
-    """Not decided anew: the data or the solver did not allow it."""
+    """No new decision: the data or the solver did not allow one."""
 
 
 class BoundBy(StrEnum):
-    """What kept the number of replicas from being another."""
+    """What limited or determined the number of replicas."""
 
     DEMAND = "Demand"
     ACCELERATORS = "Accelerators"
-    """Too few free ones of the type."""
+    """Too few free accelerators of the type."""
 
     NODE_SIZE = "NodeSize"
-    """Enough free ones, but on no single node."""
+    """Enough free accelerators in total, but not on a single node."""
 
     TOPOLOGY = "Topology"
-    """Room, but not where the rules of its pods about zones, racks and shared nodes admit one more."""
+    """Enough room, but the pods' rules on zones, racks or shared nodes admit no further replica."""
 
     PRIORITY = "Priority"
-    """A higher priority took them."""
+    """The accelerators went to a higher priority."""
 
     QUOTA = "Quota"
-    """The namespace's quota of accelerators is used up."""
+    """The accelerator quota of the namespace is used up."""
 
     BUDGET = "Budget"
-    """What may be spent per hour is spent."""
+    """The hourly budget is used up."""
 
     ORDERED = "Ordered"
-    """A person pinned or paused it."""
+    """A user pinned or paused the variant."""
 
     MAX_REPLICAS = "MaxReplicas"
     MIN_REPLICAS = "MinReplicas"
-    """Its own minimum, or the one replica that keeps a model warm."""
+    """The variant's own minimum, or the one replica that keeps a model warm."""
 
     FLAPPING = "Flapping"
-    """It changed direction too often of late for cost alone to turn it again."""
+    """The variant recently changed direction too often to be reversed for cost alone."""
 
     STALE_METRICS = "StaleMetrics"
     MISSING_METRICS = "MissingMetrics"
     CAPACITY_UNKNOWN = "CapacityUnknown"
     SOLVER = "Solver"
-    """No answer in time: the current replicas stand."""
+    """No plan from the solver: the current replicas are kept."""
 
 
 class SolverStatus(StrEnum):
-    """How far the solver came."""
+    """The outcome of the solver."""
 
     OPTIMAL = "Optimal"
-    """Every level proven."""
+    """Every level is proven optimal."""
 
     FEASIBLE = "Feasible"
-    """A valid plan; a better one may exist, see the gap."""
+    """A valid plan; the gap says how much better another might be."""
 
     TIMED_OUT = "TimedOut"
-    """No plan within the limits: what runs stands."""
+    """No plan within the limits: the current replicas are kept."""
 
     FAILED = "Failed"
-    """The answer broke a rule, or the process ended: what runs stands."""
+    """The plan violated a rule, or the process ended: the current replicas are kept."""
 
 
 class ReliefKind(StrEnum):
-    """What a person could change."""
+    """The kind of change that a user could make."""
 
     NODE = "Node"
     PRIORITY = "Priority"
@@ -86,37 +86,37 @@ class ReliefKind(StrEnum):
     BUDGET = "Budget"
     MAX_REPLICAS = "MaxReplicas"
     MOVES = "Moves"
-    """Replicas of others to be moved, so that what is free lies together."""
+    """Other replicas or pods moved, to defragment free accelerators."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Relief:
-    """A change after which the plan, made again, grants the model more."""
+    """A change after which planning would grant the model more."""
 
     kind: ReliefKind
     text: str
-    """What to change, such as `+1 free 8-accelerator H100 node` or `a priority above 20`."""
+    """The change in words, such as `+1 free 8-accelerator H100 node` or `a priority above 20`."""
 
     unmet_per_mille: int
-    """Share of the model's required capacity that would be missing then."""
+    """Per mille of the model's required capacity that would still be missing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alternative:
-    """The best other mix for the model at the plan's prices: one in which this variant has another number."""
+    """The model's best other mix at the plan's dual prices, with a different number of this variant."""
 
     replicas: tuple[tuple[str, int], ...]
-    """(variant, replicas) of the model's variants."""
+    """(variant, replicas) pairs of the model's variants."""
 
     extra_cost: Decimal
-    """Per hour, over what is granted; less than nothing where it serves less."""
+    """Cost per hour above the granted mix; negative if the alternative serves less."""
 
     unmet_per_mille: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """The answer for one variant."""
+    """The decision for one variant."""
 
     namespace: str
     name: str
@@ -124,52 +124,52 @@ class Decision:
     accelerator: str
     priority: int
     replicas: int
-    """What is granted; the number to publish."""
+    """Granted replicas, which is the number to publish."""
 
     current_replicas: int
     unconstrained_replicas: int
-    """What it would be with unlimited nodes."""
+    """Replicas that it would have with unlimited nodes."""
 
     load: ModelLoad
-    """What the whole model is asked for."""
+    """Load of the whole model."""
 
     required_requests_per_second: float
     """Capacity that the whole model is to have."""
 
     capacity: Capacity | None
-    """What one replica serves; None when unknown."""
+    """Capacity of one replica; None when unknown."""
 
     unmet_per_mille: int
-    """Share of the model's required capacity that this plan does not provide."""
+    """Per mille of the model's required capacity that this plan does not provide."""
 
     bound_by: BoundBy
     reason: Reason
     message: str
-    """One sentence with the numbers; the same in status, event, log and metric."""
+    """One sentence with the numbers; the same text in status, event, log and metric."""
 
     alternative: Alternative | None = None
-    """The next best option; None where there is none, or nothing to choose."""
+    """The next best mix; None if there is none."""
 
     reliefs: tuple[Relief, ...] = ()
-    """What would change the answer, the smallest change first; only where the model goes short."""
+    """Changes that would reduce the shortage, in the order they were tried; only where the model is short."""
 
     excess: tuple[str, ...] = ()
-    """Which quotas and budgets over this variant what runs exceeds, and by how much, in sentences."""
+    """Sentences: the quotas and budgets over this variant that running replicas exceed, and by how much."""
 
     @property
     def signal(self) -> Signal:
-        """How well the demand is known."""
+        """How reliable the demand data is."""
         return self.load.signal
 
     @property
     def capacity_source(self) -> CapacitySource:
-        """Where the capacity of one replica comes from."""
+        """Source of the capacity of one replica."""
         return self.capacity.source if self.capacity else CapacitySource.UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodePlacement:
-    """A proposal: this many pods of a variant that are not bound yet find room on this node."""
+    """A proposed placement: pods of a variant that are not bound yet and fit on this node."""
 
     namespace: str
     name: str
@@ -179,85 +179,85 @@ class NodePlacement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Move:
-    """Replicas to be evicted from a node: they find room elsewhere, others need theirs."""
+    """Replicas to evict from a node: they fit elsewhere, and others need their accelerators."""
 
     namespace: str
     name: str
-    """Of the variant, or of the pod."""
+    """Name of the variant, or of the pod."""
 
     node: str
     replicas: int
     is_other: bool = False
-    """Whether it is a pod that belongs to no variant."""
+    """Whether this is a pod that belongs to no variant."""
 
     benefits: tuple[tuple[str, str], ...] = ()
-    """(namespace, name) of the variants that find room then."""
+    """(namespace, name) of the variants that gain room."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeRequest:
-    """Nodes of a pool that the plan counts on, and what is to run on them."""
+    """Nodes of a pool that the plan relies on, and the pods to run on them."""
 
     pool: str
     nodes: int
     price_per_hour: Decimal
-    """Of all of them."""
+    """Price of all these nodes together."""
 
     lead_seconds: float
     pods: tuple[tuple[str, str, int], ...]
-    """(namespace, name, pods) of the variants."""
+    """(namespace, name, pods) of each variant."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LevelReport:
-    """How good the plan is at one level of the lexicographic order."""
+    """The quality of the plan at one level of the lexicographic objective."""
 
     level: str
     value: int
     bound: int
-    """No plan has less."""
+    """Lower bound: no plan has a smaller value."""
 
     gap: float
-    """Relative distance of the value to the bound."""
+    """Relative distance of the value from the bound."""
 
     improvable: float
-    """Share of all that is wanted at this level that might at most still be served."""
+    """Upper limit on the share of all demand at this level that a better plan could still serve."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SolverReport:
-    """What can be said for the answer. Nothing here depends on a clock."""
+    """The quality of the solver's answer. Nothing here depends on a clock."""
 
     status: SolverStatus
     unproven: str
-    """The first level of the lexicographic order that was not proven optimal; empty when all were."""
+    """The first level of the lexicographic objective that was not proven optimal; empty when all were."""
 
     gap: float
-    """Relative distance to the proven bound at that level; 1 without an answer."""
+    """Relative gap to the proven bound at that level; 1 without an answer."""
 
     message: str
-    """Why the solver has no answer, or an empty text."""
+    """Why the solver has no answer; empty if it has one."""
 
     levels: tuple[LevelReport, ...] = ()
 
     @property
     def is_answered(self) -> bool:
-        """Whether the plan is the solver's."""
+        """Whether the plan was computed by the solver."""
         return self.status in {SolverStatus.OPTIMAL, SolverStatus.FEASIBLE}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """The decision for all variants, sorted by namespace and name."""
+    """The decisions for all variants, sorted by namespace and name."""
 
     decisions: tuple[Decision, ...]
     placements: tuple[NodePlacement, ...]
     cost: Decimal
-    """Of all granted replicas, per hour."""
+    """Cost of all granted replicas per hour."""
 
     solver: SolverReport
     requests: tuple[NodeRequest, ...] = ()
     """Nodes to add, by pool."""
 
     moves: tuple[Move, ...] = ()
-    """What to evict, where that is allowed, so that more of what goes short finds room in the next plan."""
+    """Evictions to make, where allowed, so that the next plan has room for more of the missing replicas."""

@@ -1,7 +1,7 @@
-"""What is free but lies apart: which replicas would have to move for those who go short to find room.
+"""Find the evictions that defragment free accelerators for models that are short of capacity.
 
-Only replicas of fresh models that may be preempted move, and pods of others that say so, only among nodes for
-the same variants, and never more than disruption budgets allow.
+Only replicas of models with fresh demand that may be preempted are moved, and pods of other workloads that
+allow it; only among nodes of one bin, and never more than disruption budgets allow.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from controller.planning.offers import Offer
 
 UNLIMITED = 10**6
-"""Stands for any number of moves."""
+"""The value that stands for an unlimited number of moves."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Defragmentation:
-    """What to move in one bin, and how many replicas of those who go short find room then."""
+    """The moves in one bin, and how many replicas of the short models fit as a result."""
 
     moves: tuple[Move, ...]
     replicas: Mapping[int, int]
-    """Variant -> further replicas."""
+    """Additional replicas, by variant."""
 
     @property
     def moved(self) -> int:
-        """How many replicas move."""
+        """The number of replicas that are moved."""
         return sum(move.replicas for move in self.moves)
 
 
 def defragmentations(answer: Answer, *, most: int | None, limits: Limits) -> Iterator[Defragmentation]:
-    """Yield what helps in each bin whose sizes divide each other; with `most` moves in all, or any number."""
+    """Yield the useful moves of each bin with divisible sizes, at most `most` in all; None for no limit."""
     after = ledger(answer.problem, answer.granted, answer.nodes)
     disruptions = DisruptionLedger(answer.snapshot)
     disruptions.stop(zip(answer.variants, answer.granted.replicas, strict=True))
@@ -77,9 +77,9 @@ def defragmentations(answer: Answer, *, most: int | None, limits: Limits) -> Ite
 
 
 def _missing(answer: Answer) -> Mapping[int, int]:
-    """Return the replicas that those who go short would have with unlimited nodes and do not get.
+    """Return the replicas of short models that are granted with unlimited nodes but not now.
 
-    What a quota, a budget or a ceiling forbids anyway is no reason to move anybody.
+    Replicas that a quota, a budget or a ceiling forbids anyway do not justify a move.
     """
     replicas = list(answer.granted.replicas)
     found = {}
@@ -98,7 +98,7 @@ def _missing(answer: Answer) -> Mapping[int, int]:
 
 
 def _allowed(answer: Answer, v: int, replicas: Sequence[int]) -> int:
-    """Return how many more replicas the limits allow beside those that are counted."""
+    """Return how many more replicas the limits allow on top of the given ones."""
     return min(
         (
             (row.limit - sum(each * replicas[other] for other, each in row.terms)) // amount
@@ -115,7 +115,7 @@ def _kinds(lying: Sequence[Sequence[Offer]]) -> Sequence[Kind]:
 
 
 def _counts(lying: Sequence[Sequence[Offer]], kinds: Sequence[Kind]) -> Integers:
-    """Return how many replicas of each kind may leave each node."""
+    """Return how many replicas of each kind can be evicted from each node, as an array (node, kind)."""
     counts = np.zeros((len(lying), len(kinds)), dtype=np.int64)
     for row, there in enumerate(lying):
         for offer in there:
@@ -130,7 +130,7 @@ def _kind(offer: Offer) -> Kind:
 def _chosen(
     lying: Sequence[Sequence[Offer]], kinds: Sequence[Kind], evicted: Sequence[tuple[int, int, int]]
 ) -> Iterator[tuple[int, Offer, int]]:
-    """Yield (row, offer, replicas): whose replicas leave which node, of the lowest priority first."""
+    """Yield (row, offer, replicas): which replicas leave which node, lowest priority first."""
     for row, kind, count in evicted:
         left = count
         alike = [offer for offer in lying[row] if _kind(offer) == kinds[kind]]
@@ -153,7 +153,7 @@ def _move(offer: Offer, node: str, replicas: int, benefits: tuple[tuple[str, str
 
 
 def _granted(answer: Answer, missing: Mapping[int, int], placed: Mapping[int, int]) -> Mapping[int, int]:
-    """Return who gets the room: by priority."""
+    """Return the replicas of each variant that use the freed room, allotted by priority."""
     left, granted = dict(placed), {}
     for v in sorted(missing, key=lambda v: (answer.variants[v].priority, v)):
         size = answer.problem.variants[v].accelerators

@@ -1,6 +1,6 @@
-"""One demand per model, shared by its variants, and the capacity that the model is to have for it.
+"""The demand of each model, shared by its variants, and the capacity that the model requires for it.
 
-Amounts are whole millionths of a request per second: the load as sizing found it, beside what replicas serve.
+Rates are integers in millionths of a request per second: the load from sizing, and the capacity of replicas.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAY_GO = attrgetter("may_scale_to_zero")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelDemand:
-    """What one model asks for. Rates are whole millionths of a request per second."""
+    """The demand of one model. Rates are integers in millionths of a request per second."""
 
     load: ModelLoad
     priority: int
@@ -34,23 +34,23 @@ class ModelDemand:
     """Sorted by name."""
 
     lower_rate: int
-    """Capacity that there must be."""
+    """Capacity that must exist."""
 
     upper_rate: int | None
-    """Capacity beyond this may go; None when nothing may."""
+    """Capacity above this may be removed; None if none may."""
 
     anticipated_rate: int
     """Capacity of the replicas that exist or are starting."""
 
     supply_rate: int
-    """Capacity of the ready replicas that stay."""
+    """Capacity of the ready replicas that are not being removed."""
 
     min_replicas: int = 0
-    """Of all variants together, whatever the load."""
+    """Minimum of all variants together, whatever the load."""
 
     @property
     def floor(self) -> int:
-        """Replicas that all variants together are to have at least."""
+        """The minimum number of replicas of all variants together."""
         return max(self.min_replicas, int(not self.may_scale_to_zero))
 
     @property
@@ -60,21 +60,22 @@ class ModelDemand:
 
     @property
     def model_id(self) -> str:
-        """The model."""
+        """ID of the model."""
         return self.load.model_id
 
     @property
     def signal(self) -> Signal:
-        """How well the load is known."""
+        """How reliable the load data is."""
         return self.load.signal
 
     @property
     def required_rate(self) -> int:
-        """Capacity that the model is to have: what it has, moved into the dead band [lower, upper].
+        """Required capacity: the existing capacity, clamped to the dead band [lower_rate, upper_rate].
 
-        What a stabilization window still holds counts as had. A band around the last decision instead turns
-        decisions a quarter as often and replicas four times as often, at about the same cost (conv-x12).
-        Held data only moves what there is up. Unknown demand requires nothing here: every replica stays.
+        Capacity that a stabilization window still holds counts as existing. A band around the last decision
+        instead would turn decisions a quarter as often and replicas four times as often, at about the same
+        cost (conv-x12). Held data only raises the existing capacity. Unknown demand requires nothing here:
+        every replica is kept.
         """
         if self.signal is Signal.UNKNOWN:
             return 0
@@ -85,12 +86,12 @@ class ModelDemand:
 
     @property
     def continuity_rate(self) -> int:
-        """Ready capacity to keep while replacements start: nothing that serves goes before they do."""
+        """Ready capacity to keep until replacements are ready: no serving replica is removed before then."""
         return self.supply_rate if self.upper_rate is None else min(self.supply_rate, self.upper_rate)
 
 
 def staying_replicas(variant: Variant) -> tuple[Replica, ...]:
-    """Return the pods that the scale target still asks for, in removal order, pods without a node first."""
+    """Return the pods that the scale target keeps, in removal order, pods without a node first."""
     ordered = variant.replicas
     if not all(map(_NODES, ordered)):
         ordered = tuple(sorted(ordered, key=lambda replica: bool(replica.nodes)))
@@ -98,24 +99,24 @@ def staying_replicas(variant: Variant) -> tuple[Replica, ...]:
 
 
 def allowed_replicas(variant: Variant) -> int:
-    """Return the current replicas as far as `max_replicas` lets them be."""
+    """Return the current replicas, capped at `max_replicas`."""
     if variant.max_replicas is None:
         return variant.current_replicas
     return min(variant.current_replicas, variant.max_replicas)
 
 
 def rate_of(variant: Variant) -> int:
-    """Return what one replica counts for, in whole millionths of a request per second; 0 when for nothing."""
+    """Return the capacity of one replica in millionths of a request per second; 0 if it is not counted on."""
     return variant.capacity.rate if variant.capacity and variant.capacity.is_usable else 0
 
 
 def serving_rate(variant: Variant) -> int:
-    """Return what one replica that runs serves, whether new ones would be counted on or not."""
+    """Return the capacity of one running replica, whether or not new replicas would be counted on."""
     return variant.capacity.rate if variant.capacity else 0
 
 
 def provided_rate(variants: Sequence[Variant], replicas: Sequence[int]) -> int:
-    """Return what the replicas of a model's variants serve together, as far as that is known."""
+    """Return the known capacity of the replicas of a model's variants together."""
     return sum([rate_of(variant) * number for variant, number in zip(variants, replicas, strict=True)])
 
 
@@ -153,5 +154,5 @@ def _ready(variant: Variant) -> int:
 
 
 def _in_grace(rule: ModelRule | None) -> bool:
-    """Tell whether the last request is too short a while ago for the last replica to go."""
+    """Return whether the last request is too recent to remove the last replica."""
     return rule is not None and rule.idle_seconds is not None and rule.idle_seconds < rule.grace_seconds

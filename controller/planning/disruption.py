@@ -1,8 +1,8 @@
-"""What PodDisruptionBudgets still allow: one ledger for everything that a plan disrupts.
+"""A ledger of the disruptions that PodDisruptionBudgets still allow, shared by all parts of a plan.
 
-A replica that is ready and is stopped, for a higher priority or because it is not needed, and a pod that is
-evicted are the same to its budget: a pod less that is healthy. Kubernetes holds only evictions against a
-budget, so a plan that stops and evicts under one has to count both by itself.
+A ready replica that is stopped, because of a higher priority or because it is not needed, counts like an
+evicted pod: one healthy pod less. Kubernetes checks only evictions against a budget, so a plan that both
+stops and evicts pods under one budget has to count both itself.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from controller.planning.snapshot import Snapshot, Variant
 
 BudgetKey = tuple[str, str]
-"""Namespace, and name of a disruption budget or else of what has none."""
+"""Namespace, and name of a disruption budget, or a unique name for what has none."""
 
 
 def budget_of(item: Variant | MovablePod) -> BudgetKey:
-    """Return what identifies the budget of a variant's pods, or of a pod of others."""
+    """Return the key of the budget of a variant's pods, or of another workload's pod."""
     return item.namespace, item.disruption_budget or f"{type(item).__name__} {item.name}"
 
 
 class DisruptionLedger:
-    """How many pods may still be disrupted under each budget; what has no budget has no limit."""
+    """The disruptions left under each budget; without a budget there is no limit."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._left: dict[BudgetKey, int] = {}
@@ -38,16 +38,16 @@ class DisruptionLedger:
                 self._know(budget_of(pod), pod.evictable)
 
     def left(self, budget: BudgetKey) -> int | None:
-        """Return what is left; None where there is no limit, and less than 0 where more was stopped."""
+        """Return the disruptions left; None without a limit, negative if too many pods were stopped."""
         return self._left.get(budget)
 
     def evict(self, budget: BudgetKey, pods: int) -> None:
-        """Spend evictions."""
+        """Deduct evictions from a budget."""
         if budget in self._left:
             self._left[budget] -= pods
 
     def preempt(self, variant: Variant, replicas: int) -> int:
-        """Stop so many replicas, or as many as may go, those first that are not ready; return how many."""
+        """Stop up to `replicas` replicas as the budget allows, unready ones first, and return how many."""
         left = self._left.get(budget_of(variant))
         if left is None:
             return replicas
@@ -56,12 +56,12 @@ class DisruptionLedger:
         return leaving
 
     def stop(self, stays: Iterable[tuple[Variant, int]]) -> None:
-        """Spend what is stopped in any case: of each variant only so many replicas stay."""
+        """Deduct the ready replicas that a plan stops anyway, given how many of each variant stay."""
         for variant, replicas in stays:
             self.evict(budget_of(variant), max(0, _ready(variant) - replicas))
 
     def _know(self, budget: BudgetKey, allowed: int | None) -> None:
-        """Note an allowance; where pods say different ones of a budget, the smallest counts."""
+        """Record an allowance; if pods report different values for one budget, the smallest applies."""
         if allowed is not None:
             self._left[budget] = min(allowed, self._left.get(budget, allowed))
 
@@ -71,5 +71,5 @@ def _ready(variant: Variant) -> int:
 
 
 def _unready(variant: Variant) -> int:
-    """Return the replicas on nodes that are not ready: they go before all that are."""
+    """Return the number of bound replicas that are not ready; these are removed before any ready replica."""
     return sum(bool(replica.nodes) and not replica.ready for replica in staying_replicas(variant))

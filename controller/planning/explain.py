@@ -1,6 +1,6 @@
-"""Decisions with their why: what was wanted, what was granted, what bound it, in one sentence with numbers.
+"""Explain each decision in one sentence with numbers: what was wanted, what was granted, what limited it.
 
-A case goes down a list of verdicts, and the first that applies is the decision's.
+Explanations are tried in order, and the first that applies to a case becomes the decision's verdict.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _verdict(case: Case) -> Verdict:
 
 
 def _helps(reliefs: Sequence[Relief]) -> str:
-    """Return the changes that help, one of each kind: `a or b`."""
+    """Return the changes that would help, one of each kind: `a or b`."""
     first = {relief.kind: relief.text for relief in reversed(reliefs)}
     return " or ".join(sorted(first.values()))
 
@@ -74,7 +74,7 @@ def _is_frozen(case: Case) -> bool:
 
 
 def _ordered(case: Case) -> Verdict | None:
-    """Explain what a person ordered."""
+    """Explain replicas that a user ordered."""
     ordered = ordered_replicas(case.variant)
     if ordered is None:
         return None
@@ -96,14 +96,14 @@ def _below_floor(case: Case) -> Verdict | None:
 
 
 def _below_minimum(case: Case) -> Verdict | None:
-    """Explain that fewer have a place than minReplicas asks for."""
+    """Explain that fewer replicas have a place than minReplicas requires."""
     if case.placed >= case.variant.min_replicas:
         return None
     return _lacking(case, f"{case.variant.name} {_change(case)}: minReplicas is {case.variant.min_replicas}")
 
 
 def _holding(case: Case) -> Verdict | None:
-    """Explain that too little is known to decide anew."""
+    """Explain that the data does not allow a new decision."""
     if not _is_frozen(case) or case.granted > max(case.held, case.variant.current_replicas):
         return None
     if case.demand.signal is Signal.HELD and (case.whole.unmet_per_mille or case.granted > case.held):
@@ -118,7 +118,7 @@ def _holding(case: Case) -> Verdict | None:
 
 
 def _short(case: Case) -> Verdict | None:
-    """Explain that the model does not get the capacity that it requires."""
+    """Explain that the model does not get its required capacity."""
     unmet = case.whole.unmet_per_mille
     if not unmet:
         return None
@@ -132,14 +132,14 @@ def _short(case: Case) -> Verdict | None:
 
 
 def _required(case: Case) -> str:
-    """Return `41 requests/s of capacity`, or `9 replicas`."""
+    """Return the required capacity, as `41 requests/s of capacity` or `9 replicas`."""
     measure = case.demand.load.measure
     what = f"{measure} of capacity" if measure == REQUESTS else measure
     return f"{rate_text(case.demand.required_rate * RATE_UNIT)} {what}"
 
 
 def _steadied(case: Case) -> Verdict | None:
-    """Explain that a variant which turned too often is not turned again for cost."""
+    """Explain that a variant which changed direction too often is not reversed for cost."""
     found = case.answer.flapping.get(case.variant.key)
     if found is None or case.granted != case.variant.current_replicas or case.wanted == case.granted:
         return None
@@ -158,7 +158,7 @@ def _steadied(case: Case) -> Verdict | None:
 
 
 def _replaced(case: Case) -> Verdict | None:
-    """Explain that demand is met by other variants than unlimited nodes would have it."""
+    """Explain that demand is served by other variants than it would be with unlimited nodes."""
     if case.wanted <= case.placed or _is_frozen(case):
         return None
     found, limit = case.scarcity(), case.limit
@@ -183,7 +183,7 @@ def _replaced(case: Case) -> Verdict | None:
 
 
 def _minimum(case: Case) -> Verdict | None:
-    """Explain a replica that demand alone would not need."""
+    """Explain a replica that demand alone does not require."""
     at_floor = case.placed > 0 and sum(case.whole.placed) == case.demand.floor
     at_minimum = case.placed == case.variant.min_replicas > 0
     spare = case.whole.provided_rate - rate_of(case.variant)
@@ -202,7 +202,7 @@ def _minimum(case: Case) -> Verdict | None:
 
 
 def _served(case: Case) -> Verdict:
-    """Explain by demand."""
+    """Explain replicas by demand."""
     young = "; spare replicas stay until there are enough rates for a trend" if _is_spared(case) else ""
     return Verdict(
         bound_by=BoundBy.DEMAND,
@@ -212,7 +212,7 @@ def _served(case: Case) -> Verdict:
 
 
 def _is_spared(case: Case) -> bool:
-    """Tell whether a replica that demand does not need stays because the trend is not known yet."""
+    """Return whether a replica beyond demand stays because the trend is not known yet."""
     load = case.demand.load
     if load.requests_per_second is None or load.releasable_requests_per_second is not None:
         return False
@@ -233,7 +233,7 @@ _EXPLANATIONS: tuple[Callable[[Case], Verdict | None], ...] = (
 
 
 def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
-    """Return a shortage with what bound it: the variant's own limit, ignorance, or the nodes."""
+    """Return a shortage verdict with its cause: the variant's own limit, unknown capacity, or the nodes."""
     maximum = case.variant.max_replicas
     found, limit = case.scarcity(), case.limit
     if maximum is not None and case.placed >= maximum:
@@ -271,7 +271,7 @@ def _change(case: Case) -> str:
 
 
 def _need(case: Case) -> str:
-    """Return `llama needs 3 replicas for 41 requests/s, 85 % of 3 x 16; one serves 16 within ITL 80 ms`."""
+    """Return the need: `llama needs 3 replicas for 41 requests/s, 85 % of 3 x 16; one serves 16 ...`."""
     filled = case.whole.filled_if_unlimited()
     share = filled.seen_from(case.position) if filled else "no replica's capacity is known"
     one = capacity_text(case.variant)
@@ -280,7 +280,7 @@ def _need(case: Case) -> str:
 
 
 def _load(case: Case) -> str:
-    """Return `41 requests/s now, ..., 85 % of 3 x 16; one serves 16 within ITL 80 ms`."""
+    """Return the load in words: `41 requests/s now, ..., 85 % of 3 x 16; one serves 16 within ITL 80 ms`."""
     load = case.demand.load
     if load.requests_per_second is None:
         return _silence(case) or "demand is unknown while nothing is ready"
@@ -309,7 +309,7 @@ def _ignorance(case: Case) -> str:
 
 
 def _silence(case: Case) -> str:
-    """Return what engines that are ready have not said; empty where none is ready."""
+    """Return which ready engines have not reported; empty if none is ready."""
     demand, silent = case.demand, case.demand.load.silent_replicas
     ready = sum(variant.ready_replicas for variant in demand.variants)
     if silent:

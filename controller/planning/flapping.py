@@ -1,6 +1,6 @@
-"""Variants that change direction too often: remembered by when they turned, and held by dearer prices.
+"""Detect variants that change direction too often, and discourage further reversals by higher prices.
 
-Only cost gives way to this: what demand, minimums and priorities ask for comes first, as it does before cost.
+This affects cost only: demand, minimums and priorities come before cost in the objective, and so before this.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ if TYPE_CHECKING:
     Key = tuple[str, str]
 
 PRICE_FACTOR = 20
-"""How many times its cost per hour a turn of such a variant costs: more than stopping it could ever save."""
+"""Factor on the hourly cost that a reversal of such a variant costs: more than it could ever save."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Flapping:
-    """A variant whose budget of reversals is spent."""
+    """A variant whose budget of reversals is exhausted."""
 
     direction: int
-    """Of its last change: 1 for up, -1 for down."""
+    """Direction of its last change: 1 for up, -1 for down."""
 
     reversals: int
-    """Within the window."""
+    """Number of reversals within the window."""
 
 
 def flapping(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Mapping[Key, Flapping]:
-    """Return the variants that are not to turn for cost alone.
+    """Return the variants that must not be reversed for cost alone.
 
-    Who goes down may have to come up again: the last reversal of a budget is kept for that.
+    A variant that scales down may have to scale up again, so the last reversal of the budget is kept for
+    that.
     """
     if not settings.flap_reversals or not snapshot.taken_seconds:
         return {}
@@ -58,7 +59,7 @@ def flapping(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Ma
 def steadied(
     problem: PlacementProblem, variants: Sequence[Variant], held: Mapping[Key, Flapping]
 ) -> PlacementProblem:
-    """Return the problem in which turning round is dear for those who have done it too often."""
+    """Return the problem with a high price on the next reversal of the variants that flap."""
     if not held:
         return problem
     return replace(
@@ -73,7 +74,7 @@ def steadied(
 def followed(
     snapshot: Snapshot, state: PlanningState, decisions: Sequence[Decision], settings: Settings
 ) -> tuple[Course, ...]:
-    """Return how each variant has moved by now; without a moment, what was remembered."""
+    """Return the updated course of each variant; unchanged if the snapshot has no timestamp."""
     if not snapshot.taken_seconds:
         return state.courses
     courses = {course.key: course for course in state.courses}
@@ -116,5 +117,5 @@ def _moved(course: Course, replicas: int, *, moment: float, settings: Settings) 
 
 
 def _recent(moments: Sequence[float], now: float, settings: Settings) -> tuple[float, ...]:
-    """Return those within the window; none that a clock which was set back says are to come."""
+    """Return the timestamps within the window; future ones, after the clock was set back, are dropped."""
     return tuple(moment for moment in moments if 0 <= now - moment < settings.flap_window_seconds)

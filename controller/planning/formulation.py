@@ -1,4 +1,4 @@
-"""From records to whole numbers: snapshot and demand become a placement problem."""
+"""Formulate the integer placement problem from a snapshot and the models' demands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from controller.planning.snapshot import Snapshot, Variant
 
 MAX_REQUIREMENT = 10**9
-"""Larger requirements are counted in a coarser unit: demand rounded up, capacity down."""
+"""Larger requirements are stated in a coarser unit: demand rounded up, capacity rounded down."""
 
 
 def formulate(
@@ -39,7 +39,7 @@ def formulate(
     *,
     settings: Settings,
 ) -> PlacementProblem:
-    """Return the problem over the nodes by name, and over the variants of all models, in the order given."""
+    """Return the problem over the nodes, sorted by name, and the variants of all models, in given order."""
     nodes = sorted(snapshot.nodes, key=attrgetter("name"))
     places_of = _places(nodes)
     pools = sorted(snapshot.pools, key=lambda pool: pool.name)
@@ -85,7 +85,7 @@ def _growth(pool: NodePool, where: int, topologies: Topologies) -> GrowthTerms:
 
 
 def held_replicas(variant: Variant) -> int:
-    """Return the replicas to keep while nobody knows better: what is, or what was last decided if more."""
+    """Return the replicas to keep without a new decision: the current or last published ones, if more."""
     wanted = max(variant.current_replicas, variant.desired_replicas or 0)
     return wanted if variant.max_replicas is None else min(wanted, variant.max_replicas)
 
@@ -96,7 +96,7 @@ def _rows(
     model: int,
     first_variant: int,
 ) -> list[CoverRow]:
-    """Return the requirements of one model."""
+    """Return the cover rows of one model."""
     name = f"{demand.namespace}/{demand.model_id}"
 
     def row(stage: Stage, requirement: int, terms: tuple[tuple[int, int], ...]) -> CoverRow:
@@ -130,7 +130,7 @@ def _rows(
 
 
 def _whole(requirement: int, terms: tuple[tuple[int, int], ...]) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """Return a requirement and what meets it in a unit in which both are whole, and not too large."""
+    """Return a requirement and its terms scaled to a unit in which both are integers of limited size."""
     if requirement <= MAX_REQUIREMENT and max([amount for _, amount in terms], default=0) <= requirement:
         return requirement, terms
     unit = -(-requirement // MAX_REQUIREMENT)
@@ -141,7 +141,7 @@ def _whole(requirement: int, terms: tuple[tuple[int, int], ...]) -> tuple[int, t
 def capacity_terms(
     demand: ModelDemand, rate_of_one: Callable[[Variant], int], *, first_variant: int
 ) -> tuple[tuple[int, int], ...]:
-    """Return (variant, rate per replica) for each variant of the model that serves anything."""
+    """Return (variant, capacity per replica) for each variant of the model with nonzero capacity."""
     return tuple(
         [
             (index, rate)
@@ -152,7 +152,7 @@ def capacity_terms(
 
 
 def _enough(rows: Sequence[CoverRow]) -> dict[int, int]:
-    """Return by variant how many replicas of it alone meet each of the rows; more are never needed."""
+    """Return by variant how many of its replicas alone satisfy every row; more are never needed."""
     enough: dict[int, int] = {}
     for row in rows:
         for variant, amount in row.terms:
@@ -163,12 +163,12 @@ def _enough(rows: Sequence[CoverRow]) -> dict[int, int]:
 
 
 def ordered_replicas(variant: Variant) -> int | None:
-    """Return the replicas that a person ordered, by a pin or by a pause; None when nobody did."""
+    """Return the replicas that a user ordered by a pin or a pause; None without an order."""
     return allowed_replicas(variant) if variant.is_paused else variant.pinned_replicas
 
 
 def _untouchable(variant: Variant, demand: ModelDemand) -> int:
-    """Return the replicas that must not go: of an unknown demand or capacity, ordered, young or protected."""
+    """Return the replicas that must stay: of unknown demand or capacity, ordered, young or protected."""
     if not demand.signal.decides or _serves_unknown(variant, demand):
         return variant.current_replicas
     protected = 0 if variant.may_be_preempted else _needed(variant, demand)
@@ -176,12 +176,12 @@ def _untouchable(variant: Variant, demand: ModelDemand) -> int:
 
 
 def _serves_unknown(variant: Variant, demand: ModelDemand) -> bool:
-    """Tell whether nobody knows how much of what its model is asked for a variant serves."""
+    """Return whether it is unknown how much of its model's demand a variant serves."""
     return not serving_rate(variant) and demand.upper_rate != 0
 
 
 def _needed(variant: Variant, demand: ModelDemand) -> int:
-    """Return the replicas without which the model would lack capacity that it has."""
+    """Return the replicas that must stay so that no required capacity the model has is lost."""
     own = rate_of(variant)
     spare = max(0, demand.anticipated_rate - demand.required_rate)
     return max(0, variant.current_replicas - spare // own) if own else variant.current_replicas
@@ -221,12 +221,12 @@ def _terms(
 
 
 def _start_price(variant: Variant, cost: int, settings: Settings) -> int:
-    """Return what the start of a replica costs, spread over the time for which a mix is expected to stand."""
+    """Return the cost of starting a replica, amortized over the time for which a mix is expected to last."""
     return round(cost * variant.start_seconds / settings.standing_seconds)
 
 
 def _places(nodes: Sequence[Node]) -> Callable[[tuple[str, ...]], tuple[int, ...]]:
-    """Return what numbers the nodes of a replica, of those that are known; the same ones share a record."""
+    """Return a function from node names to indices of known nodes; equal names share one tuple."""
     index = {node.name: number for number, node in enumerate(nodes)}
 
     @cache

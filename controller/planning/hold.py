@@ -1,6 +1,6 @@
-"""What stands when there is no new answer: every variant keeps what it has, or what was last decided if more.
+"""The fallback plan: every variant keeps its current replicas, or its last published ones if more.
 
-Needs no solver, so that a process without one can fall back on it.
+It needs no solver, so a process without one can use it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def hold(
     message: str,
     detail: str = "",
 ) -> tuple[Plan, PlanningState]:
-    """Return the plan that changes nothing, with the reason why there is no other, and the next state.
+    """Return a plan that changes nothing, with the reason, and the next state.
 
-    The detail may name any workload: decisions say it where all are named, and else the message.
+    `detail` may name any workload. Decisions include it if `settings.names_all`, and `message` otherwise.
     """
     told = detail if detail and settings.names_all else message
     variants = sorted(snapshot.variants, key=lambda variant: variant.key)

@@ -1,4 +1,4 @@
-"""Nodes by how much is free on them: the fullest one that has room is found without looking at the others."""
+"""Nodes indexed by free accelerators, to find the fullest one with enough room without a scan."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class Hosts:
-    """The nodes of each bin, in heaps by free accelerators; among equals the first comes first."""
+    """The nodes of each bin, in heaps by free accelerators; ties are broken by the lowest index."""
 
     def __init__(self, free: Sequence[int], bins: Mapping[int, Sequence[int]]) -> None:
         self.free = list(free)
-        """What is free on each node now."""
+        """Free accelerators of each node."""
         self._bin_of = {node: bin_ for bin_, nodes in bins.items() for node in nodes}
         self._heaps: dict[int, dict[int, list[int]]] = {bin_: {} for bin_ in bins}
         for bin_, nodes in bins.items():
@@ -25,7 +25,7 @@ class Hosts:
                 heapify(heap)
 
     def fullest(self, bins: Iterable[int], accelerators: int) -> int | None:
-        """Return the fullest node of some bins that has enough; None without one."""
+        """Return the fullest node of some bins with enough free accelerators, or None."""
         candidates = [
             (free, first)
             for bin_ in bins
@@ -35,16 +35,16 @@ class Hosts:
         return min(candidates)[1] if candidates else None
 
     def take(self, bins: Iterable[int], accelerators: int) -> int | None:
-        """Take room on that node, and return it."""
+        """Take accelerators on the fullest node with enough free, and return that node, or None."""
         node = self.fullest(bins, accelerators)
         if node is not None:
             self.take_on(node, accelerators)
         return node
 
     def take_many(self, bins: Sequence[int], accelerators: int, count: int) -> Iterator[tuple[int, int]]:
-        """Take room for some of a size, one after the other; yield the nodes, with how many lie on each.
+        """Take room for `count` units of a size, and yield (node, units) for each node used.
 
-        What was the fullest node stays so as long as it has room.
+        The fullest node remains the fullest as long as it has room.
         """
         while count and (node := self.take(bins, accelerators)) is not None:
             more = min(count - 1, self.free[node] // accelerators)
@@ -54,16 +54,17 @@ class Hosts:
             count -= more + 1
 
     def take_on(self, node: int, accelerators: int) -> None:
-        """Take room on a node that has it, or give some back."""
+        """Take accelerators on a node that has them, or return some if negative."""
         free = self.free[node] = self.free[node] - accelerators
         if free > 0 and node in self._bin_of:
             heappush(self._heaps[self._bin_of[node]].setdefault(free, []), node)
 
     def _first(self, bin_: int, free: int) -> int | None:
-        """Return the first node of a bin with so many free.
+        """Return the first node of a bin with exactly this many free accelerators.
 
-        A node that has another amount free has left the heap. It may be in it twice, if it came back.
-        An empty heap goes: a node of many accelerators would leave one behind with each that it gives.
+        Entries of nodes whose free amount has changed are stale and are removed here. A node may be in a heap
+        twice if its amount changed back. Empty heaps are deleted: otherwise each take from a large node would
+        leave one.
         """
         heap = self._heaps[bin_][free]
         while heap and self.free[heap[0]] != free:

@@ -1,4 +1,4 @@
-"""Everything that one plan is made from, as JSON: any decision can be saved, replayed and argued about."""
+"""The complete input of one plan as JSON, so that a decision can be saved, replayed and examined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from controller.planning.state import PlanningState
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanningInputs:
-    """What `plan` is asked with."""
+    """The arguments of `plan`."""
 
     snapshot: Snapshot
     state: PlanningState = field(default_factory=PlanningState)
@@ -22,14 +22,14 @@ class PlanningInputs:
 
 
 def to_json(inputs: PlanningInputs) -> bytes:
-    """Return the inputs as JSON, indented; equal inputs give equal bytes."""
+    """Return the inputs as indented JSON; equal inputs give equal bytes."""
     return msgspec.json.format(msgspec.json.encode(inputs, order="deterministic"), indent=2) + b"\n"
 
 
 def from_json(text: bytes | str) -> PlanningInputs:
-    """Return the inputs; what is left out has its default.
+    """Return the inputs; omitted members have their defaults.
 
-    Raises ValueError, naming the member, for what is no such document.
+    Raises ValueError, naming the member, for an invalid document.
     """
     try:
         wrong = [*member_problems(msgspec.json.decode(text), PlanningInputs)]

@@ -1,4 +1,4 @@
-"""Which variants may use which nodes, and the nodes that look alike to all of them."""
+"""Group nodes into bins by the variants that may use them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from controller.planning.snapshot import Variant
 
     _Kind = tuple[int, tuple[tuple[str, str], ...]]
-    """Of nodes: the group of variants that may use them, and the domains that matter to those."""
+    """Kind of a node: its group of eligible variants, and its labels for the topologies they spread over."""
 
 
 def admits(node: Node, variant: Variant) -> bool:
-    """Tell whether a new pod of the variant may go to the node, whatever is free there."""
+    """Return whether a new pod of the variant may be placed on the node, regardless of free accelerators."""
     return (
         node.schedulable
         and topology_keys(variant) <= {key for key, _ in node.labels}
@@ -34,7 +34,7 @@ def attracts(
     affinity: Sequence[Sequence[NodeRequirement]],
     consents: frozenset[Toleration],
 ) -> bool:
-    """Tell whether pods with a node selector, required affinity and tolerations may be put on a node."""
+    """Return whether a node satisfies a node selector, required affinity and tolerations."""
     return (
         selector <= node.labels
         and meets(node, affinity)
@@ -43,18 +43,18 @@ def attracts(
 
 
 def topology_keys(variant: Variant) -> frozenset[str]:
-    """Return the labels by which the variant's pods are spread or kept together: nodes need them."""
+    """Return the labels by which the variant's pods are spread or kept together; nodes must have them."""
     return frozenset({variant.together_in, variant.spread.topology_key if variant.spread else ""} - {""})
 
 
 def meets(node: Node, terms: Sequence[Sequence[NodeRequirement]]) -> bool:
-    """Tell whether a node meets all requirements of at least one term; without terms it does."""
+    """Return whether a node meets all requirements of at least one term; True without terms."""
     labels = dict(node.labels)
     return not terms or any(term and all(_meets(labels, item) for item in term) for term in terms)
 
 
 def _meets(labels: Mapping[str, str], requirement: NodeRequirement) -> bool:
-    """Tell whether labels meet one requirement, as core/v1 says: numbers are compared as numbers."""
+    """Return whether labels meet one core/v1 requirement; Gt and Lt compare integers."""
     value = labels.get(requirement.key)
     match requirement.operator:
         case "In":
@@ -77,7 +77,7 @@ def _is_number(text: str) -> bool:
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Tell whether a toleration matches a taint, as core/v1 says."""
+    """Return whether a toleration matches a taint, as defined by core/v1."""
     if toleration.effect not in ("", taint.effect):
         return False
     if toleration.operator == "Exists":
@@ -90,9 +90,8 @@ def bins(
 ) -> tuple[tuple[Bin, ...], tuple[int | None, ...]]:
     """Group the nodes by the variants that may use them; replicas without accelerators need no node.
 
-    Where some of them spread their pods, each domain has bins of its own.
-
-    Returns the bins, and the bin that each node pool's nodes would be in; None where nobody could use them.
+    If some of these variants spread their pods, each domain has bins of its own. Returns the bins, and the
+    bin of each node pool's nodes, or None for a pool that no variant may use.
     """
     groups: dict[_Kind, list[int]] = defaultdict(list)
     everywhere = [*nodes, *(node_to_come(pool) for pool in pools)]
@@ -122,12 +121,12 @@ def bins(
 
 
 def _spread_keys(askers: Sequence[int], variants: Sequence[Variant]) -> frozenset[str]:
-    """Return the labels of the topologies that some of the askers spread their pods over."""
+    """Return the topology labels over which some of the variants spread their pods."""
     return frozenset(spread.topology_key for v in askers if (spread := variants[v].spread))
 
 
 def node_to_come(pool: NodePool) -> Node:
-    """Return what a node of a pool will look like."""
+    """Return a node as the pool would add it."""
     return Node(
         name=pool.name,
         accelerator=pool.accelerator,
@@ -138,9 +137,9 @@ def node_to_come(pool: NodePool) -> Node:
 
 
 def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> tuple[list[int], list[tuple[int, ...]]]:
-    """Return for each node the number of a group, and the variants of each group: those that it admits.
+    """Return the group number of each node, and the eligible variants of each group.
 
-    What looks alike is compared once.
+    Variants and nodes with equal attributes are compared only once.
     """
     askers: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for index, variant in enumerate(variants):
@@ -155,7 +154,7 @@ def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> tuple[list[
             askers[looks].append(index)
     keys = {key for variant in variants for key, _ in variant.node_selector}
     keys |= {item.key for variant in variants for term in variant.node_affinity for item in term}
-    # Of these labels only the presence matters here, and there are as many values as racks.
+    # For these labels only the presence matters here, and there may be as many values as racks.
     needed = frozenset[str]().union(*(topology_keys(variant) for variant in variants)) - keys
     known: dict[tuple[object, ...], int] = {}
     numbers: dict[tuple[int, ...], int] = {}

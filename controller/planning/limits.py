@@ -1,7 +1,7 @@
-"""Quotas, budgets and ceilings of models, as rows that no plan exceeds.
+"""Quotas, budgets and ceilings of models as hard limit rows.
 
-A quota or budget below what runs takes nothing away that is needed: the variants under it keep what they
-have, and none of them gets more before they are within it. Ceilings and strict budgets take at once.
+A quota or budget below current use does not remove replicas that are needed: the variants under it keep what
+they have, and none gets more until use is within the limit. Ceilings and strict budgets apply at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def limit_rows(
     snapshot: Snapshot, variants: Sequence[Variant], terms: Sequence[VariantTerms]
 ) -> tuple[LimitRow, ...]:
-    """Return the rows, in the order of their names; `terms` are those of the variants."""
+    """Return the limit rows, ordered by name within each kind; `terms` are those of the variants."""
     rows: list[LimitRow] = []
     for _, row, is_exceeded in stated_limits(snapshot, variants, terms):
         rows += _holding(row, terms) if is_exceeded else [row]
@@ -34,7 +34,7 @@ def limit_rows(
 def stated_limits(
     snapshot: Snapshot, variants: Sequence[Variant], terms: Sequence[VariantTerms]
 ) -> Iterator[tuple[Quota | Budget, LimitRow, bool]]:
-    """Yield each quota and budget, what it allows, and whether it holds what runs because that is more."""
+    """Yield each quota and budget, its row, and whether current replicas exceed it and are kept."""
     for quota in sorted(snapshot.quotas, key=lambda quota: (quota.namespace, quota.name)):
         row = _quota(quota, variants)
         yield quota, row, running(row, terms) > row.limit
@@ -44,12 +44,12 @@ def stated_limits(
 
 
 def running(row: LimitRow, terms: Sequence[VariantTerms]) -> int:
-    """Return what the current replicas use of a limit."""
+    """Return how much of a limit the current replicas use."""
     return sum(amount * terms[v].current for v, amount in row.terms)
 
 
 def _holding(row: LimitRow, terms: Sequence[VariantTerms]) -> Iterator[LimitRow]:
-    """Yield a row for each variant under a limit: no more than what it has."""
+    """Yield a row for each variant under a limit that caps it at its current replicas."""
     for v, amount in row.terms:
         yield replace(row, limit=amount * terms[v].current, terms=((v, amount),), allowed=row.limit)
 

@@ -1,7 +1,7 @@
-"""How much a model is asked for, and how much one replica serves: what sizing tells planning.
+"""The load of a model and the capacity of one replica: the output of sizing, and an input of planning.
 
-Rates are requests per second. Requests of one model are alike here: capacity is counted for the lengths that
-the model's requests have.
+Rates are requests per second. Requests of one model are treated as alike: capacity refers to the request
+lengths that the model actually sees.
 """
 
 from __future__ import annotations
@@ -13,47 +13,47 @@ from enum import StrEnum
 from controller.planning.ranges import MAX_REPLICAS, MOST_START_SECONDS, out_of_range
 
 RATE_UNIT = 1e-6
-"""Planning counts rates in whole millionths of a request per second."""
+"""The unit of rates in planning, in requests per second; rates are integer multiples of it."""
 
 MOST_RATE = 10**9
-"""More requests per second than any model has."""
+"""Maximum request rate of a model, in requests per second."""
 
 MOST_REQUESTS = 10**9
-"""More requests than ever wait."""
+"""Maximum number of waiting requests."""
 
 MOST_TOKENS = 10**9
-"""More tokens than any request has."""
+"""Maximum number of tokens of a request."""
 
 REQUESTS = "requests/s"
-"""What loads count unless they say otherwise."""
+"""Default unit of loads in messages."""
 
 
 class Signal(StrEnum):
-    """How well a model's demand is known."""
+    """How reliable the data about a model's demand is."""
 
     FRESH = "Fresh"
-    """Every ready replica reported recently: may scale both ways."""
+    """Every ready replica reported recently: scaling in both directions is allowed."""
 
     QUORUM = "Quorum"
-    """Some replicas have been silent for longer than is waited for: the others decide, both ways."""
+    """Some replicas have been silent for longer than the timeout: the others decide, in both directions."""
 
     HELD = "Held"
     """Some reports are old or missing: may scale up, never down."""
 
     UNKNOWN = "Unknown"
-    """No usable report: what is, stays."""
+    """No usable report: all replicas are kept."""
 
     @property
     def decides(self) -> bool:
-        """Whether it may scale down as well as up."""
+        """Whether scaling down is allowed as well as scaling up."""
         return self in {Signal.FRESH, Signal.QUORUM}
 
 
 class CapacitySource(StrEnum):
-    """Where a variant's capacity per replica comes from, best first."""
+    """Source of a variant's capacity per replica, best first."""
 
     STATED = "Stated"
-    """A person said so, for a plan of what might be."""
+    """Stated by a user, for a hypothetical plan."""
 
     LEARNED = "Learned"
     """From the step times of its own engines."""
@@ -65,14 +65,15 @@ class CapacitySource(StrEnum):
     """From the declared profile, by the queue model."""
 
     ESTIMATED = "Estimated"
-    """It never ran: from its siblings' step times and what its accelerator is worth beside theirs."""
+    """It never ran: from the step times of sibling variants, scaled by the relative speed of its accelerator.
+    """
 
     UNKNOWN = "Unknown"
-    """Nothing to go by."""
+    """No data."""
 
 
 class Target(StrEnum):
-    """What limits the rate of one replica."""
+    """The target that limits the rate of one replica."""
 
     TTFT = "TTFT"
     ITL = "ITL"
@@ -81,16 +82,16 @@ class Target(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RateLimit:
-    """A limit on what one replica serves. Raises ValueError for a rate that is not above 0, or endless."""
+    """A limit on the rate of one replica. Raises ValueError for a rate that is not positive and finite."""
 
     target: Target
     text: str
-    """What must hold, such as `TTFT 2 s` or `a batch of 256`."""
+    """The condition, such as `TTFT 2 s` or `a batch of 256`."""
 
     requests_per_second: float
 
     def __post_init__(self) -> None:
-        """Refuse what limits nothing, and what can never be met."""
+        """Reject rates that are not positive and finite."""
         if not 0 < self.requests_per_second < math.inf:
             raise ValueError(
                 f"requests_per_second: must be greater than 0 and finite, was {self.requests_per_second}"
@@ -99,76 +100,78 @@ class RateLimit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capacity:
-    """What one replica serves within its targets. Raises ValueError for a rate that is none."""
+    """The rate that one replica serves within its targets. Raises ValueError for an invalid rate."""
 
     requests_per_second: float
     source: CapacitySource
     limits: tuple[RateLimit, ...] = ()
-    """All that were looked at, the tightest first; none where only the rate is known."""
+    """All evaluated limits, the tightest first; empty if only the rate is known."""
 
     is_usable: bool = True
-    """Whether new replicas may be counted on; what runs serves all the same."""
+    """Whether new replicas may be counted on; running replicas serve in any case."""
 
     unreachable: tuple[str, ...] = ()
-    """Targets that no load is small enough for, each with the best that can be reached. They do not count."""
+    """Targets that cannot be met at any load, each with the best achievable value. They are ignored."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no rate."""
+        """Reject an invalid rate."""
         wrong = out_of_range(requests_per_second=(self.requests_per_second, 0, MOST_RATE))
         if wrong:
             raise ValueError("; ".join(wrong))
 
     @property
     def rate(self) -> int:
-        """Whole millionths of a request per second, rounded down: what a replica runs at."""
+        """Capacity in millionths of a request per second, rounded down."""
         return math.floor(round(self.requests_per_second / RATE_UNIT, 6))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelLoad:
-    """What one model is asked for. Raises ValueError when a number is out of its range or not a number."""
+    """The load of one model. Raises ValueError when a number is out of its range or not a number."""
 
     namespace: str
     model_id: str
     signal: Signal = Signal.FRESH
     signal_age_seconds: float | None = None
-    """Age of the oldest report that counts; None without one."""
+    """Age of the oldest report that counts, in seconds; None without one."""
 
     ready_replicas: int = 0
     silent_replicas: int = 0
     """Ready replicas without a usable report."""
 
     requests_per_second: float | None = None
-    """Now; None when unknown."""
+    """Current rate; None when unknown."""
 
     upper_requests_per_second: float = 0.0
-    """Bound of what arrives until replicas that are started now are ready."""
+    """Upper bound of the rate until replicas that are started now are ready."""
 
     start_seconds: float = 0.0
-    """How long that takes."""
+    """Time until replicas that are started now are ready, in seconds."""
 
     backlog_requests: float = 0.0
-    """Requests that will still wait by then, to be worked off besides."""
+    """Requests that will still be waiting by then, and have to be served in addition."""
 
     prompt_tokens: float | None = None
     output_tokens: float | None = None
-    """Mean length of a request; None when unknown."""
+    """Mean tokens per request; None when unknown."""
 
     measure: str = REQUESTS
-    """What sentences call the unit of rates and capacities; that of a binding is replicas."""
+    """Unit of rates and capacities in messages; for a binding it is replicas."""
 
     mixes_at_cost: bool = False
-    """Whether unlike replicas serve together as well as alike ones, so that nothing but cost speaks against a
-    mix; else there is one main variant."""
+    """Whether different variants serve together as efficiently as identical ones, so that only cost decides
+    about a mix; otherwise the model has one main variant.
+    """
 
     required_requests_per_second: float = 0.0
-    """Capacity that there must be."""
+    """Capacity that must exist."""
 
     releasable_requests_per_second: float | None = None
-    """Capacity beyond this may go; at least what is required. None: nothing may go."""
+    """Capacity above this may be removed; at least the required capacity. None if no capacity may be removed.
+    """
 
     def __post_init__(self) -> None:
-        """Refuse what no load can be."""
+        """Reject values that are out of range."""
         releasable = self.releasable_requests_per_second
         wrong = out_of_range(
             signal_age_seconds=(self.signal_age_seconds or 0, 0, 10**9),
@@ -190,5 +193,5 @@ class ModelLoad:
 
 
 def rate_up(requests_per_second: float) -> int:
-    """Return the whole millionths that cover a rate; a millionth of one is noise of binary fractions."""
+    """Return the rate in millionths, rounded up; less than a millionth of one is float noise, and dropped."""
     return math.ceil(round(requests_per_second / RATE_UNIT, 6))

@@ -1,4 +1,4 @@
-"""Numbers that could not be compared exactly are refused before anything is solved."""
+"""Reject problems whose sums are too large to be compared exactly, before solving."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def check_magnitude(problem: PlacementProblem) -> None:
-    """Refuse a problem whose sums might not be exact.
+    """Check that all sums of a problem are exact in double precision.
 
-    Raises NumbersTooLargeError, naming the largest contributor and what would help.
+    Raises NumbersTooLargeError, naming the largest contributor and a remedy.
     """
     upper = [terms.upper for terms in problem.variants]
     for row in problem.rows:

@@ -1,4 +1,4 @@
-"""Members of a JSON document that its records don't have, and names that no choice has."""
+"""Find unknown members and unknown enum values in a decoded JSON document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import inspect
 
 
 def member_problems(value: object, record: type) -> Iterator[str]:
-    """Yield what a decoder would pass over, or refuse without saying what is allowed.
+    """Yield a message for each member that a decoder would ignore, and for each unknown enum value.
 
     Values of the wrong type are left to the decoder.
     """

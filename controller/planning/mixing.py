@@ -1,11 +1,11 @@
-"""One main variant per model; others are chosen where they save clearly, or where it finds no place.
+"""Prefer one main variant per model; others are used if they are clearly cheaper or it has no room.
 
-Unlike replicas behind one router are used less well than replicas that are alike: a router that evens out
-queues or caches loads the slow ones beyond their targets before the fast ones are busy. A mix that follows
-the load by its smallest unit also piles up many of those. In closed loop, over recorded and drawn loads,
-counting the cost of the others twice made fleets 5 percent cheaper, and a fifth fewer requests missed their
-targets. Only the choice between mixes depends on this: what a plan costs, and what budgets count, are true
-costs.
+Different replicas behind one router are used less efficiently than identical ones: a router that balances
+queues or caches drives the slow ones beyond their targets before the fast ones are busy. A mix that follows
+the load by its smallest unit also accumulates many of these. In closed-loop simulations over recorded and
+generated loads, counting the cost of the other variants twice made fleets 5 percent cheaper, and a fifth
+fewer requests missed their targets. Only the choice between mixes uses this factor: the cost of a plan and
+the use of budgets are true costs.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem
 
 MIX_FACTOR = 2
-"""How many times its cost a replica counts that is not of the main variant."""
+"""Factor on the cost of a replica that is not of the main variant."""
 
 
 def with_main_variants(
     problem: PlacementProblem, demands: Sequence[ModelDemand], *, is_unlimited: bool = False
 ) -> PlacementProblem:
-    """Return the problem in which each model's other variants are dearer, unless its load mixes at cost.
+    """Return the problem with each model's other variants at a higher cost, unless its load mixes at cost.
 
-    Only where the main variant would find room for all of the demand: who has to mix anyway does so at cost.
-    `is_unlimited` asks what would be if there were room for all.
+    This applies only if the main variant has room for all of the demand: a model that has to mix anyway does
+    so at true cost. `is_unlimited` assumes room for everything.
     """
     room = None if is_unlimited else _Room(problem)
     dearer: set[int] = set()
@@ -54,7 +54,7 @@ def with_main_variants(
 def _main(
     demand: ModelDemand, problem: PlacementProblem, own: Sequence[int], room: _Room | None
 ) -> int | None:
-    """Return the variant that alone serves all of the demand at least cost, starts included; None without."""
+    """Return the variant that serves all demand alone at least cost, including starts, or None."""
     found: list[tuple[int, int]] = []
     for index, variant in zip(own, demand.variants, strict=True):
         rate, terms = rate_of(variant), problem.variants[index]
@@ -66,7 +66,7 @@ def _main(
 
 
 class _Room:
-    """How many more replicas of each variant there is room for, as if nobody else wanted it."""
+    """The room for more replicas of each variant, ignoring the demand of all others."""
 
     def __init__(self, problem: PlacementProblem) -> None:
         self._problem = problem
@@ -74,7 +74,7 @@ class _Room:
         self._slots: dict[tuple[int, int], int] = {}
 
     def replicas(self, variant: int) -> int:
-        """Return the replicas of a variant that its nodes have room for, those that can be added included."""
+        """Return how many replicas of a variant fit on its nodes, including nodes that can be added."""
         terms = self._problem.variants[variant]
         if not terms.accelerators:
             return terms.upper

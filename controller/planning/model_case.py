@@ -1,4 +1,4 @@
-"""One model of a solved problem: what its variants hold together, counted once for all of their sentences."""
+"""One model of a solved problem: totals over its variants, computed once for all of their explanations."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelCase:
-    """A model among the others; tuples are over its variants, in order."""
+    """A model of a solved problem; tuples are over its variants, in order."""
 
     answer: Answer
     demand: ModelDemand
     model: int
     first: int
-    """Number of the model's first variant."""
+    """Index of the model's first variant."""
 
     wanted: tuple[int, ...]
     """Replicas with unlimited nodes."""
 
     placed: tuple[int, ...]
-    """Replicas that have a place."""
+    """Replicas for which there is a place."""
 
     provided_rate: int
-    """By the replicas that have a place."""
+    """Capacity of the placed replicas, in millionths of a request per second."""
 
     unmet_per_mille: int
-    """Share of the required capacity that is missing, rounded up."""
+    """Per mille of the required capacity that is missing, rounded up."""
 
     asked: str
     """The load in words: `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
 
     filled: Utilisation | None
-    """How full the replicas get that have a place; None where they hold nothing."""
+    """Utilization of the placed replicas; None if they serve nothing."""
 
     @property
     def is_below_floor(self) -> bool:
@@ -53,12 +53,12 @@ class ModelCase:
 
     @property
     def duty(self) -> str:
-        """What the model must keep, in words."""
+        """The replicas that the model must keep, in words."""
         least = self.demand.floor
         return f"{self.demand.model_id} must keep {'one replica' if least == 1 else count(least, 'replica')}"
 
     def filled_if_unlimited(self) -> Utilisation | None:
-        """Return how full the replicas would get that are wanted with unlimited nodes."""
+        """Return the utilization of the replicas wanted with unlimited nodes."""
         return utilisation(
             self.demand.variants,
             self.wanted,
@@ -67,7 +67,7 @@ class ModelCase:
 
 
 def model_cases(answer: Answer) -> Iterator[ModelCase]:
-    """Yield every model's case, in order."""
+    """Yield the case of each model, in order."""
     first = 0
     for model, demand in enumerate(answer.demands):
         yield _model_case(answer, demand, model=model, first=first)

@@ -1,7 +1,7 @@
-"""What may be evicted from the nodes of a bin, never more than disruption budgets allow.
+"""Pods that may be evicted from the nodes of a bin, within disruption budgets.
 
-Where more replicas lie under a budget than may be evicted, only so many are offered at all: then whatever is
-chosen of them keeps it. Offered are those on the nodes that are closest to being empty.
+If more replicas are under a budget than may be evicted, only that many are offered, so any choice among the
+offers respects the budget. Replicas on the nodes that are closest to empty are offered first.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ if TYPE_CHECKING:
     from controller.planning.shortage import Ledger
 
 _OTHERS_PRIORITY = 101
-"""Pods of others go before replicas that are as dear to move."""
+"""Pods of other workloads are evicted before replicas of the same price."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Offer:
-    """Replicas on one node that are alike and may be evicted."""
+    """Identical replicas on one node that may be evicted."""
 
     namespace: str
     name: str
-    """Of the variant, or of the pod."""
+    """Name of the variant, or of the pod."""
 
     is_other: bool
     accelerators: int
-    """Per replica."""
+    """Accelerators per replica."""
 
     price: int
-    """Of evicting one: an accelerator of a variant costs one, of others two to four."""
+    """Price of one eviction: 1 per accelerator of a variant, 2 to 4 per accelerator of other pods."""
 
     priority: int
-    """The largest goes first."""
+    """Priority; the largest number is evicted first."""
 
     replicas: int
     budget: BudgetKey
 
 
 def offers(answer: Answer, bin_: Bin, after: Ledger, ledger: DisruptionLedger) -> list[list[Offer]]:
-    """Return what may be evicted from each node of a bin."""
+    """Return the pods that may be evicted from each node of a bin."""
     placed: Counter[tuple[int, int]] = Counter()
     for v, node, count in answer.granted.placements:
         placed[node, v] += count * answer.problem.variants[v].accelerators
@@ -66,7 +66,7 @@ def offers(answer: Answer, bin_: Bin, after: Ledger, ledger: DisruptionLedger) -
 def _replicas(
     answer: Answer, after: Ledger, node: int, placed: Mapping[tuple[int, int], int]
 ) -> Iterator[Offer]:
-    """Yield what stays on a node after the plan and may move; what is only to come is nothing to evict."""
+    """Yield the movable replicas that stay on a node; those that are yet to be placed cannot be evicted."""
     for v, held in after.held[node]:
         if not _may_move(answer, v) or held <= placed[node, v]:
             continue
@@ -89,12 +89,12 @@ def _may_move(answer: Answer, v: int) -> bool:
     variant = answer.variants[v]
     terms = answer.problem.variants[v]
     forbidden = variant.evictable_replicas == 0 or not (variant.may_be_preempted and variant.may_be_moved)
-    # Where such a pod would go again is not a matter of room alone.
+    # Free accelerators alone do not decide where such a pod could be placed again.
     return not forbidden and not terms.lower and not terms.is_topology_constrained and terms.pods == 1
 
 
 def _others(nodes: Sequence[Node], sizes: Sequence[int]) -> Iterator[list[Offer]]:
-    """Yield for each node the pods of others that may go to every one of the nodes: to any of them."""
+    """Yield for each node the movable pods of other workloads that every one of the nodes admits."""
     chain = list(sizes)
     known: dict[object, bool] = {}
     for node in nodes:
@@ -131,14 +131,14 @@ def _admits(node: Node, pod: MovablePod) -> bool:
 
 
 def _divide(sizes: Sequence[int]) -> bool:
-    """Tell whether each size divides the next one."""
+    """Return whether each size divides the next larger one."""
     return all(large % small == 0 for small, large in pairwise(sorted(set(sizes))))
 
 
 def _within(
     found: Sequence[Sequence[Offer]], held: Sequence[int], ledger: DisruptionLedger
 ) -> list[list[Offer]]:
-    """Return the offers, cut to what budgets allow: where least stays that cannot move they stand."""
+    """Return the offers within the budgets, filled first on nodes where the least remains after eviction."""
     taken: Counter[BudgetKey] = Counter()
     kept: list[list[Offer]] = [[] for _ in found]
     stays = [

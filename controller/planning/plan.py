@@ -1,4 +1,4 @@
-"""The one entry: from a snapshot and what is remembered to a plan and what to remember next."""
+"""The entry point of planning: from a snapshot and a state to a plan and the next state."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 RELIEF_VARIANTS = 150
-"""How many variants may be planned again in all, to find out what would help; at least one change is."""
+"""Number of variants that may be replanned in total to find reliefs; at least one change is tried."""
 
 MOST_VARIANTS = 3_000
-"""Of worlds in which any is."""
+"""Number of variants in the snapshot above which no relief is searched."""
 
 
 def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
-    """Return the plan and the next state; where no answer can be had or trusted, what runs stands."""
+    """Return the plan and the next state; without a valid answer, the current replicas are kept."""
     try:
         answer, next_state = _answer(snapshot, state, settings)
     except NumbersTooLargeError as error:
@@ -56,11 +56,11 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
 def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Answer, PlanningState]:
     given = prepared(snapshot, state, settings)
     engine, known = Engine(given.problem), state.prices
-    # What each model would have alone tells what keeps it from that.
+    # The optimum of each model alone shows what it would have without the others.
     wanted = Solution(replicas=alone(given.plain_problem), placements=())
 
     def placed(problem: PlacementProblem) -> Solution:
-        """Place with the patterns that are there, or with new ones where limits are tighter."""
+        """Place with the engine of the given problem, or with a new one where limits are tighter."""
         nonlocal known
         here = engine if problem is given.problem else Engine(problem)
         solution = here.place(_limits(settings), known=known)
@@ -72,11 +72,11 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
 
 
 def _reliefs(answer: Answer, state: PlanningState, settings: Settings) -> Mapping[int, tuple[Relief, ...]]:
-    """Return what would help, found by planning again as this plan was made."""
+    """Return the reliefs of each model, found by planning again in the same way."""
     size = len(answer.variants)
     if size > MOST_VARIANTS:
         most = 0
-    elif answer.granted.unproven:  # one more plan takes as much effort as there is
+    elif answer.granted.unproven:  # another plan takes as much effort as there is
         most = 1
     else:
         most = max(1, RELIEF_VARIANTS // (1 + size))
@@ -85,7 +85,7 @@ def _reliefs(answer: Answer, state: PlanningState, settings: Settings) -> Mappin
         try:
             return _answer(changed, state, settings)[0]
         except NumbersTooLargeError:
-            return None  # nothing is known to help, which is no reason to lose the plan
+            return None  # a relief that cannot be computed must not cost the plan
 
     return reliefs(answer, again, most_solves=min(settings.relief_solves, most), limits=_limits(settings))
 
@@ -104,7 +104,7 @@ def _plan(answer: Answer) -> Plan:
 
 
 def _report(granted: Solution) -> SolverReport:
-    """Return what can be said for an answer: it is optimal where no replica mix at all is better."""
+    """Return the solver's report: optimal if every level is proven over all replica mixes."""
     unproven, gap = worst(granted.proofs)
     return SolverReport(
         status=SolverStatus.FEASIBLE if unproven else SolverStatus.OPTIMAL,

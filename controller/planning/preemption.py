@@ -1,9 +1,9 @@
-"""Who gives way to higher priorities, and how many at once: what runs and is needed is preempted gradually.
+"""Limit how many needed replicas one plan preempts for higher priorities.
 
-A replica that goes counts as taken from its model if the model then has less of its demand met than what runs
-would meet. So many may be taken with one plan as the settings allow in all, and of those that are ready as a
-disruption budget of their pods allows. What is to go later stays, and nobody else gets what is freed: so each
-plan comes nearer to the one in which all have gone. Quotas, budgets and ceilings hold in any case.
+A stopped replica counts as preempted if its model then has less of its demand met than by current replicas.
+One plan may preempt as many as the settings allow in total, and as many ready ones as the disruption budget
+of their pods allows. Replicas to be preempted later stay, and no other variant gets what is freed: so each
+plan comes closer to the one in which all are gone. Quotas, budgets and ceilings hold in any case.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taken:
-    """Replicas of one model that give way."""
+    """Replicas that are preempted from one model."""
 
     model: int
     replicas: Mapping[int, int]
-    """By variant."""
+    """Number of replicas, by variant."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gradual:
-    """The problem of the first step."""
+    """The problem of the first preemption step."""
 
     problem: PlacementProblem
     going: int
-    """Replicas that are taken now."""
+    """Replicas that are preempted now."""
 
 
 def taken(answer: Answer) -> tuple[Taken, ...]:
-    """Return what an answer takes from models that need it, the lowest priority first."""
+    """Return the replicas that an answer preempts from models that need them, lowest priority first."""
     running, granted = _running(answer), answer.granted.replicas
     found = []
     for model, demand in enumerate(answer.demands):
@@ -52,7 +52,7 @@ def taken(answer: Answer) -> tuple[Taken, ...]:
 
 
 def first_step(answer: Answer, problem: PlacementProblem, *, most: int) -> Gradual | None:
-    """Return the problem in which no more is taken than allowed; None where the answer takes no more."""
+    """Return the problem in which only allowed replicas are preempted; None if the answer conforms."""
     running, granted = _running(answer), answer.granted.replicas
     kept = {v: min(running[v], granted[v]) for v in range(len(granted))}
     left, disruptions, is_exceeded, going = most, DisruptionLedger(answer.snapshot), False, 0
@@ -78,7 +78,7 @@ def first_step(answer: Answer, problem: PlacementProblem, *, most: int) -> Gradu
 
 
 def _keep_limit(row: LimitRow, kept: dict[int, int], granted: tuple[int, ...]) -> None:
-    """Let go what a limit does not allow to stay, as far as the answer does."""
+    """Lower `kept` towards what is granted, in place, until a limit holds."""
     amounts = defaultdict[int, int](int)
     for v, amount in row.terms:
         amounts[v] += amount
@@ -92,5 +92,5 @@ def _keep_limit(row: LimitRow, kept: dict[int, int], granted: tuple[int, ...]) -
 
 
 def _running(answer: Answer) -> list[int]:
-    """Return how many replicas of each variant lie on nodes and may stay."""
+    """Return how many replicas of each variant are bound to nodes and may stay."""
     return [min(len(terms.bound), terms.upper) for terms in answer.problem.variants]

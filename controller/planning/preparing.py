@@ -1,4 +1,4 @@
-"""What every way of deciding begins with: demands and capacities, and the problem that they make."""
+"""The common start of every placement method: demands, capacities and the problem they form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
-    """All that is known before anything is decided."""
+    """All data that is computed before placement."""
 
     snapshot: Snapshot
     settings: Settings
@@ -34,13 +34,13 @@ class Prepared:
     problem: PlacementProblem
     next_state: PlanningState
     plain_problem: PlacementProblem
-    """The problem of what would be wanted if there were room for all, and nobody had turned too often."""
+    """The problem with room for everything and without flapping, which shows what would be wanted."""
 
     flapping: Mapping[tuple[str, str], Flapping]
-    """Those whose prices are."""
+    """The variants whose prices were raised because of flapping."""
 
     def granted(self, place: Callable[[PlacementProblem], Solution]) -> Answer:
-        """Return what a way of placing grants, taking no more at once from those in need than allowed."""
+        """Return the answer of a placement method, with preemption limited to what the settings allow."""
         first = self.answered(self._within_limits(place, self.problem))
         step = first_step(first, self.problem, most=self.settings.most_preempted)
         if step is None:
@@ -51,7 +51,7 @@ class Prepared:
     def _within_limits(
         self, place: Callable[[PlacementProblem], Solution], problem: PlacementProblem
     ) -> Solution:
-        """Return what a way of placing grants, with room within the limits for what stays without a place."""
+        """Return a placement whose published replicas respect limits, counting those kept without a place."""
         solution = place(problem)
         for is_last in (False, True):
             excesses = [self._excess(row, solution) for row in problem.limits]
@@ -65,7 +65,7 @@ class Prepared:
         return solution
 
     def _excess(self, row: LimitRow, solution: Solution) -> int:
-        """Return by how much what would be published exceeds a limit, and what is now."""
+        """Return by how much the published replicas would exceed both a limit and its current use."""
         asked = [(variant, demand) for demand in self.demands for variant in demand.variants]
         published = sum(
             amount * published_replicas(*asked[v], solution.replicas[v]) for v, amount in row.terms
@@ -74,7 +74,7 @@ class Prepared:
         return max(0, published - max(row.limit, now))
 
     def answered(self, granted: Solution) -> Answer:
-        """Return the answer that somebody found, as if nobody wanted anything else."""
+        """Return a solution as an answer in which the wanted replicas are the granted ones."""
         return Answer(
             snapshot=self.snapshot,
             nodes=sorted(self.snapshot.nodes, key=lambda node: node.name),
@@ -88,7 +88,7 @@ class Prepared:
 
 
 def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Prepared:
-    """Return what is known."""
+    """Return the data computed from a snapshot."""
     demands = model_demands(snapshot)
     formulated = formulate(snapshot, demands, settings=settings)
     whole = with_main_variants(formulated, demands)

@@ -1,6 +1,7 @@
-"""The placement problem in whole numbers: what the solver sees, and nothing else.
+"""The placement problem in integers: the only input of the solver.
 
-Variants and nodes are named by their index; both are sorted by name, so equal snapshots make equal problems.
+Variants and nodes are identified by their index; both are sorted by name, so equal snapshots give equal
+problems.
 """
 
 from __future__ import annotations
@@ -17,31 +18,31 @@ if TYPE_CHECKING:
 PER_MILLE = 1000
 
 UNLIMITED_REPLICAS = 1_000_000
-"""Where counting stops when nothing else bounds a variant."""
+"""Upper bound on the replicas of a variant that nothing else bounds."""
 
 
 NO_DOMAIN = -1
-"""Of a node without the topology's label."""
+"""Domain of a node without the topology's label."""
 
 EMPTY_DOMAIN = 10**9
-"""Of no node: counts where pods are spread, and never has any."""
+"""A domain without nodes, which counts in spreading and never has any pods."""
 
 
 EXACT_LIMIT = 2**53
-"""Sums stay below this: linear relaxations work in double precision."""
+"""Sums must stay below this, because linear relaxations use double precision."""
 
 
 class NumbersTooLargeError(ValueError):
-    """A sum of the problem could exceed what the solver can represent exactly."""
+    """A sum of the problem might not be exact in double precision."""
 
 
 def per_mille_missing(requirement: int, provided: int) -> int:
-    """Return the per mille of a requirement that is not provided, rounded up; 0 when nothing is required."""
+    """Return the per mille of a requirement that is not provided, rounded up; 0 without a requirement."""
     return -(-PER_MILLE * max(0, requirement - provided) // requirement) if requirement else 0
 
 
 class Stage(IntEnum):
-    """What a shortfall means; a lower stage matters infinitely more than a higher one."""
+    """The kind of a shortfall; a lower stage takes absolute precedence over a higher one."""
 
     MINIMUM = 0
     """Minimum replicas, and the one replica that keeps a model warm."""
@@ -50,120 +51,121 @@ class Stage(IntEnum):
     """Required capacity."""
 
     CONTINUITY = 2
-    """Ready capacity until replacements are ready too."""
+    """Ready capacity to keep until replacements are ready."""
 
 
 COST = "cost"
 """Name of the last level."""
 
 Level = tuple[Stage, int]
-"""Where a shortfall stands in the lexicographic order: its stage and priority."""
+"""Position of a shortfall in the lexicographic objective: stage and priority."""
 
 
 def level_name(stage: Stage, priority: int) -> str:
-    """Return `demand of priority 3`: what a level before cost is called."""
+    """Return the name of a level before cost, such as `demand of priority 3`."""
     name = stage.name.lower()
     return name if stage is Stage.CONTINUITY else f"{name} of priority {priority}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpreadTerms:
-    """That new pods go where few of the variant's are: not too many more than where there are fewest.
+    """A rule that spreads new pods evenly over the domains of a topology.
 
-    A new pod may go to a domain only if the pods there then exceed those of the domain with the fewest by at
-    most `max_skew`: the meaning of a core/v1 topology spread constraint that must not be violated.
+    A new pod may be placed in a domain only if the domain's pods then exceed those of the domain with the
+    fewest by at most `max_skew`, as in a core/v1 topology spread constraint with `DoNotSchedule`.
     """
 
     topology: int
     max_skew: int
     domains: tuple[int, ...]
-    """Of the topology, ascending: all that count, room or not."""
+    """Domains of the topology that count, ascending, whether or not they have room."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantTerms:
-    """One variant in numbers. Replicas that leave anyway are not counted anywhere."""
+    """The integer data of one variant. Replicas that are leaving anyway are not counted anywhere."""
 
     name: str
-    """For messages only."""
+    """Used in messages only."""
 
     accelerators: int
-    """Per pod, on one node."""
+    """Accelerators per pod, on one node."""
 
     cost: int
-    """Per replica."""
+    """Cost per replica."""
 
     start_price: int
-    """For each replica started, in the unit of cost: loading weights takes minutes of an accelerator."""
+    """Price per replica started, in the unit of cost: loading weights occupies an accelerator for minutes."""
 
     stop_price: int
-    """For each replica stopped, in the unit of cost."""
+    """Price per replica stopped, in the unit of cost."""
 
     current: int
     bound: tuple[tuple[int, ...], ...]
-    """Nodes of the pods of each replica that has any, in removal order; nodes outside the problem are left
-    out. Replicas without a node are removed before all of them."""
+    """Nodes of the pods of each bound replica, in removal order, without nodes outside the problem. Replicas
+    without a node are removed before all of them.
+    """
 
     ready: int
-    """Removed last."""
+    """Number of ready replicas; these are removed last."""
 
     lower: int
-    """Hard: replicas that must not be touched."""
+    """Hard lower bound: replicas that must not be removed."""
 
     upper: int
-    """Hard."""
+    """Hard upper bound of replicas."""
 
     pods: int = 1
-    """Per replica."""
+    """Pods per replica."""
 
     together: int | None = None
-    """Topology: all pods of one replica are in one of its domains, and in one bin. None for anywhere."""
+    """Topology in one of whose domains, and in one bin, all pods of a replica must be; None for anywhere."""
 
     spread: SpreadTerms | None = None
     most_per_node: int | None = None
-    """Pods of the variant on one node; None for as many as there is room for."""
+    """The maximum number of the variant's pods on one node; None for no maximum."""
 
     @property
     def is_topology_constrained(self) -> bool:
-        """Whether room alone does not say where its pods may go."""
+        """Whether the placement of its pods depends on more than free accelerators."""
         return self.together is not None or self.spread is not None or self.most_per_node is not None
 
     @property
     def accelerators_per_replica(self) -> int:
-        """What all pods of a replica hold together."""
+        """Accelerators of all pods of a replica."""
         return self.pods * self.accelerators
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CoverRow:
-    """A requirement: sum of per-replica amounts >= requirement, or a shortfall in per mille of it.
+    """A soft requirement: the sum of per-replica amounts falls short of it by a per mille that is minimized.
 
-    The shortfall is counted in shares of the requirement; how much a share weighs against another model's of
-    the same priority is the row's weight.
+    Shortfalls are measured as shares of the requirement; the row's weight is the value of a share relative to
+    other models of the same priority.
     """
 
     name: str
-    """For messages only."""
+    """Used in messages only."""
 
     stage: Stage
     priority: int
     model: int
-    """Whose requirement it is: index among the models. Those of one model stand together."""
+    """Index of the model. Rows of one model are contiguous."""
 
     requirement: int
     terms: tuple[tuple[int, int], ...]
-    """(variant, amount per replica); all variants are the model's."""
+    """(variant, amount per replica); all variants belong to the model."""
 
     weight: int = 1
-    """What a per mille of shortfall counts for against others of its level."""
+    """Weight of a per mille of shortfall relative to other rows of its level."""
 
     @property
     def level(self) -> Level:
-        """Where its shortfall stands in the lexicographic order; continuity knows no priority."""
+        """Position of the shortfall in the lexicographic objective; continuity ignores priority."""
         return (self.stage, 0 if self.stage is Stage.CONTINUITY else self.priority)
 
     def shortfall(self, provided: int) -> int:
-        """Return the per mille of the requirement that an amount leaves uncovered, rounded up."""
+        """Return the per mille of the requirement that an amount does not cover, rounded up."""
         return per_mille_missing(self.requirement, provided)
 
 
@@ -171,38 +173,38 @@ class CoverRow:
 class Bin:
     """Nodes that the same variants may use.
 
-    When every size divides the next one, replicas fit exactly when, for each size s, the replicas of size
-    k >= s take at most as many s-slots (k / s each) as the nodes have: each replica uses up exactly k / s of
-    them, whichever node it goes to.
+    If every size divides the next larger one, replicas fit if and only if, for each size s, those of size k
+    >= s take at most as many s-slots (k / s each) as the nodes have: each replica uses exactly k / s of them,
+    on whichever node it is placed.
     """
 
     nodes: tuple[int, ...]
     sizes: tuple[int, ...]
-    """Of its variants' pods, ascending."""
+    """Accelerators per pod of its variants, ascending."""
 
     variants: tuple[int, ...]
 
     @property
     def is_divisible(self) -> bool:
-        """Whether every size divides the next one."""
+        """Whether every size divides the next larger one."""
         return all(large % small == 0 for small, large in pairwise(self.sizes))
 
 
 class LimitKind(StrEnum):
-    """What a limit stands for; for messages only."""
+    """The kind of a limit, used in messages only."""
 
     QUOTA = "quota"
     BUDGET = "budget"
     CEILING = "ceiling"
-    """The most replicas of a model."""
+    """A maximum on the replicas of a model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitRow:
-    """A quota, a budget or a ceiling: sum of per-replica amounts <= limit, never relaxed."""
+    """A hard limit, from a quota, a budget or a ceiling: sum of per-replica amounts <= limit."""
 
     name: str
-    """For messages only."""
+    """Used in messages only."""
 
     limit: int
     terms: tuple[tuple[int, int], ...]
@@ -210,8 +212,9 @@ class LimitRow:
 
     kind: LimitKind = LimitKind.QUOTA
     allowed: int | None = None
-    """What the quota or budget itself allows, where what runs exceeds it: then the row holds one variant at
-    what it has. None where `limit` is what is allowed."""
+    """The quota's or budget's own limit, if current use exceeds it; the row then caps one variant at what it
+    has. None where `limit` is the limit itself.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,99 +222,101 @@ class GrowthTerms:
     """Nodes of one shape that a node autoscaler can still add to a bin."""
 
     name: str
-    """For messages only."""
+    """Used in messages only."""
 
     bin: int
     accelerators: int
-    """Of one node."""
+    """Accelerators of one node."""
 
     price: int
-    """Of one node, in the unit of cost, on top of what its replicas cost."""
+    """Price of one node in the unit of cost, on top of the cost of its replicas."""
 
     limit: int
-    """How many more nodes there can be."""
+    """The maximum number of nodes that can be added."""
 
     domains: tuple[int, ...] = ()
-    """Of such a node, per topology."""
+    """Domain of such a node in each topology."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlacementProblem:
-    """All of it."""
+    """The complete placement problem."""
 
     variants: tuple[VariantTerms, ...]
-    """Those of one model stand together, in the order of the models."""
+    """Variants of one model are contiguous, in the order of the models."""
 
     free: tuple[int, ...]
-    """Free accelerators of each node if every bound replica stays; negative when overcommitted."""
+    """Free accelerators of each node if every bound replica stays; negative on overcommitted nodes."""
 
     bins: tuple[Bin, ...]
     rows: tuple[CoverRow, ...]
     limits: tuple[LimitRow, ...] = ()
     growth: tuple[GrowthTerms, ...] = ()
     topologies: tuple[tuple[int, ...], ...] = ()
-    """Per topology: the domain of each node, or NO_DOMAIN. Nodes of one bin are in one domain of each
-    topology that pods are spread over."""
+    """Domain of each node, or NO_DOMAIN, per topology. The nodes of one bin are in one domain of each
+    topology over which pods are spread.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proof:
-    """How good an answer is at one level of the lexicographic order, given the levels before."""
+    """The quality of an answer at one level of the lexicographic objective, given the levels before."""
 
     level: str
     value: int
     bound: int
-    """No answer has less, over every replica mix."""
+    """Lower bound on the value over every replica mix."""
 
     total: int
-    """What the value would be if nothing at this level were served; of cost, the value itself."""
+    """The value if nothing at this level were served; for cost, the value itself."""
 
     @property
     def improvable(self) -> float:
-        """Share of the total by which the value might at most still be less."""
+        """Upper limit on the share of the total by which the value could still decrease."""
         return (self.value - self.bound) / self.total if self.value > self.bound else 0.0
 
     @property
     def gap(self) -> float:
-        """Relative distance of the value to the bound."""
+        """Relative distance of the value from the bound."""
         return 1 - self.bound / self.value if self.value > self.bound else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Solution:
-    """An answer to a placement problem."""
+    """A solution of a placement problem."""
 
     replicas: tuple[int, ...]
-    """Of each variant: those that stay on their nodes plus those that get a place."""
+    """Replicas of each variant: those that stay on their nodes plus those that are newly placed."""
 
     placements: tuple[tuple[int, int, int], ...]
-    """(variant, node, pods) for those that get a place, sorted."""
+    """(variant, node, pods) of the new pods, sorted."""
 
     grown: tuple[tuple[int, int, int], ...] = ()
-    """(variant, growth, pods) for those whose place is on a node that is yet to be added, sorted."""
+    """(variant, growth, pods) of the new pods on nodes to be added, sorted."""
 
     added: tuple[int, ...] = ()
-    """Nodes to add, per growth; empty when none are."""
+    """Nodes to add, per growth; empty if none."""
 
     proofs: tuple[Proof, ...] = ()
-    """One per level, in order."""
+    """One proof per level, in order."""
 
     alternatives: tuple[tuple[tuple[int, int], ...], ...] = ()
-    """Per variant: the best other mix of its model, as (variant, replicas), in which it has another number of
-    replicas and nothing more goes short; empty where there is none."""
+    """Per variant, the best other mix of its model, as (variant, replicas), in which it has another number of
+    replicas and no shortfall is larger; empty if there is none.
+    """
 
     unproven: str = ""
-    """The first level that was not proven optimal; empty when all were."""
+    """The first level that was not proven optimal; empty if all were."""
 
     gap: float = 0.0
-    """Relative distance to the bound at that level."""
+    """Relative gap to the bound at that level."""
 
     prices: DualPrices | None = None
-    """What the search for it ended with; None where nothing had to be searched."""
+    """Final dual prices of the search; None if no search was needed."""
 
 
 def provided(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]) -> int:
-    """Return what the replicas provide for a row; for continuity only the ready ones, which go last."""
+    """Return what the replicas provide for a row; for continuity only ready ones count, which go last."""
     if row.stage is Stage.CONTINUITY:
         return sum(amount * min(replicas[v], problem.variants[v].ready) for v, amount in row.terms)
     return sum(amount * replicas[v] for v, amount in row.terms)
@@ -327,7 +332,7 @@ def bins_of(problem: PlacementProblem) -> list[list[int]]:
 
 
 def staying_pods(problem: PlacementProblem, variant: int, replicas: int) -> Counter[int]:
-    """Return how many pods of a variant lie on each node once it has no more than some replicas."""
+    """Return the pods of a variant on each node after it is reduced to some number of replicas."""
     bound = problem.variants[variant].bound
     return Counter(node for nodes in bound[max(0, len(bound) - replicas) :] for node in nodes)
 

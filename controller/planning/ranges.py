@@ -1,4 +1,4 @@
-"""Numbers that a record accepts."""
+"""Range checks for the numbers of a record."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 MAX_REPLICAS = 1_000_000
-"""The largest number of replicas that anything here may name."""
+"""Maximum number of replicas that a record may contain."""
 
 MOST_START_SECONDS = 1_000_000
-"""The longest start of a replica that anything here may name."""
+"""Maximum start time of a replica, in seconds."""
 
 
 def out_of_range(**ranges: tuple[float | Decimal, int, int]) -> list[str]:
-    """Return one sentence for each (value, low, high) whose value is not a number or not within."""
+    """Return one message for each (value, low, high) whose value is NaN or out of range."""
     return [
         f"{name}: must be between {low} and {high}, was {value}"
         for name, (value, low, high) in ranges.items()
@@ -25,7 +25,7 @@ def out_of_range(**ranges: tuple[float | Decimal, int, int]) -> list[str]:
 
 
 def negative_or_endless(**values: float) -> list[str]:
-    """Return one sentence for each value that is not a number, not finite or below 0."""
+    """Return one message for each value that is not a finite number of at least 0."""
     return [
         f"{name}: must be finite and at least 0, was {value}"
         for name, value in values.items()

@@ -1,8 +1,8 @@
-"""What would change the answer: found by changing one thing in the snapshot and planning again.
+"""Find changes that would reduce a shortage, by changing one thing in the snapshot and planning again.
 
-For each model that goes short, what might help it is tried: a free node, a larger quota, budget or maximum, a
-better priority. A change is reported where less goes short with it, with what the plan came to: whoever makes
-that change gets that plan.
+For each model that is short of capacity, candidates are a free node, a larger quota, budget or maximum, and a
+better priority. A change is reported if it reduces the shortage, with the shortage that the new plan leaves:
+a user who makes the change gets that plan.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
     from controller.planning.warm_start import DualPrices
 
     Row = tuple[int, int, int] | str
-    """(bin, size, pods) of slots, or the name of a limit."""
+    """(bin, size, pods) of a slot row, or the name of a limit."""
 
     Again = Callable[[Snapshot], Answer | None]
-    """Plans as before, for another snapshot; None where that cannot be planned."""
+    """Plans another snapshot in the same way; returns None if that cannot be planned."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """One thing made different."""
+    """One candidate change of the snapshot."""
 
     kind: ReliefKind
     text: str
     made: Callable[[], Snapshot]
     models: tuple[int, ...]
-    """Those that go short and might use it."""
+    """The short models that the change might help."""
 
     rows: Sequence[tuple[Row, int]] = ()
-    """By how much it enlarges rows that models share; empty where that is not known."""
+    """The rows shared by models that the change enlarges, and by how much; empty if unknown."""
 
 
 def reliefs(
     answer: Answer, again: Again, *, most_solves: int, limits: Limits
 ) -> Mapping[int, tuple[Relief, ...]]:
-    """Return by model what would serve it better; so many changes are tried, the most promising first."""
+    """Return the reliefs of each model, from at most `most_solves` changes, the most promising first."""
     before = {
         model: unmet
         for model, demand in enumerate(answer.demands)
@@ -70,7 +70,7 @@ def reliefs(
         after = again(change.made())
         if after is None:
             continue
-        # A node of another type helps where others move to it.
+        # A node of another type helps where other models move to it.
         for model in short if change.kind is ReliefKind.NODE else change.models:
             unmet = after.shortage_per_mille(model, after.granted.replicas)
             if unmet < before[model]:
@@ -79,9 +79,9 @@ def reliefs(
 
 
 def _promising(answer: Answer, short: Sequence[int]) -> Sequence[Change]:
-    """Return what to try: first what may help several models, and of that what may serve most.
+    """Return the candidate changes: those for several models first, then by how much they may serve.
 
-    That is what they are short of, and no more than the dual prices of the rows that it enlarges promise.
+    That estimate is the models' shortfall, capped by the dual prices of the rows that the change enlarges.
     """
     missing = _missing(answer)
     prices = _prices(answer.granted.prices)
@@ -103,7 +103,7 @@ def _promising(answer: Answer, short: Sequence[int]) -> Sequence[Change]:
 
 
 def _prices(found: DualPrices | None) -> Mapping[str, Mapping[Row, float]]:
-    """Return by level the price of each row, where the search came to any."""
+    """Return the dual price of each row by level, as far as the search computed them."""
     if found is None:
         return {}
     names: tuple[Row, ...] = (*found.slots, *found.limits)
@@ -111,7 +111,7 @@ def _prices(found: DualPrices | None) -> Mapping[str, Mapping[Row, float]]:
 
 
 def _missing(answer: Answer) -> Mapping[int, Sequence[tuple[Level, int]]]:
-    """Return by model how much it is short of at each level."""
+    """Return the weighted shortfalls of each model, with their levels."""
     found: dict[int, list[tuple[Level, int]]] = defaultdict(list)
     for row in answer.problem.rows:
         short = row.shortfall(provided(answer.problem, row, answer.granted.replicas))
@@ -121,7 +121,7 @@ def _missing(answer: Answer) -> Mapping[int, Sequence[tuple[Level, int]]]:
 
 
 def _moves(answer: Answer, short: Sequence[int], limits: Limits) -> Iterator[tuple[int, Relief]]:
-    """Yield for each model what moving replicas of others would do for it."""
+    """Yield for each model what moving replicas of other models would achieve."""
     for found in defragmentations(answer, most=None, limits=limits) if short else ():
         replicas = list(answer.granted.replicas)
         for v, more in found.replicas.items():
@@ -134,7 +134,7 @@ def _moves(answer: Answer, short: Sequence[int], limits: Limits) -> Iterator[tup
 
 
 def _nodes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
-    """Yield one more empty node of each type that a model which goes short may use, of its largest size."""
+    """Yield one more empty node of each type that short models may use, in the largest size of that type."""
     wanting = {model: [v for v in _growing(answer, model) if not answer.limit_of(v)] for model in short}
     sizes: dict[str, int] = defaultdict(int)
     for node in answer.nodes:
@@ -159,7 +159,7 @@ def _nodes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
 
 
 def _slots(answer: Answer, node: Node) -> Sequence[tuple[Row, int]]:
-    """Return the slots that a node brings to the bin in which it would be; none where no bin is like it."""
+    """Return the slots that a node adds to the bin of its users; empty if there is no such bin."""
     users = tuple(
         v for v, one in enumerate(answer.variants) if one.accelerators_per_pod and admits(node, one)
     )
@@ -171,23 +171,23 @@ def _slots(answer: Answer, node: Node) -> Sequence[tuple[Row, int]]:
 
 
 def _has_room(node: Node, variant: Variant) -> bool:
-    """Tell whether a pod that needs a node may go to an empty one."""
+    """Return whether a pod of a variant that needs accelerators fits on the node when it is empty."""
     return 0 < variant.accelerators_per_pod <= node.accelerators_allocatable and admits(node, variant)
 
 
 def _growing(answer: Answer, model: int) -> list[int]:
-    """Return the variants of a model that may have more replicas than they are granted."""
+    """Return the variants of a model whose granted replicas are below their upper bound."""
     problem, replicas = answer.problem, answer.granted.replicas
     return [v for v in answer.variants_of(model) if replicas[v] < problem.variants[v].upper]
 
 
 def _limits(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
-    """Yield each quota and budget with room for one more replica of those who go short and use it."""
+    """Yield each binding quota and budget, raised by one more replica of the short models that use it."""
     for limit, row, is_exceeded in stated_limits(answer.snapshot, answer.variants, answer.problem.variants):
         amounts = dict(row.terms)
         wanted = [amounts[v] for model in short for v in _growing(answer, model) if amounts.get(v)]
         used = sum(amount * answer.granted.replicas[v] for v, amount in row.terms)
-        if is_exceeded:  # nothing starts before what runs is allowed, too
+        if is_exceeded:  # nothing starts until current use is within the limit
             used = max(used, running(row, answer.problem.variants))
         if wanted and (is_exceeded or used + min(wanted) > row.limit):
             raised = replace(row, limit=used + max(wanted))
@@ -201,7 +201,7 @@ def _limits(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
 
 
 def _with_limit(snapshot: Snapshot, limit: Quota | Budget, amount: int) -> Snapshot:
-    """Return the snapshot in which a limit allows another amount."""
+    """Return the snapshot with another amount for one limit."""
     if isinstance(limit, Quota):
         quota = replace(limit, accelerators=amount)
         return replace(snapshot, quotas=tuple(quota if q is limit else q for q in snapshot.quotas))
@@ -210,7 +210,7 @@ def _with_limit(snapshot: Snapshot, limit: Quota | Budget, amount: int) -> Snaps
 
 
 def _maximums(answer: Answer, model: int) -> Iterator[Change]:
-    """Yield a maximum of one more for each variant that has reached its own."""
+    """Yield a `max_replicas` raised by one for each variant that has reached its own."""
     for v in answer.variants_of(model):
         variant = answer.variants[v]
         if variant.max_replicas is not None and answer.granted.replicas[v] >= variant.max_replicas:
@@ -224,7 +224,7 @@ def _maximums(answer: Answer, model: int) -> Iterator[Change]:
 
 
 def _priorities(answer: Answer, model: int) -> Iterator[Change]:
-    """Yield the next better priority that anybody has who holds what the model could use."""
+    """Yield the priority just above the nearest better one among models with granted replicas."""
     own = answer.demands[model].priority
     rivals = {
         answer.demands[other].priority
@@ -244,6 +244,6 @@ def _priorities(answer: Answer, model: int) -> Iterator[Change]:
 
 
 def _with_variants(snapshot: Snapshot, *variants: Variant) -> Snapshot:
-    """Return the snapshot with some variants in the place of those of the same name."""
+    """Return the snapshot with the given variants in place of those with the same key."""
     others = {variant.key: variant for variant in variants}
     return replace(snapshot, variants=tuple(others.get(item.key, item) for item in snapshot.variants))

@@ -1,4 +1,4 @@
-"""The numbers that a person may choose."""
+"""The parameters of planning that a user may choose."""
 
 from __future__ import annotations
 
@@ -9,56 +9,59 @@ from controller.planning.ranges import negative_or_endless
 
 
 class UnmetUnit(StrEnum):
-    """What a share of a model's demand that is not met counts for, beside others of the same priority."""
+    """What a share of unmet demand counts for, relative to other models of the same priority."""
 
     VALUE = "value"
-    """What it costs to serve it, and at least a quarter of the level's average: most value is served."""
+    """The cost of serving it, at least a quarter of the level's average: maximizes the value served."""
 
     MODEL = "model"
-    """The same for every model: most models are served."""
+    """The same for every model: maximizes the number of models served."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """Prices and limits of planning. Raises ValueError when a duration is none."""
+    """Prices and limits of planning. Raises ValueError for an invalid duration."""
 
     standing_seconds: float = 600.0
-    """How long a mix of replicas is expected to stand: what its starts cost is spread over this time."""
+    """How long a replica mix is expected to last, in seconds: start costs are amortized over this time."""
 
     flap_reversals: int = 0
-    """How often a variant may change direction within the window before cost alone turns it no more; 0 for
-    as often as it likes."""
+    """Direction changes of a variant within the window after which cost alone no longer reverses it; 0 for no
+    limit.
+    """
 
     flap_window_seconds: float = 3600.0
-    """Length of that window."""
+    """Length of the window for direction changes, in seconds."""
 
     most_preempted: int = 10**6
-    """How many replicas that their models need one plan may take from them for higher priorities."""
+    """The maximum number of needed replicas that one plan preempts for higher priorities."""
 
     unmet_unit: UnmetUnit = UnmetUnit.VALUE
-    """Who goes short among models of one priority."""
+    """Weighting of unmet demand among models of one priority."""
 
     most_moves: int = 0
-    """How many replicas one plan may evict to bring together what is free; with 0 it only says how many."""
+    """The maximum number of replicas that one plan evicts to defragment nodes; with 0 they are only reported.
+    """
 
     relief_solves: int = 12
-    """How many changes that might help those who go short are tried, by planning again, for one plan."""
+    """The maximum number of candidate reliefs that are evaluated for one plan, by planning again."""
 
     deterministic_seconds: float = 2.0
-    """Effort limit in CP-SAT's own reproducible unit, for up to some 2,500 models on five types of nodes; for
-    more of them, and where they share more sizes and types, in proportion."""
+    """Effort limit in CP-SAT's deterministic time, for up to about 2,500 models on five node types; it is
+    raised in proportion for more models, or for more shared sizes and types.
+    """
 
     wall_seconds: float = 20.0
-    """Safety limit by the clock; a plan that hits it may differ from run to run."""
+    """Safety limit in wall time; a plan that reaches it may differ from run to run."""
 
     names_all: bool = True
-    """Whether sentences about one namespace name variants of others."""
+    """Whether messages in one namespace may name variants of other namespaces."""
 
     seed: int = 1
-    """Of the solver's random choices."""
+    """Random seed of the solver."""
 
     def __post_init__(self) -> None:
-        """Refuse durations that are none."""
+        """Reject invalid durations."""
         wrong = negative_or_endless(standing_seconds=self.standing_seconds)
         if not self.standing_seconds:
             wrong.append("standing_seconds: must be greater than 0")

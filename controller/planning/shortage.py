@@ -1,4 +1,4 @@
-"""Why a variant gets no further replica: what is free, and who holds the rest, after the plan."""
+"""Explain why a variant gets no more replicas: free accelerators, and the holders of the rest."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem, Solution
 
 OTHERS = -1
-"""Stands for workloads that are no variants."""
+"""Pseudo-index of workloads that are not variants."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ledger:
-    """Who holds which accelerators once the plan is carried out."""
+    """The holders of the accelerators of each node after the plan is carried out."""
 
     free: tuple[int, ...]
-    """Per node; negative when overcommitted."""
+    """Free accelerators per node; negative on overcommitted nodes."""
 
     held: tuple[tuple[tuple[int, int], ...], ...]
     """Per node: (variant or OTHERS, accelerators)."""
@@ -32,25 +32,25 @@ class Ledger:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scarcity:
-    """What a variant meets on the nodes that it may use."""
+    """The state of the nodes that a variant may use, when none has room for another pod."""
 
     bound_by: BoundBy
     nodes: tuple[int, ...]
     free: int
-    """Accelerators free on all of them together."""
+    """Free accelerators on all of them together."""
 
     most: int
-    """Accelerators free on the emptiest one."""
+    """Free accelerators on the emptiest one."""
 
     largest: int
-    """Accelerators that the largest one has in all."""
+    """Total accelerators of the largest one."""
 
     holders: tuple[tuple[int, int], ...]
-    """(variant or OTHERS, accelerators), the highest priority first, then the largest share."""
+    """(variant or OTHERS, accelerators), highest priority first, then largest share first."""
 
 
 def ledger(problem: PlacementProblem, solution: Solution, nodes: Sequence[Node]) -> Ledger:
-    """Return what every node holds after the plan."""
+    """Return the holders and free accelerators of every node after the plan."""
     free = freed(problem, solution.replicas)
     held: list[Counter[int]] = [Counter({OTHERS: node.accelerators_used_by_others}) for node in nodes]
     for v, (terms, count) in enumerate(zip(problem.variants, solution.replicas, strict=True)):
@@ -64,12 +64,12 @@ def ledger(problem: PlacementProblem, solution: Solution, nodes: Sequence[Node])
 
 
 class Scarcities:
-    """What keeps one more replica of each variant out. Variants that ask alike meet the same."""
+    """What prevents one more replica of each variant; computed once for variants with equal needs."""
 
     def __init__(
         self, problem: PlacementProblem, after: Ledger, *, nodes: Sequence[Node], priorities: Sequence[int]
     ) -> None:
-        """Begin with what is left; `priorities` are those of the variants, 1 is the highest."""
+        """Set up from the ledger after the plan; `priorities` are per variant, 1 is the highest."""
         self._problem = problem
         self._after = after
         self._nodes = nodes
@@ -78,7 +78,7 @@ class Scarcities:
         self._known: dict[tuple[tuple[int, ...], int, int], Scarcity | None] = {}
 
     def of(self, variant: int) -> Scarcity | None:
-        """Return what keeps one more replica out; None when a node has room for a pod of it."""
+        """Return what prevents one more replica, or None if a node has room for a pod of it."""
         size = self._problem.variants[variant].accelerators
         if not size:
             return None
@@ -120,7 +120,7 @@ class Scarcities:
 
 
 def _bound_by(has_nodes: bool, *, fragmented: bool, yields: bool, too_small: bool) -> BoundBy:
-    """Return what to name first: enough is free but apart, then who would have to give way."""
+    """Return the main cause: fragmentation first, then holders of a higher priority, then node size."""
     if has_nodes and fragmented:
         return BoundBy.NODE_SIZE
     if has_nodes and yields:

@@ -1,7 +1,7 @@
-"""The input of planning: what exists, what runs where, and what the engines report, frozen at one moment.
+"""The input of planning: the cluster, the workloads and what the engines report, frozen at one moment.
 
-Whoever observes builds these records; planning never looks anywhere else. Sequences are tuples, sets are
-frozen sets, so a snapshot can be pickled, compared and replayed. Their order carries no meaning, except in
+The observer builds these records; planning uses no other input. Sequences are tuples and sets are frozen
+sets, so a snapshot can be pickled, compared and replayed. Order carries no meaning, except in
 `Variant.replicas`.
 """
 
@@ -26,39 +26,40 @@ LOWEST_PRIORITY = 100
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replica:
-    """One pod of a variant. One that is being deleted counts nowhere: what it holds is about to be free."""
+    """One replica of a variant. Replicas that are being deleted are excluded: what they hold will be free."""
 
     name: str
     """Pod name, unique in its namespace."""
 
     node: str | None = None
-    """Where it is bound; None while it waits for the scheduler. Of several pods the first one's."""
+    """Node to which it is bound; None while unscheduled. With several pods, the first pod's node."""
 
     ready: bool = False
     report_age_seconds: float | None = None
-    """Age of the engine's newest answer; None when it never answered."""
+    """Age of the engine's latest response, in seconds; None if it never responded."""
 
     further_nodes: tuple[str, ...] = ()
-    """Where its other pods are bound, if it has several."""
+    """Nodes of its other pods, if it has several."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Where its pods are bound."""
+        """Nodes to which its pods are bound."""
         return self.further_nodes if self.node is None else (self.node, *self.further_nodes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """A core/v1 topology spread constraint on the variant's own pods that must not be violated."""
+    """A core/v1 topology spread constraint on the variant's own pods, with `DoNotSchedule`."""
 
     topology_key: str
     max_skew: int = 1
     counts_from_zero: bool = False
-    """Whether the fewest is 0 whatever the plan: some domain that counts has none of its nodes, or there are
-    fewer domains than it asks for. Then the skew is the most in each domain."""
+    """Whether the global minimum is 0 whatever the plan: a counted domain has no node with the variant's
+    accelerators, or there are fewer domains than `minDomains`. Then `max_skew` is the maximum in each domain.
+    """
 
     def __post_init__(self) -> None:
-        """Refuse what no constraint can mean."""
+        """Reject values that are out of range."""
         wrong = out_of_range(max_skew=(self.max_skew, 1, 10**6))
         if wrong:
             raise ValueError(f"spread over {self.topology_key}: " + "; ".join(wrong))
@@ -68,7 +69,7 @@ class Spread:
 class Variant:
     """One way to run a model: a scale target on one type of accelerator.
 
-    Raises ValueError when the bounds contradict each other or a count is negative.
+    Raises ValueError when bounds contradict each other or a number is out of its range.
     """
 
     namespace: str
@@ -79,79 +80,80 @@ class Variant:
     """Variants of one namespace with the same model share one demand."""
 
     accelerator: str
-    """Normalised type; empty when nobody knows, then any node that the selector admits will do."""
+    """Normalized type; empty if unknown, then any node that the selector admits may be used."""
 
     accelerators_per_replica: int
-    """What all pods of a replica ask for; 0 = none, such replicas always find room."""
+    """Accelerators of all pods of a replica; 0 for none, then replicas always fit."""
 
     cost_per_replica: Decimal
-    """In the user's own unit per hour."""
+    """Cost per hour, in the user's own unit."""
 
     current_replicas: int
-    """What the scale target asks for now (`spec.replicas`)."""
+    """Replicas that the scale target currently requests (`spec.replicas`)."""
 
     replicas: tuple[Replica, ...] = ()
-    """The pods, in the order in which the ReplicaSet controller deletes them, as far as it is told to: not
-    bound, not ready, then those whose leaving frees most. Fewer than `current_replicas`: the missing ones are
-    yet to be created. More: the first are leaving."""
+    """The replicas in the order in which the ReplicaSet controller would delete them, as far as pod deletion
+    costs allow: unbound, unready, then those whose removal frees most. If fewer than `current_replicas`,
+    the missing ones are yet to be created. If more, the first ones are leaving.
+    """
 
     desired_replicas: int | None = None
     """The last published decision; None before the first."""
 
     min_replicas: int = 0
     max_replicas: int | None = None
-    """None = no limit but the cluster."""
+    """None for no limit but the cluster."""
 
     may_scale_to_zero: bool = False
-    """Whether the model may go without any replica; holds when all its variants say so."""
+    """Whether the model may have no replica at all; applies if all of its variants allow it."""
 
     priority: int = LOWEST_PRIORITY
-    """1 (highest) to 100; the best among a model's variants counts for the model."""
+    """From 1 (highest) to 100; the best among a model's variants applies to the model."""
 
     node_selector: frozenset[tuple[str, str]] = frozenset()
     node_affinity: tuple[tuple[NodeRequirement, ...], ...] = ()
-    """Node selector terms that pods require: a node has to meet all of at least one; empty admits all."""
+    """Required node selector terms: a node must meet all requirements of at least one; empty admits all."""
 
     tolerations: frozenset[Toleration] = frozenset()
     pinned_replicas: int | None = None
-    """So many replicas by a person's word, whatever the demand; None for what the demand asks."""
+    """Replicas pinned by a user, whatever the demand; None if not pinned."""
 
     is_paused: bool = False
-    """Whether a person stopped all scaling: what the scale target asks for now stands."""
+    """Whether a user paused scaling: the current replicas are kept."""
 
     may_be_preempted: bool = True
-    """Whether replicas that its own demand needs may give way to higher priorities."""
+    """Whether replicas that its own demand needs may be preempted by higher priorities."""
 
     held_replicas: int = 0
-    """Replicas that must not go yet, because they started only a while ago."""
+    """Replicas that must not be removed yet because they started only recently."""
 
     capacity: Capacity | None = None
-    """What one replica serves; None when nobody knows."""
+    """Capacity of one replica; None if unknown."""
 
     start_seconds: float = 0.0
-    """From a replica's start until it is ready."""
+    """Time from a replica's start until it is ready, in seconds."""
 
     pods_per_replica: int = 1
-    """A replica can span several nodes: so many pods, which share its accelerators evenly."""
+    """Pods per replica, which share its accelerators evenly; a replica can span several nodes."""
 
     together_in: str = ""
-    """Label of nodes whose value all pods of one replica must share; empty for anywhere."""
+    """Node label whose value all pods of one replica must share; empty for anywhere."""
 
     spread: Spread | None = None
     most_per_node: int | None = None
-    """Pods of the variant on one node; None for as many as there is room for."""
+    """The maximum number of the variant's pods on one node; None for no maximum."""
 
     disruption_budget: str = ""
-    """Name of the one PodDisruptionBudget that its pods are under; all under it share what it allows."""
+    """Name of the PodDisruptionBudget that selects its pods; all pods under it share its allowance."""
 
     evictable_replicas: int | None = None
-    """Evictions that the budget allows now; None without one. 0 also where budgets overlap or differ."""
+    """Evictions that the budget currently allows; None without one. 0 also if budgets overlap or differ."""
 
     may_be_moved: bool = True
-    """Whether a pod that is evicted may start anywhere else, and disturbs no other pod."""
+    """Whether an evicted pod may start anywhere else without affecting other pods."""
 
     def __post_init__(self) -> None:
-        """Refuse bounds that nothing can meet."""
+        """Reject numbers out of range and contradictory bounds."""
         wrong = out_of_range(
             accelerators_per_replica=(self.accelerators_per_replica, 0, 10**4),
             cost_per_replica=(self.cost_per_replica, 0, 10**9),
@@ -185,20 +187,20 @@ class Variant:
 
     @property
     def accelerators_per_pod(self) -> int:
-        """What one pod asks for, on one node."""
+        """Accelerators of one pod, on one node."""
         return self.accelerators_per_replica // self.pods_per_replica
 
     @property
     def ready_replicas(self) -> int:
-        """How many of the pods are ready."""
+        """Number of ready replicas."""
         return sum(replica.ready for replica in self.replicas)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelRule:
-    """What holds for all variants of a model together.
+    """Rules for all variants of a model together.
 
-    Raises ValueError when the bounds contradict each other or a number is out of its range.
+    Raises ValueError when bounds contradict each other or a number is out of its range.
     """
 
     namespace: str
@@ -206,13 +208,13 @@ class ModelRule:
     min_replicas: int = 0
     max_replicas: int | None = None
     idle_seconds: float | None = None
-    """Time since the last request; None when nobody knows."""
+    """Time since the last request, in seconds; None if unknown."""
 
     grace_seconds: float = 0.0
-    """How long a model without requests keeps its last replica, if it may scale to zero."""
+    """How long a model without requests keeps its last replica if it may scale to zero, in seconds."""
 
     def __post_init__(self) -> None:
-        """Refuse bounds that nothing can meet."""
+        """Reject numbers out of range and contradictory bounds."""
         wrong = out_of_range(
             min_replicas=(self.min_replicas, 0, MAX_REPLICAS),
             max_replicas=(self.max_replicas or 0, 0, MAX_REPLICAS),
@@ -229,29 +231,29 @@ class ModelRule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """Everything that one decision is taken from.
+    """The complete input of one decision.
 
-    Raises ValueError when a node, a variant, a pod, a model's rule or its load is listed twice, or its moment
-    is none.
+    Raises ValueError when a node, variant, pod, model rule, load or node pool is listed twice, or the
+    timestamp is invalid.
     """
 
     nodes: tuple[Node, ...]
     variants: tuple[Variant, ...]
     models: tuple[ModelRule, ...] = ()
-    """Only of models for which more holds than for every other."""
+    """Rules of the models that have any."""
 
     loads: tuple[ModelLoad, ...] = ()
-    """What models are asked for; that of a model that is not listed is unknown."""
+    """Loads of models; the load of a model that is not listed is unknown."""
 
     pools: tuple[NodePool, ...] = ()
     quotas: tuple[Quota, ...] = ()
     budgets: tuple[Budget, ...] = ()
 
     taken_seconds: float = 0.0
-    """When it was taken, in seconds since 1970; 0 where nobody knows: then nobody's turns are counted."""
+    """When the snapshot was taken, in seconds since 1970; 0 if unknown, then reversals are not counted."""
 
     def __post_init__(self) -> None:
-        """Refuse to count anything twice, and a moment that no clock shows."""
+        """Reject duplicates and an invalid timestamp."""
         names = (
             *(f"node {node.name}" for node in self.nodes),
             *(f"variant {variant.namespace}/{variant.name}" for variant in self.variants),

@@ -1,6 +1,6 @@
-"""What planning remembers from one cycle to the next: passed in, passed out, never kept.
+"""The state that planning carries from one cycle to the next, passed in and returned, never stored.
 
-After a restart an empty state will do.
+An empty state is sufficient after a restart.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from controller.planning.warm_start import DualPrices
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Course:
-    """How the published replicas of a variant have moved."""
+    """The history of the published replicas of a variant."""
 
     namespace: str
     name: str
     replicas: int
-    """What was published last."""
+    """The last published replicas."""
 
     direction: int = 0
-    """Of the last change: 1 for up, -1 for down; 0 before the first."""
+    """Direction of the last change: 1 for up, -1 for down; 0 before the first."""
 
     reversed_seconds: tuple[float, ...] = ()
-    """When it turned from up to down or back, oldest first; only of late."""
+    """Recent reversals of direction, in seconds since 1970, oldest first."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -33,11 +33,8 @@ class Course:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanningState:
-    """Memory between cycles; sorted by key, so that equal memories are equal bytes.
-
-    Raises ValueError when a moment is none.
-    """
+    """The state between cycles; sorted by key, so that equal states give equal bytes."""
 
     courses: tuple[Course, ...] = ()
     prices: DualPrices | None = None
-    """Of the last search: where the next one begins."""
+    """Dual prices of the last search, with which the next one starts."""

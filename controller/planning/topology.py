@@ -1,4 +1,4 @@
-"""Where nodes are, as far as pods ask: zones to spread over, racks to stay within."""
+"""Topology domains of nodes, as far as pods refer to them: zones to spread over, racks to stay within."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Topologies:
-    """The topologies that some variant asks for, by the label that names their domains."""
+    """The topologies to which some variant refers, by the label that names their domains."""
 
     def __init__(self, nodes: Sequence[Node], to_come: Sequence[Node], variants: Sequence[Variant]) -> None:
         self._nodes = nodes
@@ -26,7 +26,7 @@ class Topologies:
 
     @cached_property
     def _numbers(self) -> list[dict[str, int]]:
-        """Per topology the number of each domain."""
+        """The number of each domain by label value, per topology."""
         labels = [dict(node.labels) for node in (*self._nodes, *self._to_come)] if self._keys else []
         return [
             {value: number for number, value in enumerate(sorted({of[key] for of in labels if key in of}))}
@@ -42,23 +42,23 @@ class Topologies:
         )
 
     def of_nodes(self) -> tuple[tuple[int, ...], ...]:
-        """Return per topology the domain of each node."""
+        """Return the domain of each node, per topology."""
         rows = [self.domains(node) for node in self._nodes] if self._keys else []
         return tuple(tuple(row[index] for row in rows) for index, _ in enumerate(self._keys))
 
     def together(self, variant: Variant) -> int | None:
-        """Return the topology that all pods of a replica share; what has one pod shares everything."""
+        """Return the topology in which a replica's pods must be together; None for single pods."""
         asks = variant.together_in and variant.pods_per_replica > 1
         return self._keys.index(variant.together_in) if asks else None
 
     def spread(self, variant: Variant) -> SpreadTerms | None:
-        """Return over what the variant spreads its pods."""
+        """Return the spread terms of a variant, or None."""
         if variant.spread is None:
             return None
         topology = self._keys.index(variant.spread.topology_key)
         looks = (topology, variant.accelerator, variant.node_selector, variant.node_affinity)
         if looks not in self._known:
-            # A domain of which there is no node yet counts only where there are no others.
+            # Domains that exist only on nodes to be added count only if there are no others.
             self._known[looks] = self._admitted(self._nodes, topology, variant) or self._admitted(
                 self._to_come, topology, variant
             )
@@ -68,7 +68,7 @@ class Topologies:
         )
 
     def _admitted(self, nodes: Sequence[Node], topology: int, variant: Variant) -> tuple[int, ...]:
-        """Return the domains that count: cordoned and tainted nodes make one, too, as for the scheduler."""
+        """Return the domains that count; as in kube-scheduler, cordoned and tainted nodes contribute."""
         admitted = {
             self.domains(node)[topology]
             for node in nodes

@@ -1,4 +1,4 @@
-"""How full a demand makes what the variants of a model serve, as their sentences say it."""
+"""Utilization of a model's replicas by its demand, as explanations state it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Utilisation:
-    """Demand against what serves it."""
+    """Demand relative to the capacity that serves it."""
 
     per_cent: int
     parts: tuple[tuple[int, str, str], ...]
-    """Of each variant that serves something: its position in the model, what serves it, the same by name."""
+    """(position in the model, capacity text, the same with the name) of each variant that serves something.
+    """
 
     def seen_from(self, position: int) -> str:
-        """Return `85 % of 3 x 9.4`, the own replicas first, then those of the other variants by name."""
+        """Return `85 % of 3 x 9.4`, the variant's own replicas first, then those of others by name."""
         own = [text for at, text, _ in self.parts if at == position]
         others = [named for at, _, named in self.parts if at != position]
         return f"{self.per_cent} % of {' + '.join(own + others)}"
@@ -33,7 +34,7 @@ class Utilisation:
 def utilisation(
     variants: Sequence[Variant], replicas: Sequence[int], *, requests_per_second: float
 ) -> Utilisation | None:
-    """Return how full the replicas of a model's variants get; None where they serve nothing."""
+    """Return the utilization of the replicas of a model's variants, or None if they serve nothing."""
     provided = provided_rate(variants, replicas)
     if not provided:
         return None

@@ -1,4 +1,4 @@
-"""Where one more replica finds a place beside an answer."""
+"""Determine whether one more replica fits beside an answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Vacancies:
-    """What an answer leaves free on nodes, those included that it adds."""
+    """The room that an answer leaves on nodes, including nodes that it adds."""
 
     def __init__(self, problem: PlacementProblem, solution: Solution) -> None:
         self._problem = problem
@@ -28,7 +28,7 @@ class Vacancies:
             self._rooms.put(v, node, 1)
 
     def has_room_for_one(self, variant: int) -> bool:
-        """Tell whether one more replica of a variant finds a place."""
+        """Return whether one more replica of a variant fits."""
         taken = self._rooms.take(variant, self._bins[variant], self._problem.variants[variant].pods)
         for node in taken or ():
             self._rooms.put(variant, node, -1)
@@ -36,7 +36,7 @@ class Vacancies:
 
 
 def _on_added(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[int, int]]:
-    """Yield (variant, node) of each pod on an added node: the largest first, each on the fullest node."""
+    """Yield (variant, node) of each pod on an added node: largest first, each on the fullest node."""
     free: list[list[int]] = []
     first = [len(problem.free)]
     for growth, count in zip(problem.growth, solution.added, strict=False):

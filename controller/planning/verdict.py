@@ -1,4 +1,4 @@
-"""From a reasoned number to the published record; the same for new answers and for those that stand."""
+"""Assemble published decisions from replica counts and reasons, for new and for held answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """Why a variant gets what it gets."""
+    """Why a variant gets its number of replicas."""
 
     bound_by: BoundBy
     reason: Reason
@@ -28,7 +28,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """What a variant gets."""
+    """What a variant is granted."""
 
     replicas: int
     unconstrained_replicas: int

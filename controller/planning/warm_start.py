@@ -1,6 +1,6 @@
-"""Dual prices of an earlier answer: where the next search begins when little has changed since.
+"""Dual prices of an earlier answer, with which the next search starts.
 
-Any prices give a valid bound, so those that no longer fit cost time and nothing else.
+Any nonnegative prices give a valid bound, so outdated ones cost time only.
 """
 
 from __future__ import annotations
@@ -9,40 +9,40 @@ import math
 from dataclasses import dataclass
 
 MOST = 2.0**100
-"""No price of a real search comes near to it; sums of larger ones could not be compared."""
+"""Maximum price. Prices of a real search are far below it; sums of larger ones could not be compared."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LevelPrices:
-    """Prices that bounded one level."""
+    """Dual prices that bound one level."""
 
     level: str
     rows: tuple[float, ...]
-    """Per shared row: those of slots, then those of limits."""
+    """Price of each shared row: slot rows, then limit rows."""
 
     kept: tuple[tuple[str, float], ...]
-    """(earlier level, price of a unit of its shortfall)."""
+    """(earlier level, price per unit of its shortfall)."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no price. Raises ValueError."""
+        """Reject invalid prices. Raises ValueError."""
         if not all(math.isfinite(p) and 0 <= p <= MOST for p in (*self.rows, *(q for _, q in self.kept))):
             raise ValueError(f"prices of {self.level}: must be finite and at least 0")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DualPrices:
-    """Prices that a whole search ended with."""
+    """Final dual prices of a complete search."""
 
     slots: tuple[tuple[int, int, int], ...]
-    """(bin, size, pods) of each row of slots."""
+    """(bin, size, pods) of each slot row."""
 
     limits: tuple[str, ...]
-    """Names of the rows of limits."""
+    """Names of the limit rows."""
 
     levels: tuple[LevelPrices, ...]
 
     def __post_init__(self) -> None:
-        """Refuse prices that are not one for each row. Raises ValueError."""
+        """Require one price for each row. Raises ValueError."""
         rows = len(self.slots) + len(self.limits)
         for one in self.levels:
             if len(one.rows) != rows:

@@ -1,4 +1,4 @@
-"""What a shortfall counts for: by the value of what is missing, or the same for every model."""
+"""Weights of shortfalls: by the value of the missing capacity, or equal for every model."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from controller.planning.settings import Settings
 
 STEPS = 1000
-"""How finely weights are told apart: the most valuable requirement of a level counts for so much."""
+"""Resolution of weights: the weight of the most valuable requirement of a level."""
 
 FLOOR_SHARE = 4
-"""A requirement counts for at least this part of the level's average: small models are not starved."""
+"""Divisor of a level's average value that gives its minimum weight, so that small models are not starved."""
 
 
 def weighted(
     rows: Sequence[CoverRow], terms: Sequence[VariantTerms], settings: Settings
 ) -> tuple[CoverRow, ...]:
-    """Return the rows with the weights that the settings ask for; minimums count for the same everywhere.
+    """Return the rows with the weights that the settings ask for; only demand rows are weighted.
 
-    The value of a requirement is the least that it costs to serve it.
+    The value of a requirement is the least cost of serving it.
     """
     if settings.unmet_unit is UnmetUnit.MODEL:
         return tuple(rows)
@@ -53,7 +53,7 @@ def _weighing(row: CoverRow, weight: int) -> CoverRow:
 
 
 def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, int]]:
-    """Return the weight of each of a level's rows."""
+    """Return the weight of each row of a level."""
     most = max(values[index] for index in members)
     if not most:
         return [(index, 1) for index in members]
@@ -62,7 +62,7 @@ def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, 
 
 
 def _value(row: CoverRow, terms: Sequence[VariantTerms]) -> int:
-    """Return what it costs at least to serve a requirement."""
+    """Return the least cost of serving a requirement."""
     return min(
         [-(-row.requirement // amount) * terms[variant].cost for variant, amount in row.terms if amount],
         default=0,

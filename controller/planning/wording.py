@@ -1,4 +1,4 @@
-"""How numbers and names read in a sentence."""
+"""Format numbers and names for messages."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SOURCES = {
 
 
 def rate_text(requests_per_second: float) -> str:
-    """Return a rate with three digits, or all before the point, and no exponent: 0.12, 9.4, 41.2, 1250.
+    """Return a rate with three significant digits, or as an integer from 100: 0.12, 9.4, 41.2, 1250.
 
-    Who multiplies two of them is off by a hundredth at most.
+    It has no exponent. The rounding error of a product of two such numbers is about one percent at most.
     """
     if requests_per_second >= 100:  # noqa: PLR2004 (three digits)
         return f"{requests_per_second:.0f}"
@@ -50,7 +50,7 @@ def load_text(load: ModelLoad) -> str:
 
 
 def capacity_text(variant: Variant) -> str:
-    """Return `one serves 9.4 within TTFT 2 s (ITL 80 ms would allow 11)`; empty where nobody knows."""
+    """Return `one serves 9.4 within TTFT 2 s (ITL 80 ms would allow 11)`; empty if unknown."""
     capacity = variant.capacity
     if capacity is None or not capacity.requests_per_second:
         return ""
@@ -64,22 +64,22 @@ def capacity_text(variant: Variant) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number with its noun, which takes an s unless there is one."""
+    """Return a number with its noun, with a plural s unless the number is 1."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def percent(per_mille: int) -> str:
-    """Return a share: 66.1 %."""
+    """Return a share in percent: 66.1 %."""
     return f"{per_mille / 10:g} %"
 
 
 def hundredths(share: float) -> str:
-    """Return a share with two digits: 0.01 %."""
+    """Return a share in percent with two decimals: 0.01 %."""
     return f"{100 * share:.2f} %"
 
 
 def span(seconds: float) -> str:
-    """Return a length of time after `the last`: hour, 2 hours, 90 minutes, 45 seconds."""
+    """Return a duration as it reads after `the last`: hour, 2 hours, 90 minutes, 45 seconds."""
     for length, noun in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= length and seconds % length == 0:
             return noun if seconds == length else f"{seconds / length:g} {noun}s"
@@ -99,9 +99,9 @@ def scarcity_clause(
     variants: Sequence[Variant],
     names_all: bool,
 ) -> str:
-    """Return what keeps one more replica out: `no H100 node has 8 free, 6 are held by priority 1 chat`.
+    """Return what prevents one more replica: `no H100 node has 8 free, 6 are held by priority 1 chat`.
 
-    Unless it `names_all`, variants of other namespaces are called by their priority only.
+    Unless `names_all`, variants of other namespaces are described by their priority only.
     """
     kind = variant.accelerator or "accelerator"
     size = variant.accelerators_per_pod
@@ -123,7 +123,7 @@ def scarcity_clause(
 
 
 def rule_clause(variant: Variant) -> str:
-    """Return the rules of a variant's pods, where they leave no place for one more replica."""
+    """Return the placement rules of a variant's pods that leave no room for one more replica."""
     size, pods = variant.accelerators_per_pod, variant.pods_per_replica
     rules = []
     if variant.spread:

@@ -1,7 +1,8 @@
-"""What an AutoscalingPolicy asks for: metrics, a history and a moment in, replicas and their why out.
+"""Evaluate AutoscalingPolicies: from metrics, a history and the time to replicas and the reasons.
 
-Pure: no clock, no I/O. `policy.py` and `binding.py` read the objects, `observation.py` says what was seen,
-`history.py` what is remembered. `recommending.py` asks how many replicas the metrics want, `correcting.py`
-how far one step may go, `deciding.py` does both, and `splitting.py` shares the result among unlike targets.
-`exposed.py`, `histograms.py` and `measuring.py` make numbers of what pods expose.
+Pure functions: no clock, no I/O. `policy.py` and `binding.py` read the objects; `observation.py` holds the
+observed values, `history.py` the state between decisions. `recommending.py` computes the replicas that
+metrics ask for, `correcting.py` limits one step, `deciding.py` combines both, and `splitting.py` distributes
+the result over different targets. `exposed.py`, `histograms.py` and `measuring.py` turn exposed metrics into
+numbers.
 """

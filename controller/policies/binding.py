@@ -1,4 +1,4 @@
-"""A binding as decisions need it: its targets in order, with bounds, costs and what a replica serves."""
+"""A policy binding as decisions need it: its ordered targets with bounds, costs and capacities."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ class BoundTarget:
     uri: str = DEFAULT_URI
     port: int = DEFAULT_PORT
     labels: tuple[tuple[str, str], ...] = ()
-    """Which its pods must have too for their metrics to count."""
+    """Additional labels that pods must have for their metrics to count."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Binding:
-    """What a policy scales; `expansion_percent` is None where there is one target for itself."""
+    """The targets that a policy scales; `expansion_percent` is None for a single target."""
 
     policy: str
     targets: tuple[BoundTarget, ...]
     expansion_percent: int | None = None
     activity: ActivitySource | None = None
-    """Where requests are seen that no replica is there for."""
+    """Source of activity for requests that arrive while there are no replicas."""
 
     @property
     def capacities(self) -> tuple[float, ...]:
-        """What a replica of each target counts for; one that is alone counts as 1."""
+        """Capacity of one replica of each target; 1 for a single target."""
         is_alone = self.expansion_percent is None
         return tuple(1.0 if is_alone else target.capacity for target in self.targets)
 
     def serving(self, replicas: Sequence[int]) -> float:
-        """Return what replicas of the targets serve together, in replicas of capacity 1."""
+        """Return the combined capacity of replicas of the targets, in replicas of capacity 1."""
         return math.fsum(each * count for each, count in zip(self.capacities, replicas, strict=True))
 
 
 def read_binding(value: Json) -> Binding:
-    """Return what an AutoscalingPolicyBinding says. Raises UnreadablePolicyError for an invalid one."""
+    """Return the binding of an AutoscalingPolicyBinding. Raises UnreadablePolicyError if it is invalid."""
     version = AUTOSCALING_POLICY_BINDING.storage_version
     if errors := judged(AUTOSCALING_POLICY_BINDING, version, value):
         raise UnreadablePolicyError(tuple(map(str, errors)))
@@ -75,7 +75,7 @@ def read_binding(value: Json) -> Binding:
 
 
 def lone_binding(name: str, *, min_replicas: int, max_replicas: int) -> Binding:
-    """Return a binding of one Deployment, for a policy that nothing binds."""
+    """Return a binding of one Deployment, for a policy without a binding."""
     target = TargetObject(api_version="apps/v1", kind="Deployment", name=name)
     bound = BoundTarget(target=target, min_replicas=min_replicas, max_replicas=max_replicas)
     return Binding(policy="", targets=(bound,))

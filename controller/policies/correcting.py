@@ -1,4 +1,4 @@
-"""How far one step may go: stabilization windows, limits per period, and panic."""
+"""Limit one scaling step: stabilization windows, rate limits per period, and panic mode."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _WHOLE_PERCENT = 100
 
 
 class Limit(StrEnum):
-    """What kept a decision from what the metrics ask for."""
+    """The rule that made a decision differ from the metrics' recommendation."""
 
     METRICS = "Metrics"
-    """A metric is old or not known."""
+    """A metric is stale or unknown."""
 
     TOLERANCE = "Tolerance"
     WINDOW = "StabilizationWindow"
@@ -25,12 +25,12 @@ class Limit(StrEnum):
     GRACE = "ScaleToZeroGracePeriod"
     BOUND = "Bound"
     PLACEMENT = "Placement"
-    """The plan for all nodes grants something else."""
+    """The placement plan grants another number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One limit that made other replicas of what was asked for before it."""
+    """One limit, with the replicas before and after it."""
 
     limit: Limit
     before: int
@@ -46,7 +46,7 @@ def replicas_text(count: int) -> str:
 def corrected(
     policy: ScalingPolicy, history: History, *, current: int, wanted: int, in_panic: bool, now_seconds: float
 ) -> Iterator[Step]:
-    """Yield each limit that holds between the current replicas and the wanted ones; the last one decides."""
+    """Yield each limit that applies between current and wanted replicas; the last one decides."""
     if in_panic and policy.panic is not None:
         yield from _in_panic(policy.panic, history, current, wanted, now_seconds)
     elif wanted > current:

@@ -1,4 +1,4 @@
-"""One decision: how many replicas a target is to have, why, and what to remember of it."""
+"""Decide the replicas of a target, with the reasons and the updated history."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ _ASLEEP: Final = {
     Activity.SEEN: "",
 }
 _GAP_CYCLES = 4
-"""Who recommended nothing for so many cycles begins anew: what there is counts as recommended first."""
+"""Cycles without a recommendation after which the history restarts with the current replicas as a
+recommendation.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """The replicas of one target or of several together, with every reason."""
+    """The replicas of one target or of several together, with all reasons."""
 
     current_replicas: int
     replicas: int
     wanted_replicas: int | None
-    """What the metrics ask for; None while none is known."""
+    """Replicas that the metrics ask for; None while no metric is known."""
 
     needed: float | None
-    """The same in fractions of a replica."""
+    """Unrounded replicas that the metrics ask for; None while no metric is known."""
 
     recommendations: tuple[Recommendation, ...]
     steps: tuple[Step, ...]
-    """What made something else of it, in order."""
+    """The limits that changed the recommendation, in order."""
 
     panic_since_seconds: float | None
     history: History
@@ -47,7 +49,7 @@ class Decision:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """What limited it, each once, in order."""
+        """The limits that applied, without duplicates, in order."""
         return tuple(dict.fromkeys(step.limit for step in self.steps))
 
 
@@ -60,7 +62,7 @@ def decide(
     *,
     settings: SizingSettings = DEFAULT_SIZING,
 ) -> Decision:
-    """Return the decision of this moment. Deciding twice is deciding once."""
+    """Return the decision for the current time. It is idempotent."""
     current = observation.current_replicas
     recommendations = _recommendations(policy, history, observation, now_seconds, settings)
     known = [asked for asked in recommendations if asked.replicas is not None]
@@ -118,10 +120,10 @@ def _noted(
     observation: Observation,
     now_seconds: float,
 ) -> History:
-    """Return the history with who is silent, and whether anything is asked for.
+    """Return the history with silent metrics and the last activity updated.
 
-    Idle is only what is known to be: all metrics of replicas that there are, fresh and zero, and what stands
-    before them, where that is watched.
+    A target is idle only if that is certain: there are replicas, all of their metrics are fresh and zero, and
+    the activity source, if watched, shows none.
     """
     is_idle = (
         observation.current_replicas > 0
@@ -153,7 +155,7 @@ def _recommended(
 def _alarmed(
     rules: PanicRules | None, history: History, current: int, wanted: int | None, now_seconds: float
 ) -> History:
-    """Return the history with panic as it is now: begun, going on, or over."""
+    """Return the history with panic mode started, extended or ended."""
     since, until = history.panic_since_seconds, history.panic_until_seconds
     if rules is None or until is None or until < now_seconds:
         since = until = None
@@ -179,7 +181,7 @@ def _steps(
     may_fall: bool,
     now_seconds: float,
 ) -> Iterator[Step]:
-    """Yield what changes the recommendation, each beginning with what the one before ended with."""
+    """Yield the steps that change the recommendation, each starting with the result of the one before."""
     current = observation.current_replicas
     reached = current if wanted is None else wanted
     in_panic = history.panic_until_seconds is not None

@@ -1,7 +1,8 @@
-"""What one pod exposes of the metrics that are asked for, by the names that a policy uses.
+"""Extract the metrics that a policy names from what one pod exposes.
 
 A name is that of a series (`vllm:num_requests_waiting`, `vllm:request_success_total`) or of a histogram, with
-label matchers (`queue_size{model="llama"}`) or without. Series of one name with other labels are added up.
+label matchers (`queue_size{model="llama"}`) or without. Matching series that differ in other labels are
+summed.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _COUNTED: Final = ("_total", "_count", "_sum", "_created")
 _BUCKET: Final = "_bucket"
 _MATCHER: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="([^"]*)"')
 _LOOSE: Final = ("histogram", "summary", "unknown")
-"""Types whose series of these names count up."""
+"""Metric types for which a name with one of these suffixes is a counter."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exposed:
-    """A gauge, a counter or a histogram of one pod at one moment; a histogram has buckets."""
+    """A gauge, a counter or a histogram of one pod at one time; only histograms have buckets."""
 
     value: float = 0.0
     is_counter: bool = False
@@ -32,7 +33,7 @@ class Exposed:
 
 
 def exposed(families: Iterable[Metric], names: Collection[str]) -> dict[str, Exposed]:
-    """Return what families say under the given names; names that none has are left out."""
+    """Return the values of the given names in metric families; names that are not found are omitted."""
     found: dict[str, Exposed] = {}
     for family in families:
         for name in names:
@@ -42,7 +43,7 @@ def exposed(families: Iterable[Metric], names: Collection[str]) -> dict[str, Exp
 
 
 def name_of(wanted: str) -> str:
-    """Return a name without its label matchers."""
+    """Return a metric name without its label matchers."""
     return wanted.partition("{")[0]
 
 
@@ -71,7 +72,7 @@ _LARGEST: Final = 1e300
 
 
 def _buckets(name: str, samples: Iterable[Sample]) -> dict[float, float]:
-    """Return the buckets that the series have together; none where one is no number."""
+    """Return the summed buckets of the series; empty if one is not a number or there is no +Inf bucket."""
     buckets: dict[float, float] = {}
     for sample in samples:
         if sample.name == f"{name}{_BUCKET}":

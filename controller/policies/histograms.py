@@ -1,7 +1,7 @@
-"""Quantiles of what a histogram gained between two looks at it.
+"""Quantiles of the increase of a histogram between two scrapes.
 
-A rank within a bucket is interpolated between its bounds. The last bucket has no upper bound: it is taken to
-reach to twice its lower one.
+Values are interpolated within a bucket. The last bucket has no upper bound: it is assumed to end at twice its
+lower bound.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _WHOLE_PERCENT = 100
 
 
 class UncountableError(ValueError):
-    """Two looks that cannot be those of one histogram that only grew."""
+    """Two scrapes that cannot be of one histogram that only increased."""
 
 
 def quantile(past: Buckets | None, now: Buckets, percent: int) -> float:
-    """Return the value that so many percent of what came since stayed within; 0 where nothing came.
+    """Return the percentile of the observations since `past`; 0 without observations.
 
-    Without a past, all of it came since. Raises UncountableError.
+    Without a past, all observations count. Raises UncountableError.
     """
     gained = sorted(gain(past or {}, now).items())
     total = gained[-1][1] if gained else 0.0
@@ -39,7 +39,7 @@ def quantile(past: Buckets | None, now: Buckets, percent: int) -> float:
 
 
 def gain(past: Buckets, now: Buckets) -> dict[float, float]:
-    """Return what each bucket gained, cumulatively. Raises UncountableError."""
+    """Return the increase of each cumulative bucket. Raises UncountableError."""
     if past and past.keys() != now.keys():
         raise UncountableError("the buckets are others than before")
     gained = {bound: count - past.get(bound, 0.0) for bound, count in now.items()}

@@ -1,8 +1,8 @@
-"""What decisions remember: recent recommendations, recent numbers of replicas, panic and activity.
+"""The history between decisions: recent recommendations, recent replica counts, panic mode and activity.
 
-Everything is bounded. Recommendations and numbers of replicas are kept as two staircases each, of the highest
-and the lowest since each moment: all that any window or limit can ask for. When a list would grow too long,
-it is shortened so that scaling is slower for it, never faster.
+Everything is bounded. Recommendations and replica counts are kept as two monotone sequences each, of the
+maxima and the minima since each time: all that a window or rate limit can ask for. A list that would become
+too long is shortened such that scaling becomes slower, never faster.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from typing import Final, NamedTuple
 from apiserver.schema.json import JsonValue
 
 HORIZON_SECONDS: Final = 1800.0
-"""The longest window or period that a policy may have."""
+"""Maximum window or period of a policy, in seconds."""
 
 MOST_ENTRIES: Final = 64
-"""Of each list."""
+"""Maximum entries per list."""
 
 MOST_METRICS: Final = 32
-"""As many as a policy may name."""
+"""Maximum metrics per policy."""
 
 LONGEST_CHARACTERS: Final = 65_536
-"""A longer document is none."""
+"""Maximum length of a serialized history, in characters."""
 
 MOST_REPLICAS: Final = 10**9
-"""No more are ever recommended."""
+"""Maximum number of recommended replicas."""
 
 _FORMAT: Final = 2
 _LONGEST_NAME: Final = 256
 
 
 class UnreadableHistoryError(ValueError):
-    """A document that is no history."""
+    """A document that is not a valid history."""
 
 
 class Entry(NamedTuple):
-    """So many replicas, at one moment or since then."""
+    """A number of replicas, at a time or since then."""
 
     seconds: float
     replicas: int
@@ -48,38 +48,38 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class History:
-    """Of one binding. `at` must be asked before anything else: it forgets what is too old."""
+    """The history of one binding. Call `at` first, which drops outdated entries."""
 
     highs: tuple[Entry, ...] = ()
-    """Recommendations that no later one reached; the highest first."""
+    """Recommendations that no later one reached, in descending order."""
 
     lows: tuple[Entry, ...] = ()
-    """Recommendations that no later one fell to; the lowest first."""
+    """Recommendations that no later one was as low as, in ascending order."""
 
     peaks: tuple[Entry, ...] = ()
-    """The most replicas that were asked for from each moment on; the most first."""
+    """Maxima of the requested replicas since each time, in descending order."""
 
     dips: tuple[Entry, ...] = ()
-    """The fewest replicas that were asked for from each moment on; the fewest first."""
+    """Minima of the requested replicas since each time, in ascending order."""
 
     recommended_seconds: float | None = None
-    """When the newest recommendation was made."""
+    """Time of the latest recommendation, in seconds."""
 
     panic_since_seconds: float | None = None
     panic_until_seconds: float | None = None
     active_seconds: float | None = None
-    """When something was last asked for."""
+    """Time of the latest activity, in seconds."""
 
     silent: Mapping[str, float] = field(default_factory=dict)
-    """Since when some pods say nothing of a metric."""
+    """Time since which some pods do not report a metric, by metric."""
 
     @property
     def counts(self) -> tuple[Entry, ...]:
-        """Return all that is known of numbers of replicas; nothing where none was counted yet."""
+        """All recorded replica counts; empty if none was recorded."""
         return (*self.peaks, *self.dips)
 
     def at(self, now_seconds: float) -> History:
-        """Return the history without what is too old; what lies in the future happened just now."""
+        """Return the history without outdated entries; future times are set to the current time."""
         since = now_seconds - HORIZON_SECONDS
         return replace(
             self,
@@ -95,14 +95,14 @@ class History:
         )
 
     def recommended(self, now_seconds: float, replicas: int) -> History:
-        """Return the history with a recommendation."""
+        """Return the history with a recommendation added."""
         entry = Entry(now_seconds, replicas)
         highs = (*(item for item in self.highs if item.replicas > replicas), entry)
         lows = (*(item for item in self.lows if item.replicas < replicas), entry)
         return replace(self, highs=_merged(highs), lows=_merged(lows), recommended_seconds=now_seconds)
 
     def counted(self, now_seconds: float, replicas: int) -> History:
-        """Return the history with the replicas that are asked for from now on."""
+        """Return the history with the replicas that are requested from now on."""
         higher = tuple(item for item in self.peaks if item.replicas > replicas)
         lower = tuple(item for item in self.dips if item.replicas < replicas)
         peak, dip = (
@@ -112,23 +112,23 @@ class History:
         return replace(self, peaks=_thinned((*higher, peak)), dips=_thinned((*lower, dip)))
 
     def highest(self, now_seconds: float, window_seconds: float) -> int | None:
-        """Return the highest recommendation of a window; None where it holds none, or is no window."""
+        """Return the highest recommendation within a window; None if it has none or the length is 0."""
         return _first_within(self.highs, now_seconds, window_seconds)
 
     def lowest(self, now_seconds: float, window_seconds: float) -> int | None:
-        """Return the lowest recommendation of a window; None where it holds none, or is no window."""
+        """Return the lowest recommendation within a window; None if it has none or the length is 0."""
         return _first_within(self.lows, now_seconds, window_seconds)
 
     def most(self, now_seconds: float, period_seconds: float) -> int | None:
-        """Return the most replicas that there were in a period, its start included; None if unknown."""
+        """Return the maximum of replicas in a period, including its start; None if unknown."""
         return _last_by(self.peaks, now_seconds - period_seconds)
 
     def fewest(self, now_seconds: float, period_seconds: float) -> int | None:
-        """Return the fewest replicas that there were in a period, its start included; None if unknown."""
+        """Return the minimum of replicas in a period, including its start; None if unknown."""
         return _last_by(self.dips, now_seconds - period_seconds)
 
     def document(self) -> str:
-        """Return all of it as a short JSON text."""
+        """Return the history as compact JSON."""
         return json.dumps(
             {
                 "format": _FORMAT,
@@ -148,7 +148,7 @@ class History:
 
 
 def read_history(text: str) -> History:
-    """Return the history that a document holds. Raises UnreadableHistoryError."""
+    """Return the history of a document. Raises UnreadableHistoryError."""
     if len(text) > LONGEST_CHARACTERS:
         raise UnreadableHistoryError(f"longer than {LONGEST_CHARACTERS} characters")
     try:
@@ -184,7 +184,7 @@ def _past(moment: float | None, latest: float) -> float | None:
 
 
 def _merged(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """Return so few entries as are kept: of two that become one, the stronger value lasts for both."""
+    """Return at most MOST_ENTRIES entries: merged pairs keep the stronger value with the later time."""
     while len(entries) > MOST_ENTRIES:
         gaps = [later.seconds - entry.seconds for entry, later in pairwise(entries)]
         place = gaps.index(min(gaps))
@@ -194,9 +194,9 @@ def _merged(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
 
 
 def _thinned(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """Return so few entries as are kept: of two that become one, the earlier value lasts for both.
+    """Return at most MOST_ENTRIES entries: merged pairs keep the earlier, stronger value.
 
-    It is the stronger one. The shortest two become one, so none lasts a minute longer than it did.
+    The shortest pair is merged, so that no value is extended by more than a minute.
     """
     while len(entries) > MOST_ENTRIES:
         spans = [after.seconds - entry.seconds for entry, after in zip(entries, entries[2:], strict=False)]
@@ -206,7 +206,7 @@ def _thinned(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
 
 
 def _last_by(entries: tuple[Entry, ...], moment: float) -> int | None:
-    """Return the replicas of a moment; before all that is known, those of the first entry."""
+    """Return the replicas at a time; before the first entry, those of the first entry."""
     known = [item.replicas for item in entries if item.seconds <= moment]
     return known[-1] if known else next((item.replicas for item in entries), None)
 

@@ -1,7 +1,7 @@
-"""From what a pod exposes to the number that a decision counts with.
+"""Compute the values that decisions use from what pods expose.
 
-A gauge is its value. A counter is its rate per second, and a histogram the 95th percentile of what it gained,
-both over the last minute. For that, what was exposed is remembered for each pod, for a few minutes.
+A gauge is used as it is. A counter becomes its rate per second, and a histogram the 95th percentile of its
+increase, both over the last minute. For that, the scrapes of each pod are remembered for a few minutes.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from controller.policies.exposed import Exposed
 from controller.policies.histograms import UncountableError, quantile
 
 PERCENT: Final = 95
-"""Of what a histogram gained, so many percent stay within its value."""
+"""Percentile of a histogram's increase."""
 
 WINDOW_SECONDS: Final = 60.0
-"""How far back rates and quantiles reach at least, once a pod is known for so long."""
+"""Minimum time range of rates and quantiles, once a pod has been observed for that long."""
 
 KEPT_SECONDS: Final = 300.0
-"""The oldest look that is compared with."""
+"""Maximum age of a scrape to compare with, in seconds."""
 
 MOST_LOOKS: Final = 64
-"""That are remembered of each pod."""
+"""Maximum number of remembered scrapes per pod."""
 
 
 class Look(NamedTuple):
-    """What a pod exposed at one moment."""
+    """What a pod exposed at one time."""
 
     seconds: float
     exposed: Mapping[str, Exposed]
@@ -36,12 +36,12 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodMemory:
-    """The last looks at a pod, oldest first. Another pod of the same name has another memory."""
+    """The recent scrapes of a pod, oldest first. A new pod of the same name starts with an empty memory."""
 
     looks: tuple[Look, ...] = ()
 
     def with_look(self, look: Look) -> PodMemory:
-        """Return the memory with one look more: of those that are a window old, only the newest is kept."""
+        """Return the memory with a scrape added; of those older than the window, only the newest is kept."""
         counted = {name: item for name, item in look.exposed.items() if item.is_counter or item.buckets}
         latest = self.looks[-1].exposed if self.looks else {}
         anew = {name for name, item in counted.items() if not _goes_on(latest.get(name, item), item)}
@@ -55,7 +55,7 @@ class PodMemory:
         return PodMemory(looks=(*needed, Look(look.seconds, counted))[-MOST_LOOKS:])
 
     def values(self, look: Look) -> dict[str, float]:
-        """Return the numbers of a look by metric; those that cannot be told yet are left out."""
+        """Return the values of a scrape by metric; those that cannot be computed yet are omitted."""
         found = {}
         for name, item in look.exposed.items():
             value = self._value(name, item, look.seconds)
@@ -80,11 +80,11 @@ class PodMemory:
 
 
 NO_LOOKS: Final = PodMemory()
-"""Of a pod that was never asked."""
+"""Memory of a pod that was never scraped."""
 
 
 def _goes_on(old: Exposed, new: Exposed) -> bool:
-    """Tell whether what is counted now goes on from what was counted: it began anew where it fell."""
+    """Return whether a counter or histogram continues the old one; it restarted if it decreased."""
     fell = new.value < old.value or new.buckets.get(math.inf, 0.0) < old.buckets.get(math.inf, 0.0)
     return not fell and new.buckets.keys() == old.buckets.keys()
 
@@ -96,7 +96,7 @@ def baseline(
     window_seconds: float = WINDOW_SECONDS,
     kept_seconds: float = KEPT_SECONDS,
 ) -> Look | None:
-    """Return what a look is compared with: the newest that is a window old, else the oldest there is."""
+    """Return the scrape to compare with: the newest that is a window old, otherwise the oldest."""
     usable = [look for look in looks if 0 < now_seconds - look.seconds <= kept_seconds]
     old = [look for look in usable if now_seconds - look.seconds >= window_seconds]
     return old[-1] if old else next(iter(usable), None)

@@ -1,4 +1,4 @@
-"""What was seen of a target at one moment: its replicas, and what its pods say of each metric."""
+"""The observation of a target at one time: its replicas, and the metric values of its pods."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from controller.sizing.records import SizingSettings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Value:
-    """A number and its age; one that is not finite, or below 0, says nothing."""
+    """A number and its age; values that are not finite or negative count as unknown."""
 
     value: float
     age_seconds: float = 0.0
 
     @property
     def is_known(self) -> bool:
-        """Whether it is a number that a metric can mean."""
+        """Whether the value is a valid metric value."""
         return math.isfinite(self.value) and self.value >= 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodValue:
-    """What one ready pod says of a metric; `seen` is None where it says nothing."""
+    """The metric value of one ready pod; `seen` is None if it does not report the metric."""
 
     seen: Value | None
     capacity: float = 1.0
-    """What its replica serves beside one of capacity 1."""
+    """Capacity of its replica relative to one of capacity 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricSeen:
-    """A metric by the ready pods, or as a total over all replicas, which then goes before them."""
+    """A metric of the ready pods, or as a total over all replicas, which takes precedence."""
 
     pods: tuple[PodValue, ...] = ()
     total: Value | None = None
 
 
 class Activity(StrEnum):
-    """Whether somebody asks for the workload, by what stands before it."""
+    """Whether there are requests for the workload, according to the activity source in front of it."""
 
     UNWATCHED = "Unwatched"
-    """Nobody was told where to look."""
+    """No activity source is configured."""
 
     UNKNOWN = "Unknown"
     IDLE = "Idle"
@@ -52,7 +52,7 @@ class Activity(StrEnum):
 
 
 def activity_among(values: Sequence[Value | None] | None, settings: SizingSettings) -> Activity:
-    """Return what some pods say together, each None where it says nothing; None where none is watched."""
+    """Return the activity from pods' values, None for a silent pod; `values` is None if none is watched."""
     if values is None:
         return Activity.UNWATCHED
     known = [
@@ -67,10 +67,10 @@ def activity_among(values: Sequence[Value | None] | None, settings: SizingSettin
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
-    """What there is now. Metrics are by their names; one that is left out is not known."""
+    """The current observation. Metrics are keyed by name; a missing one is unknown."""
 
     current_replicas: int
-    """The replicas that are asked for, whether they are ready or not."""
+    """Requested replicas, ready or not."""
 
     metrics: Mapping[str, MetricSeen] = field(default_factory=dict)
     activity: Activity = Activity.UNWATCHED

@@ -1,4 +1,4 @@
-"""A policy as decisions need it: numbers and seconds, with every default in its place."""
+"""A policy as decisions need it: in numbers and seconds, with all defaults applied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apiserver.schema.quantities import amount
 
 
 class UnreadablePolicyError(ValueError):
-    """An object that admission would refuse; `problems` has one line for each error, with its field."""
+    """An object that admission would reject; `problems` has one line per error, with its field."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("; ".join(problems))
@@ -22,7 +22,7 @@ class UnreadablePolicyError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyMetric:
-    """A metric, and how much of it one replica should have."""
+    """A metric, and its target value per replica."""
 
     name: str
     target: float
@@ -30,7 +30,7 @@ class PolicyMetric:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StableLimits:
-    """How far the replicas may go in one direction within a period, and how steady the demand must be."""
+    """Rate limits in one direction per period, and the stabilization window."""
 
     instances: int = 1
     percent: int = 100
@@ -41,7 +41,7 @@ class StableLimits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PanicRules:
-    """When demand counts as a surge, and what holds then."""
+    """When demand counts as a surge, and the limits in panic mode."""
 
     percent: int = 1000
     period_seconds: float
@@ -51,7 +51,7 @@ class PanicRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScalingPolicy:
-    """All that a policy says."""
+    """All fields of a policy."""
 
     metrics: tuple[PolicyMetric, ...]
     tolerance_percent: int = 10
@@ -62,7 +62,7 @@ class ScalingPolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """Fewest and most replicas, and how long nothing must be asked for before there are none."""
+    """Minimum and maximum replicas, and the time without activity before scaling to zero."""
 
     min_replicas: int
     max_replicas: int
@@ -70,7 +70,7 @@ class Bounds:
 
 
 def read_policy(value: Json) -> ScalingPolicy:
-    """Return what an AutoscalingPolicy says. Raises UnreadablePolicyError for one that is not valid."""
+    """Return the policy of an AutoscalingPolicy. Raises UnreadablePolicyError if it is invalid."""
     if errors := judged(AUTOSCALING_POLICY, AUTOSCALING_POLICY.storage_version, value):
         raise UnreadablePolicyError(tuple(map(str, errors)))
     spec = effective_policy(value["spec"])

@@ -1,8 +1,8 @@
-"""How many replicas the metrics ask for, before anything limits that.
+"""Compute the replicas that metrics ask for, before any limits.
 
-A metric asks for its sum over the replicas, divided by what one should have of it. What is missing never
-counts as zero: a metric that is old or not known scales nothing down, and pods that have been silent for
-longer than is waited for count as if they had exactly their target.
+A metric asks for its sum over the replicas divided by its target per replica. Missing data never counts as
+zero: a stale or unknown metric scales nothing down, and pods that have been silent for longer than the
+timeout count as if they were exactly at the target.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from controller.sizing.records import SizingSettings
 from controller.sizing.trust import Grade, grade
 
 _DIGITS: Final = 9
-"""Behind the point: what is closer to a whole number is that number."""
+"""Decimals to which replicas are rounded before they are rounded up."""
 
 _LARGEST: Final = 1e300
-"""Larger values count as this, so that their sum is still a number."""
+"""Larger values are capped at this, so that sums stay finite."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recommendation:
-    """What one metric asks for; `replicas` is None while it is not known."""
+    """The recommendation of one metric; `replicas` is None if it is unknown."""
 
     metric: str
     target: float
     signal: Signal
     total: float | None = None
-    """Its sum over the replicas that count."""
+    """Sum over the replicas that count."""
 
     needed: float | None = None
-    """The replicas that it asks for, in fractions."""
+    """Unrounded replicas that it asks for."""
 
     replicas: int | None = None
     pods: int = 0
@@ -56,7 +56,7 @@ def recommendation_of(
     now_seconds: float,
     settings: SizingSettings,
 ) -> Recommendation:
-    """Return what a metric asks for, and how well it is known."""
+    """Return the recommendation of a metric, with the quality of its data."""
     if seen.total is not None:
         return _of_total(metric, seen.total, settings)
     known = [pod.seen if pod.seen and pod.seen.is_known else None for pod in seen.pods]
@@ -96,7 +96,7 @@ def recommendation_of(
 
 
 def whole(needed: float) -> int:
-    """Return as many replicas as make up for a fraction."""
+    """Return a fractional number of replicas rounded up, capped at MOST_REPLICAS."""
     return MOST_REPLICAS if needed >= MOST_REPLICAS else math.ceil(round(needed, _DIGITS))
 
 
@@ -118,7 +118,7 @@ def _of_total(metric: PolicyMetric, total: Value, settings: SizingSettings) -> R
 def _counted(
     pods: tuple[PodValue, ...], verdict: Grade, settings: SizingSettings
 ) -> list[tuple[PodValue, Value]]:
-    """Return the pods whose values count: by quorum only fresh ones do."""
+    """Return the pods whose values count: with a quorum only fresh ones."""
     oldest = settings.held_seconds if verdict.signal is Signal.HELD else settings.fresh_seconds
     return [
         (pod, pod.seen)
@@ -128,10 +128,10 @@ def _counted(
 
 
 def _needed(total: float, target: float, *, capacity: float, missing: float, current_replicas: int) -> float:
-    """Return the replicas that pods ask for who share a total.
+    """Return the unrounded replicas for a total that pods share.
 
-    While they have their target or more, fewer than there are would only have more still: those that are not
-    ready yet are to share it. While they have less, silent ones may have as much as their target.
+    At or above the target, pods that are not ready yet will share the total, so fewer replicas than now are
+    never recommended. Below the target, silent pods may have as much as their target.
     """
     asked = _ratio(total, target)
     if asked >= capacity:

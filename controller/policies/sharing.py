@@ -1,12 +1,12 @@
-"""The decision on a whole binding: what its targets show together, and how many replicas each gets.
+"""Decide a whole binding: the combined replicas of its targets, and the replicas of each.
 
-Several targets are one number of replicas of capacity 1, by which the policy decides; it is then shared among
-them. Replicas of other capacities count by what they serve. What runs is not exchanged for something else:
-while more is required nothing is stopped, and while less is required nothing is started, since what is
-stopped is gone at once and what is started serves minutes later.
+Several targets are treated as one number of replicas of capacity 1, for which the policy decides; the result
+is then split among them. Replicas of other capacities count by their capacity. Running replicas are not
+exchanged: when more is required none are stopped, and when less is required none are started, because a
+stopped replica is gone at once and a started one serves only minutes later.
 
-A limit of scaling down that is smaller than a replica lets the smallest one go all the same, once in its
-period, unless it is 0. Limits count what was chosen, in whole replicas of capacity 1, rounded up.
+A rate limit for scaling down that is smaller than a replica still lets the smallest one go, once per period,
+unless the limit is 0. Limits count what was chosen, in whole replicas of capacity 1, rounded up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NEARLY = 1e-6
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetSeen:
-    """One target: the replicas that are asked for, and what each of its ready pods says, by metric."""
+    """The observation of one target: requested replicas, and the metric values of each ready pod."""
 
     current_replicas: int
     pods: tuple[Mapping[str, Value], ...] = ()
@@ -37,24 +37,24 @@ class TargetSeen:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BindingSeen:
-    """The targets of a binding in their order, and totals of metrics, which go before what pods say."""
+    """The targets of a binding in order, and totals of metrics, which take precedence over pods' values."""
 
     targets: tuple[TargetSeen, ...]
     totals: Mapping[str, Value] = field(default_factory=dict)
     activity: tuple[Value | None, ...] | None = None
-    """What the pods before the targets say of activity; None where none are watched."""
+    """Activity values of the pods in front of the targets; None if none are watched."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BindingDecision:
-    """The decision on all targets together, and the replicas of each."""
+    """The decision for all targets together, and the replicas of each."""
 
     whole: Decision
     replicas: tuple[int, ...]
 
     @property
     def history(self) -> History:
-        """What to remember."""
+        """The updated history."""
         return self.whole.history
 
 
@@ -68,7 +68,7 @@ def decide_binding(
     grace_seconds: float = 0.0,
     settings: SizingSettings = DEFAULT_SIZING,
 ) -> BindingDecision:
-    """Return the decision of this moment."""
+    """Return the decision for the current time."""
     shares = _shares(binding, seen.targets)
     serving = capacity_of(shares, [share.current_replicas for share in shares])
     bounds = Bounds(
@@ -106,9 +106,9 @@ def granted_decision(
     now_seconds: float,
     detail: str,
 ) -> BindingDecision:
-    """Return a decision with the replicas that the plan grants each target, and `detail` where that is news.
+    """Return a decision with the replicas that the plan grants each target; `detail` explains a difference.
 
-    `history` is that of before the decision. Replicas stay within the bounds of their targets.
+    `history` is the one before the decision. Replicas are clamped to the bounds of their targets.
     """
     replicas = tuple(
         min(max(count, target.min_replicas), target.max_replicas)
@@ -133,7 +133,7 @@ def _one_less(
     *,
     now_seconds: float,
 ) -> float:
-    """Return what is left when the smallest replica that may go does, but not less than is asked for."""
+    """Return the capacity after the smallest removable replica is gone, but at least what is required."""
     serving = capacity_of(shares, [share.current_replicas for share in shares])
     smallest = min(
         (share.capacity for share in shares if share.current_replicas > share.min_replicas), default=0.0
@@ -147,7 +147,7 @@ def _one_less(
 
 
 def _remembered(history: History, whole: Decision, chosen: int, now_seconds: float) -> History:
-    """Return the history of a decision with what was chosen, in place of what was decided on the whole."""
+    """Return the history with what was chosen instead of what was decided for the whole."""
     if not history.counts:
         history = history.counted(now_seconds - HORIZON_SECONDS, whole.current_replicas)
     decided = replace(whole.history, peaks=history.peaks, dips=history.dips)
@@ -155,7 +155,7 @@ def _remembered(history: History, whole: Decision, chosen: int, now_seconds: flo
 
 
 def _one_way(required: float, shares: Sequence[Share]) -> tuple[Share, ...]:
-    """Return the targets within bounds by which what runs only grows, or only shrinks."""
+    """Return the targets with bounds such that running replicas only grow, or only shrink."""
     counts = [min(max(item.current_replicas, item.min_replicas), item.max_replicas) for item in shares]
     if required >= capacity_of(shares, counts) - _NEARLY:
         return tuple(replace(item, min_replicas=count) for item, count in zip(shares, counts, strict=True))
@@ -190,10 +190,10 @@ def _metrics(policy: ScalingPolicy, binding: Binding, seen: BindingSeen) -> dict
 
 
 def _required(whole: Decision, serving: float) -> float:
-    """Return what the targets are to serve together.
+    """Return the capacity that the targets must have together.
 
-    What stays as it is needs no whole replica of capacity 1 more: what is needed, or what is there within the
-    tolerance, may be a fraction.
+    Without a change it may be fractional: what is needed, or within the tolerance what exists, needs no
+    additional whole replica of capacity 1.
     """
     if whole.replicas != whole.current_replicas:
         return float(whole.replicas)

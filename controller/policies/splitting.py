@@ -1,23 +1,23 @@
-"""How many replicas of each of several unlike targets: an integer program, within a bounded amount of work.
+"""Split a required capacity among different targets, by an integer program with bounded effort.
 
-Of all mixes within the targets' bounds that serve what is required, those count whose cost is at most
-`expansion_percent` of the least possible. Of these, the one with the least capacity beyond what is required
-is chosen; then the least cost; then the fewest replicas to be started or stopped; then the targets in order.
+Of all mixes within the targets' bounds that provide the required capacity, those are admissible whose cost is
+at most `expansion_percent` of the minimum. Among these the one with the least excess capacity is chosen; then
+the least cost; then the fewest replicas to start or stop; then the order of targets.
 
-Capacities are counted in their greatest common divisor, to a thousandth, and what a mix of exactly so much
-costs at least is found for every amount, part by part (a bounded knapsack). Amounts times parts never exceed
-`MOST_CELLS`, whatever a valid binding says:
+Capacities are multiples of their greatest common divisor, to a thousandth. A bounded knapsack finds the
+minimum cost of each amount of capacity, part by part. Amounts times parts never exceed `MOST_CELLS`, for
+every valid binding:
 
-- The answer is exact where that suffices: for targets that serve alike in any number, and for a few unlike
-  ones with some hundred replicas whose capacities have a common divisor of a tenth or more. Costs are always
-  exact.
-- Of a very large requirement, all but the last amounts are taken from the targets that serve most for their
-  cost: alike targets are shared exactly all the same, unlike ones nearly so.
-- Where many targets have capacities with a tiny common divisor, the last amounts are counted in a coarser
-  grain, rounded so that nothing counts for more than it serves. Targets that serve less than the grain only
-  fill what is left. Such a mix may cost or serve more than the best one.
+- The result is exact where that suffices: for targets of equal capacity in any number, and for a few
+  different ones with several hundred replicas whose capacities have a common divisor of a tenth or more.
+  Costs are always exact.
+- Of a very large requirement, all but the last amounts are taken from the targets with the most capacity per
+  cost: still exact for equal targets, and nearly so for different ones.
+- If many targets have capacities with a tiny common divisor, the last amounts are counted in a coarser grain,
+  rounded so that nothing counts for more than it provides. Targets below the grain only fill what is left.
+  Such a mix may have more cost or capacity than the best one.
 
-Every mix serves what is required where that is possible, and none has a replica that it could do without.
+Every mix provides the required capacity if possible, and has no replica that it could do without.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_CELLS: Final = 2_000_000
-"""Amounts times parts that are looked at."""
+"""Maximum of amounts times parts."""
 
 _FINENESS: Final = 1000
 _NEARLY: Final = 1e-6
@@ -41,13 +41,13 @@ _WHOLE_PERCENT: Final = 100
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Share:
-    """One target: what its replicas cost and serve, how many there may be, and how many there are."""
+    """One target: cost, capacity and bounds of its replicas, and the current number."""
 
     min_replicas: int
     max_replicas: int
     cost: int = 0
     capacity: float = 1.0
-    """What a replica serves beside one of capacity 1; 0.001 at least."""
+    """Capacity of a replica relative to one of capacity 1; at least 0.001."""
 
     current_replicas: int = 0
 
@@ -60,11 +60,11 @@ class _Part(NamedTuple):
     amount: int
     cost: int
     change: int
-    """Orders what costs the same: by replicas started, then by position."""
+    """Tie-breaker for equal cost: replicas started, then position."""
 
 
 class _Rest(NamedTuple):
-    """What is left to be found exactly, in a grain: targets of which some are taken already."""
+    """The remaining problem to be solved exactly, in a grain, after some replicas were already taken."""
 
     needed: int
     shares: tuple[Share, ...]
@@ -72,11 +72,11 @@ class _Rest(NamedTuple):
 
     @property
     def most(self) -> int:
-        """Return the greatest amount that can be of use."""
+        """The largest useful amount."""
         return self.needed + max(self.sizes) - 1
 
     def groups(self) -> Iterator[tuple[int, int, bool]]:
-        """Yield places and useful numbers of replicas: those that are there, then those that are new."""
+        """Yield (place, count, is_new) of useful replicas of each target: existing ones, then new ones."""
         for place, (share, size) in enumerate(zip(self.shares, self.sizes, strict=True)):
             span = share.max_replicas - share.min_replicas
             count = min(span, self.most // size) if size else 0
@@ -85,17 +85,17 @@ class _Rest(NamedTuple):
             yield place, count - kept, True
 
     def cells(self) -> int:
-        """Return the amounts times the parts that there will be."""
+        """Return the number of amounts times parts."""
         return (self.most + 1) * sum(count.bit_length() for _, count, _ in self.groups())
 
 
 def capacity_of(shares: Sequence[Share], replicas: Sequence[int]) -> float:
-    """Return what a mix serves."""
+    """Return the capacity of a mix."""
     return math.fsum(share.capacity * count for share, count in zip(shares, replicas, strict=True))
 
 
 def split(required: float, shares: Sequence[Share], *, expansion_percent: int) -> tuple[int, ...]:
-    """Return the replicas of each target; the most of each where even that is not enough."""
+    """Return the replicas of each target; all of its maximum if even that is not enough."""
     sizes, unit = _amounts(shares)
     needed = _missing(required, shares, unit)
     if needed >= sum(_spans(shares, sizes)):
@@ -110,7 +110,7 @@ def split(required: float, shares: Sequence[Share], *, expansion_percent: int) -
 
 
 def cells_of(required: float, shares: Sequence[Share]) -> int:
-    """Return the work of a split: the amounts times the parts that it looks at."""
+    """Return the effort of a split: amounts times parts."""
     sizes, unit = _amounts(shares)
     needed = _missing(required, shares, unit)
     return 0 if needed >= sum(_spans(shares, sizes)) else _rest(needed, shares, sizes).cells()
@@ -130,7 +130,7 @@ def _missing(required: float, shares: Sequence[Share], unit: int) -> int:
 
 
 def _spans(shares: Sequence[Share], sizes: Sequence[int] | None = None) -> list[int]:
-    """Return what each target can have beyond its fewest replicas: so many, or so much."""
+    """Return the room of each target above its minimum, in replicas or in amounts."""
     weights = [1] * len(shares) if sizes is None else sizes
     return [
         (share.max_replicas - share.min_replicas) * weight
@@ -143,7 +143,7 @@ def _dearness(share: Share, place: int) -> tuple[float, bool, int]:
 
 
 def _rest(needed: int, shares: Sequence[Share], sizes: Sequence[int]) -> _Rest:
-    """Return all of it if it fits; else the last amounts, in the finest grain in which they fit."""
+    """Return the whole problem if it fits, otherwise the last amounts in the finest grain that fits."""
     rest = _Rest(needed=needed, shares=tuple(shares), sizes=tuple(sizes))
     if rest.cells() <= MOST_CELLS:
         return rest
@@ -178,7 +178,7 @@ def _grained(
 def _fitted(
     needed: int, shares: Sequence[Share], sizes: Sequence[int], found: Sequence[int]
 ) -> tuple[int, ...]:
-    """Return a mix that serves enough without a replica too many; an exact one stays as it is."""
+    """Return a mix with enough capacity and no superfluous replica; an exact one is unchanged."""
     replicas = list(found)
     over = sum(
         (count - share.min_replicas) * size
@@ -213,7 +213,7 @@ def _added(rest: _Rest, expansion_percent: int) -> list[int]:
 
 
 def _parts(rest: _Rest) -> Iterator[_Part]:
-    """Yield parts of which any useful number of replicas can be made. Those that are there come first."""
+    """Yield parts that can be combined to any useful number of replicas, existing ones first."""
     moved = len(rest.shares) * rest.most + 1
     for place, count, is_new in rest.groups():
         cost, change = rest.shares[place].cost, 2 * is_new * moved + place
@@ -222,7 +222,7 @@ def _parts(rest: _Rest) -> Iterator[_Part]:
 
 
 def _binary(count: int) -> Iterator[int]:
-    """Yield numbers of which some together make any number up to a count, and none beyond."""
+    """Yield numbers whose subset sums are exactly the numbers from 0 to `count`."""
     some = 1
     while count > 0:
         yield min(some, count)
@@ -231,7 +231,7 @@ def _binary(count: int) -> Iterator[int]:
 
 
 def _cheapest(parts: Sequence[_Part], most: int) -> tuple[NDArray[np.int64], list[NDArray[np.bool_]]]:
-    """Return the least cost of each amount, and for each part in which amounts it is taken last.
+    """Return the minimum cost of each amount, and for each part the amounts in which it is taken last.
 
     A mix has at most as many replicas as amounts, so all sums are far below 2**61.
     """

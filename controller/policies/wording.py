@@ -1,4 +1,4 @@
-"""A decision in one sentence with its numbers."""
+"""Describe a decision in one sentence with its numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from controller.policies.sharing import BindingDecision
 
 
 def sentence(decision: Decision) -> str:
-    """Return how many replicas there are to be, and every reason for it."""
+    """Return the number of replicas with all reasons."""
     begin = f"{replicas_text(decision.replicas)}"
     if decision.replicas != decision.current_replicas:
         begin = f"from {decision.current_replicas} to {begin}"
@@ -23,7 +23,7 @@ def sentence(decision: Decision) -> str:
 
 
 def binding_sentence(binding: Binding, decision: BindingDecision) -> str:
-    """Return the same of a whole binding: of several targets, what each of them gets comes first."""
+    """Return the sentence for a whole binding: with several targets, the replicas of each come first."""
     text = sentence(decision.whole)
     if binding.expansion_percent is None:
         return text
@@ -38,7 +38,7 @@ def _capacity(binding: Binding) -> str:
 
 
 def recommendation_text(asked: Recommendation) -> str:
-    """Return what one metric asks for, and how it is known."""
+    """Return the recommendation of one metric, with the quality of its data."""
     if asked.replicas is None or asked.total is None:
         return f"{asked.metric} is not known{_silence(asked)}"
     held = f", {asked.age_seconds or 0:.0f} s old" if asked.signal is Signal.HELD else ""
@@ -49,7 +49,7 @@ def recommendation_text(asked: Recommendation) -> str:
 
 
 def _asking(decision: Decision) -> Iterator[str]:
-    """Yield the metric that asks for most, and those that are not known."""
+    """Yield the metric that asks for the most replicas, and the unknown ones."""
     if decision.current_replicas == 0 and decision.activity is Activity.SEEN:
         yield "requests come or wait before the replicas, which asks for 1"
     known = [asked for asked in decision.recommendations if asked.replicas is not None]

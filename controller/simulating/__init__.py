@@ -1,5 +1,5 @@
-"""`stowplan simulate`: what would have been, with these settings and those requests.
+"""`stowplan simulate`: simulate what policies would have done with given settings and requests.
 
-`declared` is the scenario file, `scenario_file` and `exported` make scenarios of it and of a live cluster's
-objects; `text` and `document` show the results; `run` is the verb.
+`declared` is the scenario file; `scenario_file` and `exported` build scenarios from it and from a live
+cluster's objects; `text` and `document` show the results; `run` is the command.
 """

@@ -1,4 +1,4 @@
-"""What `stowplan simulate` can be told."""
+"""Command line arguments of `stowplan simulate`."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _NAMED: Final = re.compile(r"(?P<name>[^=]+)=(?P<value>.+)\Z")
 _MOST_SECONDS: Final = 7 * 86400
 
 SHORTEST_SECONDS: Final = 15.0
-"""The least that can be played: one look of a HorizontalPodAutoscaler."""
+"""Minimum duration: one sync period of a HorizontalPodAutoscaler."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the verb's command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog=program("simulate"),
         description="Play requests against policies in virtual time: cost, latency and every decision.",
@@ -155,7 +155,7 @@ def _duration(text: str) -> float:
 
 
 def _trace(text: str) -> tuple[str, str]:
-    """Return the file and the model; a file whose own name has an equals sign is taken as it is."""
+    """Return the file and the model; a file name that contains an equals sign is taken as it is."""
     file, _, model = text.partition("=")
     return (text, "") if Path(text).exists() else (file, model)
 

@@ -1,4 +1,4 @@
-"""Charts over time: what is drawn, and where in a drawing of fixed size."""
+"""Charts over time: their content, and its coordinates in a drawing of fixed size."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Final
 from controller.simulating.scale import Scale
 
 MOST_POINTS: Final = 600
-"""Of one line. Of longer runs, the greatest value of each stretch is drawn."""
+"""Maximum points per line. In longer runs, the maximum of each stretch is drawn."""
 
 WIDTH: Final = 1000.0
 HEIGHT: Final = 100.0
 
 Course = Sequence[tuple[float, float | None]]
-"""(seconds, value), in order; None where there is no value."""
+"""(seconds, value) pairs in order; None where there is no value."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """One quantity over time. `look` is the CSS class that gives it its colour."""
+    """One quantity over time. `look` is the CSS class that determines its color."""
 
     name: str
     look: str
@@ -29,17 +29,17 @@ class Line:
     """Whether each value holds until the next one."""
 
     is_area: bool = False
-    """Whether all below it is filled."""
+    """Whether the area below it is filled."""
 
     @property
     def css(self) -> str:
-        """Its classes on a page."""
+        """Its CSS classes."""
         return f"{'area' if self.is_area else 'line'} {self.look}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
-    """A moment that has something to say: shown under the pointer, and linked to where it is listed."""
+    """A point with a text, which is shown under the pointer and links to its entry in a list."""
 
     seconds: float
     value: float
@@ -49,7 +49,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chart:
-    """Some lines over one axis of time. Areas cover each other in their order."""
+    """Several lines over one time axis. Later areas cover earlier ones."""
 
     title: str
     lines: tuple[Line, ...]
@@ -62,20 +62,20 @@ class Chart:
     marks: tuple[Mark, ...] = ()
 
     def x(self, seconds: float) -> str:
-        """Return where a moment is drawn."""
+        """Return the x coordinate of a time."""
         return f"{WIDTH * self.time.share(seconds):.1f}"
 
     def y(self, value: float) -> str:
-        """Return where a value is drawn."""
+        """Return the y coordinate of a value."""
         return f"{HEIGHT * (1 - self.values.share(value)):.1f}"
 
     def path(self, line: Line) -> str:
-        """Return a line's SVG path: interrupted where no value is, closed at the bottom if it is an area."""
+        """Return a line's SVG path: interrupted where values are missing, and closed below for areas."""
         return "".join(_piece(self, line, run) for run in _runs(thinned(line.course)))
 
 
 def thinned(course: Course) -> Course:
-    """Return at most `MOST_POINTS` points: of each stretch its last moment and its greatest value."""
+    """Return at most `MOST_POINTS` points: the last time and the maximum value of each stretch."""
     size = -(-len(course) // MOST_POINTS)
     if size <= 1:
         return course

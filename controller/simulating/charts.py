@@ -1,4 +1,4 @@
-"""What happened under one policy as charts over time."""
+"""The charts of one policy's outcome over time."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from controller.simulating.wording import clock, span
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axes:
-    """The axes that are the same for every policy, so that their charts can be compared by eye.
+    """Axes that are the same for every policy, so that their charts can be compared visually.
 
-    Those of replicas are not: beside a policy that starts a hundred, nobody could read those of the others.
+    Replicas have individual axes: next to a policy that starts a hundred, the others would be illegible.
     """
 
     time: Scale
     cost: Scale
     load: Mapping[str, Scale]
-    """By model, like those of latencies."""
+    """Axis of each model; the same for latencies."""
 
     ttft: Mapping[str, Scale]
     itl: Mapping[str, Scale]
 
 
 def axes_of(results: Results) -> Axes:
-    """Return axes on which the charts of all policies have room."""
+    """Return axes that fit the charts of all policies."""
     points = [point for outcome in results.outcomes for point in outcome.points]
     models = {
         model.model_id: [seen for point in points for seen in point.models if seen.model_id == model.model_id]
@@ -53,7 +53,7 @@ def axes_of(results: Results) -> Axes:
 
 
 def charts_of(scenario: Scenario, axes: Axes, outcome: Outcome, anchor: str) -> Mapping[str, Sequence[Chart]]:
-    """Return the charts of one policy by title: those of each model, and the cost of all."""
+    """Return the charts of one policy by title: those of each model, and the total cost."""
     charts = {model.model_id: _model(scenario, outcome, model, axes, anchor) for model in scenario.models}
     title = "All models" if len(charts) > 1 else next(iter(charts), "")
     return charts | {title: [*charts.get(title, ()), _cost(outcome, axes)]}
@@ -146,7 +146,7 @@ def _chart(title: str, axes: Axes, values: Scale, line: Line) -> Chart:
 
 
 def _moment(seconds: float) -> str:
-    """Return a moment of the axis of time, without seconds where it has none."""
+    """Return a time for the time axis, without seconds if these are zero."""
     text = clock(seconds)
     return text.removesuffix(":00") if text.count(":") > 1 and round(seconds) % 60 == 0 else text
 

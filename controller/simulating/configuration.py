@@ -1,4 +1,4 @@
-"""The controller's configuration, as far as it can be played."""
+"""Translate the controller's configuration to the settings that apply in a simulation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from controller.reconcilers.variantautoscaling import CycleSettings
 
 
 def cycle_settings_of(configuring: Configuring) -> CycleSettings:
-    """Return what counts in a cycle.
+    """Return the settings of the simulated cycles.
 
-    Node pools and evictions do not: nobody adds nodes or evicts pods in virtual time. Nor does advice: what
-    it would have come to is what is asked.
+    Node pools and evictions are left out: in virtual time nothing adds nodes or evicts pods. Advisory mode is
+    left out, because the question is what its decisions would have done.
     """
     return CycleSettings(
         scale_to_zero=configuring.scales_to_zero,

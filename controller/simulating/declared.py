@@ -9,22 +9,22 @@ from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Items, Length, Marker, Range
 
 _NOTHING_ELSE: Final = Marker((("additionalProperties", False),))
-"""Refuses misspelled fields inside lists, too."""
+"""Rejects unknown fields inside lists, too."""
 
 Seconds = Annotated[float, Range(0, 366 * 86400)]
-"""A time span."""
+"""A duration in seconds."""
 
 Milliseconds = Annotated[float, Range(0, 10**6)]
-"""A short time span."""
+"""A short duration in milliseconds."""
 
 Target = Annotated[float, Range(1, 10**6)]
-"""A latency in milliseconds that is to be kept."""
+"""A latency target in milliseconds."""
 
 Rate = Annotated[float, Range(0, 10**5)]
 """Requests per second."""
 
 Name = Annotated[str, Length(1, 253)]
-"""What something is called."""
+"""A name."""
 
 Replicas = Annotated[int, Range(0, 10**4)]
 """A number of replicas."""
@@ -32,30 +32,31 @@ Replicas = Annotated[int, Range(0, 10**4)]
 
 @declaration()
 class CurveFile:
-    """A rate of requests over time, with Poisson arrivals."""
+    """A request rate over time, with Poisson arrivals."""
 
     shape: Literal["constant", "step", "spike", "ramp", "sine"] = "constant"
-    """constant: `high`. step: `low`, then `high`. spike: `high` for `lengthSeconds`, every `periodSeconds`.
-    ramp: from `low` to `high` within `lengthSeconds`. sine: between both every `periodSeconds`, beginning at
-    `low`."""
+    """The shape. constant: `high`. step: `low`, then `high`. spike: `high` for `lengthSeconds`, every
+    `periodSeconds`. ramp: from `low` to `high` within `lengthSeconds`. sine: between both every
+    `periodSeconds`, starting at `low`.
+    """
 
     high: Rate
-    """The most requests per second."""
+    """The maximum request rate, in requests per second."""
 
     low: Rate = 0.0
-    """The fewest."""
+    """The minimum request rate, in requests per second."""
 
     at_seconds: Seconds = 0.0
-    """When the step, the first spike, the ramp or the first period begins."""
+    """When the step, the first spike, the ramp or the first period starts."""
 
     length_seconds: Seconds = 0.0
-    """How long a spike or the ramp lasts."""
+    """The duration of a spike or of the ramp."""
 
     period_seconds: Seconds = 0.0
-    """From one spike or wave to the next; 0 for a single spike. A day is 86400."""
+    """The time from one spike or wave to the next; 0 for a single spike. A day is 86400."""
 
     noise: Annotated[float, Range(0, 1)] = 0.0
-    """How far the rate wanders off the curve, as a share of it (one standard deviation)."""
+    """The deviation of the rate from the curve, as a share of it (one standard deviation)."""
 
 
 @declaration()
@@ -63,20 +64,21 @@ class WorkloadFile:
     """The requests of a model: a recorded trace, or arrivals along a curve with lengths from a trace."""
 
     trace: Name = "azure-llm-2023-conv"
-    """A trace that is shipped, or a file beside the scenario: CSV with the columns TIMESTAMP, ContextTokens
-    and GeneratedTokens, or JSON lines with timestamp, input_length and output_length."""
+    """The trace: the name of a shipped one, or a file next to the scenario: CSV with the columns TIMESTAMP,
+    ContextTokens and GeneratedTokens, or JSON lines with timestamp, input_length and output_length.
+    """
 
     copies: Annotated[int, Range(1, 1000)] = 1
     """How often each request of the trace is sent."""
 
     jitter_seconds: Seconds = 2.0
-    """How much later, at most, a copy is sent than the request that it copies."""
+    """The maximum delay of a copied request after the original."""
 
     from_seconds: Seconds = 0.0
-    """Where in the trace to begin."""
+    """The position in the trace at which to start."""
 
     curve: Maybe[Annotated[CurveFile, _NOTHING_ELSE]] = UNSET
-    """Draws arrivals instead of playing those of the trace, which then gives their lengths only."""
+    """If set, arrivals are drawn along this curve, and the trace provides only their lengths."""
 
 
 @declaration()
@@ -84,48 +86,49 @@ class ModelFile:
     """A model."""
 
     id: Name
-    """Its identifier, as clients say it."""
+    """The identifier of the model in requests."""
 
     workload: Annotated[WorkloadFile, _NOTHING_ELSE] = WorkloadFile()
-    """What it is asked for."""
+    """The requests of the model."""
 
     ttft_milliseconds: Maybe[Target] = UNSET
-    """What a request may wait for its first token."""
+    """The target for the time to first token of a request."""
 
     itl_milliseconds: Maybe[Target] = UNSET
-    """What a request may take for each further token, on average."""
+    """The target for the mean time per further token of a request."""
 
     priority: Annotated[int, Range(1, 100)] = 10
-    """1 goes first under shortage, 100 last."""
+    """The priority under shortage, from 1 (first) to 100 (last)."""
 
 
 @declaration()
 class ProfileFile:
-    """What one engine can do.
+    """The performance of one engine.
 
-    An iteration with n sequences takes alpha + beta x n ms, and with prompts gamma + delta x tokens more.
+    An iteration with n sequences takes alpha + beta x n ms, and one with prompts an additional gamma + delta
+    x tokens.
     """
 
     alpha: Milliseconds
-    """Fixed part of an iteration, in ms."""
+    """The fixed time of an iteration, in ms."""
 
     beta: Milliseconds
-    """For each sequence, in ms."""
+    """The time per sequence, in ms."""
 
     gamma: Milliseconds = 0.0
-    """Fixed part of computing prompts, in ms."""
+    """The fixed time of computing prompts, in ms."""
 
     delta: Milliseconds
-    """For each prompt token, in ms."""
+    """The time per prompt token, in ms."""
 
     kv_tokens: Annotated[int, Range(16, 10**9)]
-    """Tokens that the KV cache holds."""
+    """The capacity of the KV cache in tokens."""
 
     max_num_seqs: Annotated[int, Range(1, 10**5)] = 256
-    """Most sequences in a batch."""
+    """The maximum number of sequences in a batch."""
 
     max_num_batched_tokens: Annotated[int, Range(1, 10**6)] = 8192
-    """Most tokens in an iteration."""
+    """The maximum number of tokens in an iteration."""
 
 
 @declaration()
@@ -133,86 +136,87 @@ class VariantFile:
     """One way to run a model."""
 
     name: DnsLabel
-    """Its name, and that of its VariantAutoscaling, Deployment and HorizontalPodAutoscaler."""
+    """The name of the variant, and of its VariantAutoscaling, Deployment and HorizontalPodAutoscaler."""
 
     model: Maybe[Name] = UNSET
-    """The model that it runs; may be left out where there is one model only."""
+    """The model that it serves; may be omitted if there is only one."""
 
     accelerator: Name
-    """Type, such as H100."""
+    """The accelerator type, such as H100."""
 
     accelerators_per_replica: Annotated[int, Range(1, 1024)] = 1
-    """How many of them a replica holds, all on one node."""
+    """The number of accelerators per replica, all on one node."""
 
     price_per_hour: Annotated[float, Range(0, 10**9)]
-    """Of one replica."""
+    """The price of one replica per hour."""
 
     profile: Annotated[ProfileFile, _NOTHING_ELSE]
-    """What its engines can do."""
+    """The performance of its engines."""
 
     states_profile: bool = False
-    """Whether its VariantAutoscaling tells Stowplan the profile."""
+    """Whether its VariantAutoscaling declares the profile to Stowplan."""
 
     start_up_seconds: Seconds = 120.0
-    """From a place on a node to the first request."""
+    """The time from a pod's binding to a node to its first request."""
 
     start_up_jitter_seconds: Seconds = 0.0
-    """The most that chance adds to it."""
+    """The maximum random addition to the start-up time."""
 
     initial_replicas: Replicas = 1
-    """What runs at the beginning."""
+    """The number of replicas at the beginning."""
 
     min_replicas: Replicas = 0
-    """Of its HorizontalPodAutoscaler."""
+    """The minReplicas of its HorizontalPodAutoscaler."""
 
     max_replicas: Annotated[int, Range(1, 10**4)] = 100
-    """Of its HorizontalPodAutoscaler."""
+    """The maxReplicas of its HorizontalPodAutoscaler."""
 
 
 @declaration()
 class NodesFile:
-    """Nodes that are alike."""
+    """A group of identical nodes."""
 
     accelerator: Name
-    """Type, such as H100."""
+    """The accelerator type, such as H100."""
 
     accelerators: Annotated[int, Range(1, 1024)] = 8
-    """How many of them a node has."""
+    """The number of accelerators per node."""
 
     count: Annotated[int, Range(1, 10**5)] = 1
-    """How many nodes there are."""
+    """The number of nodes."""
 
 
 @declaration()
 class PaceFile:
-    """A policy of a HorizontalPodAutoscaler."""
+    """A scaling policy of a HorizontalPodAutoscaler."""
 
     type: Literal["Pods", "Percent"]
-    """What `value` counts."""
+    """The unit of `value`."""
 
     value: Annotated[int, Range(1, 10**6)]
-    """By how much to change at most."""
+    """The maximum change within the period."""
 
     period_seconds: Annotated[int, Range(1, 1800)]
-    """Within which time."""
+    """The period in seconds."""
 
 
 @declaration()
 class RulesFile:
-    """The rules of a HorizontalPodAutoscaler for one direction, in Kubernetes' words."""
+    """The rules of a HorizontalPodAutoscaler for one direction, as in Kubernetes."""
 
     stabilization_window_seconds: Maybe[Annotated[int, Range(0, 3600)]] = UNSET
-    """For how long a recommendation counts; 0 for up and 300 for down if it is left out."""
+    """How long a recommendation counts. Defaults to 0 for up and 300 for down."""
 
     select_policy: Literal["Max", "Min", "Disabled"] = "Max"
-    """Which policy counts."""
+    """Which scaling policy applies."""
 
     tolerance: Maybe[Annotated[float, Range(0, 1)]] = UNSET
-    """How far off its target a metric changes nothing; 0.1 if it is left out. Decisions on replicas are
-    followed without any."""
+    """The relative deviation from its target up to which a metric changes nothing. Defaults to 0.1. Decisions
+    on replicas are followed without tolerance.
+    """
 
     policies: Annotated[tuple[Annotated[PaceFile, _NOTHING_ELSE], ...], Items(maximum=16)] = ()
-    """Empty: Kubernetes' own."""
+    """The scaling policies. If empty, those of Kubernetes apply."""
 
 
 @declaration()
@@ -220,42 +224,43 @@ class BehaviorFile:
     """The `spec.behavior` of all HorizontalPodAutoscalers."""
 
     scale_up: RulesFile = RulesFile()
-    """More replicas."""
+    """The rules for scaling up."""
 
     scale_down: RulesFile = RulesFile()
-    """Fewer replicas."""
+    """The rules for scaling down."""
 
 
 @declaration()
 class ScenarioFile:
-    """What `stowplan simulate` plays."""
+    """The scenario that `stowplan simulate` runs."""
 
     name: Name = "scenario"
-    """What it is called."""
+    """The name of the scenario."""
 
     start: Literal["warm", "cold"] = "warm"
-    """warm: the first ten minutes are played once more ahead, and not scored. cold: all is scored."""
+    """warm: the first ten minutes are additionally played ahead, and not scored. cold: everything is scored.
+    """
 
     duration_seconds: Annotated[float, Range(15, 7 * 86400)] = 3600.0
-    """How long is played and scored."""
+    """The duration that is simulated and scored."""
 
     seed: Annotated[int, Range(0, 10**9)] = 1
-    """The same seed, the same outcome."""
+    """The random seed. Equal seeds give equal outcomes."""
 
     models: Annotated[tuple[Annotated[ModelFile, _NOTHING_ELSE], ...], Items(1, 1000)]
-    """Who is asked."""
+    """The models that receive requests."""
 
     variants: Annotated[tuple[Annotated[VariantFile, _NOTHING_ELSE], ...], Items(1, 5000)]
-    """Who answers."""
+    """The variants that serve them."""
 
     nodes: Annotated[tuple[Annotated[NodesFile, _NOTHING_ELSE], ...], Items(1, 1000)]
-    """Where."""
+    """The nodes of the cluster."""
 
     behavior: BehaviorFile = BehaviorFile()
-    """How HorizontalPodAutoscalers go about it."""
+    """The behavior of HorizontalPodAutoscalers."""
 
     grace_seconds: Seconds = 30.0
-    """How long a pod that is deleted may finish what it has."""
+    """How long a deleted pod may finish its requests."""
 
     policies: Annotated[tuple[Name, ...], Items(1, 64)] = ("stowplan",)
-    """Who decides, one after the other, unless --policy says it."""
+    """The policies to simulate, one after the other, unless --policy is given."""

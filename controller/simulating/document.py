@@ -1,4 +1,4 @@
-"""Results as one JSON document, with the names that the closed loop has for everything."""
+"""Results as one JSON document, with the field names of the closed loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from controller.simulating.results import Results
 
 
 def as_document(results: Results) -> Json:
-    """Return the scenario's facts and every outcome with its time series; shares are 0 to 1."""
+    """Return the scenario and every outcome with its time series; shares are 0 to 1."""
     scenario = results.scenario
     return {
         "scenario": {

@@ -1,4 +1,4 @@
-"""From the objects of a live cluster and recorded requests to a scenario."""
+"""Build a scenario from the objects of a live cluster and recorded requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DEPLOYMENTS: Final = "only Deployments are simulated"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Supplied:
-    """What no object says: requests by model, and of variants by name the start-up, profile and cache.
+    """Data that no object contains: requests by model, and by variant the start-up time, profile and cache.
 
     Requests under the empty name are those of the only model.
     """
@@ -52,7 +52,7 @@ def read_export(
     scenario: Scenario,
     names: NamesConfig,
 ) -> Given:
-    """Return a scenario of objects; what they do not say, such as the duration, is as in another one."""
+    """Return a scenario from objects; what these do not contain, such as the duration, is from `scenario`."""
     reader = _Reader(found, supplied, settings_namespace, names)
     made = reader.scenario(scenario)
     if reader.problems:
@@ -61,7 +61,7 @@ def read_export(
 
 
 class _Reader:
-    """Makes records of objects, and collects what is wrong on the way."""
+    """Builds the scenario from objects, and collects problems."""
 
     def __init__(self, found: Found, supplied: Supplied, settings_namespace: str, names: NamesConfig) -> None:
         self.problems = [_told(problem) for problem in found.problems]
@@ -82,7 +82,7 @@ class _Reader:
         self._nodes: list[Json] = []
 
     def scenario(self, likeness: Scenario) -> Scenario:
-        """Return the scenario, which is none if there are problems."""
+        """Return the scenario, which is to be ignored if there are problems."""
         variants = [
             made
             for item in of_kind(self._found.manifests, "VariantAutoscaling").values()
@@ -111,7 +111,7 @@ class _Reader:
         return replace(likeness, models=models, variants=tuple(variants), nodes=self._groups())
 
     def manifests(self) -> Manifests:
-        """Return the objects; statuses are left out, since they tell of another time."""
+        """Return the objects without their statuses, which are of another time."""
         autoscalers = {}
         for name, item in self._autoscalings.items():
             key = target_key(item["metadata"]["namespace"], item["spec"]["scaleTargetRef"])
@@ -233,7 +233,7 @@ class _Reader:
                 self.problems.append(f"model {model_id}: say what it is asked for: --trace FILE={model_id}")
 
     def _free_nodes(self) -> Iterator[Json]:
-        """Yield the nodes that have accelerators, without those that pods hold that nothing here scales."""
+        """Yield nodes with free accelerators, less those that pods not scaled here hold."""
         scaled = {
             target_key(item["metadata"]["namespace"], item["spec"]["scaleTargetRef"])
             for item in self._autoscalings.values()

@@ -1,4 +1,4 @@
-"""What a person gave: a scenario that can be played, or all that is wrong with it."""
+"""The user's input: a scenario, or all problems of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controller.closedloop.scenario import Scenario
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
-    """A scenario, the objects of a live cluster if it is made of those, and the policies that it names.
+    """A scenario, the objects of a live cluster if it is built from those, and the policies that it names.
 
     Without a scenario there are problems.
     """

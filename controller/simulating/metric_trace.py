@@ -1,7 +1,7 @@
-"""Recorded metrics: CSV with the columns `time,metric,value`, or JSON lines with these members.
+"""Recorded metrics: CSV with the columns `time,metric,value`, or JSON lines with these fields.
 
-A time is a number of seconds or a date, and a value the total over all replicas; an empty or NaN value is a
-moment at which the metric was not known.
+A time is a number of seconds or a date, and a value the total over all replicas; an empty or NaN value means
+that the metric was unknown at that time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_SECONDS: Final = 31 * 86_400
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricTrace:
-    """The samples of each metric in order of time, which begins at 0; or what is wrong with the file."""
+    """The samples of each metric, sorted by time from 0 on; or the problems of the file."""
 
     moments: Mapping[str, Sequence[float]] = field(default_factory=dict)
     values: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -35,11 +35,11 @@ class MetricTrace:
 
     @property
     def end_seconds(self) -> float:
-        """When the last sample was taken."""
+        """Time of the last sample."""
         return max((course[-1] for course in self.moments.values()), default=0.0)
 
     def at(self, seconds: float) -> dict[str, Value]:
-        """Return the newest sample of each metric at a moment, with its age."""
+        """Return the latest sample of each metric at a time, with its age."""
         found = {}
         for name, course in self.moments.items():
             place = bisect_right(course, seconds)
@@ -50,7 +50,7 @@ class MetricTrace:
 
 
 def is_metric_trace(name: str) -> bool:
-    """Tell whether a file holds metrics, not requests: by its first line."""
+    """Return whether a file contains metrics instead of requests, according to its first line."""
     try:
         with Path(name).open("rb") as file:
             head = file.read(4096).decode("utf-8-sig", errors="replace").lstrip().partition("\n")[0]
@@ -60,7 +60,7 @@ def is_metric_trace(name: str) -> bool:
 
 
 def read_metric_trace(name: str) -> MetricTrace:
-    """Return the metrics of a file."""
+    """Return the metrics in a file."""
     (source,) = read_sources([name])
     if source.problem:
         return MetricTrace(problems=(f"{source.name}: {source.problem}",))

@@ -1,4 +1,4 @@
-"""Results as one page for a browser, which needs nothing else: no script, no other file, no network."""
+"""Results as one self-contained HTML page: no script, no other file, no network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.simulating.wording import clock, model_row, model_text, percent,
 
 
 def page(results: Results) -> str:
-    """Return the whole page."""
+    """Return the complete page."""
     scenario, outcomes = results.scenario, results.outcomes
     anchors = [f"policy-{position + 1}" for position in range(len(outcomes))]
     models = [

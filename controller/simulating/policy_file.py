@@ -1,4 +1,4 @@
-"""A file with an AutoscalingPolicy, and with the AutoscalingPolicyBinding that says what it scales."""
+"""Read a file with an AutoscalingPolicy, and optionally the AutoscalingPolicyBinding with its targets."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _KINDS = {item.kind: item for item in (AUTOSCALING_POLICY, AUTOSCALING_POLICY_BI
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadPolicy:
-    """What a file holds, or all that is wrong with it."""
+    """The content of a file, or all problems of it."""
 
     file: PolicyFile | None = None
     problems: tuple[str, ...] = ()
 
 
 def is_policy_file(name: str) -> bool:
-    """Tell whether the name of a policy is that of a file."""
+    """Return whether the name of a policy is a file name."""
     return Path(name).suffix in EXTENSIONS
 
 
 def read_policy_file(name: str) -> ReadPolicy:
-    """Return the policy of a file, and its binding if there is one."""
+    """Return the policy in a file, and its binding if it has one."""
     if Path(name).is_dir():
         return ReadPolicy(problems=(f"{name}: is a directory: name one file with an AutoscalingPolicy",))
     (source,) = read_sources([name])

@@ -1,4 +1,4 @@
-"""What an engine can do, as a person or a VariantAutoscaling says it."""
+"""Engine performance as stated by a user or a VariantAutoscaling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StatedProfile:
 
 
 def stated_profile(spec: Json) -> StatedProfile | None:
-    """Return what the spec of a VariantAutoscaling says; None where it says nothing, or no numbers."""
+    """Return the profile in the spec of a VariantAutoscaling; None if it is missing or invalid."""
     parameters = (spec.get("variantProfile") or {}).get("perfParms") or {}
     decode, prefill = parameters.get("decodeParms") or {}, parameters.get("prefillParms") or {}
     try:
@@ -29,7 +29,7 @@ def stated_profile(spec: Json) -> StatedProfile | None:
 
 
 def profile_of(alpha: str, beta: str, delta: str, gamma: str = "0") -> StatedProfile:
-    """Return a profile of decimal texts. Raises ValueError."""
+    """Return a profile from decimal numbers as text. Raises ValueError."""
     numbers = [float(text) for text in (alpha, beta, delta, gamma)]
     if not all(math.isfinite(number) and number >= 0 for number in numbers) or not numbers[0]:
         raise ValueError("must be finite numbers of ms, alpha greater than 0 and none below 0")

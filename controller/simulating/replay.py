@@ -1,7 +1,7 @@
-"""A policy on recorded metrics: what it would have decided, each decision done at once.
+"""Replay a policy on recorded metrics: its decisions, each assumed to take effect at once.
 
-Recorded metrics do not answer to decisions, so this tells what a policy makes of them, not how well that
-serves: for that, it is played in closed loop.
+Recorded metrics do not respond to decisions, so this shows how a policy interprets them, not how well its
+decisions serve: for that, simulate it in closed loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from controller.simulating.metric_trace import MetricTrace
 from controller.sizing.records import SizingSettings
 
 MOST_UNBOUND = 1000
-"""Replicas, where no binding says how many there may be."""
+"""Maximum replicas, if no binding limits them."""
 
 _UNBOUND = "target"
 
@@ -51,7 +51,7 @@ class Replay:
 
     @property
     def replica_hours(self) -> float:
-        """What the decisions come to."""
+        """Total replica-hours of the decisions."""
         return sum(point.replicas for point in self.points) * self.interval_seconds / 3600
 
     @property
@@ -63,7 +63,7 @@ class Replay:
 def replayed(
     found: PolicyFile, trace: MetricTrace, *, policy: str, file: str, settings: SizingSettings
 ) -> Replay:
-    """Decide once per interval, from the first sample to the last, beginning with the fewest replicas."""
+    """Return the decisions per interval, from the first sample to the last, starting with the minimum."""
     binding = found.binding or lone_binding(_UNBOUND, min_replicas=1, max_replicas=MOST_UNBOUND)
     history, counts = History(), tuple(target.min_replicas for target in binding.targets)
     points = []

@@ -1,4 +1,4 @@
-"""Replays as one page for a browser, which needs nothing else."""
+"""Replays as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.simulating.wording import clock
 
 
 def replay_page(replays: Sequence[Replay]) -> str:
-    """Return the whole page."""
+    """Return the complete page."""
     anchors = [f"policy-{position + 1}" for position in range(len(replays))]
     return rendered(
         "controller.simulating",

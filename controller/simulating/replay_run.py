@@ -1,4 +1,4 @@
-"""`stowplan simulate --policy FILE --trace FILE`: policies on recorded metrics."""
+"""`stowplan simulate --policy FILE --trace FILE`: replay policies on recorded metrics."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from controller.simulating.replay_text import replay_document, replay_parts
 
 
 def is_replay(options: argparse.Namespace) -> bool:
-    """Tell whether a trace of metrics is named: nothing else is needed then than policies."""
+    """Return whether a trace of metrics is given: then only policies are needed in addition."""
     return not options.files and any(is_metric_trace(file) for file, _ in options.trace)
 
 
 def run_replay(options: argparse.Namespace, configuring: Configuring) -> list[str]:
-    """Replay, show and write what is asked for; or return what is wrong."""
+    """Replay, and show and write the results; return the problems, if any."""
     problems = [*(f"{item.file}: {item.text}" for item in configuring.problems), *_misuses(options)]
     if problems:
         return problems

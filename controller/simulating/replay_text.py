@@ -1,4 +1,4 @@
-"""Replays in lines for a terminal: metrics and replicas over time, then what changed and why."""
+"""Replays as text for a terminal: metrics and replicas over time, then the changes with reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_CHANGES: Final = 40
 
 
 def replay_summary(replay: Replay) -> str:
-    """Return what was replayed and what it came to, in one line."""
+    """Return what was replayed and its totals, in one line."""
     seconds = replay.points[-1].seconds
     return (
         f"{replay.policy} on {replay.trace}: {len(replay.points)} decisions in {clock(seconds)},"
@@ -28,7 +28,7 @@ def replay_summary(replay: Replay) -> str:
 
 
 def courses_of(replay: Replay) -> dict[str, Course]:
-    """Return what is drawn over time, by name: each metric, what they ask for, and the replicas."""
+    """Return the time series by name: each metric, the replicas they ask for, and the replicas."""
     metrics = replay.points[0].values
     courses: dict[str, Course] = {
         name: [(point.seconds, point.values[name]) for point in replay.points] for name in metrics
@@ -42,7 +42,7 @@ def courses_of(replay: Replay) -> dict[str, Course]:
 
 
 def replay_parts(replays: Sequence[Replay]) -> Iterator[RenderableType]:
-    """Yield every replay."""
+    """Yield the text of all replays."""
     for replay in replays:
         yield styled(replay_summary(replay))
         for warning in replay.warnings:
@@ -71,7 +71,7 @@ def replay_parts(replays: Sequence[Replay]) -> Iterator[RenderableType]:
 
 
 def sparkline(course: Course, most: float) -> str:
-    """Return one character for each stretch of a course, by its greatest value; blank where none is known."""
+    """Return one character for each stretch of a series, by its maximum; blank where it is unknown."""
     size = max(1, -(-len(course) // _COLUMNS))
     stretches = [course[start : start + size] for start in range(0, len(course), size)]
     return "".join(
@@ -80,7 +80,7 @@ def sparkline(course: Course, most: float) -> str:
 
 
 def replay_document(replays: Sequence[Replay]) -> Json:
-    """Return every replay with all its decisions, for programs."""
+    """Return all replays with all their decisions as JSON."""
     return {
         "replays": [
             {

@@ -1,4 +1,4 @@
-"""What was played, for whoever shows it."""
+"""The results of a simulation, independent of their presentation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controller.closedloop.scenario import Scenario
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
-    """One scenario under some policies, in the order in which they were asked for."""
+    """One scenario under several policies, in the requested order."""
 
     scenario: Scenario
     outcomes: tuple[Outcome, ...]

@@ -1,4 +1,4 @@
-"""`stowplan simulate`: what a policy would have cost and missed, in virtual time."""
+"""`stowplan simulate`: what policies would have cost and missed, in virtual time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _DEFAULT_NAMESPACE: Final = "default"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Play what is named; the exit code."""
+    """Run the simulation and return the exit code."""
     options = parser().parse_args(arguments)
     return exit_code(lambda: _run(options), unread=_PLAYED)
 
@@ -67,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
         outcomes = asyncio.run(_play(scenario, given, names, configuring))
     warnings = (*given.warnings, *untargeted(scenario))
     results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=warnings)
-    # Before anything is printed: whoever reads that may stop early.
+    # Before anything is printed: the reader of the output may stop early.
     is_written = _written(options.html, results)
     if options.output == "json":
         sys.stdout.write(json.dumps(as_document(results), ensure_ascii=False) + "\n")
@@ -78,7 +78,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _written(path: Path | None, results: Results) -> bool:
-    """Write the page if one is wanted; whether that could be done."""
+    """Write the page if one is requested, and return whether that succeeded."""
     if path is None:
         return True
     try:
@@ -141,7 +141,7 @@ def _workloads(options: argparse.Namespace) -> tuple[dict[str, Workload], list[s
 
 
 def _length_seconds(workload: Workload) -> float:
-    """Return how long a trace lasts, in whole ticks."""
+    """Return the duration of a trace, rounded up to ticks."""
     last_ms = workload.trace[-1].offset_ms if isinstance(workload, Played) else 0
     return max(SHORTEST_SECONDS, -(-last_ms // 15_000) * 15.0)
 
@@ -190,7 +190,7 @@ def _policies(texts: Iterable[str], scenario: Scenario | None) -> tuple[list[Pol
 
 
 def _chosen(scenario: Scenario, options: argparse.Namespace) -> Scenario:
-    """Return the scenario with what the command line says of it."""
+    """Return the scenario with the options of the command line applied."""
     if options.seed is not None:
         scenario = replace(scenario, seed=options.seed)
     if options.duration is not None:

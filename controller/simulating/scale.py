@@ -1,4 +1,4 @@
-"""Axes of charts: where a value lies between the ends of its axis, and which values are named."""
+"""Chart axes: the position of a value between the ends of its axis, and the ticks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_LOGARITHMIC: Final = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scale:
-    """An axis from its lowest to its highest value, with the values that are named on it."""
+    """An axis from its lowest to its highest value, with its ticks."""
 
     low: float
     high: float
@@ -25,7 +25,7 @@ class Scale:
     is_logarithmic: bool = False
 
     def share(self, value: float) -> float:
-        """Return where a value lies, from 0 at the low end to 1 at the high one; others lie at the ends."""
+        """Return the position of a value, from 0 at the low end to 1 at the high end, clamped."""
         value = min(self.high, max(self.low, value))
         if self.is_logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
@@ -33,7 +33,7 @@ class Scale:
 
 
 def linear(values: Iterable[float | None], *, least_step: float = 0.0) -> Scale:
-    """Return an axis from 0 to a round number that no value exceeds, named at steps of so much at least."""
+    """Return an axis from 0 to a round number above all values, with ticks at least `least_step` apart."""
     most = max((value for value in values if value is not None), default=0.0)
     step = max(
         least_step, _round_above(most / _MOST_TICKS) if most > sys.float_info.min * _MOST_TICKS else 1.0
@@ -43,7 +43,7 @@ def linear(values: Iterable[float | None], *, least_step: float = 0.0) -> Scale:
 
 
 def logarithmic(values: Iterable[float | None]) -> Scale:
-    """Return an axis between round numbers around all values greater than 0."""
+    """Return a logarithmic axis between round numbers around all positive values."""
     known = [value for value in values if value is not None and value > 0]
     low, high = (_round_below(min(known)), _round_above(max(known))) if known else (1.0, 10.0)
     if high <= low:
@@ -58,7 +58,7 @@ def logarithmic(values: Iterable[float | None]) -> Scale:
 
 
 def moments(first_seconds: float, last_seconds: float) -> Scale:
-    """Return an axis of time, named at whole seconds, minutes or hours."""
+    """Return a time axis, with ticks at whole seconds, minutes or hours."""
     length = max(1.0, last_seconds - first_seconds)
     step = next((span for span in _SPANS_SECONDS if length / span <= _MOST_MOMENTS), _SPANS_SECONDS[-1])
     ticks = range(math.ceil(first_seconds / step), math.floor((first_seconds + length) / step) + 1)
@@ -68,7 +68,7 @@ def moments(first_seconds: float, last_seconds: float) -> Scale:
 
 
 def _round_above(value: float) -> float:
-    """Return the least of 1, 2 and 5 times a power of ten that a value does not exceed."""
+    """Return the smallest of 1, 2 and 5 times a power of ten that is at least the value."""
     decade = 10.0 ** math.floor(math.log10(value))
     return next(decade * step for step in _STEPS if value <= decade * step * (1 + 1e-9))
 

@@ -1,4 +1,4 @@
-"""From a scenario file to a scenario, with everything that is wrong with it at once."""
+"""Build a scenario from a scenario file, reporting all of its problems at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ANY_SECONDS = 366 * 86_400.0
 
 
 def read_scenario(source: Source) -> Given:
-    """Return the scenario of a file; traces are looked for beside it."""
+    """Return the scenario in a file; traces are searched for next to it."""
     if source.problem:
         return Given(problems=(f"{source.name}: {source.problem}",))
     try:
@@ -52,7 +52,7 @@ def read_scenario(source: Source) -> Given:
 
 
 def _document(data: bytes) -> Json:
-    """Return the mapping that a file holds. Raises ConfigurationError."""
+    """Return the mapping in a file. Raises ConfigurationError."""
     try:
         document = yaml.safe_load(data.decode())
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError) as error:
@@ -67,7 +67,7 @@ def _document(data: bytes) -> Json:
 
 
 def _endless(value: JsonValue, path: str) -> Iterator[str]:
-    """Yield where numbers are infinite or none at all: no bound catches those."""
+    """Yield the paths of numbers that are infinite or NaN, which range checks do not catch."""
     if isinstance(value, float) and not math.isfinite(value):
         yield path.lstrip(".")
     members = (
@@ -78,7 +78,7 @@ def _endless(value: JsonValue, path: str) -> Iterator[str]:
 
 
 class _Reader:
-    """Makes records of the declaration, and collects what is wrong on the way."""
+    """Builds the scenario from the declaration, and collects problems."""
 
     def __init__(self, declared: ScenarioFile, folder: Path) -> None:
         self.problems: list[str] = []
@@ -86,7 +86,7 @@ class _Reader:
         self._folder = folder
 
     def scenario(self) -> Scenario | None:
-        """Return the scenario; None where a part of it could not be made."""
+        """Return the scenario; None if there are problems."""
         declared = self._declared
         self._check_names()
         models = [self._model(number, item) for number, item in enumerate(declared.models)]

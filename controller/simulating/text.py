@@ -1,4 +1,4 @@
-"""Results in lines for a terminal: policies side by side, then what was decided and why."""
+"""Results as text for a terminal: policies side by side, then the decisions with reasons."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_CHANGES: Final = 40
 
 
 def text_parts(results: Results) -> Iterator[RenderableType]:
-    """Yield what was played, a table of policies, models if there are several, and decisions."""
+    """Yield the summary, a table of policies, one of models if there are several, and the decisions."""
     yield styled(summary(results))
     for model in results.scenario.models:
         yield labelled("  ", model_text(results.scenario, model))
@@ -46,9 +46,9 @@ def text_parts(results: Results) -> Iterator[RenderableType]:
 
 
 def _changes(outcome: Outcome) -> Iterator[RenderableType]:
-    """Yield the decisions that changed a number of replicas while it was scored.
+    """Yield the decisions of the scored time that changed a number of replicas.
 
-    One for the replicas that there are changes nothing: the autoscaler has not followed the one before.
+    A decision for the existing number changes nothing: the autoscaler has not followed the one before.
     """
     changes, before = [], dict[str, int]()
     for item in outcome.told:

@@ -1,4 +1,4 @@
-"""Traces by name or file, for scenarios and for --trace."""
+"""Load traces by name or file, for scenarios and for --trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_TOLD: Final = 20
 
 
 def trace_of(name: str, *, folder: Path) -> tuple[Trace, list[str]]:
-    """Return a trace that is shipped, or that a file of a folder holds; or what is wrong with it."""
+    """Return a trace that is shipped, or in a file of a folder; or its problems."""
     if name in shipped_traces():
         return load_trace(name), []
     path = folder / name

@@ -10,7 +10,7 @@ from controller.simulating.results import Results
 
 
 def summary(results: Results) -> str:
-    """Return what was played, in one line."""
+    """Return what was simulated, in one line."""
     scenario = results.scenario
     requests = results.outcomes[0].requests if results.outcomes else 0
     start = "warm" if scenario.warm_up_seconds else "cold"
@@ -40,7 +40,7 @@ def _targets(model: Model) -> str:
 
 
 def untargeted(scenario: Scenario) -> Iterator[str]:
-    """Yield a warning for each model of which nobody said how fast it is to be."""
+    """Yield a warning for each model without latency targets."""
     for model in scenario.models:
         if model.targets == Targets():
             yield (
@@ -64,7 +64,7 @@ def row_of(outcome: Outcome, scenario: Scenario) -> tuple[str, ...]:
 
 
 def _slowest(models: Sequence[ModelOutcome]) -> tuple[str, str, str]:
-    """Return the quantiles of the model that is worst off in each."""
+    """Return each quantile of the model with the highest value."""
 
     def worst(values: list[float | None]) -> str:
         known = [value for value in values if value is not None]
@@ -91,7 +91,7 @@ def _missed(outcome: Outcome | ModelOutcome, models: Sequence[Model]) -> tuple[s
 
 
 def model_row(outcome: Outcome, model: ModelOutcome, scenario: Scenario) -> tuple[str, ...]:
-    """Return the same of one model under a policy, with its number of requests."""
+    """Return the row of one model under a policy, with its number of requests."""
     _, ttft, itl = _slowest([model])
     return (
         outcome.policy,
@@ -109,11 +109,11 @@ def percent(share: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """Return a short time as `2 s` or `80 ms`."""
+    """Return a short duration as `2 s` or `80 ms`."""
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 
 def clock(seconds: float) -> str:
-    """Return a moment as `0:02:30`; one of the warm-up, which is negative, as `-0:02:30`."""
+    """Return a time as `0:02:30`; one of the warm-up, which is negative, as `-0:02:30`."""
     minutes, rest = divmod(abs(round(seconds)), 60)
     return f"{'-' if round(seconds) < 0 else ''}{minutes // 60}:{minutes % 60:02}:{rest:02}"

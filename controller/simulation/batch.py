@@ -1,4 +1,4 @@
-"""The running batch: which sequences an engine works on, and what their tokens take of the KV cache."""
+"""The running batch: the sequences that an engine processes, and their use of the KV cache."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Batch:
-    """Sequences in the order of their admission, the iteration count, and the block ledger.
+    """Sequences in order of admission, the iteration count, and the block ledger.
 
-    `iteration` is the number of the coming iteration. A sequence is either prefilling or decoding; all
-    decoding sequences gain one token in every iteration.
+    `iteration` is the number of the next iteration. A sequence is either prefilling or decoding; all decoding
+    sequences gain one token per iteration.
     """
 
     def __init__(self, profile: EngineProfile) -> None:
@@ -32,23 +32,23 @@ class Batch:
         return len(self._sequences)
 
     def sequences(self) -> list[Sequence]:
-        """All sequences, in the order of admission."""
+        """Return all sequences, in order of admission."""
         return list(self._sequences.values())
 
     def has_room(self, sequence: Sequence) -> bool:
-        """Tell whether the sequence may enter now, with its whole context in the cache."""
+        """Return whether the sequence may enter now, with its whole context in the cache."""
         blocks = self.ledger.blocks(sequence.context_tokens)
         return len(self._sequences) < self._max_num_seqs and blocks <= self.ledger.free_blocks
 
     def admit(self, sequence: Sequence) -> None:
-        """Let the sequence in, to be prefilled."""
+        """Admit the sequence, to be prefilled."""
         self._sequences[sequence.request.request_id] = sequence
         self.ledger.take(sequence.context_tokens)
         sequence.uncomputed_tokens = sequence.context_tokens
         self.prefilling.append(sequence)
 
     def start_decoding(self, sequence: Sequence) -> None:
-        """Move a sequence whose prefill gave it a token to the decoding ones, from now on."""
+        """Move a sequence to the decoding ones, after its prefill produced a token."""
         self.prefilling.remove(sequence)
         sequence.decode_iteration = self.iteration
         self.decodes += 1
@@ -56,7 +56,7 @@ class Batch:
         heappush(self._finishing, (sequence.last_iteration, sequence.request.request_id, sequence))
 
     def remove(self, sequence: Sequence) -> None:
-        """Take the sequence out, finished or not, and free its blocks."""
+        """Remove the sequence, finished or not, and free its blocks."""
         tokens = sequence.cached_tokens(self.iteration)
         if sequence.decode_iteration is None:
             self.prefilling.remove(sequence)
@@ -67,7 +67,7 @@ class Batch:
         del self._sequences[sequence.request.request_id]
 
     def preempt(self) -> Sequence:
-        """Throw out the sequence admitted last; it keeps its tokens and loses its cache."""
+        """Preempt the sequence admitted last; it keeps its tokens and loses its cache."""
         victim = next(reversed(self._sequences.values()))
         self.remove(victim)
         if victim.decode_iteration is not None:
@@ -77,13 +77,13 @@ class Batch:
         return victim
 
     def next_finish(self) -> int:
-        """Return the earliest iteration that gives a decoding sequence its last token; some must be."""
+        """Return the next iteration in which a sequence gets its last token; some must be decoding."""
         while not self._is_due(*self._finishing[0]):
             heappop(self._finishing)
         return self._finishing[0][0]
 
     def pop_finished(self) -> list[Sequence]:
-        """Take out all sequences that got their last token before the coming iteration."""
+        """Remove and return all sequences that got their last token before the next iteration."""
         finished = []
         while self.decodes and self.next_finish() < self.iteration:
             sequence = heappop(self._finishing)[2]
@@ -92,6 +92,7 @@ class Batch:
         return finished
 
     def _is_due(self, last_iteration: int, request_id: int, sequence: Sequence) -> bool:
-        # A preempted sequence leaves its entry behind; once it decodes again, it ends in a later iteration.
+        # A preempted sequence leaves its heap entry behind; when it decodes again, it ends in a later
+        # iteration.
         is_decoding = sequence.decode_iteration is not None and request_id in self._sequences
         return is_decoding and sequence.last_iteration == last_iteration

@@ -1,4 +1,4 @@
-"""How the rate of requests goes with time, before chance plays its part."""
+"""The expected request rate over time, without randomness."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Shape = Literal["constant", "step", "spike", "ramp", "sine"]
 class Curve:
     """Requests per second over time, between `low` and `high`.
 
-    - constant: `high` throughout.
+    - constant: always `high`.
     - step: `low`, and from `at_seconds` on `high`.
-    - spike: `high` for `length_seconds` from `at_seconds` on, and again each `period_seconds` if that is
-      given; `low` between.
-    - ramp: evenly from `low` to `high`, beginning at `at_seconds` and lasting `length_seconds`.
-    - sine: between both with a period of `period_seconds`, beginning at `low`: a day is 86400.
+    - spike: `high` for `length_seconds` from `at_seconds` on, repeated every `period_seconds` if given; `low`
+      otherwise.
+    - ramp: linear from `low` to `high`, starting at `at_seconds` and lasting `length_seconds`.
+    - sine: between both with a period of `period_seconds`, starting at `low`; a day is 86400.
 
     Raises ValueError, naming every field that is out of range.
     """
@@ -44,7 +44,7 @@ class Curve:
             raise ValueError("; ".join(wrong))
 
     def rate(self, seconds: float) -> float:
-        """Return the requests per second at a moment."""
+        """Return the requests per second at a time."""
         since = seconds - self.at_seconds
         return self.low + self._share(since) * (self.high - self.low)
 

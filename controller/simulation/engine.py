@@ -1,9 +1,9 @@
 """One inference engine with continuous batching, simulated iteration by iteration.
 
 The rules are those of vLLM's scheduler: running sequences first, each gaining one token per iteration; then
-the prompts, in chunks, within the token budget; then new sequences in the order of arrival, as long as the
-batch and the KV cache have room. When the cache runs full, the sequence admitted last is preempted: it goes
-back to the front of the queue and its tokens are computed again.
+the prompts, in chunks, within the token budget; then new sequences in order of arrival, as long as the batch
+and the KV cache have room. When the cache is full, the sequence admitted last is preempted: it returns to the
+front of the queue and its tokens are recomputed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class _Step:
-    """What is being computed now: equal iterations in a row, or one iteration with prompts in it.
+    """The computation in progress: a run of equal iterations, or one iteration with prompts.
 
-    Whoever arrives meanwhile may shorten the row to the iteration under way. Only that one's new blocks are
-    taken in the ledger.
+    A request that arrives in the meantime may shorten the run to the iteration in progress. Only the new
+    blocks of that iteration are taken in the ledger.
     """
 
     each_us: int
@@ -39,8 +39,8 @@ class _Step:
 class Engine:
     """A queue, a running batch and a clock that only `advance` moves.
 
-    The history depends on the requests, the moments of their submission and, for a profile with noise, the
-    seed, not on how the time between is cut into calls of `advance`.
+    The history depends on the requests, the times of their submission and, for a profile with noise, the
+    seed, but not on how time is divided into calls of `advance`.
     """
 
     def __init__(self, profile: EngineProfile, *, now_us: int = 0, seed: int = 0) -> None:
@@ -55,35 +55,35 @@ class Engine:
 
     @property
     def running(self) -> int:
-        """Sequences in the batch."""
+        """Number of sequences in the batch."""
         return len(self._batch)
 
     @property
     def waiting(self) -> int:
-        """Sequences in the queue, preempted ones included."""
+        """Number of sequences in the queue, including preempted ones."""
         return len(self._queue)
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has nothing to do."""
+        """Whether there is nothing to do."""
         return self._step is None and not self._queue and not len(self._batch)
 
     @property
     def kv_usage(self) -> float:
-        """Taken share of the KV cache, 0.0 to 1.0."""
+        """Used share of the KV cache, 0.0 to 1.0."""
         return self._batch.ledger.usage
 
     @property
     def next_change_us(self) -> int | None:
-        """When running or waiting requests may change next without a new one; None for an idle engine."""
+        """Next time at which running or waiting may change without a new request; None for an idle engine."""
         if self._step is not None:
             return self._now_us + self._step.iterations * self._step.each_us
         return None if self.is_idle else self._now_us
 
     def kv_usage_at(self, now_us: int) -> float:
-        """Return `kv_usage` as it will be, if nothing is submitted; not beyond `next_change_us`.
+        """Return `kv_usage` at a time up to `next_change_us`, if nothing is submitted.
 
-        It never falls before that moment, since nobody leaves.
+        It never decreases before then, because no sequence leaves.
         """
         ledger, step = self._batch.ledger, self._step
         if step is None or step.iterations == 1:
@@ -93,11 +93,10 @@ class Engine:
         return (ledger.used_blocks + coming) / ledger.total_blocks
 
     def submit(self, request: Request, *, now_us: int) -> None:
-        """Queue a request; it is looked at when the iteration under way ends.
+        """Queue a request; it is considered when the iteration in progress ends.
 
-        The engine must have advanced to `now_us`.
-
-        Raises RequestTooLargeError if the KV cache could never hold it, ValueError if `now_us` has passed.
+        The engine must have advanced to `now_us`. Raises RequestTooLargeError if the KV cache could never
+        hold it, ValueError if `now_us` has passed.
         """
         if now_us < self._advanced_us:
             raise ValueError(
@@ -112,21 +111,22 @@ class Engine:
             self._now_us = now_us
         sequence = Sequence(request=request, submitted_us=now_us)
         self._queue.append(sequence)
-        # Who does not fit now, or stands behind somebody who does not, cannot enter before somebody finishes.
+        # A request that does not fit now, or is behind one that does not, cannot enter before a sequence
+        # finishes.
         if self._step is not None and len(self._queue) == 1 and self._batch.has_room(sequence):
             self._step.iterations = 1
 
     def advance(self, until_us: int) -> list[Completion]:
-        """Compute until `until_us` and return what finished, in order; an iteration may remain under way."""
+        """Compute until `until_us` and return the completions in order; an iteration may stay in progress."""
         finished = self.change(until_us)
         if self._step is not None:
             self._compute_until(self._step, until_us)
         return finished
 
     def change(self, until_us: int) -> list[Completion]:
-        """Do as `advance` as far as requests come, go or start to decode; what was computed since is open.
+        """Process events as `advance` does, but leave counters of iterations without events open.
 
-        Then `running`, `waiting` and `kv_usage_at` are right, but counters and `kv_usage` may lag behind.
+        Then `running`, `waiting` and `kv_usage_at` are correct, but counters and `kv_usage` may lag behind.
         """
         finished: list[Completion] = []
         while self._step is not None or (self._now_us < until_us and not self.is_idle):
@@ -140,7 +140,7 @@ class Engine:
         return finished
 
     def drain(self) -> list[Unfinished]:
-        """Stop at once: give up all unfinished requests, running ones first, and forget their tokens."""
+        """Stop at once: return all unfinished requests, running ones first, and discard their tokens."""
         sequences = [*self._batch.sequences(), *self._queue]
         self._queue.clear()
         self._batch = Batch(self.profile)
@@ -160,7 +160,7 @@ class Engine:
         )
 
     def _iteration_us(self, prompt_tokens: int) -> int:
-        """Return how long the coming iteration takes; its blocks are taken already."""
+        """Return the duration of the next iteration, whose blocks are already taken."""
         batch = self._batch
         each_us = self.profile.iteration_us(
             decodes=batch.decodes,
@@ -173,9 +173,9 @@ class Engine:
         return max(1, round(each_us * self._chance.uniform(1 - noise, 1 + noise)))
 
     def _make_room(self) -> None:
-        """Preempt until the coming iteration's new blocks are free.
+        """Preempt until the next iteration's new blocks are free.
 
-        Who had to go is at the front of the queue and cannot come back at once: what it left was needed.
+        A preempted sequence is at the front of the queue and cannot return at once: what it freed was needed.
         """
         batch = self._batch
         while batch.ledger.growth(batch.iteration) > batch.ledger.free_blocks:
@@ -185,7 +185,7 @@ class Engine:
             self.measures.preemptions += 1
 
     def _chunks(self) -> tuple[tuple[Sequence, int], ...]:
-        """Share the token budget among the prompts under way and those that may enter."""
+        """Distribute the token budget among unfinished prompts and sequences that may enter."""
         budget = self.profile.max_num_batched_tokens - self._batch.decodes
         chunks = []
         for sequence in self._batch.prefilling:
@@ -210,15 +210,15 @@ class Engine:
         return sequence
 
     def _equal_iterations(self) -> int:
-        """Count iterations to compute in one go: nobody finishes before the last or runs out of cache.
+        """Return the iterations to compute at once: only the last may finish a sequence or fill the cache.
 
-        Without a prompt in the batch nobody can enter either: only a finish makes room for whoever waits.
+        Without a prompt in the batch no sequence can enter either: only a completion makes room.
         """
         to_finish = self._batch.next_finish() - self._batch.iteration + 1
         return max(1, min(to_finish, 1 + self._batch.ledger.safe_iterations()))
 
     def _compute_until(self, step: _Step, until_us: int) -> None:
-        """Compute those iterations of the row that end by then; what begins at that moment is left open."""
+        """Compute the iterations of the run that end by then; one that begins at that time is left open."""
         ended, rest_us = divmod(until_us - self._now_us, step.each_us)
         if not ended:
             return
@@ -241,7 +241,7 @@ class Engine:
         return [self._finish(sequence) for sequence in self._batch.pop_finished()]
 
     def _count(self, step: _Step, iterations: int) -> None:
-        """Let iterations of a step end, with a token for each decoding sequence."""
+        """End iterations of a step, with one token for each decoding sequence."""
         self._now_us += iterations * step.each_us
         self._batch.iteration += iterations
         prompt_tokens = sum(tokens for _, tokens in step.chunks)
@@ -267,7 +267,7 @@ class Engine:
         self.measures.finished_requests += 1
         self.measures.latency_seconds.observe((self._now_us - sequence.submitted_us) / 1e6)
         self.measures.request_prompt_tokens.observe(sequence.request.prompt_tokens)
-        # Nothing is found in a prefix cache, so every prompt is computed in full.
+        # Nothing is found in a prefix cache, so every prompt is computed completely.
         self.measures.request_prefill_computed_tokens.observe(sequence.request.prompt_tokens)
         self.measures.request_generation_tokens.observe(sequence.request.output_tokens)
         return sequence.completion(finish_us=self._now_us)

@@ -1,8 +1,7 @@
-"""An engine's measures as the text that Prometheus scrapes, under the names that vLLM gives them.
+"""An engine's metrics in Prometheus' text format, under vLLM's names.
 
-Both spellings of the time between tokens are served, since releases differ:
-`vllm:inter_token_latency_seconds` replaced `vllm:time_per_output_token_seconds`, and for a while vLLM
-itself served both.
+Both names of the time between tokens are served, because releases differ: `vllm:inter_token_latency_seconds`
+replaced `vllm:time_per_output_token_seconds`, and for a while vLLM itself served both.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
     from controller.simulation.measures import Histogram, Measures
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-"""Media type of what `exposition` returns."""
+"""Media type of the result of `exposition`."""
 
 _LABELS = ("model_name", "engine")
 
 
 class EngineCollector(Collector):
-    """Metric families of one engine, read at the moment of the scrape.
+    """Metric families of one engine, read at the time of the scrape.
 
     Every series has the label `engine` (always "0": one engine core per pod), and all but
     `vllm:cache_config_info` have `model_name`: vLLM's own info series does not name the model either.
@@ -39,7 +38,7 @@ class EngineCollector(Collector):
         self._engine = engine
 
     def collect(self) -> Iterator[Metric]:
-        """All families: gauges, counters, histograms."""
+        """Yield all families: gauges, counters, histograms."""
         labels = (self._engine.profile.model_id, "0")
         yield from _gauges(self._engine, labels=labels)
         yield _cache_config(self._engine)
@@ -88,8 +87,7 @@ def _counters(measures: Measures, *, labels: tuple[str, str]) -> Iterator[Metric
             "Tokens looked up in the prefix cache.",
             measures.prefix_queried_tokens,
         ),
-        # A trace tells how long prompts were, not what they said: no two of them are known to share a
-        # beginning.
+        # A trace has the lengths of prompts, not their text: it is unknown whether any share a prefix.
         ("vllm:prefix_cache_hits", "Tokens found in the prefix cache.", 0),
     ):
         family = CounterMetricFamily(name, documentation, labels=_LABELS)

@@ -1,4 +1,4 @@
-"""All models with their loads and their engines, advanced together along one time line."""
+"""All models with their requests and engines, advanced together on one time line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Fleet:
     """Routers by model, fed from arrivals that are consumed as time passes.
 
-    `arrivals` gives each model its requests in the order of arrival; they may be endless. Moments must not
-    go back.
+    `arrivals` gives each model its requests in order of arrival; they may be infinite. Times must not
+    decrease.
     """
 
     def __init__(self, arrivals: Mapping[str, Iterator[Request]]) -> None:
@@ -29,13 +29,13 @@ class Fleet:
         return {model_id: load.router for model_id, load in self._loads.items()}
 
     def join(self, name: str, engine: Engine, *, now_us: int) -> None:
-        """Add an engine to the model that its profile names. Raises KeyError if that model has no load."""
+        """Add an engine to the model in its profile. Raises KeyError if that model has no arrivals."""
         load = self._loads[engine.profile.model_id]
         load.advance(now_us)
         load.router.join(name, engine, now_us=now_us)
 
     def cordon(self, name: str, *, model_id: str, now_us: int) -> None:
-        """Send an engine nothing new from now on; it goes on with what it has."""
+        """Send no new requests to an engine; it continues with those that it has."""
         load = self._loads[model_id]
         load.advance(now_us)
         load.router.cordon(name)
@@ -47,14 +47,14 @@ class Fleet:
         return load.router.leave(name, now_us=now_us)
 
     def advance(self, until_us: int) -> dict[str, list[Completion]]:
-        """Let arrivals in, each in time, compute until `until_us`, and return what finished since."""
+        """Process arrivals and engines until `until_us`, and return the new completions by model."""
         for load in self._loads.values():
             load.advance(until_us)
         return {model_id: load.take_finished() for model_id, load in self._loads.items()}
 
 
 class _Load:
-    """One model: its router, the arrivals still to come, and what finished and was not yet reported."""
+    """One model: its router, the future arrivals, and completions that were not returned yet."""
 
     def __init__(self, arrivals: Iterator[Request]) -> None:
         self.router = Router()

@@ -1,15 +1,15 @@
 """The blocks of an engine's KV cache.
 
-Decoding sequences grow by one token per iteration, all at once, so a sequence opens a new block every
-`block_size` iterations, always in the same residue class. Counting sequences per class makes an iteration's
-growth one look-up, however many sequences run.
+All decoding sequences grow by one token per iteration, so a sequence opens a new block every `block_size`
+iterations, always in the same residue class. Counting sequences per class makes an iteration's growth a
+single lookup, however many sequences run.
 """
 
 from __future__ import annotations
 
 
 class BlockLedger:
-    """How many blocks are taken, and how many the coming iterations will take."""
+    """The number of used blocks, and of blocks that the next iterations will open."""
 
     def __init__(self, *, total_blocks: int, block_size: int) -> None:
         self.total_blocks = total_blocks
@@ -20,38 +20,38 @@ class BlockLedger:
 
     @property
     def free_blocks(self) -> int:
-        """Blocks that nobody holds."""
+        """Number of unused blocks."""
         return self.total_blocks - self.used_blocks
 
     @property
     def usage(self) -> float:
-        """Taken share of all blocks, 0.0 to 1.0."""
+        """Used share of all blocks, 0.0 to 1.0."""
         return self.used_blocks / self.total_blocks
 
     def blocks(self, tokens: int) -> int:
-        """Blocks that hold so many tokens."""
+        """Return the number of blocks that hold this many tokens."""
         return -(-tokens // self.block_size)
 
     def take(self, tokens: int) -> None:
-        """Take the blocks of a sequence that enters with so many tokens."""
+        """Take the blocks of a sequence that enters with this many tokens."""
         self.used_blocks += self.blocks(tokens)
 
     def release(self, tokens: int) -> None:
-        """Give back the blocks of a sequence that leaves with so many tokens."""
+        """Release the blocks of a sequence that leaves with this many tokens."""
         self.used_blocks -= self.blocks(tokens)
 
     def start_growing(self, tokens: int, *, iteration: int) -> None:
-        """Note that a sequence holding `tokens` adds one token in `iteration` and in each one after it."""
+        """Record that a sequence of `tokens` gains one token in `iteration` and in each later one."""
         self._growing[(iteration - tokens) % self.block_size] += 1
         self._growing_sequences += 1
 
     def stop_growing(self, tokens: int, *, iteration: int) -> None:
-        """Undo `start_growing`: `tokens` is what the sequence would hold before `iteration`."""
+        """Undo `start_growing`; `tokens` is what the sequence would hold before `iteration`."""
         self._growing[(iteration - tokens) % self.block_size] -= 1
         self._growing_sequences -= 1
 
     def growth(self, iteration: int, *, iterations: int = 1) -> int:
-        """Blocks that the growing sequences open in `iterations` iterations from `iteration` on."""
+        """Return the blocks that growing sequences open in `iterations` iterations from `iteration` on."""
         size, growing = self.block_size, self._growing
         first = iteration % size
         if iterations == 1:
@@ -61,11 +61,11 @@ class BlockLedger:
         return rounds * self._growing_sequences + opened
 
     def grow(self, iteration: int, *, iterations: int = 1) -> None:
-        """Take what `growth` tells."""
+        """Take the blocks that `growth` returns."""
         self.used_blocks += self.growth(iteration, iterations=iterations)
 
     def safe_iterations(self) -> int:
-        """Count iterations that surely fit whatever the residue classes say; 0 if the next one may not."""
+        """Return a number of iterations that fit for all residue classes; 0 if the next one may not."""
         if not self._growing_sequences:
             return 0
         return self.free_blocks // self._growing_sequences * self.block_size

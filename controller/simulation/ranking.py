@@ -1,8 +1,8 @@
-"""Finds the engine with the shortest queue, then the emptiest cache, without asking all of them each time.
+"""Find the engine with the shortest queue, then the emptiest cache, without querying all of them each time.
 
-What an engine's queue holds changes only at moments that the engine knows ahead, and until then its cache
-can only fill. So what was last seen of an engine is a lower bound: who has the least bound is asked, and is
-the answer as soon as what it says now is not more than the bounds of all others.
+An engine's queue changes only at times that the engine knows in advance, and until then its cache can only
+fill. So the last observation of an engine is a lower bound: the engine with the least bound is queried, and
+is the answer if its current value does not exceed the bounds of all others.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from controller.simulation.request import Completion
 
 _Entry = tuple[int, float, str, int]
-"""Waiting requests, taken share of the cache, name, and how often the engine was looked at before."""
+"""Waiting requests, used share of the cache, name, and version of the observation."""
 
 _MOST_STALE = 8
-"""Entries per engine, most of them out of date, from which on they are put together anew."""
+"""Entries per engine, most of them outdated, above which the heap is rebuilt."""
 
 
 class Ranking:
-    """Engines by name; moments must not go back."""
+    """Engines by name; times must not decrease."""
 
     def __init__(self) -> None:
         self._engines: dict[str, Engine] = {}
@@ -35,7 +35,7 @@ class Ranking:
         return len(self._engines)
 
     def add(self, name: str, engine: Engine) -> None:
-        """Take an engine in, or look at it anew: something was submitted, or it has advanced."""
+        """Add an engine, or observe it again after a submission or an advance."""
         self._engines[name] = engine
         self._looks += 1
         self._versions[name] = self._looks
@@ -48,12 +48,12 @@ class Ranking:
             heapify(self._entries)
 
     def remove(self, name: str) -> None:
-        """Forget an engine, if it is known."""
+        """Remove an engine, if it is known."""
         self._engines.pop(name, None)
         self._versions.pop(name, None)
 
     def advance(self, now_us: int) -> list[Completion]:
-        """Advance the engines in which something changes by then; return what they finished."""
+        """Advance the engines in which something changes by then; return their completions."""
         due = []
         while self._changes and self._changes[0][0] <= now_us:
             _, name, look = heappop(self._changes)
@@ -66,7 +66,7 @@ class Ranking:
         return finished
 
     def first(self, now_us: int) -> str:
-        """Return the engine that comes first now; all must have advanced. Raises IndexError without any."""
+        """Return the best engine now; all must have advanced. Raises IndexError without engines."""
         entries = self._entries
         while True:
             waiting, seen_usage, name, look = entries[0]

@@ -1,8 +1,8 @@
-"""Reads traces that others recorded: Azure's CSV and Mooncake's JSON lines.
+"""Read traces in two public formats: Azure's CSV and Mooncake's JSON lines.
 
 Azure: `TIMESTAMP,ContextTokens,GeneratedTokens`, one request per line, times as dates.
 Mooncake: `{"timestamp": 27482, "input_length": 6955, "output_length": 52}`, times in milliseconds.
-Lines need not be in order of time: logs of several gateways in one file seldom are.
+Lines need not be sorted by time: combined logs of several gateways rarely are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LONGEST_SHOWN = 40
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceProblem:
-    """What is wrong with a line of a trace; line 0 is the whole file."""
+    """A problem in a line of a trace; line 0 is the whole file."""
 
     file: str
     line: int
@@ -47,18 +47,18 @@ class TraceProblem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recorded:
-    """A trace, empty where there are problems."""
+    """A trace, empty if there are problems."""
 
     trace: Trace = ()
     problems: tuple[TraceProblem, ...] = ()
 
 
 _Row = tuple[int, int, int]
-"""Moment in microseconds since any beginning, prompt tokens, output tokens."""
+"""Time in microseconds from any origin, prompt tokens, output tokens."""
 
 
 def read_trace(content: bytes, *, file: str) -> Recorded:
-    """Read a trace in either form, told apart by its first character; its first request is at 0."""
+    """Read a trace in either format, detected by its first character; its first request is at 0."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -149,7 +149,7 @@ def _row(
     prompt: object,
     output: object,
 ) -> _Row | str:
-    """Return the numbers of a line, or all that is wrong with it."""
+    """Return the numbers of a line, or a message with all of its problems."""
     wrong = []
     values: list[int] = []
     for name, read, value in zip(names, (moment_us, _tokens, _tokens), (moment, prompt, output), strict=True):

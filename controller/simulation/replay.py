@@ -1,4 +1,4 @@
-"""Plays pieces of recorded traces one after the other: real sizes and real bursts, at a chosen pace."""
+"""Play pieces of recorded traces one after the other: real sizes and real bursts, at a chosen speed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """The seconds [from, to) of a shipped trace, played `speed` times as fast; the share `keep` is sent.
+    """The seconds [from, to) of a shipped trace, played at `speed`; the share `keep` is sent.
 
     Raises ValueError for an empty piece, a speed of 0 or less, or a share outside 0..1.
     """
@@ -35,12 +35,12 @@ class Phase:
 
     @property
     def duration_seconds(self) -> float:
-        """How long playing takes."""
+        """Duration of the phase, in seconds."""
         return (self.to_seconds - self.from_seconds) / self.speed
 
 
 def thinned(entries: Iterable[TraceEntry], *, keep: float) -> Iterator[TraceEntry]:
-    """Pass the share `keep` of the entries, as evenly as can be: no dice, so nothing to seed."""
+    """Yield the share `keep` of the entries, as evenly as possible; deterministic, so there is no seed."""
     credit = 0.5
     for entry in entries:
         credit += keep
@@ -50,7 +50,7 @@ def thinned(entries: Iterable[TraceEntry], *, keep: float) -> Iterator[TraceEntr
 
 
 def requests(phases: Iterable[Phase], *, start_us: int, first_id: int = 0) -> Iterator[Request]:
-    """Yield the requests of all phases in the order of arrival, numbered from `first_id` on."""
+    """Yield the requests of all phases in order of arrival, numbered from `first_id` on."""
     begin_us, request_id = start_us, first_id
     for phase in phases:
         entries = piece(load_trace(phase.trace), from_seconds=phase.from_seconds, to_seconds=phase.to_seconds)

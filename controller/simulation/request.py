@@ -1,4 +1,4 @@
-"""What a client asks of an engine, and what became of it."""
+"""Requests of clients, and their completions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """One call of a client: so many tokens in, so many out.
+    """One request of a client, with its prompt and output tokens.
 
-    `arrival_us` is when the client sent it; a request that is retried on another engine keeps it.
+    `arrival_us` is when the client sent it; it is unchanged when the request is retried on another engine.
     """
 
     request_id: int
@@ -20,7 +20,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unfinished:
-    """A request that an engine gave up, and when its client saw the first token, if it did."""
+    """A request that an engine gave up, and when its client got the first token, if it did."""
 
     request: Request
     first_token_us: int | None
@@ -28,10 +28,10 @@ class Unfinished:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Completion:
-    """A request that got all of its tokens, and when.
+    """A request that got all of its tokens, with its times.
 
-    `submitted_us` is when the engine that finished it received it: later than the arrival if it was held
-    back or retried. A retried request keeps the moment at which its client saw a first token. All moments are
+    `submitted_us` is when the engine that finished it received it: later than the arrival if it was held back
+    or retried. A retried request keeps the time at which its client got a first token. All times are
     microseconds on the caller's time line.
     """
 
@@ -43,20 +43,20 @@ class Completion:
 
     @property
     def time_to_first_token_seconds(self) -> float:
-        """Seconds from the client's call to its first token, waiting and retries included."""
+        """Seconds from arrival to the first token, including waiting and retries."""
         return (self.first_token_us - self.request.arrival_us) / 1e6
 
     @property
     def latency_seconds(self) -> float:
-        """Seconds from the client's call to its last token."""
+        """Seconds from arrival to the last token."""
         return (self.finish_us - self.request.arrival_us) / 1e6
 
     @property
     def inter_token_latency_seconds(self) -> float:
-        """Mean seconds between two tokens after the first; 0.0 for a single token."""
+        """Mean seconds between tokens after the first; 0.0 for a single token."""
         gaps = self.request.output_tokens - 1
         return (self.finish_us - self.first_token_us) / gaps / 1e6 if gaps else 0.0
 
 
 class RequestTooLargeError(ValueError):
-    """Raised when a request could not be finished even by an engine that has nothing else to do."""
+    """A request that could not be finished even by an otherwise idle engine."""

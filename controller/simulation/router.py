@@ -1,4 +1,4 @@
-"""Spreads the requests of one model over its engines, as an endpoint picker in a gateway does."""
+"""Distribute the requests of one model over its engines, like an endpoint picker in a gateway."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ class Router:
     """The engines of one model by name, and the requests that no engine has yet.
 
     A request goes to the engine with the shortest queue, then with the emptiest KV cache, then by name.
-    While there is no engine, requests are held and keep waiting; a request that fits no engine's KV cache
-    is refused. Engines advance when they are looked at; `advance` brings all of them to one moment. Moments
-    must not go back.
+    Without an engine, requests are held and keep waiting; a request that fits no engine's KV cache is
+    refused. Engines advance lazily; `advance` brings all of them to one time. Times must not decrease.
     """
 
     def __init__(self) -> None:
@@ -38,11 +37,11 @@ class Router:
 
     @property
     def unfinished(self) -> int:
-        """Requests that are held, waiting or running."""
+        """Number of requests that are held, waiting or running."""
         return len(self.held) + sum(engine.waiting + engine.running for engine in self.engines.values())
 
     def join(self, name: str, engine: Engine, *, now_us: int) -> None:
-        """Add an engine that has advanced to `now_us`; held requests go out at once.
+        """Add an engine that has advanced to `now_us`; held requests are dispatched at once.
 
         Raises ValueError if the name is taken.
         """
@@ -55,7 +54,7 @@ class Router:
             self._dispatch(self.held.popleft(), now_us=now_us)
 
     def cordon(self, name: str) -> None:
-        """Send an engine nothing new; it finishes what it can until it leaves. Raises KeyError."""
+        """Send no new requests to an engine, which continues until it leaves. Raises KeyError."""
         if name not in self.engines:
             raise KeyError(name)
         self._leaving.add(name)
@@ -63,7 +62,7 @@ class Router:
         self._size_up()
 
     def leave(self, name: str, *, now_us: int) -> int:
-        """Remove an engine; its unfinished requests start again elsewhere. Returns how many.
+        """Remove an engine, retry its unfinished requests elsewhere, and return their number.
 
         Raises KeyError for an unknown name.
         """
@@ -81,12 +80,12 @@ class Router:
         return len(given_up)
 
     def submit(self, request: Request, *, now_us: int) -> None:
-        """Take a new request."""
+        """Dispatch a new request."""
         self.arrived += 1
         self._dispatch(request, now_us=now_us)
 
     def advance(self, until_us: int) -> list[Completion]:
-        """Advance all engines and return what finished since the last call, in that order."""
+        """Advance all engines and return the completions since the last call, in order of time."""
         for name, engine in self.engines.items():
             self._finished += engine.advance(until_us)
             if name not in self._leaving:
@@ -120,7 +119,7 @@ class Router:
         self._ranking.add(name, engine)
 
     def _choose(self, request: Request, now_us: int) -> str | None:
-        """Return the first engine that can hold the request."""
+        """Return the best engine that can hold the request, or None."""
         tokens = request.prompt_tokens + request.output_tokens
         if tokens <= self._smallest_cache_tokens:
             return self._ranking.first(now_us)

@@ -1,4 +1,4 @@
-"""A request inside an engine: how far it is."""
+"""The state of a request in an engine."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from controller.simulation.request import Completion, Request
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """The mutable half of a request while one engine works on it.
+    """The mutable state of a request while one engine processes it.
 
-    While a sequence decodes, nothing in it changes per iteration: its tokens follow from
-    `decode_iteration`, the engine's count of iterations when it began.
+    While a sequence decodes, it does not change in each iteration: its tokens follow from `decode_iteration`,
+    the engine's iteration count when decoding began.
     """
 
     request: Request
@@ -27,23 +27,23 @@ class Sequence:
 
     @property
     def context_tokens(self) -> int:
-        """Tokens whose keys and values a prefill must compute: the prompt and what was generated so far."""
+        """Tokens that a prefill must compute: the prompt and the tokens generated so far."""
         return self.request.prompt_tokens + self.generated_tokens
 
     @property
     def last_iteration(self) -> int:
-        """The iteration in which the last token comes; only while decoding."""
+        """The iteration that yields the last token; only while decoding."""
         assert self.decode_iteration is not None
         return self.decode_iteration + self.request.output_tokens - self.generated_tokens - 1
 
     def cached_tokens(self, iteration: int) -> int:
-        """Count the tokens in the KV cache before `iteration`; the newest token comes with the next."""
+        """Return the tokens in the KV cache before `iteration`; the newest token is added by the next one."""
         if self.decode_iteration is None:
             return self.context_tokens
         return self.context_tokens - 1 + iteration - self.decode_iteration
 
     def completion(self, *, finish_us: int) -> Completion:
-        """Return the record of this sequence, which has all its tokens."""
+        """Return the completion of this sequence, which must have all of its tokens."""
         assert self.first_token_us is not None
         return Completion(
             request=self.request,

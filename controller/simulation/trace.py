@@ -1,4 +1,4 @@
-"""Recorded requests: when they came and how long they were, never what they said."""
+"""Recorded requests: their times and lengths, without their text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMNS = ("gap_ms", "prompt_tokens", "output_tokens")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceEntry:
-    """One recorded request; the offset counts from the start of the trace."""
+    """One recorded request; the offset is relative to the start of the trace."""
 
     offset_ms: int
     prompt_tokens: int
@@ -27,11 +27,11 @@ class TraceEntry:
 
 
 Trace = tuple[TraceEntry, ...]
-"""Recorded requests in the order of their offsets."""
+"""Recorded requests, sorted by offset."""
 
 
 def encode(trace: Trace) -> bytes:
-    """Compact form of a trace: gzipped CSV with the gap to the request before. Same trace, same bytes."""
+    """Return a trace as gzipped CSV with the gaps between requests. Equal traces give equal bytes."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -42,7 +42,7 @@ def encode(trace: Trace) -> bytes:
 
 
 def decode(content: bytes) -> Trace:
-    """Read what `encode` wrote. Raises ValueError if the header is another one."""
+    """Return the trace in the result of `encode`. Raises ValueError for another header."""
     header, *rows = csv.reader(StringIO(gzip.decompress(content).decode()))
     if tuple(header) != _COLUMNS:
         raise ValueError(f"the first line must be {','.join(_COLUMNS)}, not {','.join(header)}")
@@ -55,7 +55,7 @@ def decode(content: bytes) -> Trace:
 
 
 def shipped_traces() -> tuple[str, ...]:
-    """Names of the traces in the package."""
+    """Return the names of the traces in the package."""
     folder = files("controller.simulation") / "traces"
     return tuple(
         sorted(f.name.removesuffix(".csv.gz") for f in folder.iterdir() if f.name.endswith(".csv.gz"))
@@ -64,14 +64,14 @@ def shipped_traces() -> tuple[str, ...]:
 
 @cache
 def load_trace(name: str) -> Trace:
-    """Read a trace that ships with the package. Raises ValueError that tells the known names."""
+    """Return a trace of the package. Raises ValueError with the known names."""
     if name not in shipped_traces():
         raise ValueError(f"there is no trace {name!r}; supported values: {', '.join(shipped_traces())}")
     return decode((files("controller.simulation") / "traces" / f"{name}.csv.gz").read_bytes())
 
 
 def piece(trace: Iterable[TraceEntry], *, from_seconds: float, to_seconds: float) -> Trace:
-    """Entries with an offset in [from, to), counted from the start of the piece."""
+    """Return the entries with an offset in [from, to), relative to the start of the piece."""
     from_ms, to_ms = round(from_seconds * 1000), round(to_seconds * 1000)
     return tuple(
         TraceEntry(

@@ -1,4 +1,4 @@
-"""The requests of one model: a trace, played once or several times over, or drawn along a curve."""
+"""The requests of one model: a trace, played with copies, or arrivals drawn along a curve."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _Arrival = tuple[int, int, int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Played:
-    """A trace of which each request is sent `copies` times, each but the first up to `jitter_seconds` later.
+    """A trace of which each request is sent `copies` times, all but the first delayed by up to the jitter.
 
-    Raises ValueError for no copy at all, or a jitter below 0.
+    Raises ValueError for less than one copy, or a negative jitter.
     """
 
     trace: Trace
@@ -41,8 +41,8 @@ class Played:
 class Drawn:
     """Poisson arrivals along a curve; lengths are those of requests drawn from a trace.
 
-    The rate wanders slowly around the curve: by `noise`, a share of it (one standard deviation), with a
-    memory of `noise_seconds`.
+    The rate deviates slowly from the curve: by `noise`, a share of it (one standard deviation), with a
+    correlation time of `noise_seconds`.
     """
 
     curve: Curve
@@ -60,16 +60,16 @@ class Drawn:
 
 
 Workload = Played | Drawn
-"""What one model is asked for."""
+"""The workload of one model."""
 
 
 def requests(
     workload: Workload, *, seconds: float, warm_up_seconds: float, seed: int, first_id: int = 0
 ) -> list[Request]:
-    """Return the requests of the first so many seconds in the order of arrival; same seed, same requests.
+    """Return the requests of the first `seconds` in order of arrival; equal seeds give equal requests.
 
-    The beginning of the workload, `warm_up_seconds` of it, is played once more ahead: the time line begins
-    with it, at 0.
+    The first `warm_up_seconds` of the workload are additionally played ahead: the time line starts with them,
+    at 0.
     """
     arrivals = _arrivals(workload, seconds, seed)
     warm_us = round(warm_up_seconds * 1e6)
@@ -97,7 +97,7 @@ def _played(workload: Played, seed: int) -> Iterator[_Arrival]:
 
 
 def _drawn(workload: Drawn, seconds: float, seed: int) -> Iterator[_Arrival]:
-    """Draw arrivals in short steps of one rate each, for which the gaps of a Poisson process are exact."""
+    """Yield arrivals in short steps of constant rate, for which the gaps of a Poisson process are exact."""
     chance = random.Random(seed)  # noqa: S311 (what is drawn is nobody's secret)
     kept = max(0.0, 1 - _NOISE_STEP_SECONDS / workload.noise_seconds)
     fresh = (1 - kept * kept) ** 0.5 * workload.noise

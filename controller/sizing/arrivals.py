@@ -1,4 +1,4 @@
-"""The rate at which requests of a model come, from what its engines count."""
+"""Estimate the arrival rate of a model's requests from the counters of its engines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.sizing.memory import ModelMemory, Retries, Tick
 from controller.sizing.records import EngineInterval, SizingSettings
 
 RETRY_SECONDS: Final = 15.0
-"""How long clients ask again for what they had asked an engine that is gone."""
+"""How long clients retry requests that were lost with an engine, in seconds."""
 
 
 def ticked(
@@ -24,12 +24,12 @@ def ticked(
     now_seconds: float,
     settings: SizingSettings,
 ) -> tuple[tuple[Tick, ...], Retries | None]:
-    """Return the recent ticks with that of this cycle, if any engine counted; `intervals` are by pod.
+    """Return the recent ticks, with one for this cycle if any engine counted; `intervals` are by pod.
 
-    Ready replicas without an interval are taken to serve as much as the others: Prometheus has new samples of
-    some in each cycle. Where a pod is not ready any more or an engine started anew, its unfinished requests
-    come again elsewhere: for as long as they do, the rate is at most the one before. The second value is for
-    the next cycle.
+    Ready replicas without an interval are assumed to serve as much as the others, because Prometheus may have
+    new samples of only some of them in each cycle. If a pod is no longer ready or an engine restarted,
+    clients retry its unfinished requests elsewhere: for that time, the rate is capped at the one before. The
+    second value is the retry state for the next cycle.
     """
     since = now_seconds - settings.history_seconds
     kept = tuple([tick for tick in before.ticks if since < tick.moment_seconds < now_seconds])
@@ -45,8 +45,8 @@ def ticked(
         rate = min(rate, retries.most)
         retries = replace(retries, ticks=retries.ticks - 1)
     else:
-        # A tick without the cap, whoever leaves in it: pods that go one after the other, as in a rollout,
-        # must not hide that the load grows.
+        # After a capped period follows one tick without the cap, even if another pod leaves in it: pods that
+        # leave one after the other, as in a rollout, must not hide a growing load.
         retries = None
     counts = total([counts_of(item) for item in intervals.values()])
     return (*kept, Tick(moment_seconds=now_seconds, requests_per_second=rate, counts=counts)), retries
@@ -57,7 +57,7 @@ def _has_left(before: ModelMemory, intervals: Mapping[str, EngineInterval], read
 
 
 def counts_of(interval: EngineInterval) -> LengthCounts:
-    """Return what an interval tells of the lengths of requests."""
+    """Return the counts of an interval from which request lengths follow."""
     return LengthCounts(
         first_tokens=interval.first_tokens,
         prompt_tokens=interval.prompt_tokens,
@@ -69,10 +69,10 @@ def counts_of(interval: EngineInterval) -> LengthCounts:
 
 
 def backlog(waiting: int, *, now: float, start_seconds: float, served: float, engines: int) -> float:
-    """Return the requests that will still wait once what is started now is ready.
+    """Return the requests that will still be waiting when replicas that are started now are ready.
 
-    A request or two in the queue of an engine are no backlog: they wait for the step under way. `served` is
-    what all replicas that are ready or coming can serve until then.
+    One or two requests in the queue of an engine are no backlog: they wait for the step under way. `served`
+    is the number of requests that all ready and starting replicas can serve until then.
     """
     begun = max(0, waiting - 2 * engines)
     return max(0.0, begun + now * start_seconds - served) if begun else 0.0

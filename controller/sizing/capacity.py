@@ -1,13 +1,14 @@
-"""The requests per second that one replica serves within its targets.
+"""Compute the request rate that one replica serves within its targets.
 
 From `1 = alpha / tau + w * rate` with `w = beta * output + delta * prompt`, the work of one request:
 
-- ITL: the mean step may take a share of the target, since single requests see more than the mean;
-- batch: with n sequences at a time, each request takes `output * alpha + n * w`;
-- TTFT: the mean wait for the prompts of others (M/G/1) may take a share of what the own prefill leaves.
+- ITL: the mean step may take a share of the target, because single requests see more than the mean;
+- batch: with n concurrent sequences, each request takes `output * alpha + n * w`;
+- TTFT: the mean wait for the prompts of others (M/G/1) may take a share of what the request's own prefill
+  leaves.
 
-The least counts. A target that no load is small enough for is named with the best that can be reached, and
-does not count: the replica serves all the same.
+The smallest rate applies. A target that cannot be met at any load is reported with the best achievable value
+and otherwise ignored: the replica serves in any case.
 """
 
 from __future__ import annotations
@@ -23,11 +24,10 @@ from controller.sizing.queue_model import Sized, within
 from controller.sizing.records import Profile, SizingSettings, StepParameters, Targets
 
 _MOST_MODELLED: Final = 4096
-"""The largest batch that the queue model looks at: its work grows with it."""
+"""The largest batch that the queue model considers, because its effort grows with the batch."""
 
 _STEP_OF_LENGTHS: Final = 0.05
-"""Lengths are rounded to steps of so much of themselves, so that the queue model's answers are found
-again."""
+"""Relative step to which lengths are rounded, so that results of the queue model can be cached."""
 
 
 def learned_capacity(
@@ -39,7 +39,7 @@ def learned_capacity(
     source: CapacitySource,
     settings: SizingSettings,
 ) -> Capacity:
-    """Return what a replica with these step times serves; `batch` is the most sequences at a time."""
+    """Return the capacity of a replica with these step times; `batch` is its maximum of sequences."""
     limits = [*_limits(parameters, lengths, targets, batch=batch, settings=settings)]
     met = sorted(
         [RateLimit(target=of, text=text, requests_per_second=rate) for of, text, rate in limits if rate > 0],
@@ -55,7 +55,7 @@ def learned_capacity(
 
 
 def batch_of(lengths: Lengths, *, max_num_seqs: int, kv_tokens: int | None) -> float:
-    """Return how many sequences a replica serves at a time: its limit, or what its KV cache holds."""
+    """Return the concurrent sequences of a replica: its limit, or what fits in its KV cache if less."""
     if kv_tokens is None:
         return float(max_num_seqs)
     return max(1.0, min(float(max_num_seqs), kv_tokens / (lengths.prompt + lengths.output / 2)))
@@ -69,7 +69,7 @@ def _limits(
     batch: float,
     settings: SizingSettings,
 ) -> Iterator[tuple[Target, str, float]]:
-    """Yield what each limit allows, in requests per second; 0 or less where it cannot be met."""
+    """Yield the rate that each limit allows, in requests per second; 0 or less if it cannot be met."""
     alpha = parameters.alpha_ms / 1e3
     prefill = (parameters.gamma_ms + parameters.delta_ms * lengths.computed) / 1e3
     work = max(1e-12, parameters.beta_ms / 1e3 * lengths.output + prefill)
@@ -89,7 +89,7 @@ def _limits(
 def declared_capacity(
     profile: Profile, lengths: Lengths, targets: Targets, *, batch: float, correction: float
 ) -> Capacity:
-    """Return what a declared profile promises, times a correction by what engines have shown so far."""
+    """Return the capacity that a declared profile promises, times a correction from observations."""
     most = min(profile.max_batch_size, int(batch), _MOST_MODELLED)
     narrowed = replace(profile, max_batch_size=max(1, most))
     prompt, output = _rounded(lengths.computed), _rounded(lengths.output)
@@ -113,7 +113,7 @@ def declared_capacity(
 
 
 def _promises(found: Sized, batch: int, targets: Targets) -> Iterator[tuple[Target, str, float]]:
-    """Yield what each target alone would allow, in requests per second; 0 where it cannot be met."""
+    """Yield the rate that each target alone allows, in requests per second; 0 if it cannot be met."""
     yield Target.BATCH, f"a batch of {batch}", found.full
     if targets.ttft_seconds is not None and found.ttft is not None:
         yield Target.TTFT, _ttft(targets.ttft_seconds), found.ttft
@@ -154,7 +154,7 @@ def _itl(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a short time as a person says it: `2 s`, `80 ms`, `0.4 ms`."""
+    """Return a short duration in words: `2 s`, `80 ms`, `0.4 ms`."""
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
 
 

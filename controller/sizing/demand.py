@@ -1,4 +1,4 @@
-"""What one model is asked for, and the capacity that it is to have for that."""
+"""Compute the load of one model, and the capacity that it requires."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from controller.sizing.records import Key, Reports, SizingSettings
 from controller.sizing.trust import Grade, grade
 
 SYNC_SECONDS: Final = 15.0
-"""Time between two looks of a HorizontalPodAutoscaler."""
+"""Sync period of a HorizontalPodAutoscaler, in seconds."""
 
 LEAST_AHEAD_CYCLES: Final = 8
-"""How far ahead the forecast looks at least: bursts are shorter than what a cycle and a sync can follow, and
-the error of a forecast for the next moment does not cover them. In cycles, as the history is, which is what
-limits how far ahead a line can be drawn: 120 s at the default interval."""
+"""Minimum forecast horizon in cycles, like the history that limits how far a line can be extrapolated: 120 s
+at the default interval. Bursts are shorter than a cycle and a sync can follow, and the error of a forecast
+for the next moment does not cover them.
+"""
 
 RELEASE_DEVIATIONS: Final = 1.0
-"""By how many standard deviations more than for growth capacity is kept, so that noise reverses nothing."""
+"""Additional standard deviations for releasing capacity, so that noise does not reverse a decision."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observed:
-    """One model in one cycle, before anything is known of its capacity."""
+    """The observation of one model in one cycle, before its capacity is known."""
 
     memory: ModelMemory
     grade: Grade
     waiting: int
     engines: int
-    """Ready replicas."""
+    """Number of ready replicas."""
 
 
 def observed(
@@ -47,7 +48,7 @@ def observed(
     now_seconds: float,
     settings: SizingSettings,
 ) -> Observed:
-    """Return what the engines of a model say together, and what to remember of it."""
+    """Return the combined observation of a model's engines, with its updated memory."""
     ready = [(variant.namespace, pod.name) for variant in variants for pod in variant.replicas if pod.ready]
     answers = {key: reports[key] for key in ready if key in reports}
     verdict = grade(
@@ -115,9 +116,9 @@ def load_of(
 
 
 def _for(trend: Forecast, backlog_requests: float, load: ModelLoad, settings: SizingSettings) -> ModelLoad:
-    """Return the load with what is to be had for it.
+    """Return the load with the capacity it requires.
 
-    That is enough for the forecast at the stated utilisation, and to work off a backlog in time.
+    It is enough for the forecast at the target utilization, and to work off a backlog in time.
     """
     drained = trend.now + backlog_requests / settings.drain_seconds
     required = max(trend.upper / settings.target_utilization, drained)
@@ -133,7 +134,7 @@ def _for(trend: Forecast, backlog_requests: float, load: ModelLoad, settings: Si
 
 
 def _served(variants: Sequence[Variant], seconds: float) -> float:
-    """Return the requests that what is ready serves within a time, and what is coming within half of it."""
+    """Return the requests that ready replicas serve within a time, and starting ones within half of it."""
     whole = 0.0
     for variant in variants:
         if variant.capacity is not None:

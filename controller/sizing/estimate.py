@@ -1,8 +1,7 @@
-"""Step times of a variant that never ran: those of a sibling, scaled by what their accelerators can do.
+"""Estimate step times of a variant that never ran: those of a sibling, scaled by accelerator performance.
 
-Decoding is bound by memory bandwidth and prompts by arithmetic, so alpha and beta go by the one and delta by
-the other. Where a type is not known, its price stands for both: it is presumed to be worth that, and not
-more.
+Decoding is bound by memory bandwidth and prefill by arithmetic, so alpha and beta scale with the former and
+delta with the latter. If an accelerator type is unknown, the price ratio stands for both, at most 1.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from controller.sizing.records import StepParameters
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorClass:
-    """What one accelerator can do, by its data sheet."""
+    """The performance of one accelerator, from its data sheet."""
 
     bandwidth: float
-    """Of its memory, in TB/s."""
+    """Memory bandwidth in TB/s."""
 
     arithmetic: float
-    """Dense 16-bit floating point, in TFLOPS."""
+    """Dense 16-bit floating point performance in TFLOPS."""
 
 
 CLASSES: Final[Mapping[str, AcceleratorClass]] = {
@@ -44,11 +43,11 @@ CLASSES: Final[Mapping[str, AcceleratorClass]] = {
     "MI300X": AcceleratorClass(5.3, 1307.0),
     "MI250X": AcceleratorClass(3.2, 383.0),
 }
-"""By normalised type."""
+"""Accelerator classes by normalized type."""
 
 
 def estimated(variant: Variant, sibling: Variant, parameters: StepParameters) -> StepParameters:
-    """Return step times of a variant from those of a sibling of the same model."""
+    """Return step times of a variant, scaled from those of a sibling of the same model."""
     decode, prompt = _shares(variant, sibling)
     return StepParameters(
         alpha_ms=parameters.alpha_ms / decode,
@@ -59,7 +58,7 @@ def estimated(variant: Variant, sibling: Variant, parameters: StepParameters) ->
 
 
 def _shares(variant: Variant, sibling: Variant) -> tuple[float, float]:
-    """Return how fast a variant decodes and computes prompts beside a sibling; more than 1 is faster."""
+    """Return the speed of decoding and of prefill relative to a sibling; more than 1 is faster."""
     own, other = CLASSES.get(variant.accelerator), CLASSES.get(sibling.accelerator)
     count = variant.accelerators_per_replica / max(1, sibling.accelerators_per_replica) or 1.0
     if variant.accelerator == sibling.accelerator:

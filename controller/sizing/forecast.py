@@ -1,9 +1,9 @@
-"""The trend of arrivals over the time that a replica needs to start, with an upper bound.
+"""Forecast arrivals over the start-up time of a replica, with an upper bound.
 
-A straight line by least squares through the last minutes. The bound is that of a prediction interval, with
-half of the residual variance: what is bounded is the mean rate over a start-up, not one interval's. A present
-rate that is within the same bound of the line is taken for chance; one beyond it may be the beginning of a
-jump, and counts by itself.
+The trend is a least-squares line through the recent minutes. The bound is that of a prediction interval with
+half of the residual variance, because it applies to the mean rate over a start-up, not to that of one
+interval. A current rate within the same bound of the line is attributed to chance; one above it may be the
+beginning of a jump, and counts by itself.
 """
 
 from __future__ import annotations
@@ -13,28 +13,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEWEST = 4
-"""Samples for a line."""
+"""Minimum number of samples for a line."""
 
 MOST_GROWTH = 2.0
-"""How many times the present rate the bound is at most: a line through a jump goes on rising when the load
-does not."""
+"""Maximum of the bound relative to the current rate: a line through a jump keeps rising when the load does
+not.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """Requests per second."""
+    """A forecast in requests per second."""
 
     now: float
-    """The larger of the last two rates."""
+    """Current rate: the larger of the last two."""
 
     upper: float
-    """Bound of what arrives until replicas that are started now are ready."""
+    """Upper bound of arrivals until replicas that are started now are ready."""
 
     release: float
-    """A higher bound: capacity beyond it may go. The distance keeps noise from reversing a decision."""
+    """A higher bound, above which capacity may be removed. The distance keeps noise from reversing a
+    decision.
+    """
 
     is_young: bool
-    """Whether there are too few samples for a trend: then nothing goes."""
+    """Whether there are too few samples for a trend: then no capacity may be removed."""
 
 
 def forecast(
@@ -44,9 +47,9 @@ def forecast(
     deviations: float,
     release_deviations: float,
 ) -> Forecast:
-    """Return the forecast from (moment in seconds, requests per second), oldest first.
+    """Return the forecast from (time in seconds, requests per second) samples, oldest first.
 
-    Raises ValueError without a sample.
+    Raises ValueError without samples.
     """
     if not samples:
         raise ValueError("a forecast needs at least one sample")
@@ -68,24 +71,24 @@ def forecast(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Line:
-    """A line through samples; moments count in seconds from the last one."""
+    """A line through samples; times are in seconds relative to the last sample."""
 
     count: int
     mean_moment: float
     mean_rate: float
     slope: float
     spread: float
-    """Sum of squared distances from the mean moment; 0 where all samples are of one moment."""
+    """Sum of squared distances from the mean time; 0 if all samples are of one time."""
 
     variance: float
-    """Of what the line leaves unexplained."""
+    """Residual variance."""
 
     def at(self, seconds: float) -> float:
-        """Return the line's value."""
+        """Return the value of the line."""
         return self.mean_rate + self.slope * (seconds - self.mean_moment)
 
     def error(self, seconds: float) -> float:
-        """Return the standard error of the mean rate of some intervals around a moment."""
+        """Return the standard error of the mean rate over some intervals around a time."""
         distance = (seconds - self.mean_moment) ** 2 / self.spread if self.spread else 0.0
         return math.sqrt(self.variance * (0.5 + 1.0 / self.count + distance))
 

@@ -1,4 +1,4 @@
-"""What a model's requests are like: mean lengths, and how unequal prompts are."""
+"""Request lengths of a model: means, and the variability of prompts."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from controller.sizing.records import NO_LENGTHS, PromptLengths
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lengths:
-    """Of the requests of a model, in tokens."""
+    """Lengths of a model's requests, in tokens."""
 
     prompt: float
     computed: float
-    """Of a prompt, what the prefix cache does not have."""
+    """Computed prompt tokens: those not found in the prefix cache."""
 
     output: float
     inequality: float = 1.0
-    """E[prompt^2] / E[prompt]^2, at least 1: how much longer one waits behind prompts that differ."""
+    """E[prompt^2] / E[prompt]^2, at least 1: the factor on the mean wait behind prompts of other lengths."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LengthCounts:
-    """Counts from which lengths follow; those of several intervals add up."""
+    """Counts from which lengths follow; those of several intervals can be added."""
 
     first_tokens: float = 0.0
     prompt_tokens: float = 0.0
@@ -36,7 +36,7 @@ class LengthCounts:
 
 
 def total(counts: Iterable[LengthCounts]) -> LengthCounts:
-    """Return the sum of counts."""
+    """Return the sum of some counts."""
     every = list(counts)
     return LengthCounts(
         first_tokens=sum([item.first_tokens for item in every]),
@@ -49,9 +49,9 @@ def total(counts: Iterable[LengthCounts]) -> LengthCounts:
 
 
 def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
-    """Return the lengths that counts show, each with its former value where nothing was counted.
+    """Return the lengths that follow from counts, with former values where nothing was counted.
 
-    None as long as no request has both begun and finished.
+    Returns None as long as no request has begun, or none has finished.
     """
     prompt = _mean(counts.prompt_tokens, counts.first_tokens) or (before.prompt if before else None)
     output = _mean(counts.generation_tokens, counts.finished) or (before.output if before else None)
@@ -72,7 +72,7 @@ def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
 
 
 def added(histograms: list[PromptLengths]) -> PromptLengths:
-    """Return the sum of histograms with the same bounds; others than those of the newest are left out."""
+    """Return the sum of the histograms that have the same bounds as the last one; others are dropped."""
     known = [item for item in histograms if item[0]]
     if not known:
         return NO_LENGTHS
@@ -82,12 +82,12 @@ def added(histograms: list[PromptLengths]) -> PromptLengths:
 
 
 def _mean(tokens: float, requests: float) -> float | None:
-    """Return the mean over at least one request; None where there is none, or no number that is a length."""
+    """Return the mean over at least one request, capped at MOST_TOKENS, or None."""
     return min(MOST_TOKENS, tokens / requests) if requests >= 1 and tokens > 0 else None
 
 
 def _inequality(histogram: PromptLengths) -> float | None:
-    """Return E[x^2] / E[x]^2 with each bucket's requests spread evenly over it."""
+    """Return E[x^2] / E[x]^2 of a histogram, with requests spread evenly within buckets, or None."""
     requests = first = second = below = counted = 0.0
     for bound, cumulative in zip(*histogram, strict=True):
         inside = max(0.0, cumulative - counted)

@@ -1,7 +1,7 @@
-"""What sizing remembers from one cycle to the next: passed in, passed out, never kept.
+"""The state that sizing carries from one cycle to the next, passed in and returned, never stored.
 
-After a restart an empty memory will do: step times go on from the status, and arrivals are known after two
-answers of the engines.
+An empty memory is sufficient after a restart: step times continue from the status, and arrivals are known
+after two responses of the engines.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from controller.sizing.step_time import NO_TIMES, Prior, StepTimes
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tick:
-    """What all engines of a model counted in one cycle."""
+    """The counts of all engines of a model in one cycle."""
 
     moment_seconds: float
     requests_per_second: float
@@ -25,50 +25,51 @@ class Tick:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retries:
-    """Requests of engines that are gone may be coming again."""
+    """The state after engines left whose requests clients may be retrying."""
 
     ticks: int
-    """For how many more ticks that is so. After the last one comes a tick without a cap."""
+    """Remaining capped ticks. After the last one comes a tick without a cap."""
 
     most: float
-    """The rate before, which counts until then at most."""
+    """The rate before, which caps the rate until then, in requests per second."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelMemory:
-    """Of one model."""
+    """The memory of one model."""
 
     ticks: tuple[Tick, ...] = ()
-    """Of the last minutes, oldest first."""
+    """Recent ticks, oldest first."""
 
     lengths: Lengths | None = None
     reporting: frozenset[str] = frozenset()
-    """Ready pods that have counted."""
+    """Ready pods whose engines have counted."""
 
     retries: Retries | None = None
-    """None while no engine has left lately."""
+    """None if no engine left recently."""
 
     silent_since_seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantMemory:
-    """Of one variant."""
+    """The memory of one variant."""
 
     times: StepTimes = NO_TIMES
-    """What its engines showed since they are watched."""
+    """Observations since the controller watches the engines."""
 
     fit: tuple[Prior, StepParameters | None] | None = None
-    """The parameters that fit them best, and what was taken for granted with them."""
+    """The prior, and the parameters that fit best with it."""
 
     former: Learned | None = None
-    """What the status said when they began to be watched."""
+    """Performance in the status when the controller began to watch."""
 
     deviation: float | None = None
-    """How many times as long steps are as the declared profile predicts; None while nothing was compared."""
+    """Ratio of observed step times to those the declared profile predicts; None before the first comparison.
+    """
 
     compared: tuple[float, float, float] | None = None
-    """The newest comparison: sequences, predicted and shown seconds between two tokens."""
+    """The latest comparison: sequences, predicted and observed seconds between two tokens."""
 
     start_seconds: float | None = None
     kv_tokens: int | None = None
@@ -76,7 +77,7 @@ class VariantMemory:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SizingMemory:
-    """Of all, by namespace and name."""
+    """The memory of all models and variants, by namespace and name."""
 
     models: Mapping[Key, ModelMemory] = field(default_factory=dict)
     variants: Mapping[Key, VariantMemory] = field(default_factory=dict)

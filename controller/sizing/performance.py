@@ -1,7 +1,6 @@
-"""What one replica of each variant serves: by its own step times, a profile, its former ones, or a sibling's.
+"""Determine the performance of each variant: from its own step times, a profile, former ones, or a sibling's.
 
-What is known beforehand counts as some samples beside the engines' own, so it is corrected from the first one
-on.
+Prior knowledge counts as some samples next to the engines' own, so it is corrected from the first one on.
 """
 
 from __future__ import annotations
@@ -37,25 +36,27 @@ from controller.sizing.step_time import (
 )
 
 _PROFILE_SAMPLES: Final = 2.0
-"""How many samples a declared profile counts for: it is often of another release, or another machine."""
+"""Weight of a declared profile in samples; it is low because a profile is often of another release or
+machine.
+"""
 
 _UNDECLARED_SAMPLES: Final = 50.0
-"""How many samples of the engines make a declared profile count for nothing."""
+"""Number of engine samples after which a declared profile has no weight."""
 
 _MOST_FORMER_SAMPLES: Final = 200.0
-"""How many samples of former engines count at most, so that a changed engine is soon believed."""
+"""Maximum weight of former samples, so that a changed engine is soon reflected."""
 
 _SMOOTHING: Final = 0.2
 _SUSPICIOUS: Final = 0.25
 _CORRECTION: Final = (0.5, 2.0)
 _FEWEST_COMPARED: Final = 2.0
 _LONGEST_START_SECONDS: Final = 1800.0
-"""A pod that became ready later than this after its start had been ready before."""
+"""Upper limit of a start-up time: a pod that became ready later had been ready before."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Performance:
-    """What is known of one variant after a cycle."""
+    """The performance of one variant after a cycle."""
 
     parameters: StepParameters | None
     source: CapacitySource
@@ -63,13 +64,13 @@ class Performance:
     start_seconds: float
     problems: tuple[str, ...] = ()
     learned: Learned | None = None
-    """What to publish, so that learning goes on after a restart; None while nothing was ever learned."""
+    """Performance to publish, so that learning continues after a restart; None if none was ever learned."""
 
 
 def performance(
     facts: VariantFacts, before: VariantMemory | None, reports: Sequence[EngineReport]
 ) -> Performance:
-    """Return what is known of a variant's speed after a cycle; `before` is None in the first one."""
+    """Return a variant's performance after a cycle; `before` is None in the first one."""
     memory = VariantMemory(former=facts.learned) if before is None else before
     prior, prior_source = _prior(facts, memory)
     samples = [
@@ -97,7 +98,7 @@ def performance(
 
 
 def _fitted(memory: VariantMemory, prior: Prior) -> StepParameters | None:
-    """Return the parameters that fit what was observed before this cycle."""
+    """Return the parameters that fit the observations before this cycle."""
     known = memory.fit
     return known[1] if known is not None and known[0] == prior else fitted(memory.times, prior)
 
@@ -112,7 +113,7 @@ def _to_publish(parameters: StepParameters | None, memory: VariantMemory) -> Lea
 def capacity_of(
     own: Performance, facts: VariantFacts, lengths: Lengths, settings: SizingSettings
 ) -> Capacity | None:
-    """Return what a replica serves, by what is known of the variant itself; None where nothing is."""
+    """Return the capacity of a replica from data about the variant itself, or None."""
     if own.parameters is None:
         return None
     batch = batch_of(lengths, max_num_seqs=facts.max_num_seqs, kv_tokens=own.memory.kv_tokens)
@@ -132,7 +133,7 @@ def estimated_capacity(
     lengths: Lengths,
     settings: SizingSettings,
 ) -> Capacity | None:
-    """Return what a variant that never ran may serve: the least that its siblings suggest; None without."""
+    """Return the estimated capacity of a variant that never ran: the least by its siblings, or None."""
     found = []
     for sibling, theirs in siblings:
         if theirs.parameters is not None:
@@ -148,7 +149,7 @@ def estimated_capacity(
 
 
 def _prior(facts: VariantFacts, memory: VariantMemory) -> tuple[Prior, CapacitySource]:
-    """Return what is known beforehand as samples, and its source: the status goes before the profile."""
+    """Return the prior and its source: the status takes precedence over the profile."""
     if memory.former is not None:
         weight = min(memory.former.samples, _MOST_FORMER_SAMPLES)
         return Prior(parameters=memory.former.parameters, weight=weight), CapacitySource.LAST_KNOWN
@@ -160,9 +161,9 @@ def _prior(facts: VariantFacts, memory: VariantMemory) -> tuple[Prior, CapacityS
 
 
 def _start_seconds(facts: VariantFacts, before: VariantMemory) -> float | None:
-    """Return the usual time from a pod's start until it is ready.
+    """Return the usual time from a pod's start until it is ready, in seconds.
 
-    The median, so that one pod that was not ready for a while does not speak for all.
+    It is the median, so that one pod that was temporarily unready does not distort it.
     """
     seen = [seconds for seconds in facts.start_seconds if 0 <= seconds <= _LONGEST_START_SECONDS]
     if seen:
@@ -178,7 +179,7 @@ def _kv_tokens(before: VariantMemory, reports: Sequence[EngineReport]) -> int | 
 
 
 def _compared(before: VariantMemory, facts: VariantFacts, samples: Sequence[Sample]) -> VariantMemory:
-    """Return the memory with the newest samples compared with what the declared profile predicts."""
+    """Return the memory with the new samples compared with the predictions of the declared profile."""
     if facts.profile is None:
         return before if before.deviation is None else replace(before, deviation=None, compared=None)
     memory = before
@@ -199,7 +200,7 @@ def _compared(before: VariantMemory, facts: VariantFacts, samples: Sequence[Samp
 
 
 def _correction(memory: VariantMemory) -> float:
-    """Return the factor for a profile's promise, within limits."""
+    """Return the correction factor of a profile's capacity, within limits."""
     least, most = _CORRECTION
     return 1.0 if memory.deviation is None else min(most, max(least, 1.0 / memory.deviation))
 

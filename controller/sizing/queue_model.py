@@ -1,10 +1,10 @@
-"""What a declared profile promises: a queue in front of one server whose speed depends on its batch.
+"""The queue model of a declared profile: a queue in front of one server whose speed depends on its batch.
 
-A birth-death chain over the requests in the system: with n in service one request takes
-`prefill(n) + (output - 1) * decode(n)`, with `prefill(n) = gamma + delta * prompt * n` and
-`decode(n) = alpha + beta * n`. Up to `batch` are served at a time, ten times as many wait, more are lost.
-Latencies are those of the mean number in service. Source: the queue analyzer of the llm-d workload variant
-autoscaler, up to its release 0.4, whose `variantProfile` this reads. Times in ms, rates per ms inside.
+A birth-death chain over the requests in the system: with n in service, one request takes `prefill(n) +
+(output - 1) * decode(n)`, with `prefill(n) = gamma + delta * prompt * n` and `decode(n) = alpha + beta * n`.
+Up to `batch` requests are in service, ten times as many can wait, more are lost. Latencies are those at the
+mean number in service. Source: the queue analyzer of the llm-d workload variant autoscaler, up to its release
+0.4, whose `variantProfile` this reads. Internally, times are in ms and rates per ms.
 """
 
 from __future__ import annotations
@@ -20,33 +20,35 @@ import numpy as np
 from controller.sizing.records import Profile, Targets
 
 QUEUE_TO_BATCH: Final = 10
-"""Requests that may wait, for each that is served at a time."""
+"""Maximum waiting requests per request in service."""
 
 _LEAST_SHARE: Final = 0.001
 _MOST_SHARE: Final = 0.999
 _ITERATIONS: Final = 100
 _LEAST_MS: Final = 1e-3
-"""No request takes less, whatever a profile says."""
+"""Minimum service time of a request, whatever a profile says."""
 
 _TOLERANCE: Final = 1e-6
 _REMEMBERED: Final = 32_768
-"""Answers that are kept: those of more variants than are planned for, as long as their inputs stand."""
+"""Number of cached results: enough for more variants than are planned for, as long as their inputs are
+unchanged.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operation:
-    """The steady state at a rate of arrivals. Times in ms, rates per second."""
+    """The steady state at an arrival rate. Times in ms, rates per second."""
 
     throughput: float
     response_ms: float
     wait_ms: float
     in_service: float
-    """Mean requests that are served at a time."""
+    """Mean number of requests in service."""
 
     itl_ms: float
     ttft_ms: float
     utilization: float
-    """Share of the batch that is used."""
+    """Utilization of the batch, from 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,20 +56,20 @@ class Sized:
     """The highest rates that a replica serves, in requests per second."""
 
     full: float
-    """Whatever the latency: what a full batch serves, less a thousandth."""
+    """At any latency: the rate of a full batch, less a thousandth."""
 
     ttft: float | None
-    """Within the TTFT target; None without one, 0 where it cannot be met at any rate."""
+    """Within the TTFT target; None without a target, 0 if it cannot be met at any rate."""
 
     itl: float | None
-    """The same of ITL."""
+    """Within the ITL target; None without a target, 0 if it cannot be met at any rate."""
 
     idle: Operation
-    """At the lowest rate that is looked at: no latency is better."""
+    """The state at the lowest considered rate, which has the best latencies."""
 
     @property
     def rate(self) -> float:
-        """Within all targets that can be met."""
+        """The highest rate within all targets that can be met."""
         return min([self.full, *(rate for rate in (self.ttft, self.itl) if rate)])
 
 
@@ -87,23 +89,23 @@ class QueueModel:
         rates = self._served[1:] / np.maximum(times, _LEAST_MS)
         self._queue = self._batch * QUEUE_TO_BATCH if queue is None else queue
         self._fastest = float(rates[-1])
-        # ln(1 / (mu(1) ... mu(n))) for n = 0 .. batch: beyond it the last rate goes on.
+        # ln(1 / (mu(1) ... mu(n))) for n = 0 .. batch; beyond that the service rate is constant.
         self._log_weights = np.concatenate([[0.0], -np.cumsum(np.log(rates))])
         self.least = float(rates[0]) * _LEAST_SHARE * 1e3
-        """Lowest rate that is looked at, in requests per second."""
+        """The lowest considered rate, in requests per second."""
 
         self.most = float(rates[-1]) * _MOST_SHARE * 1e3
-        """Highest rate at which the queue is stable, in requests per second."""
+        """The highest rate at which the queue is stable, in requests per second."""
 
     def operate(self, rate: float) -> Operation:
-        """Return the steady state at a rate. Raises ValueError for one that is not within 0..`most`."""
+        """Return the steady state at a rate. Raises ValueError unless it is above 0 and at most `most`."""
         if not 0 < rate <= self.most * (1 + _TOLERANCE):
             raise ValueError(f"the rate must be greater than 0 and at most {self.most}, was {rate}")
         arrivals = rate / 1e3
         logs = self._log_weights + self._served * math.log(arrivals)
         shares = np.exp(logs - logs.max())
         last, ratio = float(shares[-1]), arrivals / self._fastest
-        # Of the states with a queue each is `ratio` times as likely as the one before: a geometric series.
+        # With a queue, each state is `ratio` times as likely as the one before: a geometric series.
         end = ratio**self._queue
         queued = last * ratio * (1 - end) / (1 - ratio)
         waiting = last * ratio * (1 - (self._queue + 1) * end + self._queue * end * ratio) / (1 - ratio) ** 2
@@ -131,7 +133,7 @@ class QueueModel:
         return self._parameters.alpha_ms + self._parameters.beta_ms * served
 
     def _effective_batch(self, service_ms: float) -> float:
-        """Return the batch at which one request takes as long as the mean one does."""
+        """Return the batch at which the service time of a request equals the mean."""
         parameters = self._parameters
         fixed = parameters.gamma_ms + parameters.alpha_ms * (self._output - 1)
         growing = parameters.delta_ms * self._prompt + parameters.beta_ms * (self._output - 1)
@@ -162,7 +164,7 @@ def within(profile: Profile, targets: Targets, prompt_tokens: float, output_toke
 
 
 def _highest(model: QueueModel, latency: Callable[[Operation], float], target: float) -> float:
-    """Return by bisection the throughput at which a latency that grows with the rate meets its target."""
+    """Return the throughput at which a latency reaches its target, by bisection."""
     low, high = model.least, model.most
     for _ in range(_ITERATIONS):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""What sizing reads: answers of engines, facts of variants, and the numbers a person may choose."""
+"""The inputs of sizing: engine reports, facts about variants, and settings."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ Key = tuple[str, str]
 """(namespace, name)."""
 
 PromptLengths = tuple[tuple[float, ...], tuple[float, ...]]
-"""Upper bounds in tokens, ascending and the last one infinite; and the requests up to each of them."""
+"""Bucket upper bounds in tokens, ascending with an infinite last one, and the cumulative requests per bucket.
+"""
 
 NO_LENGTHS: Final[PromptLengths] = ((), ())
-"""Nobody tells how long prompts are."""
+"""The value if prompt lengths are unknown."""
 
 DEFAULT_START_SECONDS = 120.0
-"""From a pod's creation until it is ready, before any start was seen."""
+"""Time from a pod's creation until it is ready, before any start was observed."""
 
 MAX_NUM_SEQS = 256
-"""Sequences that vLLM batches at most when its arguments don't say."""
+"""vLLM's default maximum batch, in sequences."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EngineInterval:
-    """What one engine counted between two of its answers. All amounts are finite and at least 0."""
+    """What one engine counted between two responses. All amounts but `waiting_change` are at least 0."""
 
     seconds: float
-    """Time between the two answers, or since the engine started where it is new; greater than 0."""
+    """Time between the two responses, or since a new engine's start; greater than 0."""
 
     first_tokens: float
     """Requests that got their first token."""
@@ -38,65 +39,65 @@ class EngineInterval:
     """Growth of the queue in requests; negative when it shrank."""
 
     prompt_tokens: float
-    """Prompt tokens of those requests."""
+    """Prompt tokens of these requests."""
 
     computed_prompt_tokens: float
-    """The same without what the prefix cache had."""
+    """Prompt tokens of these requests that were not found in the prefix cache."""
 
     generation_tokens: float
     finished: float
     """Requests that got their last token."""
 
     inter_token_seconds: float
-    """Sum of the times between two tokens of a request."""
+    """Sum of the times between two tokens of a request, in seconds."""
 
     inter_tokens: float
-    """How many such times."""
+    """Number of such times."""
 
     prompt_lengths: PromptLengths = NO_LENGTHS
-    """Requests that finished, by prompt length."""
+    """Finished requests by prompt length."""
 
     restarted: bool = False
-    """Whether the engine started anew within the interval: what it counts may be retries."""
+    """Whether the engine restarted within the interval: its requests may be retries."""
 
     @property
     def arrivals(self) -> float:
-        """Requests that came: those that began, and those that the queue grew by."""
+        """Arrived requests: those that began, plus the growth of the queue."""
         return max(0.0, self.first_tokens + self.waiting_change)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EngineReport:
-    """The newest answer of one replica's engine."""
+    """The latest response of one replica's engine."""
 
     age_seconds: float
     waiting: int
     running: int
     kv_tokens: int | None
-    """Size of the KV cache; None where the engine does not tell."""
+    """Size of the KV cache in tokens; None if the engine does not report it."""
 
     interval: EngineInterval | None = None
-    """None where there is no answer before, or none that is newer than in the last cycle."""
+    """None if there is no earlier response, or no new one since the last cycle."""
 
 
 Reports = Mapping[Key, EngineReport]
-"""By namespace and pod."""
+"""Reports by (namespace, pod)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepParameters:
-    """How long one step of an engine takes: alpha + beta * sequences + delta * prompt tokens, in ms."""
+    """Parameters of an engine's step time: alpha + beta * sequences + delta * prompt tokens, in ms."""
 
     alpha_ms: float
     beta_ms: float
     delta_ms: float
     gamma_ms: float = 0.0
-    """On top for a prompt, whatever its length; only declared profiles have it."""
+    """Additional time per prompt, whatever its length; only declared profiles have it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
-    """Performance that somebody declared for a variant. Source: `variantProfile` of the legacy shape."""
+    """Declared performance of a variant. Source: `variantProfile` of the legacy shape."""
 
     parameters: StepParameters
     max_batch_size: int
@@ -104,18 +105,18 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Learned:
-    """Performance that the engines of a variant showed, as its status keeps it."""
+    """Observed performance of a variant's engines, as kept in its status."""
 
     parameters: StepParameters
     samples: float
-    """Weight: how many intervals it was learned from."""
+    """Weight: the number of intervals from which it was learned."""
 
     kv_tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Targets:
-    """Latency targets of a service class; None for no target."""
+    """Latency targets of a service class; None without a target."""
 
     ttft_seconds: float | None = None
     itl_seconds: float | None = None
@@ -123,60 +124,60 @@ class Targets:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantFacts:
-    """What sizing needs of a variant beyond what planning reads."""
+    """Data about a variant that sizing needs in addition to that of planning."""
 
     targets: Targets = Targets()
     profile: Profile | None = None
     learned: Learned | None = None
-    """What the status says; where learning goes on after a restart."""
+    """Performance from the status, where learning continues after a restart."""
 
     max_num_seqs: int = MAX_NUM_SEQS
     start_seconds: tuple[float, ...] = ()
-    """From creation until ready, of each pod that is ready now."""
+    """Time from creation until ready, of each pod that is ready."""
 
     known_start_seconds: float | None = None
-    """What the status says of starts that were seen before."""
+    """Start-up time from the status, observed earlier."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SizingSettings:
-    """The numbers that a person may choose. Raises ValueError naming those that are out of range."""
+    """Settings of sizing. Raises ValueError naming those that are out of range."""
 
     interval_seconds: float = 15.0
     """Time between two cycles."""
 
     target_utilization: float = 0.85
-    """Share of the capacity that the forecast may take, and of the batch that is counted on."""
+    """Share of the capacity that the forecast may use, and of the batch that is counted on."""
 
     itl_share: float = 0.8
-    """Share of the ITL target that the mean step may take: single requests see more than the mean."""
+    """Share of the ITL target that the mean step may take, because single requests see more than the mean."""
 
     wait_share: float = 0.5
-    """Share of what TTFT leaves beside the own prefill that the mean wait may take."""
+    """Share of the TTFT target, less the request's own prefill, that the mean wait may take."""
 
     forecast_confidence: float = 0.95
-    """Probability with which the load stays below the forecast's upper bound."""
+    """Probability that the load stays below the forecast's upper bound."""
 
     drain_seconds: float = 60.0
-    """Time within which a backlog is to be worked off once what was ordered is ready."""
+    """Time to work off a backlog once requested replicas are ready."""
 
     history_seconds: float = 300.0
-    """How far back the trend and the lengths look."""
+    """Length of the history for the trend and the lengths."""
 
     fresh_seconds: float = 60.0
-    """Age up to which an answer is acted on in both directions."""
+    """Maximum age of a report for decisions in both directions."""
 
     held_seconds: float = 300.0
-    """Age up to which an answer counts, and how long a silent engine blocks scaling down."""
+    """Maximum age of a report that counts, and how long a silent engine blocks scaling down."""
 
     quorum: float = 0.5
-    """Share of the ready replicas that must answer for a decision without the others."""
+    """Share of the ready replicas that must report for a decision without the others."""
 
     tries_unknown_variants: bool = False
-    """Whether one replica of a variant that never ran may be started on an estimate alone."""
+    """Whether one replica of a variant that never ran may be started based on an estimate alone."""
 
     def __post_init__(self) -> None:
-        """Refuse shares beyond 0..1 and durations that are none."""
+        """Reject shares outside 0..1 and invalid durations."""
         shares = {
             "target_utilization": self.target_utilization,
             "itl_share": self.itl_share,
@@ -214,9 +215,9 @@ class SizingSettings:
 
     @property
     def deviations(self) -> float:
-        """Standard deviations above the trend at which the upper bound lies."""
+        """Standard deviations of the upper bound above the trend."""
         return NormalDist().inv_cdf(self.forecast_confidence)
 
 
 DEFAULT_SIZING: Final = SizingSettings()
-"""What counts where nobody chose anything."""
+"""The default settings."""

@@ -1,4 +1,4 @@
-"""The one entry: a snapshot without loads and capacities goes in, one with them comes out, once per cycle."""
+"""The entry point of sizing: adds loads and capacities to a snapshot, once per cycle."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _NEW_MODEL = ModelMemory()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sized:
-    """What a cycle found out."""
+    """The result of a cycle."""
 
     snapshot: Snapshot
-    """With the load of each model, and the capacity of each variant of which there is one."""
+    """The snapshot with the load of each model, and the capacity of each variant where known."""
 
     memory: SizingMemory
     learned: Mapping[Key, Learned] = field(default_factory=dict)
     """Step times to publish, by variant."""
 
     problems: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
-    """What is wrong with the performance of a variant, in sentences."""
+    """Messages about problems with a variant's performance."""
 
 
 def sized(
@@ -40,9 +40,10 @@ def sized(
     memory: SizingMemory,
     settings: SizingSettings,
 ) -> Sized:
-    """Return the snapshot with loads and capacities, and what to remember.
+    """Return the snapshot with loads and capacities, and the next memory.
 
-    A load that the snapshot has already stands: a person stated it. The moment is the snapshot's.
+    A load that the snapshot already has is kept, because a user stated it. The current time is the
+    snapshot's.
     """
     shown = {
         variant.key: _performance(variant, facts.get(variant.key, _NO_FACTS), reports, memory)
@@ -113,7 +114,7 @@ def _equipped(
 ) -> list[Variant]:
     """Return the variants of a model with their capacities and start-up times.
 
-    One that cannot meet the targets does not count where another one can.
+    A variant that cannot meet the targets is not counted on if another one can.
     """
     siblings = {
         variant.key: (variant, shown[variant.key]) for variant in variants if shown[variant.key].parameters
@@ -121,7 +122,7 @@ def _equipped(
     found = []
     for variant in variants:
         own, given = shown[variant.key], facts.get(variant.key, _NO_FACTS)
-        capacity = variant.capacity  # what a person stated stands
+        capacity = variant.capacity  # a stated capacity is kept
         if capacity is None and lengths is not None:
             capacity = capacity_of(own, given, lengths, settings) or estimated_capacity(
                 variant, given, [*siblings.values()], lengths, settings
@@ -144,7 +145,7 @@ def _not_counted(variant: Variant) -> Variant:
 
 
 def _allowed(variant: Variant, settings: SizingSettings) -> Variant:
-    """Return a variant as far as it may be started: on an estimate alone only to be tried."""
+    """Return a variant limited to the replicas that may start on an estimate alone: none, or one to try."""
     capacity = variant.capacity
     if capacity is None:
         return variant

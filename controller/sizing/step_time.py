@@ -1,11 +1,11 @@
-"""Step times of the engines of a variant, learned from what they count.
+"""Learn the step times of a variant's engines from their counters.
 
-A busy engine's second is spent on steps, on the tokens that they decode and on the prompts that they compute:
-`1 = alpha / tau + beta * G + delta * P`, with tau the time between two tokens, and G and P the decoded and
-the prompt tokens per second. Divided by alpha this is linear in what can be observed: `1 / tau = 1 / alpha -
-(beta / alpha) * G - (delta / alpha) * P`. Weighted least squares with forgetting; a saturated engine obeys
-the same line. What is known beforehand (a declared profile, what the status says, a sibling) counts as a few
-samples, so that the first real ones correct it and many replace it.
+The time of a busy engine is spent on steps, on the tokens they decode and on the prompts they compute: `1 =
+alpha / tau + beta * G + delta * P`, with tau the time between two tokens, and G and P the decoded and the
+prompt tokens per second. Divided by alpha this is linear in observable values: `1 / tau = 1 / alpha - (beta /
+alpha) * G - (delta / alpha) * P`. It is fitted by weighted least squares with forgetting; a saturated engine
+obeys the same line. Prior knowledge (a declared profile, the status, a sibling) counts as a few samples, so
+that the first real ones correct it and many replace it.
 """
 
 from __future__ import annotations
@@ -17,40 +17,43 @@ from typing import Final
 from controller.sizing.records import EngineInterval, StepParameters
 
 FORGETTING: Final = 0.998
-"""What a cycle leaves of the weight of all samples before it: half is left after 350 cycles with samples."""
+"""Factor per cycle on the weight of all earlier samples; it is halved after 350 cycles with samples."""
 
 ENOUGH_SAMPLES: Final = 8.0
-"""Weight from which what was learned counts more than what was declared."""
+"""Weight from which learned parameters take precedence over declared ones."""
 
 _RIDGE: Final = 1e-4
-"""Share of the diagonal that is added to it, so that loads that never vary still give an answer."""
+"""Share of the diagonal that is added to it, so that constant loads still yield a solution."""
 
 _BUSY_SEQUENCES: Final = 3.0
-"""Mean sequences from which an engine is taken to compute all the time."""
+"""Mean sequences above which an engine is assumed to compute all the time."""
 
 _IDLE_WEIGHT: Final = 0.25
-"""Weight of a sample of an engine that was idle in between, since for how long is an estimate."""
+"""Weight of a sample of an engine that was idle at times, because the idle time is an estimate."""
 
 _RATIO_WEIGHT: Final = 0.02
 _BETA_RATIO: Final = 0.008
 _DELTA_RATIO: Final = 0.005
-"""beta / alpha and delta / alpha of common engines, which hold until the load has varied. Their weight is
-that of some ten samples at a tenth of an engine's capacity."""
+"""beta / alpha and delta / alpha of common engines, used until the load has varied. Their weight is that of
+about ten samples at a tenth of an engine's capacity.
+"""
 
 _CHANCE: Final = 4.0
-"""How many times as much the loads of samples vary by chance as the number of requests alone makes them:
-their lengths vary, too."""
+"""Factor on the variance of the loads of samples by the number of requests alone, because lengths vary as
+well.
+"""
 
 _OUTLIER: Final = 4.0
 _MOST_OUTLIERS: Final = 8
-"""So many samples in a row that are off by more than that factor are a new truth, no outliers. It is
-large: to leave out the slow intervals of a bursty load would flatten the line."""
+"""This many outliers in a row, off by more than that factor, are accepted as a change. The factor is large,
+because excluding the slow intervals of a bursty load would flatten the line.
+"""
 
 _STEP_SECONDS: Final = (1e-5, 60.0)
 _POINTS: Final = tuple(
     (sequences, prompts) for sequences in (2.0, 16.0, 64.0) for prompts in (0.0, 64.0, 512.0)
 )
-"""Sequences and prompt tokens of the steps by which known parameters are told as samples."""
+"""(sequences, prompt tokens) of the steps that represent known parameters as samples."""
 
 _SCALE_G: Final = 1e3
 _SCALE_P: Final = 1e4
@@ -67,19 +70,19 @@ class Sample:
     prompted: float
     weight: float = 1.0
     requests: float = math.inf
-    """From how many requests the rates are counted: with few, chance is a good part of them."""
+    """Number of requests from which the rates are counted: the fewer, the larger the share of chance."""
 
     @property
     def sequences(self) -> float:
-        """Mean sequences that decode at a time."""
+        """Mean concurrently decoding sequences."""
         return self.decoded * self.tau_seconds
 
 
 def sample_of(interval: EngineInterval) -> Sample | None:
-    """Return the sample of an interval, or None where it says nothing of step times.
+    """Return the sample of an interval, or None if it contains no step times.
 
     An engine with few sequences idles between requests. With Poisson arrivals it is busy for `1 - exp(-n)` of
-    the time, n being the mean number of sequences; the rates of a sample are those of its busy time.
+    the time, with n the mean number of sequences; the rates of a sample refer to its busy time.
     """
     if interval.seconds <= 0 or interval.inter_tokens <= 0:
         return None
@@ -101,21 +104,21 @@ def sample_of(interval: EngineInterval) -> Sample | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepTimes:
-    """Normal equations of what was observed: symmetric, row by row, and the right-hand side."""
+    """Normal equations of the observations: the symmetric matrix by rows, and the right-hand side."""
 
     xx: tuple[float, float, float, float, float, float] = (0.0,) * 6
     xy: Vector = (0.0,) * 3
     noise: tuple[float, float] = (0.0, 0.0)
-    """How much of the squares of decoded and prompt tokens is chance."""
+    """Share of the squares of decoded and of prompt tokens that is due to chance."""
 
     samples: float = 0.0
-    """Weight of all samples, by number."""
+    """Total weight of the samples."""
 
     outliers: int = 0
-    """In a row, of late."""
+    """Number of outliers in a row, most recently."""
 
     def forgotten(self) -> StepTimes:
-        """Return the equations after a cycle in which there are new samples."""
+        """Return the equations with earlier samples discounted by one cycle."""
         xx, xy = self.xx, self.xy
         return StepTimes(
             xx=(
@@ -133,7 +136,7 @@ class StepTimes:
         )
 
     def added(self, sample: Sample) -> StepTimes:
-        """Return the equations with one more sample, which is no outlier."""
+        """Return the equations with one more sample, which resets the count of outliers."""
         g, p = -sample.decoded / _SCALE_G, -sample.prompted / _SCALE_P
         w, y = sample.weight * sample.tau_seconds, 1.0 / sample.tau_seconds
         xx, xy = self.xx, self.xy
@@ -156,11 +159,11 @@ class StepTimes:
 
 
 NO_TIMES: Final = StepTimes()
-"""Nothing was observed."""
+"""Equations without observations."""
 
 
 def learned(times: StepTimes, samples: list[Sample], *, expected: StepParameters | None) -> StepTimes:
-    """Return the equations after a cycle; samples far from what is expected wait until they are many."""
+    """Return the equations after a cycle; outliers are held back until there are many in a row."""
     if not samples:
         return times
     times = times.forgotten()
@@ -180,7 +183,7 @@ def _is_outlier(sample: Sample, times: StepTimes, expected: StepParameters | Non
 
 
 def predicted_seconds(parameters: StepParameters, sample: Sample) -> float:
-    """Return the time between two tokens that parameters predict for the batch and prompts of a sample."""
+    """Return the predicted time between two tokens for the batch and prompts of a sample, in seconds."""
     return _step_seconds(parameters, sample.sequences, sample.prompted * sample.tau_seconds)
 
 
@@ -190,13 +193,13 @@ def _step_seconds(parameters: StepParameters, sequences: float, prompt_tokens: f
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prior:
-    """What is taken for granted before anything is observed."""
+    """Prior knowledge about step times."""
 
     parameters: StepParameters | None = None
-    """None: only the ratios to alpha, which are those of common engines."""
+    """None if only the ratios to alpha, those of common engines, are known."""
 
     weight: float = 0.0
-    """How many samples that obey the parameters count for."""
+    """Number of samples that the parameters count for."""
 
     @property
     def beta_ratio(self) -> float:
@@ -226,16 +229,16 @@ class Prior:
 
 
 TYPICAL: Final = Prior()
-"""A common engine of any speed."""
+"""The prior of a common engine of unknown speed."""
 
 
 def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
-    """Return the parameters that fit best, or None where nothing is known at all.
+    """Return the parameters that fit best, or None if nothing is known.
 
-    The ratios of beta and delta to alpha are held near those of the prior as far as samples leave them open,
-    and as far as the loads of samples differ by chance alone, which would flatten the line.
-    Where beta or delta comes out negative, both keep their ratios: an engine whose batch is always full
-    decodes fewer tokens the slower it steps, whatever the cause.
+    The ratios of beta and delta to alpha are regularized towards those of the prior, as far as samples do not
+    determine them, and as far as the loads of samples differ by chance only, which would flatten the line. If
+    beta or delta would be negative, both keep their prior ratios: an engine with a full batch decodes fewer
+    tokens the slower it steps, whatever the cause.
     """
     xx, xy, least = times.xx, times.xy, _RATIO_WEIGHT
     if prior.parameters is not None:
@@ -260,7 +263,7 @@ def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
 
 
 def _solved(matrix: list[list[float]], right: list[float]) -> Vector | None:
-    """Return the solution of three equations by Gaussian elimination; None where there is none."""
+    """Return the solution of three linear equations by Gaussian elimination; None if singular."""
     work = [[*row, value] for row, value in zip(matrix, right, strict=True)]
     for pivot in range(3):
         best = max(range(pivot, 3), key=lambda row: abs(work[row][pivot]))

@@ -1,7 +1,7 @@
-"""How well a model's demand is known: by the age of its engines' reports and by how many of them report.
+"""Grade how reliable a model's demand data is: by the age of engine reports and how many engines report.
 
-What is missing never counts as zero and never scales down. One silent engine among many must not stop all
-scaling for good either: after a stated time those that report decide, if they are enough.
+Missing data never counts as zero and never scales down. However, one silent engine among many must not block
+scaling forever: after a timeout the reporting ones decide, if they form a quorum.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from controller.sizing.records import SizingSettings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grade:
-    """The verdict on one model's reports."""
+    """The grade of one model's reports."""
 
     signal: Signal
     age_seconds: float | None
-    """Of the oldest report that counts; None without one."""
+    """Age of the oldest report that counts, in seconds; None without one."""
 
     silent_replicas: int
     """Ready replicas whose reports do not count."""
 
     silent_since_seconds: float | None
-    """Since when some have been silent; None when all report."""
+    """Time since which some replicas have been silent, in seconds; None if all report."""
 
 
 def grade(
@@ -35,7 +35,7 @@ def grade(
     now_seconds: float,
     settings: SizingSettings,
 ) -> Grade:
-    """Return the grade of a model from the age of each ready replica's report; None for one without."""
+    """Return the grade from the age of each ready replica's report; None for a replica without one."""
     usable = [age for age in ages_seconds if age is not None and age <= settings.held_seconds]
     fresh = [age for age in usable if age <= settings.fresh_seconds]
     if len(fresh) == len(ages_seconds):

@@ -1,6 +1,6 @@
-"""Accept a plan, or say what is wrong with it: from the snapshot alone, sharing no code with the model.
+"""Verify a plan against the snapshot alone, without sharing code with the model.
 
-Only what would do harm is wrong: a plan may be dear, but it must be possible.
+Only harmful violations are reported: a plan may be expensive, but it must be feasible.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
-    """Return everything that is wrong with the plan, in sentences; empty when it may be used."""
+    """Return a message for each violation of the plan; empty if the plan may be used."""
     expected = sorted((variant.namespace, variant.name) for variant in snapshot.variants)
     if [(d.namespace, d.name) for d in plan.decisions] != expected:
         return ("the plan does not have one decision for each variant, in order",)

@@ -1,4 +1,4 @@
-"""Whether every variant stays within its own bounds, and every model warm."""
+"""Check that every variant is within its own bounds, and that every model keeps its last replica."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def bound_problems(snapshot: Snapshot, decisions: Mapping[tuple[str, str], Decision]) -> Iterator[str]:
-    """Yield every variant that gets more or fewer replicas than it may have."""
+    """Yield a message for each variant with more or fewer replicas than allowed."""
     for variant in snapshot.variants:
         yield from _bounds(variant, decisions[variant.namespace, variant.name])
 
@@ -43,7 +43,7 @@ def _bounds(variant: Variant, decision: Decision) -> Iterator[str]:
 
 
 def warmth_problems(snapshot: Snapshot, decisions: Mapping[tuple[str, str], Decision]) -> Iterator[str]:
-    """Yield every model that loses its last replica though it may not."""
+    """Yield a message for each model that loses its last replica although it may not scale to zero."""
     replicas: Counter[tuple[str, str]] = Counter()
     must: dict[tuple[str, str], bool] = {}
     excused: set[tuple[str, str]] = set()
@@ -53,7 +53,7 @@ def warmth_problems(snapshot: Snapshot, decisions: Mapping[tuple[str, str], Deci
         replicas[model] += decision.replicas
         must[model] = must.get(model, False) or not variant.may_scale_to_zero
         if variant.is_paused or variant.pinned_replicas == 0:
-            excused.add(model)  # a person took the last one, or wants nothing changed
+            excused.add(model)  # a user removed the last one, or wants no change
         if decision.reason is Reason.SHORTAGE:
             excused.add(model)
     for model in sorted(must):

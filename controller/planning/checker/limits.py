@@ -1,4 +1,4 @@
-"""Whether quotas, budgets and ceilings are kept; what exceeds them already may stay, but not grow."""
+"""Check quotas, budgets and ceilings; use that already exceeds a limit may stay, but not grow."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     Decisions = Mapping[tuple[str, str], Decision]
     Limit = tuple[str, Decimal, Sequence[Decimal]]
-    """Name, what is allowed, and what a replica of each variant uses."""
+    """Name, limit, and use per replica of each variant."""
 
 
 def limit_problems(snapshot: Snapshot, decisions: Decisions) -> Iterator[str]:
-    """Yield every limit that the plan exceeds."""
+    """Yield a message for each limit that the plan exceeds."""
     for name, limit, amounts in (*_quotas(snapshot), *_budgets(snapshot), *_ceilings(snapshot)):
         granted = [decisions[v.namespace, v.name].replicas for v in snapshot.variants]
         planned = sum((a * count for a, count in zip(amounts, granted, strict=True)), Decimal(0))

@@ -1,4 +1,4 @@
-"""Whether everything that is to be evicted is there, may be, and keeps its disruption budget."""
+"""Check that the pods to evict exist and may be moved, and that disruption budgets are respected."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from controller.planning.snapshot import Snapshot
 
     Place = tuple[str, str, str, bool]
-    """Namespace and name, node, and whether it is a pod of others."""
+    """Namespace, name, node, and whether it is a pod of another workload."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Lot:
-    """What may be evicted from one node."""
+    """The pods that may be evicted from one node."""
 
     replicas: int
     is_protected: bool
@@ -27,7 +27,7 @@ class _Lot:
 
 
 def move_problems(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    """Yield every move that cannot be or must not be."""
+    """Yield a message for each move that is impossible or not allowed."""
     variants = {(variant.namespace, variant.name) for variant in snapshot.variants}
     lots = _lots(snapshot)
     moved: Counter[Place] = Counter()
@@ -72,10 +72,10 @@ def _lots(snapshot: Snapshot) -> Mapping[Place, _Lot]:
 def _budgets(
     snapshot: Snapshot, plan: Plan, lots: Mapping[Place, _Lot], moved: Counter[Place]
 ) -> Iterator[str]:
-    """Yield every disruption budget that evictions exceed, together with what the plan stops that is ready.
+    """Yield a message for each disruption budget that evictions and stopped ready replicas exceed together.
 
-    A budget is as small as the smallest allowance that is said of it. Without an eviction none is exceeded:
-    what a model does not need may be stopped in any case.
+    If pods report different allowances of a budget, the smallest applies. A budget without evictions is not
+    checked: replicas that a model does not need may be stopped in any case.
     """
     allowed: dict[tuple[str, str], int] = {}
     for lot in lots.values():
@@ -96,7 +96,7 @@ def _budgets(
 
 
 def _stopped(snapshot: Snapshot, plan: Plan) -> Counter[tuple[str, str]]:
-    """Return by budget how many ready replicas the plan stops."""
+    """Return the number of ready replicas that the plan stops, by budget."""
     stays = {(decision.namespace, decision.name): decision.replicas for decision in plan.decisions}
     stopped: Counter[tuple[str, str]] = Counter()
     for variant in snapshot.variants:

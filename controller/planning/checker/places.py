@@ -1,4 +1,4 @@
-"""Whether every replica that is new has a place, and every place room for it."""
+"""Check that every new replica has a place, and that every node has room for what is placed on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def place_problems(
     snapshot: Snapshot, plan: Plan, decisions: Mapping[tuple[str, str], Decision]
 ) -> Iterator[str]:
-    """Yield every place that is not to be had, and every replica without one."""
+    """Yield a message for each impossible placement, and for each replica without one."""
     nodes = {node.name: node for node in snapshot.nodes}
     variants = {(variant.namespace, variant.name): variant for variant in snapshot.variants}
     room = {n.name: n.accelerators_allocatable - n.accelerators_used_by_others for n in snapshot.nodes}
@@ -37,7 +37,7 @@ def place_problems(
         room[place.node] -= place.pods * variant.accelerators_per_replica // variant.pods_per_replica
         placed[place.namespace, place.name] += place.pods
         gaining.add(place.node)
-    # A node that was overcommitted before and gets nothing new is not the plan's doing.
+    # A node that was already overcommitted and gets nothing new is not a fault of the plan.
     for name in sorted(gaining):
         if room[name] < 0:
             yield f"node {name}: {-room[name]} accelerators too many"
@@ -46,7 +46,7 @@ def place_problems(
 
 
 def _requests(snapshot: Snapshot, plan: Plan, placed: Counter[tuple[str, str]]) -> Iterator[str]:
-    """Yield what is wrong with the nodes that are yet to be added; count what is to run on them as placed."""
+    """Yield a message for each problem with nodes to be added, and count the pods on them as placed."""
     pools = {pool.name: pool for pool in snapshot.pools}
     variants = {(variant.namespace, variant.name): variant for variant in snapshot.variants}
     for request in plan.requests:
@@ -73,7 +73,7 @@ def _requests(snapshot: Snapshot, plan: Plan, placed: Counter[tuple[str, str]]) 
 
 
 def _filled(rooms: list[int], size: int, count: int) -> list[int]:
-    """Return what is left on the nodes when replicas of a size fill one node after the other."""
+    """Return the free accelerators of the nodes after `count` pods of a size fill them in order."""
     left = []
     for room in rooms:
         here = min(count, room // size) if size else 0
@@ -85,7 +85,7 @@ def _filled(rooms: list[int], size: int, count: int) -> list[int]:
 def _counts(
     snapshot: Snapshot, decisions: Mapping[tuple[str, str], Decision], placed: Counter[tuple[str, str]]
 ) -> Iterator[str]:
-    """Every replica that is neither bound nor excused has a place."""
+    """Yield a message for each variant whose unbound replicas do not all have places, unless excused."""
     for variant in snapshot.variants:
         key = (variant.namespace, variant.name)
         replicas = decisions[key].replicas
@@ -104,7 +104,7 @@ def _pod_size(variant: Variant) -> int:
 
 
 def kept_replicas(variant: Variant, replicas: int) -> list[list[str]]:
-    """Return the nodes of each replica that is left when the first in removal order have gone."""
+    """Return the nodes of each bound replica that remains after removals, in removal order."""
     leaving_anyway = max(0, len(variant.replicas) - variant.current_replicas)
     hosts = [[node for node in (r.node, *r.further_nodes) if node is not None] for r in variant.replicas]
     unbound = [nodes for nodes in hosts if not nodes]
@@ -120,7 +120,7 @@ def _may_use(node: Node, variant: Variant) -> bool:
 
 
 def matches_node(node: Node, variant: Variant) -> bool:
-    """Tell whether a node is what a variant's pods ask for, be it open to them or not."""
+    """Return whether a node matches the variant's pods, ignoring taints and cordons."""
     labels = dict(node.labels)
     return (
         (not variant.accelerator or node.accelerator == variant.accelerator)
@@ -130,7 +130,7 @@ def matches_node(node: Node, variant: Variant) -> bool:
 
 
 def _matches(term: Sequence[NodeRequirement], labels: dict[str, str]) -> bool:
-    """Tell whether labels satisfy all requirements of a node selector term; an empty one matches nothing."""
+    """Return whether labels satisfy all requirements of a node selector term; an empty one matches none."""
     verdicts = []
     for item in term:
         present, value = item.key in labels, labels.get(item.key, "")

@@ -1,4 +1,4 @@
-"""Whether pods that are spread, kept together or kept apart are so where the plan puts new ones."""
+"""Check rules that spread pods, keep them together or keep them apart, for the new pods of a plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, Decision]) -> Iterator[str]:
-    """Yield every rule of a variant's pods that the places of new ones break."""
+    """Yield a message for each rule that the placements of a variant's new pods violate."""
     nodes = {node.name: node for node in snapshot.nodes}
     new: dict[Key, Counter[str]] = {}
     for place in plan.placements:
@@ -42,7 +42,7 @@ def _apart(variant: Variant, new: Counter[str], lying: Counter[str]) -> Iterator
 
 
 def _together(variant: Variant, new: Counter[str], nodes: Mapping[str, Node]) -> Iterator[str]:
-    """Whole replicas in every domain."""
+    """Yield a message for each domain without a whole number of replicas."""
     if not variant.together_in or variant.pods_per_replica == 1:
         return
     blocks = Counter[str]()
@@ -57,7 +57,7 @@ def _together(variant: Variant, new: Counter[str], nodes: Mapping[str, Node]) ->
 def _spread(
     variant: Variant, new: Counter[str], lying: Counter[str], nodes: Mapping[str, Node]
 ) -> Iterator[str]:
-    """No domain that gets a pod is too far ahead of the one with the fewest."""
+    """Yield a message for each domain that gets a pod and then exceeds the fewest by more than the skew."""
     if variant.spread is None:
         return
     key = variant.spread.topology_key

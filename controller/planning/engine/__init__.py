@@ -1,4 +1,4 @@
-"""The placement engine: patterns, a restricted master with exact pricing, and a CP-SAT core."""
+"""The placement engine: column generation over replica patterns with exact pricing, and a CP-SAT core."""
 
 from controller.planning.engine.place import Engine, alone, place
 

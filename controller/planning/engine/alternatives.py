@@ -1,4 +1,4 @@
-"""The next best mix: for each variant, its model's best mix in which it has another number of replicas."""
+"""Find the best alternative mix for each variant, with another number of its replicas."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def alternatives(
     options: Options, patterns: Patterns, chosen: Integers, option_prices: Floats
 ) -> tuple[Mix, ...]:
-    """Return for each variant the cheapest such mix that leaves no more short; an empty one for none.
+    """Return for each variant the cheapest such mix with no larger shortfall; empty if there is none.
 
-    What a mix costs includes what it pays for shared rows. `chosen` (models,) is the chosen pattern of each
-    model; `option_prices` (options,) is what options pay at the prices of the cost level.
+    The cost of a mix includes the dual prices of the shared rows it uses. `chosen` (models,) is the chosen
+    pattern of each model; `option_prices` (options,) is what options pay at the duals of the cost level.
     """
     paid = patterns.cost + option_prices[patterns.options].sum(axis=1)
     as_well = (patterns.short <= patterns.short[:, chosen][:, patterns.model]).all(axis=0)

@@ -1,4 +1,4 @@
-"""At most so many pods of one variant on one node (core/v1 pod anti-affinity by hostname)."""
+"""Limit the pods of one variant on one node (core/v1 pod anti-affinity by hostname)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def bound_pods(terms: VariantTerms) -> Counter[int]:
-    """Return how many bound pods of a variant lie on each node."""
+    """Return the number of bound pods of a variant on each node."""
     return Counter(node for nodes in terms.bound for node in nodes)
 
 
 def most_on_node(terms: VariantTerms, lying: int, free: int) -> int:
-    """Return how many new pods of a variant a node can take."""
+    """Return the maximum number of new pods on a node with some bound pods and free accelerators."""
     room = max(0, free) // terms.accelerators
     return room if terms.most_per_node is None else min(room, max(0, terms.most_per_node - lying))
 
@@ -27,7 +27,7 @@ def most_on_node(terms: VariantTerms, lying: int, free: int) -> int:
 def most_new_pods(
     problem: PlacementProblem, terms: VariantTerms, bins: Sequence[int], free: Sequence[int]
 ) -> int:
-    """Return how many new pods there can be at most where so much is free on each node."""
+    """Return the maximum number of new pods, given the free accelerators of each node."""
     if terms.most_per_node is None:
         return UNLIMITED_REPLICAS
     there = bound_pods(terms)

@@ -1,8 +1,8 @@
-"""Node assignment: which node each new pod goes to, once replicas are chosen.
+"""Assign new pods to nodes, given replica counts.
 
-Best-fit decreasing comes first: the largest units go first, each to the fullest node that may take it. Where
-sizes divide each other, that finds a place for everything that has one. Where some unit finds none, a
-feasibility program decides, by the same rows as the core's.
+Best-fit decreasing is tried first: the largest units first, each on the fullest node that may take it. If
+sizes divide each other, this places everything that can be placed. If some unit finds no place, a feasibility
+program with the same rows as the core decides.
 """
 
 from __future__ import annotations
@@ -31,32 +31,34 @@ if TYPE_CHECKING:
     """(variant, node or growth, pods), sorted."""
 
 FEASIBILITY_SECONDS = 10.0
-"""Deterministic time that finding places may take: counts that have them are worth it."""
+"""Deterministic time for finding places: it is well spent, because it makes the chosen replica counts
+feasible.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """Where new pods go, and which replicas have places for all of their pods."""
+    """Nodes of the new pods, and the replicas whose pods all have a place."""
 
     replicas: tuple[int, ...]
-    """Per variant: its replicas, without those whose pods found no place."""
+    """Replicas of each variant, without those whose pods found no place."""
 
     placements: Placements
     """(variant, node, pods), sorted."""
 
     grown: Placements
-    """(variant, growth, pods), sorted: on nodes that are yet to be added."""
+    """(variant, growth, pods) on nodes to be added, sorted."""
 
     added: tuple[int, ...]
-    """Nodes to add, per growth: those that pods go to."""
+    """Nodes to add, per growth: those that received pods."""
 
 
 def assign(
     problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int], limits: Limits
 ) -> Assignment:
-    """Return a node for every new pod of some replicas, or of as many as find one, and of more.
+    """Return nodes for the new pods of the replicas, or of as many as fit, plus extra replicas.
 
-    More are those that still have room where demand is short.
+    Extra replicas are added where demand is short and there is still room.
     """
     whole = with_added(problem, added)
     rooms, has_all = _best_fit(problem, whole, replicas, lambda task: _turn(problem, task))
@@ -71,9 +73,9 @@ def assign(
 
 
 def best_fit(problem: PlacementProblem, replicas: Sequence[int], first: Sequence[int]) -> Assignment:
-    """Return as many of some replicas as find a place by best-fit decreasing, on added nodes, too, and more.
+    """Return the replicas that best-fit decreasing can place, also on added nodes, plus extra replicas.
 
-    `first` is per variant when it takes its turn. More are those that still have room where demand is short.
+    `first` gives each variant's turn. Extra replicas are added where demand is short and there is still room.
     """
     added = [growth.limit for growth in problem.growth]
     whole = with_added(problem, added)
@@ -87,7 +89,7 @@ def _best_fit(
     replicas: Sequence[int],
     turn: Callable[[Task], tuple[int, ...]],
 ) -> tuple[Rooms, bool]:
-    """Place as many new pods as find room, in turn, each on the fullest node; tell whether all do."""
+    """Place as many new pods as fit, in the given order, and return the rooms and whether all fit."""
     tasks = [
         Task(v=v, bins=tuple(bins), pods=(count - len(terms.bound)) * terms.pods)
         for v, (count, terms, bins) in enumerate(
@@ -97,21 +99,21 @@ def _best_fit(
     ]
     rooms, has_all = Rooms(whole, replicas), True
     for task in sorted(tasks, key=turn):
-        # Every task is tried, also after one has failed: as many replicas as possible are to have places.
+        # Continue after a failure, so that as many replicas as possible are placed.
         if not rooms.take_all(task):
             has_all = False
     return rooms, has_all
 
 
 def _turn(problem: PlacementProblem, task: Task) -> tuple[int, int, int, int]:
-    """Return when to place a task: the largest units first, then those with the least choice."""
+    """Return the sort key of a task: the largest units first, then those with the least choice."""
     terms = problem.variants[task.v]
     total = terms.accelerators * (terms.pods if terms.together is not None else 1)
     return -total, -terms.accelerators, len(task.bins) - terms.is_topology_constrained, task.v
 
 
 def with_added(problem: PlacementProblem, added: Sequence[int]) -> PlacementProblem:
-    """Return the problem with so many nodes added of each growth, behind the others."""
+    """Return the problem with `added` nodes of each growth appended to the existing nodes."""
     growth = [g for g, count in zip(problem.growth, added, strict=True) for _ in range(count)]
     if not growth:
         return replace(problem, growth=())
@@ -131,7 +133,7 @@ def with_added(problem: PlacementProblem, added: Sequence[int]) -> PlacementProb
 
 
 def _placed(problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> tuple[int, ...]:
-    """Return the replicas of which all pods have a place."""
+    """Return the replicas whose pods all have a place."""
     new = [rooms.new[v].total() // terms.pods for v, terms in enumerate(problem.variants)]
     return tuple(
         min(count, len(terms.bound) + here) if terms.accelerators else count
@@ -142,7 +144,7 @@ def _placed(problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) ->
 def _assignment(
     problem: PlacementProblem, replicas: tuple[int, ...], rooms: Rooms, added: Sequence[int]
 ) -> Assignment:
-    """Return the assignment of what was placed; `added` are the nodes that were added of each growth."""
+    """Return the assignment of the placed pods; `added` is the number of added nodes per growth."""
     nodes = len(problem.free)
     origin = [g for g, count in enumerate(added) for _ in range(count)]
     placed = [(v, node, pods) for v, at in enumerate(rooms.new) for node, pods in at.items() if pods]
@@ -162,7 +164,7 @@ def _assignment(
 def _by_program(
     problem: PlacementProblem, whole: PlacementProblem, replicas: Sequence[int], limits: Limits
 ) -> Rooms | None:
-    """Return where new pods go by a feasibility program; None where it proves that not all have a place."""
+    """Return rooms for new pods from a feasibility program; None if it finds no solution."""
     program = Program()
     one = program.constant()
     new = {
@@ -188,14 +190,14 @@ def _by_program(
 
 
 def _value(terms: Terms, values: Sequence[int]) -> int:
-    """Return what a sum comes to in the solved program."""
+    """Return the value of a sum in the solution of the program."""
     return sum(weight * values[variable] for variable, weight in terms)
 
 
 def _places(
     index: int, demand: Demand, fitting: Fitting, values: Sequence[int]
 ) -> list[tuple[int, int | None, int]]:
-    """Return (bin, node, pods) that a demand has in the solved program."""
+    """Return (bin, node, pods) of a demand in the solution of the program."""
     found: list[tuple[int, int | None, int]] = []
     for bin_ in demand.bins:
         nodes = [(n, variable) for (i, b, n), variable in fitting.on_node.items() if (i, b) == (index, bin_)]
@@ -209,7 +211,7 @@ def _places(
 def _shared_out(
     waiting: Sequence[tuple[int, int]], places: Sequence[tuple[int, int | None, int]]
 ) -> list[Task]:
-    """Divide the places of a demand, (bin, node, pods), among its variants, (variant, pods), in order."""
+    """Distribute the places (bin, node, pods) of a demand over its variants (variant, pods), in order."""
     queue, tasks = deque(places), []
     for v, pods in waiting:
         left = pods
@@ -227,7 +229,7 @@ def _shared_out(
 def _pack(
     rooms: Rooms, problem: PlacementProblem, fitting: Fitting, values: Sequence[int], tasks: Sequence[Task]
 ) -> None:
-    """Place all tasks: on a decided node, by packing patterns of a bin, or else the largest units first."""
+    """Place all tasks: on their node, by the packing patterns of a bin, or else largest units first."""
     packed = {bin_ for bin_, _, _ in fitting.packed}
     waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
     rest = []
@@ -251,9 +253,9 @@ def _fill_patterns(
     values: Sequence[int],
     waiting: Mapping[tuple[int, int], list[int]],
 ) -> None:
-    """Fill as many nodes by each packing pattern as the solved program says.
+    """Fill as many nodes by each packing pattern as the solution specifies.
 
-    `waiting` are the variants of single pods by (bin, accelerators), once for each pod; they are used up.
+    `waiting` lists the variants of single pods by (bin, accelerators), one entry per pod; it is consumed.
     """
     alike: dict[tuple[int, int], list[int]] = defaultdict(list)
     for bin_ in {bin_ for bin_, _, _ in fitting.packed}:

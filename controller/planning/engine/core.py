@@ -1,8 +1,8 @@
-"""CP-SAT over the patterns that matter: those that a better answer might use, as their reduced cost says.
+"""The core: a CP-SAT program over the patterns that can be part of a better answer.
 
 Source: the core concept of Balas and Zemel (1980). A pattern whose reduced cost exceeds the distance between
-the best answer and the bound cannot be part of a better one; if all others are in the core, its optimum is
-that of all patterns.
+the incumbent and the bound cannot be part of a better answer. If all other patterns are in the core, its
+optimum is the optimum over all patterns.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 
 
 TIES = 1e-6
-"""Reduced costs that differ by less than this part of the bound are alike."""
+"""Reduced costs that differ by less than this share of the bound are considered equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """A pattern of each model, and nodes to add."""
+    """One pattern per model, and the nodes to add."""
 
     patterns: Integers
-    """(models,): index of the chosen pattern of each model."""
+    """(models,): the index of the chosen pattern of each model."""
 
     added: tuple[int, ...]
-    """Per growth: how many of its nodes to add."""
+    """The number of nodes to add, per growth."""
 
 
 def core_of(
     patterns: Patterns, objective: Objective, duals: Duals, always: Integers, *, distance: float, extra: int
 ) -> tuple[Booleans, bool]:
-    """Return which patterns are in the core, and whether all are that could be part of a better answer.
+    """Return which patterns are in the core, and whether these are all within the distance.
 
-    It holds the patterns `always`, the best one of each model by reduced cost, and the `extra` next ones
-    whose reduced cost is within the distance of that.
+    The core contains the patterns `always`, the one with the least reduced cost of each model, and up to
+    `extra` others whose reduced cost exceeds that by no more than the distance.
     """
     slack = duals.reduced - patterns.least(duals.reduced)[patterns.model]
     slack = np.where(np.isfinite(objective.value), slack, np.inf)
@@ -58,13 +58,13 @@ def core_of(
     most = len(patterns.start) + extra
     holds_all = int(close.sum()) <= most
     if not holds_all:
-        # Of patterns that pay alike, the cheaper ones leave more to others. Where nothing is short no price
-        # says so.
+        # Of patterns with equal reduced cost, the cheaper ones leave more to other models. Where nothing is
+        # short, dual prices do not express that.
         alike = np.floor(slack / (TIES * max(1.0, abs(duals.bound))))
         rank = np.lexsort((patterns.cost, alike))
         close = np.zeros_like(close)
         close[rank[: most - extra // 2]] = True
-        # A model that has only dear ones may need several of them for all to find places.
+        # A model with only expensive patterns may need several of them for all pods to find places.
         by_model = np.lexsort((patterns.cost, alike, patterns.model))
         place = np.arange(len(by_model)) - patterns.start[patterns.model[by_model]]
         close[by_model[place <= extra // (2 * len(patterns.start))]] = True
@@ -76,7 +76,7 @@ def core_of(
 
 @dataclass(eq=False)
 class Core:
-    """The integer program over some patterns: a 0-1 variable for each pattern of a model that has several."""
+    """The integer program over some patterns: a 0-1 variable for each pattern of a model with several."""
 
     problem: PlacementProblem
     options: Options
@@ -86,13 +86,13 @@ class Core:
 
     objective: Objective
     may_fix_domains: bool
-    """Whether the domains of spread pods may be fixed where there are many to choose."""
+    """Whether the domains of spread pods may be fixed if there are many to choose from."""
 
     kept: InitVar[Booleans]
     """(patterns,): whether a pattern is in the core."""
 
     def __post_init__(self, kept: Booleans) -> None:
-        """Write the program."""
+        """Build the program."""
         self._index = np.flatnonzero(kept)
         self._model = self.patterns.model[self._index]
         counts = np.bincount(self._model, minlength=len(self.patterns.start))
@@ -117,7 +117,7 @@ class Core:
     def solve(
         self, incumbent: Selection, *, bound: float, gap: float, limits: Limits
     ) -> tuple[Selection | None, Result]:
-        """Return the best selection found, if any, and the account of the search."""
+        """Return the best selection found, or None, and the result of the search."""
         if math.isfinite(bound):
             self._program.row(self._terms, least=math.ceil(bound - 1e-9 * abs(bound) - 1e-6))
         is_chosen = np.isin(self._index, incumbent.patterns)
@@ -134,13 +134,13 @@ class Core:
         return (self._selection(result.values) if result.values else None), result
 
     def _choose(self) -> None:
-        """Choose one pattern of each model."""
+        """Require exactly one pattern of each model."""
         models, variables = self._model[self._is_open], self._variable[self._is_open]
         for own in np.split(variables, np.flatnonzero(np.diff(models)) + 1) if len(models) else ():
             self._program.exactly_one(own.tolist())
 
     def _place(self) -> None:
-        """Give every new replica a place."""
+        """Add the rows that give every new replica a place."""
         problem, options = self.problem, self.options
         bound = np.array([*(len(terms.bound) for terms in problem.variants), 0], dtype=np.int64)
         chosen = self.patterns.options[self._index]
@@ -154,7 +154,7 @@ class Core:
             terms_of[v].append((int(self._variable[row]), amount))
             most[v] = max(most[v], amount)
         free = list(problem.free)
-        leaving: dict[int, Counter[int]] = defaultdict(Counter)  # node -> row of the core -> accelerators
+        leaving: dict[int, Counter[int]] = defaultdict(Counter)  # node -> core row -> accelerators
         for row, column in np.argwhere(more < 0).tolist():
             terms = problem.variants[int(variant[row, column])]
             for nodes in terms.bound[: -int(more[row, column])]:
@@ -176,12 +176,14 @@ class Core:
             free=free,
         )
         self.is_exact = fit.add(demands).is_exact and not self.fixes_domains
-        """Whether what the program allows always finds places, and it allows all that does."""
+        """Whether the rows are exact: every solution can be placed, and every feasible placement is a
+        solution.
+        """
 
     def _leaving(self, held: Mapping[int, int]) -> Leaving:
-        """Return what may become free on a node, given what each row of the core would free there.
+        """Return the accelerators that may become free on a node, given what each core row frees there.
 
-        Of each model one pattern is chosen: the one that frees most says how much can be.
+        One pattern per model is chosen, so the maximum is the sum of each model's largest amount.
         """
         most: dict[int, int] = defaultdict(int)
         for row, accelerators in held.items():
@@ -191,7 +193,7 @@ class Core:
         return Leaving(terms=terms, most=sum(most.values()))
 
     def _keep_limits(self) -> None:
-        """Exceed no quota and no budget."""
+        """Add the rows of quotas and budgets."""
         options = self.options
         chosen = self.patterns.options[self._index]
         per_replica = np.zeros(len(self.problem.variants) + 1, dtype=np.int64)
@@ -203,12 +205,12 @@ class Core:
             self._program.row(self._sum(used), most=limit)
 
     def _keep_levels(self) -> None:
-        """Let no earlier level get worse."""
+        """Add the rows that keep earlier levels from getting worse."""
         for short, cap in zip(self.objective.kept, self.objective.caps, strict=True):
             self._program.row(self._sum(short[self._index]), most=cap)
 
     def _sum(self, weights: Integers) -> Terms:
-        """Return the sum of a weight for each pattern of the core."""
+        """Return the sum of one weight per pattern of the core."""
         certain = int(weights[~self._is_open].sum())
         used = self._is_open & (weights != 0)
         terms: Terms = list(zip(self._variable[used].tolist(), weights[used].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What is asked of nodes: new units in the domains that spreading allows, summed up where they are alike."""
+"""Demands on nodes: new units in the domains that spreading allows, aggregated by equal needs."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem
 
 MOST_DOMAIN_CHOICES = 2000
-"""Up to how many domains of all variants together the solver chooses which get one pod more than others."""
+"""Number of domains, over all variants, up to which the solver chooses those that get one pod more."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """New units of one kind: of a variant with rules of its own, or of all variants with the same needs."""
+    """New units of one kind: of a variant with a limit per node, or of all variants with equal needs."""
 
     accelerators: int
-    """Of each pod."""
+    """Accelerators per pod."""
 
     pods: int
-    """Pods of one unit, which go together into one block; 1 for pods that go by themselves."""
+    """Pods per unit, which are placed together in one block; 1 for single pods."""
 
     topology: int
-    """The topology whose domains are the blocks; NO_DOMAIN for pods that go by themselves."""
+    """The topology whose domains are the blocks; NO_DOMAIN for single pods."""
 
     bins: tuple[int, ...]
-    """Where the units may go."""
+    """The bins that the units may use."""
 
     variant: int
-    """The variant where it limits its pods on one node; -1 elsewhere."""
+    """The variant if it limits its pods per node, otherwise -1."""
 
     units: Terms
-    """How many units there are, as a sum of variables."""
+    """The number of units, as a sum of variables."""
 
     most: int
-    """How many units there can be at most."""
+    """Upper bound on the number of units."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,19 +51,19 @@ class NewReplicas:
     """Replicas of a variant that need places, or units of them."""
 
     terms: Terms
-    """How many there are, as a sum of variables."""
+    """Their number, as a sum of variables."""
 
     most: int
-    """How many there can be at most."""
+    """Upper bound on their number."""
 
 
 def demands_of(
     program: Program, problem: PlacementProblem, new: Mapping[int, NewReplicas], *, may_fix_domains: bool
 ) -> tuple[list[Demand], list[list[tuple[int, NewReplicas]]], bool]:
-    """Return what is asked of nodes, and of it the units of each variant; add the rows of spreading.
+    """Return the demands on nodes, and the units of each variant in them; add the rows of spreading.
 
-    Also tells whether it is fixed which domains get one pod more than others, which is done only where there
-    are many to choose, and only if that is allowed.
+    The third value tells whether the domains that get one pod more are fixed, which is done only if allowed
+    and if there are too many to choose from.
     """
     alike: dict[tuple[int, int, int, tuple[int, ...], int], list[tuple[int, NewReplicas]]] = defaultdict(list)
     domains = spread.bins_by_domain(problem)

@@ -1,6 +1,6 @@
-"""What is left free goes to models that are short: a search that ends near to its bound leaves some.
+"""Give leftover room to models that are short: a search that stops near its bound may leave some.
 
-One more replica where limits and nodes have room for it makes a shortfall smaller and none larger.
+One more replica within limits and free accelerators reduces a shortfall and increases none.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 def fill(problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> tuple[int, ...]:
-    """Return the replicas with those more that have room, and place them; the most important first."""
+    """Return the replicas plus those that still fit, and place them; the most important rows first."""
     filling = _Filling(problem, replicas, rooms)
     for row in sorted(problem.rows, key=lambda row: (row.level, row.name)):
-        if row.stage is not Stage.CONTINUITY:  # only replicas that are ready count there
+        if row.stage is not Stage.CONTINUITY:  # only ready replicas count there
             filling.fill(row)
     return tuple(filling.replicas)
 
 
 class _Filling:
-    """Replicas while more are placed."""
+    """Replica counts while more replicas are placed."""
 
     def __init__(self, problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> None:
         self.replicas = list(replicas)
@@ -37,7 +37,7 @@ class _Filling:
         self._headroom = Headroom(problem, replicas)
 
     def fill(self, row: CoverRow) -> None:
-        """Add replicas as long as they bring a row nearer to its requirement, the cheapest for it first."""
+        """Add replicas as long as they reduce the shortfall of a row, the cheapest per amount first."""
         candidates = self._candidates(row)
         provided = sum(amount * self.replicas[v] for v, amount in row.terms)
         short = per_mille_missing(row.requirement, provided)
@@ -50,18 +50,18 @@ class _Filling:
                 candidates.pop(0)
 
     def _candidates(self, row: CoverRow) -> list[tuple[int, int]]:
-        """Return (variant, amount) of those that need nodes, the cheapest first."""
+        """Return (variant, amount) of the row's variants that use accelerators, the cheapest first."""
         variants = self._problem.variants
         useful = [(v, amount) for v, amount in row.terms if amount and variants[v].accelerators]
         return sorted(useful, key=lambda term: (variants[term[0]].cost / term[1], term[0]))
 
     def _add(self, v: int) -> bool:
-        """Add a replica of a variant if its limits and the nodes have room for it."""
+        """Add a replica of a variant if limits and nodes have room for it; return whether they do."""
         terms = self._problem.variants[v]
         if self.replicas[v] >= terms.upper or not self._headroom.most(v, 1):
             return False
         leaving = len(terms.bound) - self.replicas[v]
-        if leaving > 0:  # none starts while others of its own leave, but the last of them may stay
+        if leaving > 0:  # no start while bound replicas leave, but the last of these may stay
             if not self._rooms.keep(v, terms.bound[leaving - 1]):
                 return False
         elif self._rooms.take(v, self._bins[v], terms.pods) is None:

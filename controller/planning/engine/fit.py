@@ -1,8 +1,9 @@
-"""Rows that give every new replica a place on real nodes, exactly.
+"""Rows that place every new replica on real nodes.
 
-Nodes that no replica might leave are alike if as much is free on them. Where sizes divide each other their
-slots say what fits; elsewhere each number of free accelerators has its packing patterns. A node that replicas
-might leave has rows of its own. In small bins whose pods have rules, each node is looked at by itself.
+Nodes that no replica might leave are interchangeable if they have the same number of free accelerators. If
+sizes divide each other, slots decide what fits; otherwise each number of free accelerators has its packing
+patterns. Nodes that replicas might leave have rows of their own. In small bins with placement rules, each
+node is modeled individually.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem
 
 MOST_NODE_PODS = 600
-"""Up to how many pairs of a node and a type each has a variable of its own, where rules of pods matter."""
+"""Number of (node, demand) pairs up to which each has its own variable, where placement rules apply."""
 
 MOST_PATTERNS = 2000
-"""Of one number of free accelerators: where there might be more, only slots are counted."""
+"""Packing patterns of one number of free accelerators above which only slots are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitting:
-    """Where units go, in the program's variables."""
+    """The variables that say where units go."""
 
     is_exact: bool
-    """Whether what the rows allow always fits."""
+    """Whether every solution of the rows can be placed."""
 
     flows: dict[tuple[int, int], Terms]
     """(demand, bin) -> units that go there."""
 
     on_node: dict[tuple[int, int, int], int]
-    """(demand, bin, node) -> pods there; in bins whose nodes are looked at one by one."""
+    """(demand, bin, node) -> pods there, in bins whose nodes are modeled individually."""
 
     packed: dict[tuple[int, int, tuple[int, ...]], int]
-    """(bin, free, sizes) -> nodes that are packed so."""
+    """(bin, free, sizes) -> nodes packed by this pattern."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,10 +55,10 @@ class Leaving:
     """Accelerators of one node that may become free."""
 
     terms: Terms
-    """How many do, as a sum of variables."""
+    """The number that becomes free, as a sum of variables."""
 
     most: int
-    """How many can at most."""
+    """Upper bound on that number."""
 
 
 class Fit:
@@ -73,10 +74,10 @@ class Fit:
         growth: Sequence[int],
         free: Sequence[int],
     ) -> None:
-        """Begin without rows.
+        """Start without rows.
 
-        `leaving` are the nodes that replicas might leave; `growth` is per growth the variable for its added
-        nodes; `free` is per node what is free while all replicas stay.
+        `leaving` has the nodes that replicas might leave; `growth` the variable for the added nodes of each
+        growth; `free` the free accelerators of each node while all replicas stay.
         """
         self._program = program
         self._problem = problem
@@ -90,7 +91,7 @@ class Fit:
         self._packed: dict[tuple[int, int, tuple[int, ...]], int] = {}
 
     def add(self, demands: Sequence[Demand]) -> Fitting:
-        """Add the rows for what is asked."""
+        """Add the rows for the demands, and return their variables."""
         for index, demand in enumerate(demands):
             self._route(index, demand)
         by_bin: dict[int, list[int]] = defaultdict(list)
@@ -101,7 +102,7 @@ class Fit:
         return Fitting(is_exact=self._is_exact, flows=self._flows, on_node=self._on_node, packed=self._packed)
 
     def _route(self, index: int, demand: Demand) -> None:
-        """Divide units among the bins that they may go to; in a single one they are what is asked."""
+        """Divide the units of a demand among its bins; with a single bin, no variables are needed."""
         if len(demand.bins) == 1:
             self._flows[index, demand.bins[0]] = demand.units
             return
@@ -111,7 +112,7 @@ class Fit:
             self._flows[index, bin_] = [(part, 1)]
 
     def _fit_bin(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
-        """Add the rows of one bin: the simplest ones that are exact, or else those of slots."""
+        """Add the rows of one bin: the simplest exact formulation, or slots if there is none."""
         nodes, grows = self._problem.bins[bin_].nodes, any(g.bin == bin_ for g in self._problem.growth)
         has_rules = any(demand.variant >= 0 for _, demand in here)
         has_gangs = any(demand.pods > 1 for _, demand in here)
@@ -126,7 +127,7 @@ class Fit:
             self._fit_patterns(bin_, here)
 
     def _fit_slots(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
-        """Let no row of slots run out."""
+        """Add the slot rows of a bin."""
         nodes = self._nodes
         self._keep_apart(bin_, here)
         for row in np.flatnonzero(nodes.row_bin == bin_).tolist():
@@ -151,7 +152,7 @@ class Fit:
             self._program.row([*terms, *freed], most=capacity)
 
     def _keep_apart(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
-        """Let no variant send more pods to a bin than its nodes may have of it: necessary, not sufficient."""
+        """Add rows that limit a variant's pods in a bin to the sum of its limits per node: only necessary."""
         for index, demand in here:
             if demand.variant < 0:
                 continue
@@ -169,11 +170,11 @@ class Fit:
             self._program.row([*self._flows[index, bin_], *grown], most=most)
 
     def _gone(self, node: int) -> int:
-        """Return how many accelerators become free on a node if all leave that may."""
+        """Return the maximum number of accelerators that become free on a node."""
         return self._leaving[node].most if node in self._leaving else 0
 
     def _node_slots(self, bin_: int, size: int) -> tuple[int, Terms]:
-        """Return the slots of nodes that nobody might leave, and as terms those of the others."""
+        """Return the slots of nodes that no replica might leave, and those of the others as terms."""
         capacity, terms = 0, []
         for node in self._problem.bins[bin_].nodes:
             if node in self._leaving:
@@ -183,7 +184,7 @@ class Fit:
         return capacity, terms
 
     def _block_slots(self, bin_: int, size: int, pods: int) -> tuple[int, Terms]:
-        """Return the slots of blocks that nobody might leave, and as terms those of the others."""
+        """Return the gang slots of blocks that no replica might leave, and those of the others as terms."""
         blocks: dict[int, list[int]] = defaultdict(list)
         for node in self._problem.bins[bin_].nodes:
             if self._nodes.block[node] != NO_DOMAIN:
@@ -208,9 +209,10 @@ class Fit:
         return slots
 
     def _limit_by_free(self, taken: Terms, node: int) -> None:
-        """Let what is taken on a node be at most what is free once others have gone.
+        """Limit what is taken on a node to what is free after replicas have left.
 
-        An overcommitted node gives nothing until enough has gone; without the switch it would force them to.
+        An overcommitted node provides nothing until enough has left; without the switch, the row would force
+        them to.
         """
         leaving = self._leaving[node].terms if node in self._leaving else ()
         rest = [(variable, -weight) for variable, weight in leaving]
@@ -224,7 +226,7 @@ class Fit:
             self._program.switch(variable, has_room)
 
     def _has_many_patterns(self, bin_: int) -> bool:
-        """Tell whether the fullest node could have more packing patterns than are looked at."""
+        """Return whether the node with the most free accelerators might have too many packing patterns."""
         sizes = self._problem.bins[bin_].sizes
         frees = [self._free[node] + self._gone(node) for node in self._problem.bins[bin_].nodes]
         frees += [g.accelerators for g in self._problem.growth if g.bin == bin_]
@@ -234,7 +236,7 @@ class Fit:
         return ways > MOST_PATTERNS
 
     def _fit_patterns(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
-        """Pack each kind of node by patterns, and each node that others might leave by itself."""
+        """Pack nodes by patterns, grouped by free accelerators; nodes that replicas might leave singly."""
         program, problem = self._program, self._problem
         sizes = tuple(sorted({demand.accelerators for _, demand in here}, reverse=True))
         supply: dict[int, Terms] = {size: [] for size in sizes}
@@ -269,7 +271,7 @@ class Fit:
             program.row([*asked, *supply[size]], most=0)
 
     def _fit_each_node(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
-        """Say for each node how many pods of each demand lie there."""
+        """Add a variable for the pods of each demand on each node, with their rows."""
         program, problem = self._program, self._problem
         nodes = problem.bins[bin_].nodes
         taken: dict[int, Terms] = {node: [] for node in nodes}
@@ -300,13 +302,13 @@ class Fit:
 
 
 def node_patterns(sizes: tuple[int, ...], free: int) -> list[tuple[int, ...]]:
-    """Return the ways to fill `free` accelerators to which nothing can be added; sizes descend."""
+    """Return the maximal fillings of `free` accelerators; sizes must descend."""
     return [pattern for pattern in _fillings(sizes, free) if pattern and free - sum(pattern) < sizes[-1]]
 
 
 @lru_cache(maxsize=1024)
 def _fillings(sizes: tuple[int, ...], free: int) -> tuple[tuple[int, ...], ...]:
-    """Return all ways to lay pods of descending sizes into `free` accelerators."""
+    """Return all fillings of `free` accelerators with pods of descending sizes."""
     if not sizes:
         return ((),)
     most = max(0, free) // sizes[0]

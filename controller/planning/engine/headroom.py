@@ -1,4 +1,4 @@
-"""What quotas, budgets and ceilings leave while replicas are added one after the other."""
+"""Track what quotas, budgets and ceilings leave while replicas are added one by one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Headroom:
-    """What is left of each limit."""
+    """The remaining amount of each limit."""
 
     def __init__(self, problem: PlacementProblem, replicas: Sequence[int]) -> None:
-        """Begin with what some replicas leave."""
+        """Start with what the given replicas leave."""
         self._left: list[int] = []
         self._uses: dict[int, list[tuple[int, int]]] = {}
         for index, row in enumerate(problem.limits):
@@ -26,12 +26,12 @@ class Headroom:
                     self._uses.setdefault(v, []).append((index, amount))
 
     def most(self, v: int, wanted: int) -> int:
-        """Return how many more replicas of a variant the limits allow, of those that are wanted."""
+        """Return how many of the wanted additional replicas of a variant the limits allow."""
         return min(
             [wanted, *(max(0, self._left[index]) // amount for index, amount in self._uses.get(v, ()))]
         )
 
     def take(self, v: int, replicas: int) -> None:
-        """Count that there are so many more of a variant."""
+        """Deduct additional replicas of a variant from the limits."""
         for index, amount in self._uses.get(v, ()):
             self._left[index] -= amount * replicas

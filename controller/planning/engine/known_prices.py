@@ -1,4 +1,4 @@
-"""Prices of each level by name: those of an earlier search to begin with, and those of this one to keep."""
+"""Dual prices of each level by row name: earlier ones to start from, and new ones to keep."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 
 
 class KnownPrices:
-    """Prices per unit of a level's value; rows are known by their names, since other problems have others."""
+    """Prices per unit of a level's value, keyed by row name, because rows differ between problems."""
 
     def __init__(self, shared: Shared, earlier: DualPrices | None) -> None:
-        """Begin with the prices of an earlier search, if there was one."""
+        """Start with the prices of an earlier search, if any."""
         self._names = shared.row_names
         self._earlier = earlier
         self._found: dict[str, LevelPrices] = {}
 
     def begin(self, level: str, kept: Sequence[str], unit: int) -> Floats | None:
-        """Return the earlier prices of a level for the rows that it has now; None where it was not searched.
+        """Return the earlier prices of a level for its current rows; None if it was not searched.
 
-        `kept` are the earlier levels that have a row now; `unit` is what a unit of its value counts for.
+        `kept` has the earlier levels that have a row; `unit` is the factor of the level's value in its
+        objective.
         """
         if self._earlier is None:
             return None
@@ -39,13 +40,13 @@ class KnownPrices:
         return np.array([*rows, *(caps.get(name, 0.0) for name in kept)]) * unit
 
     def keep(self, level: str, kept: Sequence[str], unit: int, vector: Floats) -> None:
-        """Keep the prices that a level ended with, for all its rows."""
+        """Store the final prices of a level for all its rows."""
         prices, rows = (vector / unit).tolist(), len(self._names)
         caps = tuple(zip(kept, prices[rows:], strict=True))
         self._found[level] = LevelPrices(level=level, rows=tuple(prices[:rows]), kept=caps)
 
     def found(self) -> DualPrices:
-        """Return all that was kept."""
+        """Return all stored prices."""
         return DualPrices(
             slots=tuple(name for name in self._names if not isinstance(name, str)),
             limits=tuple(name for name in self._names if isinstance(name, str)),

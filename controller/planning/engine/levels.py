@@ -1,7 +1,7 @@
-"""The levels of the lexicographic order as problems over the patterns.
+"""The levels of the lexicographic objective, as problems over the patterns.
 
-A level at which every model is at its own best forbids the patterns that are not; any other earlier level is
-kept by a row over its sum. Cost comes last, and of equal cost the least disruption.
+A level at which every model is at its own minimum excludes the patterns that are not; any other earlier level
+is kept by a row over its sum. Cost comes last, and ties of cost are broken by disruption.
 """
 
 from __future__ import annotations
@@ -26,47 +26,47 @@ if TYPE_CHECKING:
 
 ABSOLUTE_ERROR = 1e-9
 RELATIVE_ERROR = 1e-11
-"""What bounds may be off by: sums of at most some hundred thousand products in double precision."""
+"""Numerical error of a bound, absolute and relative: a sum of up to several hundred thousand products."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """What the best answer so far comes to, and at which levels another one is to be at its least."""
+    """The values of the incumbent, and the levels at which another answer must be at its minimum."""
 
     values: tuple[int, ...]
-    """Per level, cost last."""
+    """Value of each level, cost last."""
 
     easy: range
-    """Levels that are assumed to be at their least."""
+    """Levels that are assumed to attain their minimum."""
 
 
 class Levels:
-    """The levels of one problem, whatever its patterns; the one after the last shortfall is cost."""
+    """The levels of one problem, independent of its patterns; the one after the last shortfall is cost."""
 
     def __init__(self, options: Options, shared: Shared, patterns: Patterns) -> None:
-        """Begin with some patterns, which say what a unit of cost has to count for."""
+        """Take the first patterns, from which the factor of cost in the objective follows."""
         self._options = options
         self._shared = shared
         self.cost = len(options.levels)
         """Index of the last level."""
         self.totals = total_values(options)
-        """What each level comes to where nothing is served, without cost."""
+        """Value of each level, without cost, if nothing is served."""
         self.most_disruption, self._cost_unit = _cost_unit(options, shared, patterns)
 
     def name(self, level: int) -> str:
-        """Return what a level is called."""
+        """Return the name of a level."""
         return COST if level == self.cost else level_name(*self._options.levels[level])
 
     def unit(self, level: int) -> int:
-        """Return what a unit of a level's value counts for in its objective."""
+        """Return the factor of a level's value in its objective."""
         return self._cost_unit if level == self.cost else 1
 
     def tie(self, level: int) -> int:
-        """Return what disruption adds to a level's objective at most."""
+        """Return the maximum that disruption adds to a level's objective."""
         return min(self.most_disruption, self._cost_unit - 1) if level == self.cost else 0
 
     def values(self, patterns: Patterns, selection: Selection) -> tuple[int, ...]:
-        """Return what a selection comes to at each level, cost last."""
+        """Return the value of a selection at each level, cost last."""
         short = patterns.short[:, selection.patterns]
         values = [int(short[self._options.level == level].sum()) for level in range(self.cost)]
         prices = self._shared.growth_price.tolist()
@@ -74,19 +74,19 @@ class Levels:
         return (*values, int(patterns.cost[selection.patterns].sum()) + grown)
 
     def least(self, patterns: Patterns, level: int) -> int:
-        """Return the sum of the least shortfalls of a level; 0 for cost."""
+        """Return the sum of each model's least shortfall at a level; 0 for cost."""
         return int(patterns.least_short[self._options.level == level].sum()) if level < self.cost else 0
 
     def kept(self, patterns: Patterns, standing: Standing, level: int) -> list[int]:
-        """Return the levels before one whose sums are kept by rows."""
+        """Return the earlier levels whose sums are kept by rows."""
         return [n for n in range(level) if self._is_kept(patterns, standing, n)]
 
     def _is_kept(self, patterns: Patterns, standing: Standing, level: int) -> bool:
-        """Tell whether a level is kept by a row over its sum."""
+        """Return whether a level is kept by a row over its sum."""
         return level not in standing.easy and standing.values[level] > self.least(patterns, level)
 
     def objective(self, patterns: Patterns, standing: Standing, level: int) -> Objective:
-        """Return the problem of one level, given what all before it come to."""
+        """Return the problem of one level, given the values of all earlier ones."""
         options, is_cost = self._options, level == self.cost
         unit = self.unit(level)
         ties = patterns.disruption if unit > 1 else 0
@@ -109,7 +109,7 @@ class Levels:
     def prices(
         self, patterns: Patterns, standing: Standing, level: int, duals: Duals
     ) -> tuple[Floats, Floats]:
-        """Return what options count for, and units of shortfall by stage and model, at some duals."""
+        """Return objective coefficients of options, and of shortfall by stage and model, at some duals."""
         options = self._options
         stages = np.zeros(options.level.shape)
         caps = dict(zip(self.kept(patterns, standing, level), duals.caps.tolist(), strict=True))
@@ -122,19 +122,19 @@ class Levels:
         return (options.cost * self._cost_unit + ties).astype(np.float64), stages
 
     def _short(self, patterns: Patterns, level: int) -> Integers:
-        """Return what each pattern is short of at a level, (patterns,)."""
+        """Return the shortfall of each pattern at a level, (patterns,)."""
         at = self._options.level[:, patterns.model] == level
         short: Integers = np.where(at, patterns.short, 0).sum(axis=0)
         return short
 
 
 def whole_bound(bound: float) -> int:
-    """Return what a whole number cannot be below, given a bound summed up in double precision."""
+    """Return the least integer value allowed by a bound that was summed in double precision."""
     return math.ceil(bound - ABSOLUTE_ERROR - RELATIVE_ERROR * abs(bound))
 
 
 def total_values(options: Options) -> list[int]:
-    """Return what each level comes to where nothing is served."""
+    """Return the value of each level if nothing is served."""
     totals = [0] * len(options.levels)
     for r in range(len(options.amounts)):
         for model in np.flatnonzero(options.requirement[r] > 0).tolist():
@@ -144,7 +144,7 @@ def total_values(options: Options) -> list[int]:
 
 
 def proofs_of(levels: Levels, values: Sequence[int], bounds: Sequence[int]) -> tuple[Proof, ...]:
-    """Return what is proven of each level, given the values of those before it."""
+    """Return the proof of each level, given the values of the earlier ones."""
     return tuple(
         Proof(level=levels.name(level), value=value, bound=min(bound, value), total=total)
         for level, (value, bound, total) in enumerate(
@@ -154,10 +154,10 @@ def proofs_of(levels: Levels, values: Sequence[int], bounds: Sequence[int]) -> t
 
 
 def _cost_unit(options: Options, shared: Shared, patterns: Patterns) -> tuple[int, int]:
-    """Return what disruption comes to at most, and what a unit of cost counts for, which is over twice that.
+    """Return the maximum of disruption, and the factor of cost, which is over twice that.
 
-    A bound on both then says what cost is at least, whatever disruption comes to. Where numbers would become
-    too large to be exact, a unit counts for less, and disruption for nothing.
+    A bound on the combined objective then implies a bound on cost, whatever the disruption. If the numbers
+    would become too large to be exact, the factor is 1 and disruption is ignored.
     """
     disruption = int(np.maximum.reduceat(patterns.disruption, patterns.start)[patterns.is_enumerated].sum())
     by_variant = np.maximum.reduceat(options.disruption[:-1], options.first)

@@ -1,7 +1,7 @@
-"""The restricted master: dual prices of what models share, and the Lagrangian bound that they prove.
+"""The restricted master: dual prices of the rows that models share, and their Lagrangian bound.
 
 Source: Dantzig and Wolfe (1960); the bound at any prices is that of Geoffrion (1974) and Farley (1990). The
-dual is solved by cutting planes over blocks of models, with in-out stabilisation (Ben-Ameur and Neto, 2007).
+dual is solved by cutting planes over blocks of models, with in-out stabilization (Ben-Ameur and Neto, 2007).
 """
 
 from __future__ import annotations
@@ -23,97 +23,97 @@ if TYPE_CHECKING:
     from controller.planning.engine.shared import Floats, Integers, Shared
 
 MOST_BLOCKS = 64
-"""Blocks of models that have a cut of their own in each round; one for each model where those are fewer."""
+"""The maximum number of model blocks, each with its own cut per round; with fewer models, one per model."""
 
 MOST_ROUNDS = 200
-"""Of proposals for prices in one linear program at most."""
+"""The maximum number of price proposals in one solve."""
 
 TOLERANCE = 1e-5
-"""Relative distance between the bound and what the cuts still promise at which prices are the best."""
+"""Relative gap between the bound and the cutting-plane model at which prices are considered optimal."""
 
 MOST_MILLISECONDS = 5_000
-"""By the clock, of one linear program: a net, for a solver that cycles."""
+"""Wall time limit of one linear program, in milliseconds: a safety net against a cycling solver."""
 
 SOLVERS = ("CLP", "GLOP")
-"""For the linear programs; the second one where the first fails."""
+"""LP solvers; the second is used if the first fails."""
 
 LIGHT = 1e-3
-"""Weight in the linear solution up to which a pattern is no part of it."""
+"""Weight in the LP solution up to which a pattern is ignored."""
 
 INWARD = 0.3
-"""How far proposed prices are drawn back towards the best known ones."""
+"""Share by which proposed prices are drawn towards the best known ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """What one problem over the patterns minimises, and which sums of shortfalls it keeps."""
+    """The objective of one problem over the patterns, and the sums of shortfalls that it keeps."""
 
     value: Floats
-    """(patterns,): infinite where an earlier level forbids the pattern."""
+    """(patterns,): the value of each; infinite where an earlier level excludes the pattern."""
 
     kept: tuple[Integers, ...]
-    """Per kept level the shortfall of each pattern, (patterns,)."""
+    """(patterns,) per kept level: the shortfall of each pattern."""
 
     caps: tuple[int, ...]
-    """What each of those sums must not exceed."""
+    """The upper bound of each of these sums."""
 
     growth_price: Floats
-    """(growths,): what an added node counts for."""
+    """(growths,): the objective coefficient of an added node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Duals:
-    """Prices, and what they prove."""
+    """Dual prices, and the bound they prove."""
 
     slots: Floats
-    """(slot rows,): price of a slot."""
+    """(slot rows,): the price of a slot."""
 
     limits: Floats
-    """(limit rows,): price of a unit of a limit."""
+    """(limit rows,): the price of a unit of a limit."""
 
     caps: Floats
-    """(kept levels,): price of a unit of shortfall at a level that is kept."""
+    """(kept levels,): the price of a unit of shortfall at a kept level."""
 
     bound: float
-    """No choice of the patterns comes to less."""
+    """Lower bound over all choices of the patterns."""
 
     reduced: Floats
-    """(patterns,): what each counts for and pays; infinite where it is forbidden."""
+    """(patterns,): reduced costs; infinite where a pattern is excluded."""
 
     option_prices: Floats
-    """(options,): what each pays."""
+    """(options,): what each option pays at these prices."""
 
     means: Mapping[int, Floats] = field(default_factory=dict)
-    """Model -> (width,): mean option of each of its variants in the linear solution.
+    """Model -> (width,): the mean option of each of its variants in the LP solution.
 
-    For models that have a block of their own.
+    Only models that form a block of their own have one.
     """
 
     support: tuple[Integers, Integers] | None = None
-    """Mixes that the linear solution combines: their models (mixes,) and options (mixes, width)."""
+    """Mixes that the LP solution combines: their models (mixes,) and options (mixes, width)."""
 
     @property
     def vector(self) -> Floats:
-        """All prices, to begin with another time."""
+        """All prices as one vector, for a warm start."""
         return np.concatenate([self.slots, self.limits, self.caps])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Answer:
-    """What the cheapest patterns at some prices come to."""
+    """The cheapest patterns at some prices, aggregated."""
 
     chosen: Integers
     """(models,): the pattern of each model."""
 
     fixed: Floats
-    """(blocks,): what they count for."""
+    """(blocks,): their value."""
 
     used: Floats
-    """(blocks, rows): what they use of types, limits and kept levels."""
+    """(blocks, rows): their use of types, limits and kept levels."""
 
 
 class Master:
-    """The patterns of all models against what they share."""
+    """The patterns of all models, and the rows that they share."""
 
     def __init__(self, options: Options, shared: Shared, patterns: Patterns, objective: Objective) -> None:
         self._options = options
@@ -124,11 +124,11 @@ class Master:
 
     @cached_property
     def _block(self) -> Integers:
-        """(models,): block of each model; only solving needs them."""
+        """(models,): the block of each model; computed only when solving."""
         return _blocks(self._options, self._shared, self._patterns, self._objective)
 
     def duals(self, vector: Floats) -> Duals:
-        """Return what some prices prove."""
+        """Return the bound and the reduced costs at some prices."""
         shared, objective, patterns = self._shared, self._objective, self._patterns
         rows, limits = len(shared.slots), len(shared.limits)
         slots, limit, caps = vector[:rows], vector[rows : rows + limits], vector[rows + limits :]
@@ -152,9 +152,9 @@ class Master:
         tolerance: float = TOLERANCE,
         deadline_seconds: float = math.inf,
     ) -> Duals:
-        """Return the best prices; any that prove `enough` will do.
+        """Return the best prices, or any that prove a bound of `enough`.
 
-        After the deadline, by the monotonic clock, those will do that are the best so far.
+        After the deadline, on the monotonic clock, the best prices so far are returned.
         """
         best = self.duals(begin if begin is not None else np.zeros(len(self._capacity)))
         if not len(self._capacity):
@@ -165,7 +165,7 @@ class Master:
             if best.bound >= enough or monotonic() >= deadline_seconds:
                 break
             proposal = cuts.propose()
-            if proposal is None:  # numbers defy one solver now and then
+            if proposal is None:  # an LP solver fails on some numbers now and then
                 cuts = self._cuts(answers, SOLVERS[1])
                 proposal = cuts.propose()
             if proposal is None:
@@ -183,7 +183,7 @@ class Master:
         return best
 
     def _means(self, answers: Sequence[_Answer], weights: Floats) -> Mapping[int, Floats]:
-        """Return the mean options of models that are a block by themselves; weights are (answers, blocks)."""
+        """Return the mean options of models that form their own block; weights are (answers, blocks)."""
         alone = np.flatnonzero(np.bincount(self._block)[self._block] == 1)
         mixes = np.array([self._patterns.options[answer.chosen[alone]] for answer in answers])
         own = weights[:, self._block[alone]]
@@ -195,7 +195,7 @@ class Master:
         }
 
     def _support(self, answers: Sequence[_Answer], weights: Floats) -> tuple[Integers, Integers]:
-        """Return the mixes that the linear solution combines; weights are (answers, blocks)."""
+        """Return the mixes that the LP solution combines; weights are (answers, blocks)."""
         parts = [
             answer.chosen[own[self._block] > LIGHT] for answer, own in zip(answers, weights, strict=True)
         ]
@@ -203,7 +203,7 @@ class Master:
         return self._patterns.model[found], self._patterns.options[found]
 
     def _cuts(self, answers: Sequence[_Answer], solver: str) -> _Cuts:
-        """Return the linear program of a solver with the cuts of all answers so far."""
+        """Return the linear program for a solver, with the cuts of all answers so far."""
         cuts = _Cuts(
             self._shared,
             self._objective,
@@ -217,11 +217,11 @@ class Master:
         return cuts
 
     def _spans(self) -> Floats:
-        """Return by how much the patterns of each model differ, (models,)."""
+        """Return the range of the objective over the patterns of each model, (models,)."""
         return spans(self._patterns, self._objective.value, self._objective)
 
     def _answer(self, duals: Duals) -> _Answer:
-        """Return what the cheapest patterns count for, and what they use of each row, by block."""
+        """Return the cheapest patterns with their values and their use of each row, by block."""
         patterns, options, blocks = self._patterns, self._options, int(self._block.max()) + 1
         chosen = patterns.best(duals.reduced)
         counted = self._objective.value[chosen]
@@ -243,9 +243,9 @@ class Master:
 
 
 def _blocks(options: Options, shared: Shared, patterns: Patterns, objective: Objective) -> Integers:
-    """Return the block of each model: a few have one for themselves, the others share.
+    """Return the block of each model: a few have their own, the others share.
 
-    These are the models that can change the objective most, and those that can use most accelerators.
+    Their own have the models that can change the objective most, and those that can use most accelerators.
     """
     models = len(options.members)
     if models <= MOST_BLOCKS:
@@ -264,7 +264,7 @@ def _blocks(options: Options, shared: Shared, patterns: Patterns, objective: Obj
 
 
 def spans(patterns: Patterns, value: Floats, objective: Objective) -> Floats:
-    """Return by how much a value differs among the allowed patterns of each model, (models,)."""
+    """Return the range of a value over the allowed patterns of each model, (models,)."""
     allowed = np.isfinite(objective.value)
     most = np.maximum.reduceat(np.where(allowed, value, -np.inf), patterns.start)
     least: Floats = patterns.least(np.where(allowed, value, np.inf))
@@ -272,10 +272,10 @@ def spans(patterns: Patterns, value: Floats, objective: Objective) -> Floats:
 
 
 class _Cuts:
-    """The linear program over the prices, in numbers near one.
+    """The linear program over the prices, scaled so that its numbers are near one.
 
-    Maximise what the blocks of models and the growths come to, less what capacities are worth. A unit of a
-    type pays no more than in any bin that it may go to.
+    Maximize the values of the blocks and growths, minus the worth of capacities. A unit of a type pays no
+    more than in any bin that it may use.
     """
 
     def __init__(
@@ -288,23 +288,24 @@ class _Cuts:
         span: Floats,
         solver: str,
     ) -> None:
-        """Begin without cuts.
+        """Start without cuts.
 
         `capacity` (rows,) is that of slots, limits and kept levels; `block` (models,) is the block of each
-        model, `span` (models,) by how much its patterns differ; `solver` is a name that OR-Tools knows.
+        model; `span` (models,) the range of its patterns' values; `solver` is the name of an OR-Tools LP
+        solver.
         """
         self._shared = shared
         self._solver = pywraplp.Solver.CreateSolver(solver)
         self._solver.SetTimeLimit(MOST_MILLISECONDS)
         self._parameters = pywraplp.MPSolverParameters()
-        # Each program is the one before with more rows: begin with its basis.
+        # Each program extends the one before by rows: warm start from its basis.
         self._parameters.SetIntegerParam(self._parameters.PRESOLVE, self._parameters.PRESOLVE_OFF)
         infinity = self._solver.infinity()
         worth = max(1.0, float(span.max(initial=0.0)))
         scale = max(1.0, float(span.sum()) / (int(block.max()) + 1))
         self._unit = scale
         self._size = np.maximum(capacity, 1.0)
-        # The last unit of a capacity is worth at most `worth`; prices are per whole capacity.
+        # The last unit of a capacity is worth at most `worth`; variables are prices of whole capacities.
         self._prices = [self._solver.NumVar(0.0, float(size * worth / scale), "") for size in self._size]
         self._types = [self._solver.NumVar(0.0, infinity, "") for _ in shared.types]
         self._blocks = [self._solver.NumVar(-infinity, infinity, "") for _ in range(int(block.max()) + 1)]
@@ -326,7 +327,7 @@ class _Cuts:
                 row.SetCoefficient(self._prices[index], slots / self._size[index])
 
     def _keep_types(self, shared: Shared) -> None:
-        """Let a unit of a type pay at most what its slots do in any of its bins, nothing without a bin."""
+        """Bound the price of a type by that of its slots in each of its bins; 0 without a bin."""
         row_bin = shared.nodes.row_bin
         for index, kind in enumerate(shared.types):
             for bin_ in kind.bins:
@@ -340,7 +341,7 @@ class _Cuts:
                 self._types[index].SetUb(0.0)
 
     def add(self, answer: _Answer) -> None:
-        """Let each block promise no more than its answer counts for and pays."""
+        """Add a cut for each block: its value is at most what its answer counts for and pays."""
         self._rows.append([])
         types, slots = len(self._types), len(self._shared.slots)
         sizes = self._size[slots:]
@@ -356,11 +357,11 @@ class _Cuts:
                     row.SetCoefficient(price, -float(used[index] / sizes[index - types]))
 
     def weights(self) -> Floats:
-        """Return the weight of each answer in the linear solution, (answers, blocks)."""
+        """Return the weight of each answer in the LP solution, (answers, blocks)."""
         return np.array([[max(0.0, row.dual_value()) for row in rows] for rows in self._rows])
 
     def propose(self) -> tuple[Floats, float] | None:
-        """Return the prices that promise most, and the promise; None where the solver fails."""
+        """Return the best prices of the cutting-plane model and its value; None if the solver fails."""
         if self._solver.Solve(self._parameters) != pywraplp.Solver.OPTIMAL:
             return None
         prices = np.array([price.solution_value() for price in self._prices])

@@ -1,6 +1,6 @@
-"""What each variant counts for at each number of replicas: one option per variant and number.
+"""Options: one column of data per variant and number of replicas.
 
-Everything about a replica mix is a sum over its options, or follows from such sums, so that all mixes of all
+Every property of a replica mix is a sum over its options, or follows from such sums, so all mixes of all
 models are valued by indexing a few arrays.
 """
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from controller.planning.problem import CoverRow, LimitRow
 
 NONE = -1
-"""Stands for no variant, no stage, or no level in an array of indices."""
+"""The index that stands for no variant, no stage or no level."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """All options, those of a variant one after the other by replicas; the last one is none and counts 0."""
+    """All options, grouped by variant and ascending in replicas; the last one is padding and counts 0."""
 
     members: tuple[tuple[int, ...], ...]
-    """Per model: its variants."""
+    """The variants of each model."""
 
     first: Integers
-    """(variants,): the option of the fewest replicas."""
+    """(variants,): the option with the fewest replicas."""
 
     lower: Integers
     """(variants,): the fewest replicas."""
@@ -46,52 +46,52 @@ class Options:
     """(options,): the variant, or NONE."""
 
     count: Integers
-    """(options,): how many replicas."""
+    """(options,): the number of replicas."""
 
     cost: Integers
-    """(options,): of the replicas, their starts and stops."""
+    """(options,): the cost of the replicas, including starts and stops."""
 
     disruption: Integers
-    """(options,): accelerators that start or stop, at least one for each replica."""
+    """(options,): accelerators that start or stop, at least one per replica."""
 
     amounts: Integers
-    """(rows, options): what it provides for each cover row of its model."""
+    """(rows, options): the amount provided for each cover row of the model."""
 
     requirement: Integers
-    """(rows, models): what a row asks for, in the unit of `amounts`; 0 where the model has no such row."""
+    """(rows, models): the requirement, in the unit of `amounts`; 0 where the model has no such row."""
 
     weight: Integers
-    """(rows, models): what a per mille of the row's requirement counts for."""
+    """(rows, models): the weight of a per mille of the row's requirement."""
 
     stage: Integers
     """(rows, models): the stage, or NONE where the model has no such row."""
 
     levels: tuple[Level, ...]
-    """The lexicographic order of the shortfalls."""
+    """The levels of shortfall in lexicographic order."""
 
     level: Integers
-    """(stages, models): index of the level that the model's shortfalls of a stage count at, or NONE."""
+    """(stages, models): the index of the level of the model's shortfalls at a stage, or NONE."""
 
     ceilings: tuple[tuple[int, int, Integers], ...]
     """(model, limit, amount per option) of limits over a single model."""
 
     use_option: Integers
-    """(uses,), ascending: the option that uses something shared."""
+    """(uses,), ascending: the option that uses a shared row."""
 
     use_row: Integers
-    """(uses,): what it uses: the index of a type, or the number of types plus that of a limit."""
+    """(uses,): the shared row: the index of a type, or the number of types plus the index of a limit."""
 
     use_amount: Floats
-    """(uses,): how many units of the type, or how much of the limit."""
+    """(uses,): the units of the type, or the amount of the limit."""
 
     def padding(self, mixes: int) -> Integers:
-        """Return so many mixes in which nothing is chosen yet, (mixes, most variants of a model)."""
+        """Return mixes filled with the padding option, (mixes, most variants of a model)."""
         width = max(map(len, self.members), default=1)
         return np.full((mixes, width), len(self.count) - 1, dtype=np.int64)
 
     @cached_property
     def tops(self) -> Integers:
-        """(models, most variants of a model): the mix of the most replicas of each variant."""
+        """(models, most variants of a model): the mix with the most replicas of each variant."""
         mixes = self.padding(len(self.members))
         for model, members in enumerate(self.members):
             own = list(members)
@@ -99,27 +99,27 @@ class Options:
         return mixes
 
     def priced(self, row_prices: Floats) -> Floats:
-        """Return what each option pays at the prices of the shared rows, (options,)."""
+        """Return the price of each option at the prices of the shared rows, (options,)."""
         paid = self.use_amount * row_prices[self.use_row]
         return np.bincount(self.use_option, weights=paid, minlength=len(self.count)).astype(np.float64)
 
     def mixes(self, replicas: Sequence[int]) -> tuple[Integers, Integers]:
-        """Return the mix of each model with some replicas: (models,) and options (models, width)."""
+        """Return the mix of each model for some replica counts: models (models,), options (models, width)."""
         mixes = self.padding(len(self.members))
         for model, members in enumerate(self.members):
             mixes[model, : len(members)] = [self.index(v, replicas[v]) for v in members]
         return np.arange(len(mixes)), mixes
 
     def index(self, variant: int, count: int) -> int:
-        """Return the option of a number of replicas, the nearest where there is no such."""
+        """Return the option for a number of replicas, or the nearest one."""
         most, least = int(self.top[variant]), int(self.lower[variant])
         return int(self.first[variant]) + min(most, max(least, count)) - least
 
 
 def options_of(problem: PlacementProblem, *, has_any_room: bool = False) -> tuple[Options, Shared]:
-    """Return all options of a problem, and what they use.
+    """Return all options of a problem, and the rows that models share.
 
-    With `has_any_room` replicas are options that could never have a place.
+    With `has_any_room`, replicas that could never have a place are included.
     """
     members, rows_of = _models(problem)
     model_of = {v: m for m, own in enumerate(members) for v in own}
@@ -175,7 +175,7 @@ def options_of(problem: PlacementProblem, *, has_any_room: bool = False) -> tupl
 
 
 def _models(problem: PlacementProblem) -> tuple[tuple[tuple[int, ...], ...], list[list[CoverRow]]]:
-    """Return each model's variants, and its rows; a variant that no row names is a model of its own."""
+    """Return the variants and rows of each model; a variant without rows is a model of its own."""
     rows: dict[int, list[CoverRow]] = {}
     own: dict[int, set[int]] = {}
     for row in problem.rows:
@@ -211,7 +211,7 @@ def _ceiling(
     sizes: Integers,
     count: Integers,
 ) -> tuple[int, int, Integers]:
-    """Return (model, limit, amount per option) of a limit over one model; what must stay is allowed."""
+    """Return (model, limit, amount per option) of a limit over one model, raised to what must stay."""
     amounts = np.zeros(len(count), dtype=np.int64)
     for v, amount in row.terms:
         own = slice(first[v], first[v] + sizes[v])
@@ -238,7 +238,7 @@ def _rows(
     variant: Integers,
     count: Integers,
 ) -> tuple[Integers, Integers, Integers, Integers]:
-    """Return requirement, weight and stage, (rows, models), and what options provide, (rows, options)."""
+    """Return requirement, weight and stage (rows, models), and the provided amounts (rows, options)."""
     most = max(map(len, rows_of), default=0)
     requirement = np.zeros((most, len(members)), dtype=np.int64)
     weight, stage = requirement.copy(), np.full_like(requirement, NONE)
@@ -255,7 +255,7 @@ def _rows(
 
 
 def _top(problem: PlacementProblem, shared: Shared, types: Types) -> Integers:
-    """Return the most replicas of each variant that could ever have places."""
+    """Return the most replicas of each variant that could ever have places, (variants,)."""
     most_units = shared.most_units()
     rooms = freed(problem, tuple(terms.lower for terms in problem.variants))
     top = []

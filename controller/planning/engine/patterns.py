@@ -1,8 +1,8 @@
-"""Patterns: replica mixes of one model, with everything about them that does not depend on other models.
+"""Patterns: replica mixes of one model, with all data that does not depend on other models.
 
-Source: the pattern formulation of Gilmore and Gomory (1961). A pattern names an option for each variant of
-its model; what a model alone decides (shortfalls, cost, disruption) is a number in its patterns, so only what
-models share is left to be solved.
+Source: the pattern formulation of Gilmore and Gomory (1961). A pattern has one option for each variant of its
+model. What one model alone determines (shortfalls, cost, disruption) is a constant of its patterns, so only
+the rows that models share remain to be solved.
 """
 
 from __future__ import annotations
@@ -26,62 +26,66 @@ if TYPE_CHECKING:
     from controller.planning.engine.shared import Booleans, Floats, Integers
 
 MOST_PATTERNS = 150_000
-"""Of all models together that are enumerated; each model gets its share."""
+"""The maximum number of enumerated patterns of all models together; each model gets an equal share."""
 
 MOST_OF_MODEL = 4096
-"""Mixes of one model that are enumerated at most, however few models there are."""
+"""The maximum number of enumerated mixes of one model, however few models there are."""
 
 LEAST_OF_MODEL = 64
-"""Mixes up to which a model is enumerated, however many models there are."""
+"""The number of mixes up to which a model is enumerated, however many models there are."""
 
 FEW = 4
-"""Of a model that is not enumerated: all fewer replicas of each variant alone are mixes to begin with."""
+"""In a model that is not enumerated, mixes with fewer extra replicas of one variant than this are initial
+ones.
+"""
 
 PARTS = 8
-"""Of such a model: what just meets each of so many equal parts of a requirement is a mix to begin with."""
+"""In such a model, initial mixes also just meet each of this many equal parts of a requirement."""
 
 MOST_ROUNDED = 6
-"""Variants of a model whose mean options are rounded both ways."""
+"""The maximum number of variants per model whose mean options are rounded both ways."""
 
 WHOLE = 1e-6
-"""As near to a whole number a mean option is one."""
+"""Distance from an integer up to which a mean option is considered integer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Patterns:
-    """Patterns by model; those of one stand together."""
+    """The patterns, grouped by model."""
 
     model: Integers
-    """(patterns,), ascending."""
+    """(patterns,), ascending: the model."""
 
     options: Integers
-    """(patterns, most variants of a model): padded with the last option, which counts nothing."""
+    """(patterns, most variants of a model): the options, padded with the last one, which counts nothing."""
 
     cost: Integers
-    """(patterns,): of the replicas, their starts and stops."""
+    """(patterns,): the cost of the replicas, including starts and stops."""
 
     disruption: Integers
-    """(patterns,): accelerators that start or stop, at least one for each replica."""
+    """(patterns,): accelerators that start or stop, at least one per replica."""
 
     short: Integers
-    """(stages, patterns): weighted shortfall in per mille."""
+    """(stages, patterns): the weighted shortfall in per mille."""
 
     least_short: Integers
-    """(stages, models): no mix of the model is less short; of one with a ceiling, maybe none is as little."""
+    """(stages, models): a lower bound on the shortfall of the model's mixes; with a ceiling, it may not be
+    attained.
+    """
 
     is_enumerated: Booleans
     """(models,): whether no other mix of the model can be part of a better answer."""
 
     start: Integers
-    """(models,): where the patterns of each model begin."""
+    """(models,): the first pattern of each model."""
 
     @cached_property
     def _keys(self) -> NDArray[np.void]:
-        """(patterns,): model and options as one sortable record."""
+        """(patterns,): the model and options as one sortable record."""
         return _records(self.model, self.options)
 
     def numbers(self, model: Integers, options: Integers) -> Integers:
-        """Return the numbers of patterns, given models and options. Raises KeyError for one not there."""
+        """Return the indices of patterns, given models and options. Raises KeyError for a missing one."""
         records = _records(model, options)
         found = np.minimum(np.searchsorted(self._keys, records), len(self._keys) - 1)
         if not np.array_equal(self._keys[found], records):
@@ -89,31 +93,31 @@ class Patterns:
         return found
 
     def replicas(self, options: Options, chosen: Integers) -> tuple[int, ...]:
-        """Return per variant the replicas of the chosen patterns (models,)."""
+        """Return the replicas of each variant in the chosen patterns (models,)."""
         own = self.options[chosen].ravel()
         replicas = np.zeros(len(options.first) + 1, dtype=np.int64)
         replicas[options.variant[own]] = options.count[own]
         return tuple(replicas[:-1].tolist())
 
     def only(self, kept: Booleans) -> NDArray[np.void]:
-        """Return which patterns some are, whatever their numbers."""
+        """Return a key of some patterns that does not depend on their indices."""
         return self._keys[kept]
 
     def least(self, values: Floats) -> Floats:
-        """Return the least of some values over the patterns of each model, (models,)."""
+        """Return the minimum of some values over the patterns of each model, (models,)."""
         return np.minimum.reduceat(values, self.start)
 
     def best(self, values: Floats) -> Integers:
-        """Return the first pattern of each model that has the least value, (models,)."""
+        """Return the first pattern of each model with the minimum value, (models,)."""
         at_least = np.flatnonzero(values <= self.least(values)[self.model])
         return at_least[np.searchsorted(self.model[at_least], np.arange(len(self.start)))]
 
 
 def valued(options: Options, model: Integers, mixes: Integers, is_enumerated: Booleans) -> Patterns:
-    """Return the patterns of some mixes, each once, without those that a ceiling forbids.
+    """Return the distinct patterns of some mixes, without those that a ceiling forbids.
 
-    `model` (mixes,) is the model of each mix, `mixes` (mixes, width) its options. Something of each model has
-    to be left.
+    `model` (mixes,) is the model of each mix, `mixes` (mixes, width) its options. At least one mix of each
+    model must remain.
     """
     allowed = is_allowed(options, model, mixes)
     model, mixes = model[allowed], mixes[allowed]
@@ -139,13 +143,13 @@ def valued(options: Options, model: Integers, mixes: Integers, is_enumerated: Bo
 
 
 def _records(model: Integers, options: Integers) -> NDArray[np.void]:
-    """Return each model with its options as one record; records compare number by number."""
+    """Return each model with its options as one record; records compare element by element."""
     keys = np.ascontiguousarray(np.concatenate([model[:, None], options], axis=1))
     return keys.view(np.dtype([("", np.int64)] * keys.shape[1])).ravel()
 
 
 def per_mille(missing: Integers, required: Integers) -> Integers:
-    """Return what is missing of what is required in per mille, rounded up; nothing is missing of nothing."""
+    """Return the missing per mille of a requirement, rounded up; 0 without a requirement."""
     return -(-PER_MILLE * missing // np.maximum(required, 1))
 
 
@@ -162,7 +166,7 @@ def shortfalls(options: Options, model: Integers, mixes: Integers) -> Integers:
 
 
 def joined(options: Options, patterns: Patterns, model: Integers, mixes: Integers) -> Patterns:
-    """Return the patterns with more of them."""
+    """Return the patterns extended by more mixes."""
     return valued(
         options,
         np.concatenate([patterns.model, model]),
@@ -172,7 +176,7 @@ def joined(options: Options, patterns: Patterns, model: Integers, mixes: Integer
 
 
 def first_patterns(options: Options, most_of_model: int = MOST_OF_MODEL) -> Patterns:
-    """Return all mixes that might matter of models that have few, and some of each other one."""
+    """Return all non-dominated mixes of models with few mixes, and a sample of those of the others."""
     models = len(options.members)
     most = min(most_of_model, max(LEAST_OF_MODEL, MOST_PATTERNS // max(1, models)))
     is_enumerated = np.zeros(models, dtype=np.bool_)
@@ -186,24 +190,24 @@ def first_patterns(options: Options, most_of_model: int = MOST_OF_MODEL) -> Patt
         parts.append(mixes)
         which.append(np.full(len(counts), model, dtype=np.int64))
     model_of, every = np.concatenate(which), np.concatenate(parts)
-    # Of a sample the mix with a replica less may not be there.
+    # In a sample, the dominating mix with a replica less may be missing.
     kept = ~is_enumerated[model_of] | ~_is_dominated(options, model_of, every)
     return valued(options, model_of[kept], every[kept], is_enumerated)
 
 
 def _grid(sizes: Sequence[int]) -> Integers:
-    """Return all mixes of so many options each, (mixes, variants)."""
+    """Return all mixes of the given numbers of options, (mixes, variants)."""
     mixes = np.zeros((math.prod(sizes), len(sizes)), dtype=np.int64)
     choices = [position for position, size in enumerate(sizes) if size > 1]
-    if choices:  # what has one option is left out: arrays have few dimensions
+    if choices:  # single options are left out to keep the number of dimensions small
         mixes[:, choices] = np.indices([sizes[k] for k in choices]).reshape(len(choices), -1).T
     return mixes
 
 
 def _sample(options: Options, model: int, members: Sequence[int], sizes: Sequence[int]) -> Integers:
-    """Return mixes to begin with: the fewest, the most, and some numbers of each variant alone.
+    """Return initial mixes: the fewest, the most, and each variant alone with some numbers of replicas.
 
-    These are few replicas, and what just meets each row or parts of it. Pricing finds all others that matter.
+    These are few replicas, and the numbers that just meet each row or parts of it. Pricing finds all others.
     """
     steps = [set(range(min(size, FEW))) | {size - 1} for size in sizes]
     for r in np.flatnonzero(options.requirement[:, model]).tolist():
@@ -223,7 +227,7 @@ def _sample(options: Options, model: int, members: Sequence[int], sizes: Sequenc
 def _filled(
     options: Options, members: Sequence[int], mix: Sequence[int], ceilings: Sequence[tuple[int, Integers]]
 ) -> list[int]:
-    """Return a mix with as many more replicas of each variant in turn as the ceilings of its model allow."""
+    """Return a mix with as many replicas of each variant in turn as the ceilings of its model allow."""
     first, filled = [int(options.first[v]) for v in members], list(mix)
     for position, v in enumerate(members):
         for step in range(int(options.top[v] - options.lower[v]), filled[position], -1):
@@ -236,7 +240,7 @@ def _filled(
 
 
 def is_allowed(options: Options, model: Integers, mixes: Integers) -> Booleans:
-    """Tell which mixes no ceiling of their model forbids, (mixes,)."""
+    """Return which mixes respect the ceilings of their model, (mixes,)."""
     allowed = np.ones(len(model), dtype=np.bool_)
     for whose, limit, amounts in options.ceilings:
         own = model == whose
@@ -245,10 +249,11 @@ def is_allowed(options: Options, model: Integers, mixes: Integers) -> Booleans:
 
 
 def around(options: Options, means: Mapping[int, Floats]) -> tuple[Integers, Integers]:
-    """Return the mixes around the mean options of models: their models (mixes,) and options (mixes, width).
+    """Return the mixes around fractional mean options: models (mixes,), options (mixes, width).
 
-    Only models that the linear solution divides have any. Each variant that it divides, of many the first
-    ones, is rounded down and up, and one of all variants one further. `means` is (width,) per model.
+    Up to MOST_ROUNDED fractional variants of a model are rounded down and up, the others down, and then at
+    most one of all variants is moved by one. `means` is (width,) per model; models without a fractional mean
+    have no mixes.
     """
     parts = [options.padding(0)]
     models = [np.zeros(0, dtype=np.int64)]
@@ -276,9 +281,9 @@ def around(options: Options, means: Mapping[int, Floats]) -> tuple[Integers, Int
 
 
 def _is_dominated(options: Options, model: Integers, mixes: Integers) -> Booleans:
-    """Tell which mixes are no better than one with a replica less, (mixes,).
+    """Return which mixes are dominated by one with a replica less, (mixes,).
 
-    With one replica less nothing more is short, and it costs less, or the same with no more disruption.
+    With one replica less no shortfall is larger, and cost is lower, or equal with no more disruption.
     """
     short = shortfalls(options, model, mixes)
     cost, disruption = options.cost[mixes].sum(axis=1), options.disruption[mixes].sum(axis=1)

@@ -1,4 +1,4 @@
-"""Placement: from a problem in whole numbers to replicas, their nodes, and what is proven of them."""
+"""Solve a placement problem: replicas, their nodes, and the bounds proven for them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from controller.planning.warm_start import DualPrices
 
 ALONE = 8
-"""How many of its cheapest mixes are looked up for a model that has many."""
+"""Number of cheapest mixes that are priced for a model that is not enumerated."""
 
 RETRIES = 2
-"""How often a problem is solved again because replicas that were chosen found no place."""
+"""How often a problem is solved again because chosen replicas found no place."""
 
 
 def place(
@@ -44,15 +44,15 @@ def place(
     limits: Limits,
     known: DualPrices | None = None,
 ) -> Solution:
-    """Return a placement, and how good it is at each level over every replica mix.
+    """Return a placement, with a proof at each level over every replica mix.
 
-    `known` prices are where the search for bounds begins. Raises NumbersTooLargeError.
+    `known` prices are the warm start of the search for bounds. Raises NumbersTooLargeError.
     """
     return Engine(problem).place(limits, known=known)
 
 
 def alone(problem: PlacementProblem) -> tuple[int, ...]:
-    """Return the replicas that each model would have if it had everything to itself, and any nodes.
+    """Return the replicas of each model's own optimum, with unlimited nodes and no other models.
 
     Raises NumbersTooLargeError.
     """
@@ -74,7 +74,7 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
 class Engine:
     """A problem with its patterns. Raises NumbersTooLargeError.
 
-    Mixes of a model are enumerated if they are no more than `most_of_model`; else some, others are generated.
+    Models with at most `most_of_model` mixes are enumerated; for the others columns are generated.
     """
 
     def __init__(
@@ -98,9 +98,9 @@ class Engine:
         known: DualPrices | None = None,
         start: Solution | None = None,
     ) -> Solution:
-        """Return the best placement that the limits allow; at once, where there is room for everybody.
+        """Return the best placement within the limits, without a search if every model's own optimum fits.
 
-        The search begins with `start`, which has to be possible, by default with what runs.
+        The search starts with `start`, which must be feasible, by default with the running replicas.
         """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
@@ -113,7 +113,7 @@ class Engine:
         return self._searched(limits, known, start)
 
     def _searched(self, limits: Limits, known: DualPrices | None, start: Solution | None) -> Solution:
-        """Return what the search comes to."""
+        """Return the result of the search."""
         begin = self._running() if start is None else self._within_options(start.replicas)
         self._patterns = self._with_mixes(begin, self._options.lower.tolist())
         search = Search(
@@ -135,10 +135,10 @@ class Engine:
         return self._retried(chosen, solution, answer)
 
     def _retried(self, chosen: Sequence[int], cut: Solution, answer: Answer) -> Solution:
-        """Search again where no more replicas are allowed than found places; return the better answer.
+        """Solve again with `upper` lowered to the replicas that found places; return the better answer.
 
-        Rows that are not exact can leave replicas without a place although there are slots. The search begins
-        with `cut`, which is what found places, and has the effort that is left.
+        With inexact rows, replicas may find no place although there are slots. The search starts with `cut`,
+        the replicas that found places, and has the remaining effort.
         """
         variants = tuple(
             replace(terms, upper=max(terms.lower, count)) if count < wanted else terms
@@ -153,17 +153,17 @@ class Engine:
         return proven(other, with_values(answer.proofs, values))
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
-        """Return the patterns with those of some replicas."""
+        """Return the patterns extended by the mixes of some replica counts."""
         parts = [self._options.mixes(replicas) for replicas in mixes]
         models, options = (np.concatenate(part) for part in zip(*parts, strict=True))
         return joined(self._options, self._patterns, models, options)
 
     def _running(self) -> list[int]:
-        """Return what runs on nodes, within what is allowed."""
+        """Return the replicas that are bound to nodes, clamped to the options."""
         return self._within_options([min(t.current, len(t.bound)) for t in self._problem.variants])
 
     def _within_options(self, replicas: Sequence[int]) -> list[int]:
-        """Return replicas that are not fewer than must stay, nor more than could have places."""
+        """Return the replicas clamped to those that must stay and those that could have places."""
         top = self._options.top.tolist()
         return [
             max(terms.lower, min(count, most))
@@ -171,7 +171,7 @@ class Engine:
         ]
 
     def _start(self, running: Sequence[int], added: Sequence[int]) -> Selection:
-        """Return what runs if limits allow it, else what must not be touched."""
+        """Return the given replicas if limits allow them, otherwise the replicas that must stay."""
         keeps = all(
             sum(amount * running[v] for v, amount in row.terms) <= limit
             for row, limit in zip(self._shared.limit_rows, self._shared.limits.tolist(), strict=True)
@@ -183,12 +183,12 @@ class Engine:
         return Selection(patterns=self._patterns.numbers(*mixes), added=tuple(added) or none)
 
     def _is_least(self) -> bool:
-        """Tell whether no model is short of more than it has to be, by what is best for it alone."""
+        """Return whether the optima of all models alone attain the least shortfalls."""
         short = self._patterns.short[:, self._alone.patterns]
         return bool((short <= self._patterns.least_short).all())
 
     def _might_fit(self) -> bool:
-        """Tell whether limits are kept, and rows of slots suffice, by all that is best for each alone."""
+        """Return whether the optima of all models alone respect limits and slot rows."""
         options, shared = self._options, self._shared
         chosen = np.zeros(len(options.count))
         chosen[self._patterns.options[self._alone.patterns]] = 1.0
@@ -197,11 +197,11 @@ class Engine:
         types = len(shared.types)
         single = shared.allowed.sum(axis=1) == 1
         taken = rows[:types][single] @ shared.uses[single]
-        # No nodes are added for it: what needs them is searched.
+        # Added nodes are not considered: a placement that needs them is searched.
         return bool((taken <= shared.slots).all() and (rows[types:] <= shared.limits).all())
 
     def _alone_proofs(self) -> tuple[Proof, ...]:
-        """Return the proofs of what is best for each model alone: where it has places nothing is better."""
+        """Return the proofs of the models' own optima: if all have places, nothing is better."""
         levels = Levels(self._options, self._shared, self._patterns)
         values = levels.values(self._patterns, self._alone)
         return proofs_of(levels, values, [*values[:-1], whole_bound(self._alone_bound)])
@@ -209,7 +209,7 @@ class Engine:
     def _solution(
         self, proofs: tuple[Proof, ...], found: Assignment, prices: DualPrices | None, option_prices: Floats
     ) -> Solution:
-        """Return the answer; what found no place was taken off the replicas that proofs are of."""
+        """Return the solution for an assignment, whose replicas may be fewer than those of the proofs."""
         self._patterns = self._with_mixes(found.replicas)
         chosen = self._patterns.numbers(*self._options.mixes(found.replicas))
         levels = Levels(self._options, self._shared, self._patterns)
@@ -226,9 +226,9 @@ class Engine:
 
 
 def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, float]:
-    """Return the patterns with the mixes that are cheapest for each model alone that is not enumerated.
+    """Return the patterns with the cheapest mixes of each model alone, for models not enumerated.
 
-    Also returns what all models cannot cost less than, where none is short of more than it has to be.
+    The second value is a lower bound on the cost of all models at their least shortfalls.
     """
     models = np.flatnonzero(~patterns.is_enumerated)
     if not len(models):
@@ -246,7 +246,7 @@ def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, fl
 
 
 def _alone_cost(patterns: Patterns) -> Floats:
-    """Return what each pattern costs, infinite where more is short than has to be, stage by stage."""
+    """Return the cost of each pattern; infinite unless its shortfalls are lexicographically minimal."""
     barred = np.zeros(len(patterns.model), dtype=np.bool_)
     for short in patterns.short:
         allowed = np.where(barred, np.inf, short)
@@ -255,7 +255,7 @@ def _alone_cost(patterns: Patterns) -> Floats:
 
 
 def _best_alone(patterns: Patterns) -> Integers:
-    """Return the pattern of each model that is best alone, the least disruptive of equal ones, (models,)."""
+    """Return each model's best pattern alone, with ties broken by disruption, (models,)."""
     cost = _alone_cost(patterns)
     is_best = cost <= patterns.least(cost)[patterns.model]
     return patterns.best(np.where(is_best, patterns.disruption, np.inf))

@@ -1,9 +1,9 @@
-"""Exact pricing: the mixes of a model that are cheapest at some prices, among all that there are.
+"""Exact pricing: the mixes of a model with the least reduced cost, among all of its mixes.
 
-Of a model with too many mixes to enumerate, the row that most of its variants serve is relaxed (Lagrange). At
-its best multiplier each option has a reduced cost, and a mix counts for at least the relaxed optimum plus the
-reduced costs of its options. So only options that are near to their variant's best can be part of a mix that
-is near to the model's best: few enough to enumerate.
+For a model with too many mixes to enumerate, the row that most of its variants serve is relaxed (Lagrangian
+relaxation). At its best multiplier each option has a reduced cost of at least 0, and a mix counts for at
+least the relaxed optimum plus the reduced costs of its options. So only options close to their variant's best
+can be part of a mix close to the model's best, and these are few enough to enumerate.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from controller.planning.engine.shared import Floats, Integers
 
 LOOKED_AT = 2048
-"""Mixes of one model that are looked at, by default."""
+"""Default maximum number of mixes of one model that are enumerated."""
 
 FEW_OPTIONS = 3
-"""Of each variant that are looked at where too many mixes are alike."""
+"""Number of options per variant that are enumerated if too many mixes are close."""
 
 HALVINGS = 24
-"""Of the distance within which mixes are looked at, until they are few enough."""
+"""The maximum number of halvings of the distance until the mixes within it are few enough."""
 
 STEPS = 48
-"""Of bisection for a multiplier."""
+"""Number of bisection steps for a multiplier."""
 
 ROUNDING = 1e-9
 """Relative error of sums in double precision."""
@@ -42,13 +42,13 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """What mixes count for: their options, and each unit of shortfall."""
+    """Objective coefficients of mixes: of their options, and of each unit of shortfall."""
 
     options: Floats
     """(options,)."""
 
     stages: Floats
-    """(stages, models): per unit of weighted shortfall; infinite where it must be at its least."""
+    """(stages, models): per unit of weighted shortfall; infinite where shortfall must be minimal."""
 
     least: Integers
     """(stages, models): the least shortfall."""
@@ -56,17 +56,17 @@ class Prices:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What pricing came to."""
+    """The result of pricing."""
 
     bound: Floats
-    """(models asked for,): no mix of the model counts for less."""
+    """(priced models,): lower bound on the value of the model's mixes."""
 
     model: Integers
     options: Integers
-    """Mixes that are near to the bound: (mixes,), (mixes, width)."""
+    """Mixes close to the bound: models (mixes,), options (mixes, width)."""
 
     reaches: Floats
-    """(models asked for,): every mix that counts for at most this is among those returned."""
+    """(priced models,): every mix with a value of at most this is among those returned."""
 
 
 def price(
@@ -78,10 +78,10 @@ def price(
     most: int,
     looked_at: int = LOOKED_AT,
 ) -> Found:
-    """Return the cheapest mixes of some models, so many of each at most.
+    """Return the cheapest mixes of some models, at most `most` of each.
 
-    `within` (models asked for,) is what mixes may count for to be of interest; where more than `looked_at` of
-    a model might be, fewer are vouched for.
+    `within` (priced models,) is the value up to which mixes are of interest; if more than `looked_at` mixes
+    of a model might qualify, the enumeration is complete up to a smaller value only.
     """
     relaxed = _Relaxation(options, models, prices, looked_at)
     near = [relaxed.near(turn, limit) for turn, limit in enumerate(within.tolist())]
@@ -107,7 +107,7 @@ def price(
 
 
 def _values(options: Options, model: Integers, mixes: Integers, prices: Prices) -> Floats:
-    """Return what mixes count for, infinite where a stage is not at its least or a ceiling forbids it."""
+    """Return the values of mixes; infinite where a hard stage is not minimal or a ceiling is exceeded."""
     values: Floats = prices.options[mixes].sum(axis=1)
     short = shortfalls(options, model, mixes)
     weights = prices.stages[:, model]
@@ -120,22 +120,22 @@ def _values(options: Options, model: Integers, mixes: Integers, prices: Prices) 
 
 @dataclass(frozen=True, kw_only=True)
 class _Rows:
-    """The row of each model that is relaxed, (models asked for,)."""
+    """The relaxed row of each model, (priced models,)."""
 
     index: Integers
-    """Among the model's rows; NONE for none."""
+    """Index among the model's rows; NONE for none."""
 
     target: Floats
-    """What must be provided, or what leaves nothing short."""
+    """The amount that must be provided, or that leaves no shortfall."""
 
     worth: Floats
-    """What a unit short of the target counts for; infinite where it must be provided."""
+    """Value of a unit short of the target; infinite if the target is hard."""
 
 
 def _main_rows(options: Options, models: Integers, prices: Prices, most: Integers) -> _Rows:
-    """Return each model's row that most of its variants serve, of several the largest, if it counts at all.
+    """Return the row that most variants of each model serve, ties broken by size, if it has a weight.
 
-    `most` (rows, models asked for) is how much all variants can provide.
+    `most` (rows, priced models) is the amount that all variants together can provide.
     """
     index = np.full(len(models), NONE)
     target, worth = np.zeros(len(models)), np.zeros(len(models))
@@ -157,9 +157,9 @@ def _main_rows(options: Options, models: Integers, prices: Prices, most: Integer
 
 
 class _Relaxation:
-    """Models with one row relaxed each, at its best multiplier.
+    """Models with one relaxed row each, at its best multiplier.
 
-    Their options stand one after the other: by model, variant and replicas.
+    Their options are contiguous: by model, variant and replicas.
     """
 
     def __init__(self, options: Options, models: Integers, prices: Prices, looked_at: int) -> None:
@@ -172,7 +172,7 @@ class _Relaxation:
         self._starts = stops - sizes
         self._sizes = sizes
         self._own = np.repeat(options.first[variants] - self._starts, sizes) + np.arange(int(sizes.sum()))
-        """(own options,): their numbers among all."""
+        """(own options,): their indices among all options."""
         self._model_of_variant = np.repeat(np.arange(len(models)), [len(own) for own in members])
         self._model = np.repeat(self._model_of_variant, sizes)
         slices = iter([slice(a, b) for a, b in zip(self._starts.tolist(), stops.tolist(), strict=True)])
@@ -192,7 +192,7 @@ class _Relaxation:
         self._reduced = paid - np.repeat(np.minimum.reduceat(paid, self._starts), sizes)
 
     def _provided_by_options(self) -> Floats:
-        """Return what options provide for the relaxed row, (own options,)."""
+        """Return the amounts that options provide for the relaxed row, (own options,)."""
         if not len(self._options.amounts):
             return np.zeros(len(self._own))
         row = self._rows.index[self._model]
@@ -201,7 +201,7 @@ class _Relaxation:
         )
 
     def _own_rows(self, models: Integers, prices: Prices, tops: Integers) -> Floats:
-        """Return what options count for by rows that only their own variant serves, (own options,)."""
+        """Return the value of options in rows that only their own variant serves, (own options,)."""
         options, counted = self._options, np.zeros(len(self._own))
         for r, amounts in enumerate(options.amounts):
             serves = amounts[tops] > 0
@@ -223,7 +223,7 @@ class _Relaxation:
         return counted
 
     def _best_multiplier(self) -> tuple[Floats, Floats]:
-        """Return each model's best multiplier, by bisection, and the bound that it proves, (models,)."""
+        """Return each model's best multiplier, by bisection, and the bound it proves, (models,)."""
         finite = np.where(np.isfinite(self._cost), self._cost, np.nan)
         span = np.fmax.reduceat(finite, self._starts) - np.fmin.reduceat(finite, self._starts)
         step = self._amount[self._starts + self._sizes - 1] - self._amount[self._starts]
@@ -242,7 +242,7 @@ class _Relaxation:
         return multipliers[best, models], bounds[best, models]
 
     def _paid(self, multiplier: Floats) -> Floats:
-        """Return what options count for once the row is paid for what they provide, (own options,)."""
+        """Return the value of options minus the multiplier times what they provide, (own options,)."""
         paid: Floats = self._cost - multiplier[self._model] * self._amount
         return paid
 
@@ -254,14 +254,14 @@ class _Relaxation:
         return np.bincount(self._model_of_variant, weights=given).astype(np.float64)
 
     def _bounds(self, multiplier: Floats) -> Floats:
-        """Return what no mix counts for less than, by a multiplier, (models,)."""
+        """Return the lower bound on the value of all mixes for a multiplier, (models,)."""
         least = np.minimum.reduceat(self._paid(multiplier), self._starts)
         total = np.bincount(self._model_of_variant, weights=least)
         bounds: Floats = total + multiplier * self._rows.target
         return bounds
 
     def near(self, turn: int, within: float) -> tuple[Integers, float]:
-        """Return mixes of a model, and up to what value all are among them."""
+        """Return mixes of a model, and the value up to which they are complete."""
         spans, bound = self._spans[turn], float(self._bound[turn])
         distance = max(0.0, within - bound) * (1 + ROUNDING) + ROUNDING * max(1.0, abs(bound))
         if not math.isfinite(distance):
@@ -272,15 +272,16 @@ class _Relaxation:
             if mixes is not None:
                 return mixes, bound + distance
             distance /= 2
-        # Too many mixes are alike: look at some, and vouch for none.
+        # Too many mixes are close: return some, without a guarantee of completeness.
         some = self._box(turn, distance, most=FEW_OPTIONS)
         return (self._options.padding(0) if some is None else some), bound
 
     def _box(self, turn: int, distance: float, most: int | None = None) -> Integers | None:
-        """Return all mixes within a distance of the relaxed optimum; None where these may be too many.
+        """Return all mixes within a distance of the relaxed optimum; None if there may be too many.
 
-        `most` is how many options of each variant are looked at. All options of all variants but one are
-        combined; of that one, those that together with the others provide about what the row demands.
+        `most` is the number of options per variant to consider. All options of all variants but one are
+        combined; of that one, only options that together with the others provide about the target are
+        considered.
         """
         spans = self._spans[turn]
         near = [span.start + np.flatnonzero(self._reduced[span] <= distance)[:most] for span in spans]
@@ -304,9 +305,10 @@ class _Relaxation:
     def _completing(
         self, turn: int, distance: float, main: Integers, given: Floats
     ) -> tuple[Integers, Integers]:
-        """Return from which to which of a variant's options the row is met about, given what others provide.
+        """Return the range of one variant's options that about meet the row, given what the others provide.
 
-        To provide less or more than the target costs so much per unit; what costs too much is left out.
+        Each unit below or above the target has a price; options beyond the distance at that price are
+        excluded.
         """
         amounts = self._amount[main]
         if self._rows.index[turn] == NONE or amounts[-1] <= amounts[0]:
@@ -318,13 +320,13 @@ class _Relaxation:
             lowest = target - (0.0 if math.isinf(worth) else distance / (worth - rate))
         highest = target + distance / rate if rate > 0 else math.inf
         slack = ROUNDING * max(1.0, target)
-        # A variant's amounts ascend with its replicas.
+        # The amounts of a variant ascend with its replicas.
         first = np.searchsorted(amounts, lowest - given - slack)
         return first, np.searchsorted(amounts, highest - given + slack, side="right")
 
 
 def _combined(grids: Sequence[Integers]) -> Integers:
-    """Return all combinations of one of each, (combinations, grids)."""
+    """Return the Cartesian product of some index arrays, (combinations, grids)."""
     if not grids:
         return np.zeros((1, 0), dtype=np.int64)
     return np.array(np.meshgrid(*grids, indexing="ij"), dtype=np.int64).reshape(len(grids), -1).T

@@ -1,4 +1,4 @@
-"""What is free, and what lies where, while pods are placed one after the other, each on the fullest node."""
+"""Free accelerators and placed pods while pods are placed one by one on the fullest nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """New pods of one variant, and where they may go."""
+    """New pods of one variant, and the bins they may use."""
 
     v: int
     """Index of the variant."""
@@ -25,22 +25,22 @@ class Task:
     bins: tuple[int, ...]
     pods: int
     node: int | None = None
-    """The only node that they may go to; None where it is not decided yet."""
+    """The only node that they may use; None if not decided yet."""
 
 
 class Rooms:
-    """What is free, and what lies where, while pods are placed."""
+    """Free accelerators and pods of each node during placement."""
 
     def __init__(
         self, problem: PlacementProblem, replicas: Sequence[int], *, is_spread: bool = False
     ) -> None:
-        """Begin once those have gone that go; `problem` has no more nodes to add.
+        """Start after the removals that `replicas` implies; `problem` has no more nodes to add.
 
-        With `is_spread` domains are decided: on the way there some may be further ahead than allowed.
+        With `is_spread`, domains are already decided: intermediate states may exceed the skew.
         """
         self._problem = problem
         self.is_spread = is_spread
-        """Whether domains are decided, so that those may have more pods that are ahead."""
+        """Whether domains are already decided, so that the skew is not checked."""
         self.new = [Counter[int]() for _ in problem.variants]
         self._lying = {
             v: staying_pods(problem, v, replicas[v])
@@ -54,10 +54,10 @@ class Rooms:
         self._block_rooms: dict[tuple[int, int, int], dict[int, int]] = {}
 
     def take_all(self, task: Task) -> bool:
-        """Place the pods of a task, as many as have room; tell whether all do."""
+        """Place as many of a task's pods as have room, and return whether all do."""
         terms = self._problem.variants[task.v]
         if terms.is_topology_constrained:
-            # Where domains are decided the pods of a replica may go to several: each is a task's own then.
+            # With decided domains, the pods of a replica may be spread over several: each is placed singly.
             step = 1 if self.is_spread and terms.together is None else min(terms.pods, task.pods)
             return all(self.take(task.v, task.bins, step) for _ in range(task.pods // step))
         found = dict(self.hosts.take_many(task.bins, terms.accelerators, task.pods))
@@ -72,7 +72,7 @@ class Rooms:
         return sum(found.values()) == task.pods
 
     def take(self, v: int, bins: Sequence[int], pods: int) -> list[int] | None:
-        """Return the nodes that some pods of a variant take, all or none."""
+        """Place pods of a variant, all or none, and return their nodes, or None."""
         terms = self._problem.variants[v]
         for nodes in self._choices(terms, bins):
             taken: list[int] = []
@@ -86,12 +86,12 @@ class Rooms:
         return None
 
     def put(self, v: int, node: int, pods: int) -> None:
-        """Let pods of a variant lie on a node, or take some away."""
+        """Add pods of a variant to a node, or remove some if negative."""
         self.new[v][node] += pods
         self._lay(v, node, pods)
 
     def keep(self, v: int, nodes: Sequence[int]) -> bool:
-        """Let the pods of a replica stay that leaves these nodes, if what it frees is free; tell whether."""
+        """Keep a replica that leaves these nodes if its accelerators are still free; return whether so."""
         size = self._problem.variants[v].accelerators
         stays = all(self.hosts.free[node] >= size * pods for node, pods in Counter(nodes).items())
         for node in nodes if stays else ():
@@ -106,7 +106,7 @@ class Rooms:
         self._count_blocks(node, -accelerators)
 
     def _count_blocks(self, node: int, more: int) -> None:
-        """Update the counted rooms of a node's domains when so many more accelerators are free on it."""
+        """Update the cached room of a node's domains after `more` accelerators became free on it."""
         free = self.hosts.free[node]
         for (bin_, topology, size), rooms in self._block_rooms.items():
             domain = self._problem.topologies[topology][node]
@@ -114,7 +114,7 @@ class Rooms:
                 rooms[domain] += max(0, free) // size - max(0, free - more) // size
 
     def _choices(self, terms: VariantTerms, bins: Sequence[int]) -> Iterator[Sequence[int] | None]:
-        """Yield sets of nodes of which one has to hold a whole gang, the fullest first; None for any node."""
+        """Yield sets of nodes that can each hold a whole gang, the fullest first; None for any node."""
         if terms.together is None:
             yield None
             return
@@ -128,7 +128,7 @@ class Rooms:
             yield self._nodes_in(bin_, terms.together)[domain]
 
     def _rooms(self, bin_: int, topology: int, accelerators: int) -> dict[int, int]:
-        """Return how many pods of a size each domain of a bin has room for, as things stand."""
+        """Return how many pods of a size currently fit in each domain of a bin."""
         key = bin_, topology, accelerators
         if key not in self._block_rooms:
             self._block_rooms[key] = {
@@ -151,7 +151,7 @@ class Rooms:
     def _fullest(
         self, nodes: Sequence[int] | None, v: int, terms: VariantTerms, bins: Sequence[int]
     ) -> int | None:
-        """Return the node with the least room among those that may take one more pod."""
+        """Return the fullest node among those that may take one more pod, or None."""
         if nodes is None and terms.spread is None and terms.most_per_node is None:
             return self.hosts.fullest(bins, terms.accelerators)
         if nodes is None and terms.most_per_node is None and terms.spread is not None:
@@ -171,7 +171,7 @@ class Rooms:
         )
 
     def _open_bins(self, v: int, spread: SpreadTerms, bins: Sequence[int]) -> list[int]:
-        """Return the bins in domains that may have one more pod; the nodes of a bin are in one domain."""
+        """Return the bins in domains that may take one more pod; the nodes of a bin are in one domain."""
         if self.is_spread:
             return list(bins)
         domain_of = self._problem.topologies[spread.topology]

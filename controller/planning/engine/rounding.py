@@ -1,7 +1,7 @@
-"""A first answer without any search: the best mix of each model at some prices, as far as it finds places.
+"""A primal heuristic: the best mix of each model at some prices, as far as there are places.
 
-At the prices of the linear solution these mixes use about what there is. Models take their turns by priority,
-so what does not fit is missing where it matters least.
+At the prices of the LP solution these mixes use about the available capacity. Models take turns by priority,
+so what does not fit is missing at the lowest priorities.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def rounded(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Assignment:
-    """Return as many of some replicas as limits allow and best-fit decreasing finds places for."""
+    """Return the replicas that limits allow and for which best-fit decreasing finds places."""
     turns = _turns(options)
     return best_fit(problem, _within_limits(problem, options, replicas, turns), turns)
 
 
 def _turns(options: Options) -> list[int]:
-    """Return per variant the level of its model's demand, or one behind all where it has none."""
+    """Return the level of the demand of each variant's model, or the number of levels without one."""
     turns = np.full(len(options.first), len(options.levels), dtype=np.int64)
     for model, level in enumerate(options.level[Stage.DEMAND].tolist()):
         if level != NONE:
@@ -41,7 +41,7 @@ def _turns(options: Options) -> list[int]:
 def _within_limits(
     problem: PlacementProblem, options: Options, replicas: Sequence[int], turns: Sequence[int]
 ) -> list[int]:
-    """Return replicas that keep the limits, of each variant in turn as many as are left."""
+    """Return the replicas that respect the limits, granting as many as remain to each variant in turn."""
     counts = [min(count, least) for count, least in zip(replicas, options.lower.tolist(), strict=True)]
     headroom = Headroom(problem, counts)
     for v in sorted(range(len(counts)), key=lambda v: turns[v]):

@@ -1,7 +1,7 @@
-"""The lexicographic minimum, level by level: duals bound it, a core of patterns attains it or comes close.
+"""The lexicographic minimum, level by level: duals bound each level, and a core of patterns solves it.
 
-Levels that can all be at their least, as their bounds say, are settled together with the first one that
-cannot: its duals say which patterns serve best what is easy, too.
+Levels that can all be at their minimum, according to their bounds, are settled together with the first one
+that cannot: its duals tell which patterns also serve the easy levels best.
 """
 
 from __future__ import annotations
@@ -33,60 +33,60 @@ if TYPE_CHECKING:
     from controller.planning.warm_start import DualPrices
 
 GAP = 1e-3
-"""Relative distance to the bound at which an answer is good enough; of few models the best is sought."""
+"""Relative gap at which an answer is accepted; with few models the optimum is sought."""
 
 PROVEN_MODELS = 30
 TRIFLE = 0.1
-"""Part of what a level comes to at most; to be that near to the bound is near enough for any value."""
+"""The accepted gap is relative to at least this share of a level's total."""
 
 EXTRAS = (1_500, 6_000, 24_000)
-"""Patterns of each core in turn, beside one per model."""
+"""Extra patterns of successive cores, besides one per model."""
 
 FAR = 10.0
-"""How many times as far as is near enough an answer has to be for the largest core."""
+"""Factor on the accepted gap beyond which the largest core is solved."""
 
 PRICINGS = 4
-"""How often a level is priced over all mixes at most."""
+"""The maximum number of pricing rounds over all mixes per level."""
 
 LEAST_PRICED = 24
 MOST_PRICED = 5_000
-"""Mixes of each model that pricing adds at once; the most where the best is sought."""
+"""Mixes of each model that pricing adds at once; MOST_PRICED if the optimum is sought."""
 
 MOST_LOOKED_AT = 100_000
-"""Mixes of each model that pricing looks at where the best is sought."""
+"""Mixes of each model that pricing enumerates if the optimum is sought."""
 
 SHARE_PER_LEVEL = 0.5
-"""Of the effort that is left."""
+"""Share of the remaining effort that a level may use."""
 
 LEAST_SECONDS = 0.1
-"""By the clock, of every core."""
+"""Minimum wall time of each core, in seconds."""
 
 ROUNDING = 1e-6
-"""Distances of whole numbers that are none."""
+"""Differences of integers below this are rounding errors."""
 
 NEGLIGIBLE = 1e-4
-"""Relative distance between the bounds over the patterns and over all mixes at which no more are priced."""
+"""Relative gap between the bounds over patterns and over all mixes at which pricing stops."""
 
 LARGE = 50_000
-"""Models times slot rows up to which the effort is as given; larger problems get more in proportion."""
+"""Product of models and slot rows up to which the effort is as given; it grows in proportion beyond."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the search came to."""
+    """The result of the search."""
 
     patterns: Patterns
     selection: Selection
     proofs: tuple[Proof, ...]
     prices: DualPrices
     option_prices: Floats
-    """(options,): what each pays at the prices of the cost level."""
+    """(options,): what each option pays at the prices of the cost level."""
     left: Limits
-    """The effort that is left."""
+    """The remaining effort."""
 
 
 class Search:
-    """What is known so far: the patterns, the best answer, and the effort that is left."""
+    """The state of the search: the patterns, the incumbent, and the remaining effort."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Search:
         *,
         known: DualPrices | None,
     ) -> None:
-        """Begin with nothing but patterns."""
+        """Start with patterns only."""
         self._problem = problem
         self._options = options
         self._shared = shared
@@ -112,9 +112,9 @@ class Search:
         self._deadline_seconds = monotonic() + limits.wall_seconds
         self._gap = 0.0 if len(options.members) <= PROVEN_MODELS else GAP
         self._bound = -math.inf
-        """Over all mixes, of what was priced last."""
+        """Bound over all mixes, from the last pricing."""
         self._linear = around(options, {})
-        """Mixes of the linear solution that was found last, and around it."""
+        """Mixes of the last LP solution, and around it."""
 
     def run(self, incumbent: Selection) -> Answer:
         """Settle all levels, the easy ones together with the next hard one."""
@@ -128,7 +128,7 @@ class Search:
             if self._is_met():
                 bounds += [*(self._least(level) for level in range(first, hard)), bound]
                 continue
-            # Nothing was found that is at its least at all of them.
+            # No answer at the minimum of all of them was found.
             self._assume(range(0))
             bounds.append(self._settle(first))
         return Answer(
@@ -145,7 +145,7 @@ class Search:
         return self._levels.values(self._patterns, self._incumbent)
 
     def _assume(self, easy: range) -> None:
-        """State levels from now on by what the best answer comes to, some of them at their least."""
+        """Fix the values of earlier levels to the incumbent's, with `easy` levels at their minimum."""
         self._standing = Standing(values=self._values, easy=easy)
 
     def _is_met(self) -> bool:
@@ -161,11 +161,11 @@ class Search:
         return Master(self._options, self._shared, self._patterns, objective)
 
     def _first_hard(self, first: int) -> int:
-        """Return the first level that cannot be at its least with all before it, as far as bounds tell."""
+        """Return the first level that cannot be at its minimum with all earlier ones, according to bounds."""
         for level in range(first, self._levels.cost + 1):
             self._assume(range(first, level))
             if not np.isfinite(self._patterns.least(self._objective(level).value)).all():
-                return level - 1  # some model cannot be at its least at all of these levels
+                return level - 1  # some model cannot be at its minimum at all of these levels
             least = self._least(level)
             if level == self._levels.cost or (self._is_met() and self._values[level] <= least):
                 continue
@@ -175,7 +175,7 @@ class Search:
         return self._levels.cost
 
     def _settle(self, level: int) -> int:
-        """Bring one level as low as the effort allows, and return what it cannot be below."""
+        """Minimize one level within the effort, and return its lower bound."""
         value, least = self._values[level], self._least(level)
         if level < self._levels.cost and value <= least and self._is_met():
             return value
@@ -191,15 +191,15 @@ class Search:
         return max(least, whole_bound((bound - self._levels.tie(level)) / unit))
 
     def _tolerance(self, level: int, counted: float) -> float:
-        """Return the distance to the bound that is near enough for what a level counts for."""
+        """Return the accepted distance from the bound, for a value of a level."""
         if level < self._levels.cost:
             counted = max(counted, self._levels.totals[level] * TRIFLE)
         return self._gap * counted
 
     def _priced(self, level: int, enough: float) -> tuple[Objective, Duals]:
-        """Return a level's problem with the best duals over all mixes; any will do that prove `enough`.
+        """Return a level's problem with the best duals over all mixes, or any that prove `enough`.
 
-        The patterns that they call for are in then.
+        The patterns that these duals price out are added.
         """
         name, unit = self._levels.name(level), self._levels.unit(level)
         begin = self._prices.begin(name, self._kept_names(level), unit)
@@ -220,27 +220,27 @@ class Search:
         return objective, self._master(objective).duals(duals.vector)
 
     def _solved(self, level: int, begin: Floats | None, enough: float) -> Duals:
-        """Return the best duals over the patterns, beginning with some prices; any that prove `enough` do."""
+        """Return the best duals over the patterns, from some initial prices, or any that prove `enough`."""
         master = self._master(self._objective(level))
         return master.solve(begin, enough=enough, deadline_seconds=self._deadline_seconds)
 
     def _all_mixes(self, level: int, duals: Duals, distance: float = 0.0) -> tuple[float, bool]:
-        """Price all mixes, and add those that are near to their model's best.
+        """Price all mixes, and add those close to their model's best.
 
-        Returns the bound over all mixes, and whether all are in now that are within a distance of the best.
+        Returns the bound over all mixes, and whether all mixes within `distance` of the best are present now.
         """
         models = np.flatnonzero(~self._patterns.is_enumerated)
         if not len(models):
             return duals.bound, True
         if level < self._levels.cost and not distance and duals.bound <= self._least(level):
-            return duals.bound, True  # no mix is less short
+            return duals.bound, True  # no mix has a smaller shortfall
         counted, stages = self._levels.prices(self._patterns, self._standing, level, duals)
         least = self._patterns.least(duals.reduced)[models]
         prices = Prices(
             options=counted + duals.option_prices, stages=stages, least=self._patterns.least_short
         )
         most, looked_at = LEAST_PRICED, LOOKED_AT
-        if distance and not self._gap:  # where the best is sought all that might be part of it are needed
+        if distance and not self._gap:  # the optimum requires all mixes that might be part of it
             most, looked_at = MOST_PRICED, MOST_LOOKED_AT
         found = price(self._options, models, prices, least + distance, most=most, looked_at=looked_at)
         self._extend(found.model, found.options)
@@ -248,7 +248,7 @@ class Search:
         return bound, bool((found.reaches >= np.minimum(found.bound, least) + distance).all())
 
     def _extend(self, model: Integers, mixes: Integers) -> None:
-        """Add patterns, and keep the incumbent's numbers."""
+        """Add patterns, and update the indices of the incumbent."""
         if not len(model):
             return
         old, held = self._patterns, self._incumbent.patterns
@@ -257,10 +257,10 @@ class Search:
         self._incumbent = replace(self._incumbent, patterns=kept)
 
     def _improved(self, level: int, objective: Objective, duals: Duals, *, tolerance: float) -> float:
-        """Solve cores until the answer is near enough to the bound, proven, or the effort is spent.
+        """Solve cores until the incumbent is close enough to the bound, or proven, or the effort is spent.
 
-        Returns what no answer counts for less than. `tolerance` is the distance to the bound that is near
-        enough; the largest core is solved only for answers that are much further away.
+        Returns the lower bound. `tolerance` is the accepted distance from the bound; the largest core is
+        solved only if the incumbent is much further away.
         """
         bound, seconds = self._bound, self._left_seconds * SHARE_PER_LEVEL
         if self._counted(objective) - bound > tolerance + ROUNDING:
@@ -290,11 +290,11 @@ class Search:
                 is_best = result.is_optimal and not tolerance
                 return max(bound, counted if is_best else min(result.bound, counted))
             if core.fixes_domains and self._incumbent is before:
-                attempts.appendleft((extra, False))  # what was fixed may be in the way
+                attempts.appendleft((extra, False))  # the fixed domains may be the obstacle
         return min(bound, self._counted(objective))
 
     def _begin_rounded(self, level: int, duals: Duals) -> tuple[Objective, Duals]:
-        """Round the linear solution, and keep a better answer; return the problem with its patterns."""
+        """Round the LP solution, keep it if better, and return the problem with its patterns."""
         wanted = self._patterns.replicas(self._options, self._patterns.best(duals.reduced))
         found = rounded(self._problem, self._options, wanted)
         mixes = self._options.mixes(found.replicas)
@@ -304,12 +304,12 @@ class Search:
         return objective, self._master(objective).duals(duals.vector)
 
     def _take(self, objective: Objective, found: Selection) -> None:
-        """Keep an answer if it is better."""
+        """Make an answer the incumbent if it is better."""
         if self._rank(objective, found) < self._rank(objective, self._incumbent):
             self._incumbent = found
 
     def _core(self, objective: Objective, kept: Booleans, *, may_fix_domains: bool) -> Core:
-        """Return the program over some patterns."""
+        """Return the core program over some patterns."""
         return Core(
             self._problem,
             self._options,
@@ -321,9 +321,9 @@ class Search:
         )
 
     def _solve(self, core: Core, duals: Duals, *, bound: float, gap: float, seconds: float) -> Result:
-        """Solve a core, keep a better answer, and return the account.
+        """Solve a core, keep its answer if better, and return the result.
 
-        Where the best answer is forbidden the solver begins with the best pattern of each model at the duals.
+        If the incumbent is excluded, the hint is the best pattern of each model at the duals.
         """
         objective, hint = core.objective, self._incumbent
         if not math.isfinite(self._counted(objective)):
@@ -335,7 +335,7 @@ class Search:
         return result
 
     def _left(self, deterministic_seconds: float) -> Limits:
-        """Return the limits for some effort within what is left by the clock."""
+        """Return limits for some effort, within the remaining wall time."""
         return replace(
             self._limits,
             deterministic_seconds=max(0.0, deterministic_seconds),
@@ -343,7 +343,7 @@ class Search:
         )
 
     def _within(self, level: int, duals: Duals, distance: float) -> tuple[Objective, Duals, bool]:
-        """Return the problem with all mixes that a better answer might use, and whether that are all."""
+        """Return the problem with all mixes that a better answer might use, and whether it has them all."""
         has_all = bool(self._patterns.is_enumerated.all())
         if not has_all:
             priced = distance if math.isfinite(distance) else GAP * max(1.0, abs(duals.bound))
@@ -353,17 +353,17 @@ class Search:
         return objective, self._master(objective).duals(duals.vector), has_all
 
     def _always(self) -> Integers:
-        """Return the patterns that are in every core: of the best answer, of the linear one and around it."""
+        """Return the patterns in every core: those of the incumbent and of the LP solution and around it."""
         return np.union1d(self._incumbent.patterns, self._patterns.numbers(*self._linear))
 
     def _counted(self, objective: Objective, selection: Selection | None = None) -> float:
-        """Return what a selection counts for, by default the best one; infinite where it is forbidden."""
+        """Return the objective of a selection, by default the incumbent; infinite if it is excluded."""
         chosen = selection or self._incumbent
         added = np.array(chosen.added, dtype=np.float64)
         return float(objective.value[chosen.patterns].sum()) + float(objective.growth_price @ added)
 
     def _rank(self, objective: Objective, selection: Selection) -> tuple[tuple[int, ...], float]:
-        """Return what to compare answers by: level by level, and then by an objective, for disruption."""
+        """Return the sort key of answers: the values level by level, then the objective, for disruption."""
         return self._levels.values(self._patterns, selection), self._counted(objective, selection)
 
     def _kept_names(self, level: int) -> list[str]:

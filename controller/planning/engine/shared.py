@@ -1,10 +1,10 @@
-"""What models share: slots on nodes, quotas and budgets, nodes that can be added.
+"""The rows that models share: slots on nodes, quotas and budgets, and nodes that can be added.
 
-An item type is what one unit of a variant asks of nodes: accelerators per pod, how many pods go together into
-one block of nodes, and the bins that it may go to. A slot of size s is room for s accelerators on one node; a
-pod of k >= s accelerators takes floor(k / s) of them wherever it goes. Slots of blocks count the same for
-pods that go together: q slots of one size in one block make one. The rows are necessary everywhere, and
-sufficient where each kind of item takes a whole number of the slots of every smaller one.
+An item type is what one unit of a variant requires of nodes: accelerators per pod, pods that are placed
+together in one block of nodes, and the bins that it may use. A slot of size s is room for s accelerators on
+one node; a pod of k >= s accelerators takes floor(k / s) of them on any node. Slots of blocks apply to gangs:
+q slots of one size in one block are one gang slot. The rows are always necessary, and sufficient if every
+item takes a whole number of the slots of each smaller kind.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ if TYPE_CHECKING:
     from controller.planning.problem import LimitRow, PlacementProblem, VariantTerms
 
     Integers = NDArray[np.int64]
-    """Whole numbers, or indices."""
+    """Integers, or indices."""
 
     Floats = NDArray[np.float64]
-    """Prices, and sums that they are part of."""
+    """Prices, and sums that include them."""
 
     Booleans = NDArray[np.bool_]
-    """Which of some things are meant."""
+    """Masks."""
 
 NO_BIN = -1
-"""Stands for the bin of a node that is in none."""
+"""Bin of a node that is in no bin."""
 
 NO_TYPE = -1
-"""Stands for the item type of a variant without accelerators, which needs no place."""
+"""Item type of a variant without accelerators, which needs no place."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ItemType:
-    """What one unit asks of nodes; in order, what is hardest to place comes last."""
+    """What one unit requires of nodes; sorted so that the hardest to place comes last."""
 
     total: int
-    """Accelerators of all pods that go together."""
+    """Accelerators of all pods that are placed together."""
 
     accelerators: int
-    """Of each pod."""
+    """Accelerators per pod."""
 
     pods: int
-    """Pods that go together into one block; 1 for pods that go by themselves."""
+    """Pods that are placed together in one block; 1 for single pods."""
 
     topology: int
-    """Whose domains are the blocks; NO_DOMAIN where pods go by themselves."""
+    """The topology whose domains are the blocks; NO_DOMAIN for single pods."""
 
     bins: tuple[int, ...]
-    """Where the unit may go."""
+    """The bins that the unit may use."""
 
 
 def item_type(terms: VariantTerms, bins: Iterable[int]) -> ItemType:
-    """Return what a unit of a variant asks for in some bins: a pod, or a gang of pods."""
+    """Return the item type of a variant's unit in some bins: a pod, or a gang of pods."""
     gang = terms.together is not None
     return ItemType(
         total=terms.accelerators * (terms.pods if gang else 1),
@@ -74,37 +74,37 @@ def item_type(terms: VariantTerms, bins: Iterable[int]) -> ItemType:
 
 
 def pod_type(accelerators: int, bin_: int) -> ItemType:
-    """Return what a single pod holds that is in a bin."""
+    """Return the item type of a single pod in a bin."""
     return ItemType(accelerators, accelerators, 1, NO_DOMAIN, (bin_,))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Nodes:
-    """The nodes in arrays, and the slot rows over them; rows of a bin stand together."""
+    """The nodes as arrays, and the slot rows over them; rows of a bin are contiguous."""
 
     bin: Integers
-    """(nodes,): bin, or NO_BIN."""
+    """(nodes,): the bin, or NO_BIN."""
 
     block: Integers
-    """(nodes,): block of the gangs of its bin; NO_DOMAIN for none."""
+    """(nodes,): the block for the gangs of its bin; NO_DOMAIN for none."""
 
     free: Integers
-    """(nodes,): accelerators when every bound replica stays; negative when overcommitted."""
+    """(nodes,): free accelerators if every bound replica stays; negative on overcommitted nodes."""
 
     row_bin: Integers
-    """(slot rows,): bin of the slots."""
+    """(slot rows,): the bin of the slots."""
 
     row_size: Integers
     """(slot rows,): accelerators of each slot."""
 
     row_pods: Integers
-    """(slot rows,): how many such slots in one block make one; 1 for slots of single nodes."""
+    """(slot rows,): how many such slots of one block form one gang slot; 1 for slots of single nodes."""
 
     is_exact: Booleans
-    """(bins,): whether items fit exactly when no row runs out."""
+    """(bins,): whether the slot rows are sufficient."""
 
     def slots(self, free: Integers) -> Integers:
-        """Return how many slots of each row there are when so much is free on the nodes."""
+        """Return the slots of each row for some free accelerators of the nodes, (rows,)."""
         counts = []
         room = np.maximum(free, 0)
         keys = zip(self.row_bin.tolist(), self.row_size.tolist(), self.row_pods.tolist(), strict=True)
@@ -119,10 +119,10 @@ class Nodes:
         return np.array(counts, dtype=np.int64)
 
     def uses(self, kind: ItemType) -> Integers:
-        """Return how many slots of each row a unit takes at least, wherever it may go, (rows,)."""
+        """Return the slots of each row that a unit takes at least, wherever it is placed, (rows,)."""
         per_row: Integers = kind.pods * (kind.accelerators // self.row_size) // self.row_pods
-        # A smaller gang may lie where no whole larger one would: it takes none of its slots for certain. Nor
-        # does a pod by itself, which may go to a node that is in no block.
+        # A smaller gang may be placed where no larger one fits, so it need not take any of its slots. Neither
+        # need a single pod, which may be placed on a node outside any block.
         counts = (self.row_pods == 1) | (kind.pods > 1)
         return np.where(np.isin(self.row_bin, kind.bins) & counts, per_row, 0)
 
@@ -171,7 +171,7 @@ def nodes_of(problem: PlacementProblem) -> Nodes:
 
 
 def _divides(kinds: Iterable[tuple[int, int]]) -> bool:
-    """Tell whether each kind takes a whole number of the slots of every kind that is placed later."""
+    """Return whether each kind takes a whole number of the slots of every kind that is placed later."""
     in_order = sorted(kinds, key=lambda kind: (kind[0] * kind[1], kind[0]))
     return all(
         large % small == 0 and many * (large // small) % few == 0
@@ -187,46 +187,46 @@ class Shared:
     """The nodes, with the slot rows."""
 
     types: tuple[ItemType, ...]
-    """What any unit is of, sorted."""
+    """The item types of all units, sorted."""
 
     uses: Floats
-    """(types, slot rows): slots that a unit takes in the row's bin; 0 where it may not go."""
+    """(types, slot rows): slots that a unit takes in the row's bin; 0 where it is not allowed."""
 
     allowed: Booleans
-    """(types, bins): whether a unit may go there."""
+    """(types, bins): whether a unit is allowed there."""
 
     slots: Integers
-    """(slot rows,): slots that there are once every bound replica that may go has gone."""
+    """(slot rows,): slots after every bound replica that may leave has left."""
 
     limits: Integers
-    """(limit rows,): what each limit allows."""
+    """(limit rows,): the amount of each limit."""
 
     limit_rows: tuple[LimitRow, ...]
     """The limits over several models."""
 
     growth_bin: Integers
-    """(growths,): bin of its nodes."""
+    """(growths,): the bin of its nodes."""
 
     growth_size: Integers
-    """(growths,): accelerators of each of its nodes."""
+    """(growths,): accelerators per node."""
 
     growth_price: Integers
     """(growths,): cost of an added node."""
 
     growth_limit: Integers
-    """(growths,): nodes that can be added at most."""
+    """(growths,): the maximum number of added nodes."""
 
     growth_slots: Integers
-    """(growths, slot rows): slots that an added node brings."""
+    """(growths, slot rows): slots that an added node provides."""
 
     @cached_property
     def row_names(self) -> tuple[tuple[int, int, int] | str, ...]:
-        """(bin, size, pods) of each row of slots, then the name of each limit."""
+        """(bin, size, pods) of each slot row, then the name of each limit."""
         rows = (self.nodes.row_bin.tolist(), self.nodes.row_size.tolist(), self.nodes.row_pods.tolist())
         return (*zip(*rows, strict=True), *(f"{row.kind} {row.name}" for row in self.limit_rows))
 
     def type_prices(self, slot_prices: Floats) -> Floats:
-        """Return what a unit of each type pays in the cheapest of its bins, (types,); 0 without a bin."""
+        """Return the price of a unit of each type in the cheapest of its bins, (types,); 0 without a bin."""
         bins = self.allowed.shape[1]
         in_bin = (self.nodes.row_bin[:, None] == np.arange(bins)).astype(np.float64)
         paid = np.where(self.allowed, (self.uses * slot_prices) @ in_bin, np.inf)
@@ -234,7 +234,7 @@ class Shared:
         return np.where(np.isfinite(least), least, 0.0)
 
     def most_units(self) -> Integers:
-        """Return how many units of each type could ever have room, were there nothing else, (types,)."""
+        """Return the maximum number of units of each type, if nothing else is placed, (types,)."""
         slots = self.slots + (self.growth_slots * self.growth_limit[:, None]).sum(axis=0)
         uses = self.uses.astype(np.int64)
         huge = np.iinfo(np.int64).max
@@ -249,12 +249,12 @@ class Shared:
 def shared_of(
     problem: PlacementProblem, nodes: Nodes, types: Sequence[ItemType], limit_rows: Sequence[LimitRow]
 ) -> Shared:
-    """Return what models share, given the types that anything is of."""
+    """Return the shared rows, given all item types."""
     allowed = np.zeros((len(types), len(problem.bins)), dtype=np.bool_)
     for index, kind in enumerate(types):
         allowed[index, list(kind.bins)] = True
     emptied = np.array(freed(problem, tuple(terms.lower for terms in problem.variants)), dtype=np.int64)
-    # What is overcommitted gives nothing, and what leaves it all that it held: the most there could be.
+    # An overcommitted node has nothing free, and gains all that leaves it: an upper bound.
     gained = np.maximum(nodes.free, 0) + emptied - nodes.free
     numbers = [(g.bin, g.accelerators, g.price, g.limit) for g in problem.growth]
     bin_, size, price, limit = np.array(numbers, dtype=np.int64).reshape(-1, 4).T
@@ -278,5 +278,5 @@ def shared_of(
 
 
 def limit_of(row: LimitRow, problem: PlacementProblem) -> int:
-    """Return what a limit allows: at least what those replicas use that must not be touched."""
+    """Return the amount of a limit, raised to what the replicas that must stay use."""
     return max(row.limit, sum(amount * problem.variants[v].lower for v, amount in row.terms))

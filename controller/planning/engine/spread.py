@@ -1,8 +1,8 @@
-"""Pods that are spread over the domains of a topology (core/v1 `topologySpreadConstraints`).
+"""Spread pods over the domains of a topology (core/v1 `topologySpreadConstraints`).
 
-A new pod may go to a domain only if the variant's pods there then exceed those of the domain with the fewest
-by at most `max_skew`. New pods exist only where all bound replicas stay, so what lies in each domain is a
-constant wherever the constraint matters.
+A new pod may be placed in a domain only if the variant's pods there then exceed those of the domain with the
+fewest by at most `max_skew`. There are new pods only if all bound replicas stay, so the bound pods of each
+domain are constants wherever the constraint matters.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def bins_by_domain(problem: PlacementProblem) -> Mapping[int, dict[int, tuple[int, ...]]]:
-    """Return the bins in each domain, for each variant that spreads its pods; only domains that have any."""
+    """Return the bins in each domain, for each variant that spreads its pods; only domains with bins."""
     found = {}
     for v, (terms, bins) in enumerate(zip(problem.variants, bins_of(problem), strict=True)):
         if terms.spread is None or not terms.accelerators:
@@ -35,7 +35,7 @@ def bins_by_domain(problem: PlacementProblem) -> Mapping[int, dict[int, tuple[in
 
 
 def lying(problem: PlacementProblem, terms: VariantTerms) -> dict[int, int]:
-    """Return how many bound pods of a variant lie in each of its domains."""
+    """Return the number of bound pods of a variant in each of its domains."""
     spread = terms.spread
     if spread is None:
         return {}
@@ -49,7 +49,7 @@ def lying(problem: PlacementProblem, terms: VariantTerms) -> dict[int, int]:
 
 
 def most_new_pods(counts: Mapping[int, int], reachable: Mapping[int, object], max_skew: int) -> int | None:
-    """Return how many new pods there can be at most; None where every domain can take some."""
+    """Return the maximum number of new pods; None if every domain can take some."""
     closed = [count for domain, count in counts.items() if domain not in reachable]
     if not closed:
         return None
@@ -60,9 +60,9 @@ def most_new_pods(counts: Mapping[int, int], reachable: Mapping[int, object], ma
 def least_new_pods(
     counts: Mapping[int, int], reachable: Collection[int], max_skew: int, pods: Integers
 ) -> dict[int, Integers]:
-    """Return how many of some new pods (n,) each domain gets at least, in whatever way they are spread.
+    """Return the least number of pods that each domain gets of `pods` new ones (n,), however spread.
 
-    The others take as many as they can where this one has the fewest.
+    The other domains take as many as they can while this one has the fewest.
     """
     known: dict[tuple[int, ...], Integers] = {}
     found = {}
@@ -83,11 +83,11 @@ def spread_evenly(
     new: Terms,
     first: int | None,
 ) -> dict[int, Terms]:
-    """Return as terms the new pods in each domain where none may be ahead by more than one; add their rows.
+    """Return the new pods of each domain, as terms, for a skew of at most 1; add their rows.
 
-    Then all domains that get any end at one level or one above it. How many pods each gets at least follows
-    from how many there are; of the rest each gets at most one: as the solver chooses, or beginning with the
-    domain at the position `first`, which takes no variables.
+    All domains that get pods then end at one level or one above it. The least number of each domain follows
+    from the total; each gets at most one of the rest: as the solver chooses, or, without variables, starting
+    with the domain at position `first`.
     """
     parts: dict[int, Terms] = {domain: [] for domain in reachable}
     rest: list[tuple[int, int, list[int]]] = []
@@ -113,9 +113,9 @@ def spread_evenly(
 def _choose_domains(
     program: Program, parts: dict[int, Terms], rest: Sequence[tuple[int, int, Sequence[int]]]
 ) -> None:
-    """Let the solver choose which domains get one pod more, add them to the parts, and add the rows.
+    """Let the solver choose the domains that get one more pod, add these to the parts, and add the rows.
 
-    `rest` is for each variable how many pods are left where it is 1, and the domains that may get one.
+    `rest` has, for each variable, the number of remaining pods if it is 1, and the domains that may get one.
     """
     chosen = dict(zip(parts, program.variables(len(parts)), strict=True))
     for domain, one_more in chosen.items():
@@ -137,10 +137,10 @@ def spread_within(
     most: int,
     pods: int,
 ) -> dict[int, Terms]:
-    """Return as terms the new units of `pods` in each domain, at most `most`; add the rows of any skew.
+    """Return the new units of `pods` of each domain, as terms, at most `most`; add the rows for any skew.
 
-    Where the pods that lie there keep the constraint by themselves it holds with no new pod as well, and
-    needs no condition.
+    If the bound pods satisfy the constraint by themselves, it also holds without new pods, and needs no
+    condition.
     """
     chosen = dict(zip(reachable, program.variables(len(reachable), most), strict=True))
     program.row([*new, *((variable, -1) for variable in chosen.values())], least=0, most=0)
@@ -160,7 +160,7 @@ def spread_within(
 
 
 def _domain_of(problem: PlacementProblem, bin_: int, spread: SpreadTerms) -> int:
-    """Return the domain that all nodes of a bin are in."""
+    """Return the domain that contains all nodes of a bin."""
     nodes: Sequence[int] = problem.bins[bin_].nodes
     if nodes:
         return problem.topologies[spread.topology][nodes[0]]

@@ -1,4 +1,4 @@
-"""What options use of what models share: units of item types, while replicas stay and for new ones."""
+"""The use of shared rows by options: units of item types, of staying and of new replicas."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Uses:
         self._parts: list[tuple[Integers, Integers, Floats]] = []
 
     def add(self, options: Integers, row: int | Integers, amounts: Integers) -> None:
-        """Let options (n,) use amounts (n,) of a row, or of rows (n,); only amounts above 0 count."""
+        """Record that options (n,) use amounts (n,) of a row, or of rows (n,); amounts of 0 are dropped."""
         used = amounts > 0
         rows = np.broadcast_to(np.asarray(row, dtype=np.int64), options.shape)
         self._parts.append((options[used], rows[used], amounts[used].astype(np.float64)))
 
     def joined(self) -> tuple[Integers, Integers, Floats]:
-        """Return all of them, by option."""
+        """Return all uses as (options, rows, amounts), sorted by option."""
         if not self._parts:
             none = np.zeros(0, dtype=np.int64)
             return none, none, np.zeros(0)
@@ -40,7 +40,7 @@ class Uses:
 
 
 class Types:
-    """The item types of a problem, and which of them the replicas of each variant are of."""
+    """The item types of a problem, and those of each variant's replicas."""
 
     def __init__(self, problem: PlacementProblem, nodes: Nodes) -> None:
         self._problem = problem
@@ -69,7 +69,7 @@ class Types:
         }
 
     def _staying(self, v: int) -> list[list[ItemType]]:
-        """Return for each bound replica that may go what it holds while it stays, in removal order."""
+        """Return what each bound replica that may leave holds while it stays, in removal order."""
         terms = self._problem.variants[v]
         found: list[list[ItemType]] = []
         bins, blocks = self._nodes.bin, self._nodes.block
@@ -87,7 +87,7 @@ class Types:
         return found
 
     def most_new_replicas(self, v: int, most_units: Integers, free: Sequence[int]) -> int:
-        """Return how many new replicas of a variant could ever have places."""
+        """Return the maximum number of new replicas of a variant that could ever have places."""
         terms = self._problem.variants[v]
         units = int(most_units[self.new[v]])
         if terms.together is not None:
@@ -101,7 +101,7 @@ class Types:
     def add_uses(
         self, use: Uses, first: Integers, lower: Integers, variant: Integers, count: Integers
     ) -> None:
-        """Add the units that options use of types: new ones, and those of bound replicas that stay."""
+        """Add the units of types that options use, for new replicas and for bound ones that stay."""
         terms = self._problem.variants
         bound = np.array([*(len(t.bound) for t in terms), 0], dtype=np.int64)[variant]
         units = np.array([*(t.pods if t.together is None else 1 for t in terms), 0], dtype=np.int64)[variant]
@@ -111,7 +111,7 @@ class Types:
         plain = np.flatnonzero((more > 0) & (type_ != NO_TYPE) & ~is_spread)
         use.add(plain, type_[plain], more[plain])
         for v in self._domains:
-            if terms[v].together is not None:  # what each domain gets at least is not counted in gangs
+            if terms[v].together is not None:  # the least number per domain is not counted in gangs
                 continue
             own = first[v] + np.flatnonzero(more[first[v] :][: self._options(v, first, variant)] > 0)
             self._add_spread(use, v, own, more)
@@ -123,11 +123,11 @@ class Types:
 
     @staticmethod
     def _options(v: int, first: Integers, variant: Integers) -> int:
-        """Return how many options a variant has."""
+        """Return the number of options of a variant."""
         return int((first[v + 1] if v + 1 < len(first) else len(variant) - 1) - first[v])
 
     def _add_spread(self, use: Uses, v: int, own: Integers, more: Integers) -> None:
-        """Add what each domain gets at least, and the rest wherever there is room."""
+        """Add the least number of each domain to that domain, and the rest to all of its bins."""
         skew = self._problem.variants[v].spread
         if skew is None or not len(own):
             return
@@ -142,10 +142,10 @@ class Types:
     def _add_staying(
         use: Uses, replicas: Sequence[Sequence[int]], *, origin: int, counts: Integers, bound: int
     ) -> None:
-        """Add what bound replicas hold while they stay: where n of them stay the first `bound` - n are gone.
+        """Add what bound replicas hold while they stay: if n stay, the first `bound` - n have left.
 
         `replicas` are the types that each one holds, in removal order; `counts` (own options,) the replicas
-        of the variant's options, and `origin` the index that its option of no replicas has, or would have.
+        of the variant's options; `origin` the index that its option of no replicas has, or would have.
         """
         for kind in sorted({kind for replica in replicas for kind in replica}):
             held = np.array([replica.count(kind) for replica in replicas], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Making room by moving what runs: `fewest_evictions` says what, `states` and `ways` how it is found."""
+"""Choose evictions that make room: `fewest_evictions`, built on `states` and `ways`."""
 
 from controller.planning.moves.states import Evictions, fewest_evictions
 from controller.planning.moves.ways import Kind

@@ -1,10 +1,10 @@
-"""The fewest evictions that make room: nodes that offer the same choices are one kind, however many.
+"""Find the fewest evictions that make room, with nodes that offer the same choices grouped.
 
-For each kind of node and each way to evict from it (see `ways`) there is one number: on how many such nodes
-that is done. What is evicted has to find room again, beside what is to be placed; where sizes divide each
-other, the slots of each size decide (see `problem.Bin`). Evictions never take slots away, so that sizes of
-which there are enough for all that is wanted need no row, and where there are enough of all, nothing needs to
-be solved. What is left is a program of some ten numbers, however large the cluster.
+An integer variable for each group of nodes and each way to evict from them (see `ways`) counts the nodes
+where that is done. Evicted pods must find room again, besides the pods to be placed; if sizes divide each
+other, this is decided by the slots of each size (see `problem.Bin`). Evictions never reduce slots, so sizes
+with enough slots for all pods need no row, and if all sizes have enough, nothing needs to be solved. The
+remaining program has about ten variables, however large the cluster.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from controller.planning.engine.shared import Integers
 
 _EXACT_KEYS = 2**62
-"""States are told apart by one number below this; by all their numbers where there would be more."""
+"""States are compared by a single integer key below this, and by whole rows otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evictions:
-    """What to evict, and what finds room then."""
+    """The pods to evict, and the pods for which that makes room."""
 
     evicted: tuple[tuple[int, int, int], ...]
     """(node, kind, replicas), sorted."""
 
     placed: Mapping[int, int]
-    """Size -> wanted replicas that find room."""
+    """Placed pods, by size."""
 
     is_proven: bool
-    """Whether no answer places more accelerators, or as many at a lower price."""
+    """Whether no other answer places more accelerators, or as many at a lower price."""
 
 
 def fewest_evictions(
@@ -51,11 +51,11 @@ def fewest_evictions(
     most: int,
     limits: Limits,
 ) -> Evictions:
-    """Return what to evict so that as many wanted accelerators as possible find room, at the least price.
+    """Return the evictions that make room for as many wanted accelerators as possible, at the least price.
 
-    `free` is per node, (n,); `movable` how many replicas of each kind lie there, (n, kinds); `wanted` how
-    many replicas of each size are to be placed; at most `most` replicas are evicted. Each size divides the
-    next one.
+    `free` (nodes,) is the free accelerators of each node; `movable` (nodes, kinds) the replicas of each kind
+    there; `wanted` the number of pods to place by size; at most `most` replicas are evicted. Each size must
+    divide the next larger one.
     """
     room = np.maximum(free, 0)
     short = _short(room, kinds, wanted)
@@ -72,7 +72,7 @@ def fewest_evictions(
 
 
 def _short(room: Integers, kinds: Sequence[Kind], wanted: Mapping[int, int]) -> dict[int, int]:
-    """Return the slots of each size, ascending, of which there are too few for all that is wanted."""
+    """Return the slots of each size, ascending, that has too few slots for all wanted pods."""
     largest = max((size for size, count in wanted.items() if count), default=0)
     found = {}
     for size in sorted(size for size in {*wanted, *(kind.accelerators for kind in kinds)} if size <= largest):
@@ -83,7 +83,7 @@ def _short(room: Integers, kinds: Sequence[Kind], wanted: Mapping[int, int]) -> 
 
 
 class _States:
-    """Nodes in the same state, and states that offer the same ways."""
+    """Nodes grouped by state, and states grouped by the ways they offer."""
 
     def __init__(self, free: Integers, movable: Integers, choices: Choices) -> None:
         first, self._state_of, counts = _alike(np.column_stack([free, movable]))
@@ -100,10 +100,10 @@ class _States:
         self.groups = [*group_of]
         """The ways of each group of states, the cheapest first."""
         self.nodes = np.bincount(self._group_of, weights=counts, minlength=len(group_of)).astype(int).tolist()
-        """How many nodes are in each."""
+        """Number of nodes in each group."""
 
     def named(self, group: int, taken: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-        """Yield (node, kind, replicas) where each way is taken on so many nodes, the first of those alike."""
+        """Yield (node, kind, replicas) for the number of nodes that take each way, first nodes first."""
         nodes = np.flatnonzero(self._group_of[self._state_of] == group)[: sum(taken)]
         way_of = (way for way, count in enumerate(taken) for _ in range(count))
         for node, state, way in zip(nodes.tolist(), self._state_of[nodes].tolist(), way_of, strict=True):
@@ -112,7 +112,7 @@ class _States:
 
 
 class _StateProgram:
-    """The integer program: on how many nodes each way is taken, and how much of each size is placed."""
+    """The integer program: on how many nodes each way is taken, and how many pods of each size are placed."""
 
     def __init__(self, states: _States, wanted: Mapping[int, int], short: Mapping[int, int]) -> None:
         self._program = Program()
@@ -137,9 +137,9 @@ class _StateProgram:
             self._program.row(terms, most=slots)
 
     def solve(self, order: Sequence[int], *, most: int, limits: Limits) -> Evictions:
-        """Return the best answer; `order` has the kind of each that may leave."""
+        """Return the best answer; `order` maps the movable kinds to their original indices."""
         self._program.row([(variable, way.replicas) for variable, way in self._numbered], most=most)
-        # One accelerator that finds room is worth more than all evictions together.
+        # One placed accelerator outweighs all evictions together.
         dearest = (max((way.price for way in ways), default=0) for ways in self._states.groups)
         worth = 1 + sum(nodes * price for nodes, price in zip(self._states.nodes, dearest, strict=True))
         self._program.minimize(
@@ -163,14 +163,14 @@ class _StateProgram:
 
 
 def _alike(looks: Integers) -> tuple[Integers, Integers, Integers]:
-    """Return the first row of each kind, the kind of each row, and how many there are of each kind."""
+    """Return the first row of each distinct row, the distinct row of each row, and their counts."""
     bounds = [int(most) + 1 for most in looks.max(axis=0, initial=0)]
     if math.prod(bounds) > _EXACT_KEYS:
         _, first, kind_of, counts = np.unique(
             looks, axis=0, return_index=True, return_inverse=True, return_counts=True
         )
         return first, kind_of.reshape(-1), counts
-    # One number per row instead of a row of them: to sort rows takes longer than to solve the program.
+    # Sorting one integer key per row is faster: sorting rows takes longer than solving the program.
     keys = looks @ np.cumprod([1, *bounds[:-1]])
     _, first, kind_of, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     return first, kind_of, counts

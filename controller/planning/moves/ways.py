@@ -1,10 +1,10 @@
-"""The ways to evict from one node that are worth a look, and which nodes have the same ones.
+"""Enumerate the non-dominated ways to evict pods from one node.
 
-With sizes that divide each other, an eviction of size k takes as many slots of each size up to k as it frees,
-wherever it goes: it gains something at larger sizes only. A way is what some evictions gain at the sizes of
-which there are too few slots. Of evictions of one size the cheapest come first, and a way is left out where
-another one gains as much for no more: no answer is worse without it. Nodes that have the same ways left are
-one kind, whatever else lies on them.
+If sizes divide each other, an evicted pod of size k uses as many slots of each size up to k as it frees,
+wherever it goes, so only larger sizes can gain slots. A way is defined by the slots that its evictions gain
+at the sizes with too few slots. Among evictions of one size the cheapest come first, and a way is dropped if
+another gains as much at no higher cost: this excludes no optimum. Nodes with the same remaining ways form one
+group, whatever else is on them.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MOST_WAYS = 2000
-"""How many ways to evict from one node are looked at: enough for all of an eight-accelerator node's."""
+"""The maximum number of ways considered per node: sufficient for every node with eight accelerators."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
-    """Movable replicas that are alike."""
+    """A kind of identical movable replicas."""
 
     accelerators: int
     price: int
-    """Of evicting one; positive."""
+    """Price of evicting one; positive."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
 class Way:
-    """What evicting some replicas of a node comes to."""
+    """The effect of evicting some replicas from a node."""
 
     price: int
     replicas: int
     gained: tuple[int, ...]
-    """Slots of each size that is short, less those that the evicted take again."""
+    """Slots gained of each short size, net of those that the evicted pods use again."""
 
     def is_no_better_than(self, other: Way) -> bool:
-        """Tell whether the other one gains as much for no more."""
+        """Return whether the other way gains at least as much at no higher cost."""
         return (
             other.price <= self.price
             and other.replicas <= self.replicas
@@ -50,10 +50,10 @@ class Way:
 
 
 class Choices:
-    """The ways of nodes, by what is free on them and what lies there."""
+    """The ways of nodes, by their free accelerators and movable replicas."""
 
     def __init__(self, kinds: Sequence[Kind], short: Sequence[int]) -> None:
-        """Take the kinds that may leave, and the sizes of which slots are short, both ascending."""
+        """Take the movable kinds and the sizes that are short of slots, both ascending."""
         self._kinds = kinds
         self._sizes = sorted({kind.accelerators for kind in kinds})
         self._of_size = [
@@ -62,10 +62,10 @@ class Choices:
         self._short = short
         self._useful = cache(self._useful_counts)
         self.is_whole = True
-        """Whether all ways were looked at."""
+        """Whether all ways were considered."""
 
     def ways(self, free: int, movable: Sequence[int]) -> tuple[tuple[Way, tuple[int, ...]], ...]:
-        """Return the ways that are worth a look, the cheapest first, each with the replicas per size."""
+        """Return the non-dominated ways, the cheapest first, each with its replicas per size."""
         prices = [[*accumulate(self._prices(size, movable), initial=0)] for size in self._of_size]
         found: dict[Way, tuple[int, ...]] = {}
         for counts, gained in self._useful(free, tuple(len(known) - 1 for known in prices)):
@@ -78,7 +78,7 @@ class Choices:
         return tuple((way, found[way]) for way in kept)
 
     def evicted(self, counts: Sequence[int], movable: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Yield (kind, replicas) of so many replicas per size, of each the cheapest first."""
+        """Yield (kind, replicas) for these counts per size, the cheapest kinds of a size first."""
         for kinds, count in zip(self._of_size, counts, strict=True):
             left = count
             for k in kinds:
@@ -94,14 +94,14 @@ class Choices:
     def _useful_counts(
         self, free: int, there: tuple[int, ...]
     ) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-        """Return the replicas per size of which none can be spared, with what they gain."""
+        """Return the minimal replica counts per size, each with the slots that they gain."""
         few = _few(there)
         self.is_whole &= few == list(there)
         gains = {
             counts: tuple(self._gain(size, free, counts) for size in self._short)
             for counts in product(*(range(count + 1) for count in few))
         }
-        # More evictions never gain less: whoever can be spared can be spared one by one.
+        # Gains are monotone in evictions, so it suffices to check counts with one replica less.
         return tuple(
             (counts, gained)
             for counts, gained in gains.items()
@@ -119,7 +119,7 @@ class Choices:
 
 
 def _few(movable: Sequence[int]) -> list[int]:
-    """Return how many of each size may leave one node: all, unless there are too many ways to choose."""
+    """Return how many replicas of each size are considered: all, unless there are too many combinations."""
     counts = list(movable)
     while math.prod(count + 1 for count in counts) > MOST_WAYS:
         counts[counts.index(max(counts))] -= 1
