@@ -127,8 +127,8 @@ class PlanningConfig:
     """How decisions are made."""
 
     interval_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.interval_seconds)
-    """Time from one decision to the next, in seconds. The trend of a load is fitted to the last 20
-    samples."""
+    """Time from one decision to the next, in seconds. The trend of a load is estimated from its last 20
+    values."""
 
     fresh_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.fresh_seconds)
     """Maximum age in seconds of samples that count fully."""
