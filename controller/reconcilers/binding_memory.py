@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Pod:
-    """One endpoint of one pod: what it counted, and the last values with the moment they are from."""
+    """One endpoint of one pod: its counters, and its last values with their time."""
 
     uid: str
     memory: PodMemory = NO_LOOKS

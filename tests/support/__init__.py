@@ -1,1 +1,1 @@
-"""Shared by tests in several folders: builders, stages, stand-ins, and data about seeded faults."""
+"""Shared by tests in several folders: builders, stages, stand-ins, and the promises of reference pages."""

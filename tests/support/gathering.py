@@ -1,4 +1,4 @@
-"""A small world around one Deployment, and what is gathered from it."""
+"""A small world around one Deployment, and the snapshot gathered from it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def gathered(
     policies: Policies = POLICIES,
     **world: object,
 ) -> Gathered:
-    """Return what is gathered from a small world."""
+    """Return the snapshot gathered from a small world."""
     parts: Json = {
         "pods": (),
         "nodes": (NODE,),
