@@ -79,7 +79,7 @@ def _load(model: Key, demand: Json, settings: SizingSettings) -> ModelLoad | Non
 def _capacity(
     variant: Variant, decisions: Mapping[Key, Json], facts: Mapping[Key, VariantFacts]
 ) -> Capacity | None:
-    """Return the published capacity of one replica, unless facts allow to compute it."""
+    """Return the published capacity of one replica, unless facts replace it or it was an estimate."""
     decision, own = decisions.get(variant.key, {}), facts[variant.key]
     rate = _number(decision.get("capacityPerReplica"))
     if not rate or own.learned or own.profile or decision.get("capacitySource") == CapacitySource.ESTIMATED:
