@@ -1,6 +1,6 @@
-"""Makes the world match what was asked for.
+"""Controllers that observe the cluster, plan replicas and publish or apply the plan.
 
-`observe` reads the world into frozen records: pods, nodes, engine metrics. `planning` decides on them, pure.
-`reconcilers` gather, plan and act. `solver` runs planning in a child process that can be killed. `simulation`
-is a load-coupled model of inference engines, for replaying traces and for the demo.
+`observe` converts cluster objects and engine metrics into frozen records. `planning` decides on them in pure
+functions. `reconcilers` gather, plan and act. `solver` runs planning in a child process that can be killed.
+`simulation` models inference engines under load, for trace replays and for the demo.
 """

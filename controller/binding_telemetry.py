@@ -1,4 +1,4 @@
-"""What the controller tells Prometheus of its decisions on bindings; KEDA can scale by it, too."""
+"""Prometheus metrics about the controller's decisions on bindings; KEDA can scale by them, too."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BindingTelemetry:
         )
 
     def observe(self, outcome: BindingOutcome) -> None:
-        """Take in a cycle that went through; series of what is gone go too."""
+        """Record a successful cycle; remove the series of objects that no longer exist."""
         for gauge in (self._desired, self._wanted, self._panic, self._limited):
             gauge.clear()
         for verdict in outcome.verdicts:
@@ -66,7 +66,7 @@ class BindingTelemetry:
             self._scaled.labels(ending).inc(count)
 
     def failed(self) -> None:
-        """Take in a cycle that did not go through."""
+        """Record a failed cycle."""
         self._failed.inc()
 
     def _tell(self, verdict: Verdict) -> None:

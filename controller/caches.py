@@ -1,4 +1,4 @@
-"""Local copies of what the controller looks at, and the world as they hold it."""
+"""Caches of the objects that planning reads, and snapshots of them."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ DEVICE_CLASSES: Final = Resource(
 
 
 class Caches:
-    """Every collection that planning reads, kept current by `run`."""
+    """Caches of all kinds that planning reads, kept current by `run`."""
 
     def __init__(
         self, cluster: Cluster, *, namespace: str, objectives: ObjectiveRules = OBJECTIVES_IGNORED
     ) -> None:
-        """`namespace` is our own; InferenceObjectives are read where any may count."""
+        """Create the caches. `namespace` is our own; InferenceObjectives are watched if any may count."""
         projection = Projection()
         self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=projection.written)
         self._deployments = Cache(cluster, DEPLOYMENTS, reduce=projection.workload)
@@ -110,7 +110,7 @@ class Caches:
         )
 
     async def run(self) -> None:
-        """Keep all copies current until cancelled."""
+        """Keep all caches current until cancelled."""
         async with asyncio.TaskGroup() as group:
             for cache in self._all:
                 group.create_task(cache.run())
@@ -119,25 +119,25 @@ class Caches:
             group.create_task(self._scales.run())
 
     async def synced(self) -> None:
-        """Wait until every first list is in."""
+        """Wait until every initial list is complete."""
         for cache in self._all:
             await cache.synced.wait()
         for optional in self._optional:
             await optional.settled.wait()
 
     def why_not_current(self) -> str | None:
-        """Return which copy is missing or too old to decide on, or None."""
+        """Return which cache is missing or too old to decide on, or None."""
         for cache in self._all:
             if not cache.synced.is_set():
                 return f"{cache.resource.plural} are not listed yet"
             if cache.age_seconds() > SILENT_SECONDS:
                 return f"nothing was heard of {cache.resource.plural} for {cache.age_seconds():.0f} s"
-        # Nodes that had devices a moment ago must not seem to have none, nor bindings that were there.
+        # Nodes must not seem to have lost their devices, nor bindings to be gone, because a watch failed.
         watched = (*self._dynamic.values(), *self._objectives.values(), self._policies, self._bindings)
         return next(filter(None, (cache.why_lost() for cache in watched)), None)
 
     def world(self) -> World:
-        """Return everything as it stands now, devices and claims as if they were extended resources."""
+        """Return the current state, with devices and claims translated into extended resources."""
         dynamic = Translation(resources=self._dynamic_resources())
         scaled = self._scales.scaled(self._pods.items())
         return World(
@@ -159,7 +159,7 @@ class Caches:
         )
 
     def bound_world(self) -> BoundWorld:
-        """Return what decisions on bindings depend on, as it stands now."""
+        """Return the current state of everything that decisions on bindings depend on."""
         bindings = self._bindings.items()
         scaled = self._scales.scaled(self._pods.items()) if bindings else None
         known = {key: self._scales.said(key) for key in scaled_targets(scale_claims(bindings))}
@@ -179,17 +179,17 @@ class Caches:
         )
 
     def objectives(self) -> Objectives:
-        """Return the InferenceObjectives that count, as they stand now."""
+        """Return the InferenceObjectives that count now."""
         found = {resource: cache.items() for resource, cache in self._objectives.items()}
         pools = (*found.get(INFERENCE_POOLS, ()), *found.get(FORMER_INFERENCE_POOLS, ()))
         return self._objective_rules.counting(found.get(INFERENCE_OBJECTIVES, ()), pools)
 
     async def scalable(self, api_version: str, kind: str) -> Resource | None:
-        """Return the resource of a kind that has a scale. Raises the ClusterError of what is refused."""
+        """Return the resource of a scalable kind, or None. Raises ClusterError if discovery fails."""
         return await self._scales.resource(api_version, kind)
 
     def _claims(self) -> Sequence[Json]:
-        """Return what VariantAutoscalings and bindings scale."""
+        """Return the objects that name scale targets: VariantAutoscalings and bindings."""
         return (*self._autoscalings.items(), *scale_claims(self._bindings.items()))
 
     def _workloads(self) -> tuple[tuple[TargetKind, Cache | OptionalCache], ...]:
@@ -224,7 +224,7 @@ def _objectives(cluster: Cluster) -> Mapping[Resource, OptionalCache]:
 def _dynamic(cluster: Cluster, projection: Projection) -> Mapping[Resource, OptionalCache]:
     """Return the caches of Dynamic Resource Allocation.
 
-    All of them are read or none: devices without the claims on them would all seem to be free.
+    They are used only if all are readable: without the claims, all devices would seem to be free.
     """
     kept = {
         RESOURCE_SLICES: projection.resource_slice,

@@ -1,4 +1,4 @@
-"""What `stowplan controller` can be told."""
+"""Configuration of `stowplan controller`."""
 
 from __future__ import annotations
 
@@ -19,65 +19,67 @@ FileName = Annotated[str, Length(maximum=4096)]
 
 @declaration()
 class CredentialsConfig:
-    """Whom to trust, and as whom to ask. Files may be replaced while the controller runs."""
+    """TLS settings and credentials of a client. Files may be replaced while the controller runs."""
 
     ca_file: FileName = ""
-    """Certificates to trust instead of the system's."""
+    """CA certificates to trust instead of the system's."""
 
     certificate_file: FileName = ""
     """Client certificate with its chain."""
 
     key_file: FileName = ""
-    """Its key; empty where it stands in the same file."""
+    """Private key of the client certificate; empty if it is in the same file."""
 
     server_name: Annotated[str, Length(maximum=253)] = ""
-    """Name that the other side's certificate must be for; empty for the name or address that is asked."""
+    """Name that the server's certificate must be valid for; empty for the name or address in the URL."""
 
     insecure_skip_verify: bool = False
-    """Whether certificates are not checked: whoever takes over an address can then invent figures."""
+    """Whether to skip the verification of certificates. Anyone who takes over an address can then forge
+    metrics."""
 
     token_file: FileName = ""
-    """File with a bearer token. Needs TLS; for engines `podNetworks`, too."""
+    """File with a bearer token. Requires TLS; for engines also `podNetworks`."""
 
     insecure_token: bool = False
-    """Whether the token may be sent all the same where others can read it."""
+    """Whether the token may be sent even where others could read it."""
 
 
 @declaration()
 class PrometheusConfig:
-    """A Prometheus that already scrapes the engines."""
+    """A Prometheus server that already scrapes the engines."""
 
     url: Annotated[str, Length(maximum=2048)] = ""
-    """Base address, such as `https://prometheus.monitoring:9090`. Empty: the pods are scraped directly."""
+    """Base URL, such as `https://prometheus.monitoring:9090`. Empty: the controller scrapes the pods
+    itself."""
 
     credentials: CredentialsConfig = CredentialsConfig()
-    """How it is asked."""
+    """TLS settings and credentials for Prometheus."""
 
 
 @declaration()
 class EnginesConfig:
-    """How the pods of an inference engine are asked for their state."""
+    """How the pods of inference engines are scraped."""
 
     port_names: Annotated[tuple[Annotated[str, Length(1, 63)], ...], Items(1, 16)] = ("metrics", "http")
     """Names of the container port that serves `/metrics`, in order of preference."""
 
     scheme: Literal["http", "https"] = "http"
-    """Whether that port speaks TLS."""
+    """Whether that port uses TLS."""
 
     credentials: CredentialsConfig = CredentialsConfig()
-    """How they are asked."""
+    """TLS settings and credentials for the pods."""
 
     pod_networks: Annotated[tuple[Annotated[str, Length(1, 64)], ...], Items(maximum=64)] = ()
-    """Networks that pods may be asked in, in CIDR notation. Empty: all but loopback and link-local."""
+    """Networks in which pods may be scraped, in CIDR notation. Empty: all but loopback and link-local."""
 
     timeout_seconds: Annotated[int, Range(1, 60)] = 2
-    """Longest wait for one pod."""
+    """Timeout for one pod, in seconds."""
 
     limit_bytes: Annotated[int, Range(1 << 10, 1 << 26)] = 2 << 20
-    """Longest answer of one pod that is read."""
+    """Maximum size of one pod's response, in bytes."""
 
     concurrency: Annotated[int, Range(1, 1024)] = 32
-    """Most pods asked at a time."""
+    """Maximum number of pods scraped at the same time."""
 
 
 @declaration()
@@ -85,38 +87,38 @@ class NamesConfig:
     """Names of the ConfigMaps with prices and service classes, in the controller's own namespace."""
 
     unit_costs: Annotated[str, Length(1, 253)] = "accelerator-unit-costs"
-    """Cost per hour of one accelerator of each type."""
+    """Name of the ConfigMap with the cost per hour of one accelerator of each type."""
 
     service_classes: Annotated[str, Length(1, 253)] = "service-classes-config"
-    """Service classes for models whose VariantAutoscalings name none. A class that is named by reference
-    may be in any ConfigMap of the namespace."""
+    """Name of the ConfigMap with the service classes for models whose VariantAutoscalings name none. A class
+    that is named by reference may be in any ConfigMap of the namespace."""
 
 
 @declaration()
 class CertificatesConfig:
-    """The controller's own authority for webhooks and API, unless another one is in charge."""
+    """The controller's own certificate authority (CA) for the webhooks and the API."""
 
     enabled: bool = True
-    """Whether to issue certificates and inject their authority; false where cert-manager does."""
+    """Whether to issue certificates and inject the CA. Set false if cert-manager does this."""
 
     leaf_hours: Annotated[int, Range(1, 8760)] = 720
-    """Life of a serving certificate; it is renewed after two thirds."""
+    """Lifetime of a serving certificate in hours; it is renewed after two thirds of it."""
 
     authority_hours: Annotated[int, Range(2, 87600)] = 8760
-    """Life of the authority; old and new are trusted side by side while it rotates."""
+    """Lifetime of the CA in hours. During a rotation the old and the new CA are both trusted."""
 
 
 @declaration()
 class ScalingConfig:
-    """Who brings the targets of AutoscalingPolicyBindings to the replicas that were decided."""
+    """How the targets of AutoscalingPolicyBindings are scaled to the decided replicas."""
 
     mode: Literal["published", "direct"] = "published"
-    """`published`: HorizontalPodAutoscalers that read the external metric. `direct`: the controller writes
-    the scales itself, in every namespace that gives it the right. Needs the permissions of
+    """`published`: HorizontalPodAutoscalers scale by the external metric. `direct`: the controller writes the
+    scale subresources itself, in every namespace that grants it the permission. Needs the permissions of
     `manifests/scaling`."""
 
     direct_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
-    """Namespaces in which the mode is `direct` in any case."""
+    """Namespaces in which the mode is always `direct`."""
 
 
 @declaration()
@@ -127,37 +129,38 @@ class ControllerConfig:
     """Health, metrics and logs; there is no HTTPS listener."""
 
     cluster: ClusterConfig = ClusterConfig()
-    """The API server."""
+    """Connection to the API server."""
 
     namespace: Annotated[str, Length(maximum=63)] = ""
-    """Namespace of Stowplan itself: its lease, secrets and ConfigMaps. Empty: that of the pod."""
+    """Namespace of Stowplan itself, with its lease, Secrets and ConfigMaps. Empty: the namespace of the
+    pod."""
 
     prometheus: PrometheusConfig = PrometheusConfig()
-    """Where engine metrics come from, if not from the pods."""
+    """The source of engine metrics, if the pods are not scraped directly."""
 
     engines: EnginesConfig = EnginesConfig()
-    """How pods are asked."""
+    """How pods are scraped."""
 
     planning: PlanningConfig = PlanningConfig()
-    """How decisions are taken."""
+    """How decisions are made."""
 
     scaling: ScalingConfig = ScalingConfig()
-    """How decisions on AutoscalingPolicyBindings are carried out."""
+    """How decisions on AutoscalingPolicyBindings are applied."""
 
     names: NamesConfig = NamesConfig()
-    """ConfigMaps that are read."""
+    """Names of the ConfigMaps to read."""
 
     tenants: bool = False
-    """Whether a service class or a cost of its own only counts for an object whose writer may use it, and no
-    cost is below the price list: for clusters whose users don't trust each other (docs/tenancy.md). Needs the
+    """Whether a service class or a cost set in an object counts only if its writer may use it, and costs are
+    never below the price list: for clusters whose users don't trust each other (docs/tenancy.md). Needs the
     permissions of `manifests/components/tenants`. Set it for the webhooks, too."""
 
     certificates: CertificatesConfig = CertificatesConfig()
-    """Who issues certificates."""
+    """How certificates are issued."""
 
 
 def config_problems(config: ControllerConfig) -> list[str]:
-    """Return what is wrong with values that only a look beyond the schema can judge."""
+    """Return the problems that the schema cannot detect."""
     problems = network_problems("engines.podNetworks", config.engines.pod_networks)
     prometheus = config.prometheus
     if prometheus.url and not prometheus.url.startswith(("http://", "https://")):
@@ -173,7 +176,7 @@ def config_problems(config: ControllerConfig) -> list[str]:
 
 
 def network_problems(where: str, texts: Sequence[str]) -> list[str]:
-    """Return which of some texts are no networks in CIDR notation."""
+    """Return one problem for each text that is no network in CIDR notation."""
     return [
         f"{where}.{position}: {text!r} is no network in CIDR notation: {why}"
         for position, text in enumerate(texts)
@@ -182,7 +185,7 @@ def network_problems(where: str, texts: Sequence[str]) -> list[str]:
 
 
 def credential_problems(section: str, config: CredentialsConfig, lacks: Sequence[str]) -> list[str]:
-    """Return what is wrong with credentials; `lacks` is what keeps a token from being safe there."""
+    """Return the problems of credentials; `lacks` lists what a token needs there to be sent safely."""
     where = f"{section}.credentials"
     files = {
         "caFile": config.ca_file,

@@ -1,6 +1,6 @@
-"""What the controller can be told of planning: forecast, capacity, nodes to come, budgets, and who acts.
+"""Configuration of planning: forecast, capacity, node pools, budgets, evictions and bindings.
 
-A default that planning or sizing has itself is written there, and read here.
+Defaults that planning or sizing already define are read from there.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _PLANNING: Final = Settings()
 _SIZING: Final = SizingSettings()
 
 _NOTHING_ELSE: Final = Marker((("additionalProperties", False),))
-"""Refuses misspelled fields inside lists, too."""
+"""Rejects misspelled fields inside lists, too."""
 
 _MOST_COST: Final = Decimal(10) ** 9
 
 
 @declaration()
 class TaintConfig:
-    """A taint of the nodes to come."""
+    """A taint of the nodes of a pool."""
 
     key: Annotated[str, Length(1, 317)]
-    """Its key."""
+    """The key of the taint."""
 
     value: Annotated[str, Length(maximum=63)] = ""
-    """Its value."""
+    """The value of the taint."""
 
     effect: Literal["NoSchedule", "NoExecute"] = "NoSchedule"
-    """What it does to pods that don't tolerate it."""
+    """The effect on pods that don't tolerate the taint."""
 
 
 @declaration()
@@ -49,190 +49,198 @@ class NodePoolConfig:
     """Nodes of one shape that can still be added to the cluster, by a node autoscaler or by hand."""
 
     name: Annotated[str, Length(1, 253)]
-    """What sentences call it. Karpenter's NodePool of the same name is then not read."""
+    """Name of the pool in messages. Karpenter's NodePool of the same name is then ignored."""
 
     accelerator: Annotated[str, Length(1, 253)]
-    """Type, such as `H100` or `NVIDIA-H100-80GB-HBM3`."""
+    """Accelerator type, such as `H100` or `NVIDIA-H100-80GB-HBM3`."""
 
     accelerators_per_node: Annotated[int, Range(1, 10**4)]
-    """How many of them one node has."""
+    """The number of accelerators of one node."""
 
     price_per_node: DecimalText = "0"
-    """Per hour, on top of what the replicas on it cost; 0 where their cost includes it."""
+    """Price of one node per hour, on top of the cost of its replicas; 0 if their cost includes it."""
 
     nodes_addable: Annotated[int, Range(0, 10**5)] = 1
-    """How many more there can be."""
+    """The maximum number of nodes that can be added."""
 
     lead_seconds: Annotated[int, Range(0, 10**6)] = 0
-    """From asking for a node until pods run on it; 0 where that is not known."""
+    """Time from the request for a node until pods run on it, in seconds; 0 if unknown."""
 
     labels: Annotated[dict[str, Annotated[str, Length(maximum=63)]], Properties(maximum=64)] = {}  # noqa: RUF012 (frozen, and a copy for each)
-    """Labels of its nodes, as node selectors and affinity look for them."""
+    """Labels of the nodes, for node selectors and node affinity."""
 
     taints: Annotated[tuple[Annotated[TaintConfig, _NOTHING_ELSE], ...], Items(maximum=64)] = ()
-    """Taints of its nodes."""
+    """Taints of the nodes."""
 
 
 @declaration()
 class BudgetConfig:
-    """A limit on what the replicas of some namespaces may cost together."""
+    """A limit on the total cost of the replicas of some namespaces."""
 
     name: Annotated[str, Length(1, 253)]
-    """What sentences call it."""
+    """Name of the budget in messages."""
 
     cost_per_hour: DecimalText
     """The limit, in the unit of the variants' cost."""
 
     namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
-    """For which it holds. Empty: all of them together."""
+    """Namespaces whose total cost is limited. Empty: all namespaces together."""
 
     strict: bool = False
-    """Whether it takes replicas that are needed where it is below what runs. Without it they stay, nothing
-    new starts under the budget, and the condition `LimitsKept` says by how much it is exceeded."""
+    """Whether running replicas that are needed are removed if they exceed the limit. If false, they stay,
+    nothing new starts under the budget, and the condition `LimitsKept` reports the excess."""
 
 
 @declaration()
 class EvictionsConfig:
-    """Moving replicas that run, so that what is free lies together for those who go short."""
+    """Moving running replicas, to consolidate free accelerators for models that lack capacity."""
 
     enabled: bool = bool(_PLANNING.most_moves)
     """Whether pods are evicted at all. Needs the permissions of `manifests/evictions`."""
 
     interval_seconds: Annotated[int, Range(1, 86400)] = 300
-    """Least time from the end of one round to the beginning of the next."""
+    """Minimum time from the end of one round to the start of the next, in seconds."""
 
     per_round: Annotated[int, Range(1, 1000)] = 1
-    """How many replicas one round may move."""
+    """Maximum number of replicas that one round may move."""
 
     per_hour: Annotated[int, Range(1, 10000)] = 10
-    """How many replicas all rounds of an hour may move."""
+    """Maximum number of replicas that all rounds within an hour may move."""
 
 
 @declaration()
 class FlapBudgetConfig:
-    """How often a variant may change direction before cost alone turns it no more."""
+    """How often a variant may change direction before cost alone no longer justifies a change."""
 
     reversals: Annotated[int, Range(0, 1000)] = _PLANNING.flap_reversals
-    """Changes from up to down or back within the window; 0 for as many as there are. The last one is kept for
-    coming up again. What demand and priorities need is done all the same. It is 0 because what is held costs
-    money, and the dead band of the forecast mostly does; where it doesn't, try 4."""
+    """Maximum number of changes from up to down or back within the window; 0 for no limit. The last one is
+    reserved for scaling up again. Changes that demand or priorities require are always made. The default is 0
+    because held replicas cost money, and the forecast's dead band usually prevents flapping; if it does not,
+    try 4."""
 
     window_seconds: Annotated[int, Range(1, 604_800)] = round(_PLANNING.flap_window_seconds)
-    """Length of the window."""
+    """Length of the window in seconds."""
 
 
 @declaration()
 class PlanningConfig:
-    """How decisions are taken."""
+    """How decisions are made."""
 
     interval_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.interval_seconds)
-    """Time from one decision to the next; the trend of a load is read from the last 20."""
+    """Time from one decision to the next, in seconds. The trend of a load is estimated from its last 20
+    values."""
 
     fresh_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.fresh_seconds)
-    """Samples up to this age count fully."""
+    """Maximum age in seconds of samples that count fully."""
 
     held_seconds: Annotated[int, Range(1, 86400)] = round(_SIZING.held_seconds)
-    """Samples up to this age hold what is and never scale down; older ones are unknown. So long a silent
-    engine blocks scaling down."""
+    """Maximum age in seconds of samples that hold the current replicas and never scale down; older ones are
+    unknown. An engine that stops reporting blocks scaling down for this time."""
 
     quorum_percent: Annotated[int, Range(1, 100)] = round(100 * _SIZING.quorum)
-    """Share of a model's ready replicas that must report for a decision without the silent ones, once these
-    have been silent for `heldSeconds`. Until then, and with fewer, nothing is scaled down."""
+    """Share of a model's ready replicas, in percent, that must report to decide without the others, once
+    those have not reported for `heldSeconds`. Until then, and with a smaller share, nothing is scaled
+    down."""
 
     target_utilization_percent: Annotated[int, Range(10, 100)] = round(100 * _SIZING.target_utilization)
-    """Share of their capacity that replicas are to be used at when the load reaches its forecast, and of the
-    batch that is counted on."""
+    """Utilization of the replicas' capacity, in percent, at the forecast load, and share of the batch size
+    that is assumed to be usable."""
 
     forecast_confidence_percent: Annotated[int, Range(50, 99)] = round(100 * _SIZING.forecast_confidence)
-    """Probability with which the load stays below the forecast's upper bound, for which replicas are
-    ordered; 95 is about 1.6 standard deviations above the trend. More costs more and misses fewer
+    """Probability, in percent, that the load stays below the forecast's upper bound, for which replicas are
+    ordered; 95 is about 1.6 standard deviations above the trend. A higher value costs more and misses fewer
     targets."""
 
     drain_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.drain_seconds)
-    """Time within which waiting requests are to be worked off once the replicas ordered for them are
-    ready."""
+    """Time in seconds within which waiting requests should be processed once the replicas ordered for them
+    are ready."""
 
     try_unknown_variants: bool = _SIZING.tries_unknown_variants
-    """Whether a variant that never ran and has no profile may be started, one replica at first, on an
-    estimate from the model's other variants. Without this it is left alone as long as another variant is
+    """Whether a variant that never ran and has no profile may be started, at first with one replica, on an
+    estimate from the model's other variants. If false, it is not started as long as another variant is
     known."""
 
     solve_seconds: Annotated[int, Range(1, 600)] = round(_PLANNING.wall_seconds)
-    """Longest time that the solver may search for one placement; then the best that was found counts, proven
-    or not. A plan may hold several searches: its process is ended after three times this, and what
-    runs stands. Most plans take a fraction of a second."""
+    """Time limit of the solver for one placement, in seconds. When it is reached, the best placement found is
+    used, whether or not it is proven optimal. A plan may need several placements: its process is killed after
+    three times this limit, and replicas stay as they are. Most plans take a fraction of a second."""
 
     scale_to_zero: bool = False
-    """Whether the last replica of a model without load may go."""
+    """Whether a model without load may lose its last replica."""
 
     scale_to_zero_grace_seconds: Annotated[int, Range(0, 10**6)] = 600
-    """How long a model keeps its last replica after its last request. Counts from the start of the controller
-    for a model that it has not seen busy since."""
+    """Time in seconds for which a model keeps its last replica after its last request. Counts from the start
+    of the controller for a model that has had no load since."""
 
     minimum_hold_seconds: Annotated[int, Range(0, 86400)] = 0
-    """How long a started replica stays. 0: the forecast and the HorizontalPodAutoscaler's stabilization
-    window hold against churn already, and a hold makes higher priorities wait for what a young replica of a
-    lower one has taken. Choose about the time that an engine takes to load where starts are dear."""
+    """Minimum lifetime of a started replica in seconds. 0: the forecast and the HorizontalPodAutoscaler's
+    stabilization window already prevent churn, and a minimum makes higher priorities wait for accelerators
+    that a new replica of a lower priority uses. Where starts are expensive, choose about the load time of an
+    engine."""
 
     standing_seconds: Annotated[int, Range(1, 86400)] = round(_PLANNING.standing_seconds)
-    """How long a mix of replicas is expected to stand before the load asks for another one. What the start of
-    a replica costs is spread over this time: with longer ones a cheaper mix is sooner worth its starts."""
+    """Time in seconds for which a mix of replicas is expected to last before the load requires another one.
+    The cost of starting a replica is spread over this time: the longer it is, the sooner a cheaper mix is
+    worth its starts."""
 
     pod_deletion_cost: bool = True
-    """Whether pods that a smaller number lets go are marked by `controller.kubernetes.io/pod-deletion-cost`,
-    so that those go whose accelerators are worth most when free. What a person has set is left as it is."""
+    """Whether the pods to remove on a scale-down are marked by `controller.kubernetes.io/pod-deletion-cost`,
+    so that those go whose accelerators are most useful when free. Values set by users are kept."""
 
     flap_budget: FlapBudgetConfig = FlapBudgetConfig()
     """How often a variant may change direction."""
 
     preemption_budget: Annotated[int, Range(0, 10**6)] = _PLANNING.most_preempted
-    """How many replicas that their models need one plan may take from them for higher priorities; the rest
-    gives way to later plans. Of a variant never more than the disruption budget of its pods allows."""
+    """Maximum number of replicas needed by their own models that one plan may remove for higher priorities;
+    later plans remove the rest. The disruption budget of a variant's pods limits this further."""
 
     unmet_unit: Literal["value", "model"] = _PLANNING.unmet_unit.value
-    """Who goes short among models of one priority: `value` serves the most value, `model` the most models."""
+    """Which models of one priority lack capacity: `value` maximizes the value served, `model` the number of
+    models served."""
 
     node_pools: Annotated[tuple[Annotated[NodePoolConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
-    """Nodes that can still be added. Those of Karpenter are found where they say enough of themselves."""
+    """Nodes that can still be added. Karpenter's node pools are added if their specification is complete
+    enough."""
 
     budgets: Annotated[tuple[Annotated[BudgetConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
     """Limits on the cost of replicas."""
 
     evictions: EvictionsConfig = EvictionsConfig()
-    """Moving replicas that run."""
+    """Moving running replicas."""
 
     advisory: bool = False
-    """Whether decisions are told only: no HorizontalPodAutoscaler is given a number to act on."""
+    """Whether decisions are advice only: no HorizontalPodAutoscaler receives a number to act on."""
 
     advisory_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
-    """Namespaces in which decisions are told only."""
+    """Namespaces in which decisions are advice only."""
 
     name_other_namespaces: bool = False
-    """Whether a status says which workloads of other namespaces hold what is missing. Without it they are
-    called by their priority, and who may read one namespace learns no names of another. `stowplan plan`
-    always names them: its reader has all manifests."""
+    """Whether a status names the workloads of other namespaces that use the missing accelerators. If false,
+    it only gives their priority, so that users with access to one namespace learn no names of another.
+    `stowplan plan` always names them, because its user has all manifests."""
 
     joint_bindings: bool = False
-    """Whether what AutoscalingPolicyBindings scale is planned with everything else: on the same nodes, by
-    priority, at the least cost. Without it their policies decide alone, as if there were always room."""
+    """Whether the targets of AutoscalingPolicyBindings are planned together with the variants: on the same
+    nodes, by priority, at the lowest cost. If false, their policies decide alone, as if capacity were
+    unlimited."""
 
     joint_bindings_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
-    """Namespaces in which bindings are planned with everything else."""
+    """Namespaces in which bindings are planned together with the variants."""
 
     objectives: bool = False
-    """Whether InferenceObjectives give the priority of replicas in their pools where no service class does.
-    Needs the permissions of `manifests/objectives`."""
+    """Whether InferenceObjectives set the priority of replicas in their pools if no service class does. Needs
+    the permissions of `manifests/objectives`."""
 
     objectives_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
-    """Namespaces in which they do."""
+    """Namespaces in which InferenceObjectives set priorities."""
 
     objectives_highest_priority: Annotated[int, Range(1, LOWEST_PRIORITY)] = 50
-    """The highest priority that an InferenceObjective can give: service classes of smaller numbers always go
-    first."""
+    """The highest priority that an InferenceObjective can set. Service classes with smaller numbers are
+    always served first."""
 
 
 def planning_problems(planning: PlanningConfig) -> list[str]:
-    """Return what is wrong with planning's values that no schema can judge."""
+    """Return the problems of planning's values that the schema cannot detect."""
     problems = []
     if planning.evictions.per_hour < planning.evictions.per_round:
         problems.append("planning.evictions.perHour: must be at least planning.evictions.perRound")
@@ -255,7 +263,7 @@ def planning_problems(planning: PlanningConfig) -> list[str]:
 
 
 def settings_of(planning: PlanningConfig) -> Settings:
-    """Return the numbers that planning itself uses."""
+    """Return the settings of planning."""
     return Settings(
         standing_seconds=float(planning.standing_seconds),
         most_preempted=planning.preemption_budget,
@@ -264,9 +272,9 @@ def settings_of(planning: PlanningConfig) -> Settings:
         unmet_unit=UnmetUnit(planning.unmet_unit),
         names_all=planning.name_other_namespaces,
         most_moves=planning.evictions.per_round if planning.evictions.enabled else 0,
-        # The reproducible limit is to be met well before the one by the clock, on a slow machine, too. It
-        # grows with models and with what they share: of some 10,000 in scarcity, or some 1,000 that spread
-        # over ten zones, the clock may be what ends a plan.
+        # The deterministic limit should be reached well before the wall-clock limit, even on a slow machine.
+        # It scales with models and what they share: with about 10,000 models under scarcity, or about 1,000
+        # that spread over ten zones, the wall-clock limit may end a plan first.
         deterministic_seconds=planning.solve_seconds
         * _PLANNING.deterministic_seconds
         / _PLANNING.wall_seconds,
@@ -275,7 +283,7 @@ def settings_of(planning: PlanningConfig) -> Settings:
 
 
 def sizing_of(planning: PlanningConfig) -> SizingSettings:
-    """Return the numbers that sizing uses."""
+    """Return the settings of sizing."""
     return SizingSettings(
         interval_seconds=float(planning.interval_seconds),
         history_seconds=planning.interval_seconds * _SIZING.history_seconds / _SIZING.interval_seconds,
@@ -322,7 +330,7 @@ def budgets_of(planning: PlanningConfig) -> tuple[Budget, ...]:
 
 
 def objectives_of(planning: PlanningConfig) -> ObjectiveRules:
-    """Return which InferenceObjectives count."""
+    """Return the rules for which InferenceObjectives count."""
     return ObjectiveRules(
         everywhere=planning.objectives,
         namespaces=frozenset(planning.objectives_namespaces),

@@ -1,4 +1,4 @@
-"""Local copies of what ModelRoutes become for Gateways, and of what decides about it."""
+"""Caches of the Gateway API objects made for ModelRoutes, and of the inputs of their translation."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from controller.models.standing import ChildKey, key_of
 from controller.reconcilers.gateways import RESOURCES
 
 _ASK_AGAIN_SECONDS: Final = 10.0
-"""A definition is there a moment before its objects can be read."""
+"""Retry interval in seconds: a new kind's objects become readable shortly after its definition."""
 
 _OURS: Final = ",".join(f"{name}={text}" for name, text in MANAGED_BY.items())
 
 
 class GatewayCaches:
-    """What the translation for Gateways looks at.
+    """Caches of the inputs of the translation for Gateways.
 
-    `changed` is called with a namespace and the name of a ModelRoute there. The name is empty for all there,
-    the namespace for all namespaces.
+    `changed` is called with a namespace and the name of a ModelRoute. An empty name stands for all
+    ModelRoutes of the namespace, an empty namespace for all namespaces.
     """
 
     def __init__(self, cluster: Cluster, changed: Callable[[str, str], None]) -> None:
@@ -64,7 +64,7 @@ class GatewayCaches:
             children.subscribe(self._child_changed)
 
     async def run(self) -> None:
-        """Keep all copies current until cancelled."""
+        """Keep all caches current until cancelled."""
         async with asyncio.TaskGroup() as group:
             for cache in (self._namespaces, *self._definitions.values()):
                 group.create_task(cache.run())
@@ -72,7 +72,7 @@ class GatewayCaches:
                 group.create_task(self._run_when_served(name, children))
 
     async def synced(self) -> None:
-        """Wait until it is known what there is."""
+        """Wait until the served kinds are known and their initial lists complete."""
         for cache in (self._namespaces, *self._definitions.values()):
             await cache.settled.wait()
         for name, served in self._served.items():
@@ -80,21 +80,21 @@ class GatewayCaches:
                 await self._children[name].settled.wait()
 
     def why_not_current(self) -> str | None:
-        """Return which copy is too old to act on, or None."""
+        """Return which cache is too old to act on, or None."""
         caches = (self._namespaces, *self._definitions.values(), *self._children.values())
         return next(filter(None, (cache.why_lost() for cache in caches)), None)
 
     def namespace(self, name: str) -> Json | None:
-        """Return a Namespace."""
+        """Return a Namespace, reduced to its annotations."""
         return self._annotated.get(name)
 
     def installed(self) -> Installed:
-        """Return what is served in the cluster, and can be read."""
+        """Return which definitions are served by the cluster and readable."""
         readable = [name for name, children in self._children.items() if children.is_readable]
         return installed_of(item for name in readable for item in self._definitions[name].items())
 
     def made(self, namespace: str) -> Mapping[ChildKey, Json]:
-        """Return what was made of the ModelRoutes of a namespace."""
+        """Return the objects that were made for the ModelRoutes of a namespace."""
         return self._made.get(namespace, {})
 
     async def _run_when_served(self, name: str, children: OptionalCache) -> None:
@@ -113,7 +113,7 @@ class GatewayCaches:
             self._changed(name, "")
 
     def _definition_changed(self, change: Change) -> None:
-        """Tell everybody: a definition may be there, or have fields that it did not have."""
+        """Report all routes as changed: a kind may be served now, or have new fields."""
         if change.new is not None:
             self._served[change.key[1]].set()
         self._changed("", "")
@@ -137,7 +137,7 @@ def _definition_name(resource: Resource) -> str:
 
 
 def _annotations(namespace: Json) -> Json:
-    """Return what is kept of a Namespace. Two that are equal are the same to everybody who is told."""
+    """Return the reduced Namespace. Namespaces that are equal in this form need no notification."""
     metadata = namespace["metadata"]
     kept = {"name": metadata["name"], "annotations": metadata.get("annotations") or {}}
     return {"metadata": kept}

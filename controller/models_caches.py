@@ -1,4 +1,4 @@
-"""Local copies of Models and of what they became, and which Model a change is about."""
+"""Caches of Models and of the objects made for them, with notification of the Model a change concerns."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from controller.reconcilers.model import RESOURCES
 from controller.reconcilers.model_adapters import Key
 
 _UPSTREAM: Final = "modelinfers.workload.volcano.sh"
-"""What the upstream controller of Models makes of them."""
+"""The definition that the upstream controller of Models uses; it shows that this controller is installed."""
 
 K = TypeVar("K")
 
 
 class ModelCaches:
-    """What the reconciler of Models looks at; `changed` is called with the namespace and name of a Model."""
+    """Caches of the Model reconciler; `changed` is called with the namespace and name of a Model."""
 
     def __init__(self, cluster: Cluster, changed: Callable[[Key], None]) -> None:
         self._changed = changed
@@ -51,21 +51,21 @@ class ModelCaches:
             without="LeaderWorkerSets",
             label_selector=MODEL_LABEL,
         )
-        # By what is asked for: a look at everything for each Model would cost the square of their number.
+        # Indexed by lookup key: a scan for each Model would take quadratic time in total.
         self._made: dict[tuple[str, ChildKey], Json] = {}
         self._made_for: _ByModel[ChildKey] = _ByModel(key_of)
         self._pods_of: _ByModel[str] = _ByModel(lambda pod: str(pod["metadata"]["name"]))
         self._all = (self._models, self._pods, self._upstream, *self._children.values())
 
     async def run(self) -> None:
-        """Keep all copies current until cancelled."""
+        """Keep all caches current until cancelled."""
         async with asyncio.TaskGroup() as group:
             for cache in self._all:
                 group.create_task(cache.run())
             group.create_task(self._groups.run())
 
     async def synced(self) -> None:
-        """Wait until every first list is in, then tell of every Model, and from then on of each change."""
+        """Wait until every initial list is complete; then report every Model once, and each change."""
         for cache in self._all:
             await cache.synced.wait()
         await self._groups.settled.wait()
@@ -77,7 +77,7 @@ class ModelCaches:
         self._models.subscribe(self._model_changed)
 
     def why_not_current(self) -> str | None:
-        """Return which copy is missing or too old to act on, or None."""
+        """Return which cache is missing or too old to act on, or None."""
         for cache in self._all:
             if not cache.synced.is_set():
                 return f"{cache.resource.plural} are not listed yet"
@@ -90,7 +90,7 @@ class ModelCaches:
         return [item for item in self._models.items() if item["metadata"]["namespace"] == namespace]
 
     def children(self, model: Key, asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
-        """Return what was made for a Model, and what of the names asked for was made for others."""
+        """Return the objects made for a Model, and those of the names in `asked`, whoever made them."""
         wanted = {*asked, *self._made_for.of(model)}
         return {key: item for key in wanted if (item := self._made.get((model[0], key))) is not None}
 
@@ -99,15 +99,15 @@ class ModelCaches:
         return tuple(self._pods_of.of(model).values())
 
     def upstream(self) -> str:
-        """Return the API of another controller of Models; empty where there is none."""
+        """Return the definition of an installed upstream controller of Models, or an empty string."""
         return _UPSTREAM if self._upstream.items() else ""
 
     def subscribe_upstream(self, callback: Callable[[], None]) -> None:
-        """Call back whenever that has changed."""
+        """Call `callback` whenever the result of `upstream` may have changed."""
         self._upstream.subscribe(lambda _: callback())
 
     def _model_changed(self, change: Change) -> None:
-        """Tell of a Model, and of others that requests call or called the same: one may wait for its name."""
+        """Report a Model, and others with its old or new served name, which may wait for that name."""
         self._changed(change.key)
         names = {served_name(item) for item in (change.old, change.new) if item is not None}
         for item in self.models(change.key[0]):
@@ -128,7 +128,7 @@ class ModelCaches:
         self._tell(change)
 
     def _tell(self, change: Change) -> None:
-        """Tell of the Models that an object was and is of."""
+        """Report the Models that an object belonged to and belongs to as changed."""
         for item in filter(None, (change.old, change.new)):
             self._changed(_model_of(item))
 
@@ -138,7 +138,7 @@ class ModelCaches:
 
 
 class _ByModel(Generic[K]):
-    """Objects by the Model that they are of, and then by what tells them apart."""
+    """Objects by the Model that they belong to, and then by a key."""
 
     def __init__(self, key: Callable[[Json], K]) -> None:
         self._key = key
@@ -149,7 +149,7 @@ class _ByModel(Generic[K]):
         return self._items.get(model, {})
 
     def take(self, change: Change) -> None:
-        """Take note of a change of one object."""
+        """Apply a change of one object."""
         if change.old is not None:
             model = _model_of(change.old)
             known = self._items[model]

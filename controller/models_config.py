@@ -1,4 +1,4 @@
-"""What `stowplan models` can be told."""
+"""Configuration of `stowplan models`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from controller.observe.scraping import ScrapeLimits, parse_networks
 
 _ASK_SECONDS: Final = 3.0
 _LONGEST_PAGE_BYTES: Final = 256 << 10
-"""Room for the 128 adapters of a backend, with a sentence about each."""
+"""Size in bytes for the 128 adapters of a backend, with a sentence about each."""
 
 _PODS_AT_A_TIME: Final = 32
 _DIGITS: Final = re.compile("[0-9]+")
 _FIRST_WITH_TOLERANCE: Final = 33
-"""Minor version of Kubernetes; an earlier one refuses an object with a field that it does not have."""
+"""Minor version of Kubernetes; earlier ones reject objects with that field."""
 
 
 @declaration()
@@ -30,32 +30,32 @@ class ModelsConfig:
     """Health, metrics and logs; there is no HTTPS listener."""
 
     cluster: ClusterConfig = ClusterConfig()
-    """The API server."""
+    """Connection to the API server."""
 
     namespace: Annotated[str, Length(maximum=63)] = ""
-    """Namespace of Stowplan itself, where the lease is. Empty: that of the pod."""
+    """Namespace of Stowplan itself, which contains the lease. Empty: the namespace of the pod."""
 
     scaling: Literal["autoscalers", "none"] = "autoscalers"
-    """`autoscalers`: HorizontalPodAutoscalers act on policies. `none`: the controller of bindings scales by
-    itself (its `scaling.mode` is `direct`), or something else does."""
+    """`autoscalers`: HorizontalPodAutoscalers apply the policies. `none`: the controller of bindings scales
+    directly (its `scaling.mode` is `direct`), or something else does."""
 
     gateways: bool = False
-    """Whether ModelRoutes that opt in are translated for Gateways with the Inference Extension. It takes the
-    rights of `manifests/models-gateways`."""
+    """Whether ModelRoutes that opt in are translated for Gateways with the Inference Extension. Needs the
+    permissions of `manifests/models-gateways`."""
 
     s3_image: Annotated[str, Length(1, 512)] = S3_IMAGE
-    """Image with the AWS command line, which fetches weights from `s3://`."""
+    """Image with the AWS command line, which downloads weights from `s3://`."""
 
     pod_networks: Annotated[tuple[Annotated[str, Length(1, 64)], ...], Items(maximum=64)] = ()
-    """Networks that pods may be asked in which adapters their engines have, in CIDR notation. Empty: all but
-    loopback and link-local."""
+    """Networks in which pods may be queried for the adapters of their engines, in CIDR notation. Empty: all
+    but loopback and link-local."""
 
     workers: Annotated[int, Range(1, 64)] = 4
-    """How many Models are worked on at a time."""
+    """The number of Models that are reconciled concurrently."""
 
 
 def scrape_limits(config: ModelsConfig) -> ScrapeLimits:
-    """Return where pods may be asked for their adapters, and how much of their time and words is taken."""
+    """Return the limits for querying pods for their adapters: networks, timeout, size and concurrency."""
     return ScrapeLimits(
         port_names=(),
         pod_networks=parse_networks(config.pod_networks),
@@ -66,8 +66,8 @@ def scrape_limits(config: ModelsConfig) -> ScrapeLimits:
 
 
 def expansion_settings(config: ModelsConfig, version: Json) -> ExpansionSettings:
-    """Return what Models become under a configuration, in a cluster of this `/version`."""
-    minor = _DIGITS.match(str(version["minor"]))  # some append a sign to it
+    """Return the settings for expanding Models, under a configuration and a cluster's `/version`."""
+    minor = _DIGITS.match(str(version["minor"]))  # some distributions append "+"
     return ExpansionSettings(
         s3_image=config.s3_image,
         has_autoscalers=config.scaling == "autoscalers",

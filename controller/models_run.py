@@ -1,4 +1,4 @@
-"""`stowplan models`: wiring."""
+"""Entry point and wiring of `stowplan models`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _REPORTER: Final = "stowplan.dev/models"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the verb; returns the exit code."""
+    """Run the command; return the exit code."""
     return run_verb(
         ModelsConfig,
         arguments,
@@ -64,14 +64,14 @@ def _start(config: ModelsConfig) -> int:
 
 
 class _Caches(Protocol):
-    """Local copies of some kinds."""
+    """Caches of some kinds."""
 
     def why_not_current(self) -> str | None:
-        """Return which copy is missing or too old to act on, or None."""
+        """Return which cache is missing or too old to act on, or None."""
 
 
 class ModelController:
-    """The jobs of the process and what they share."""
+    """The concurrent tasks of the process and their shared state."""
 
     def __init__(self, config: ModelsConfig) -> None:
         self._config = config
@@ -85,7 +85,7 @@ class ModelController:
         self.metrics = ProcessMetrics("models", version())
 
     async def run(self) -> None:
-        """Watch always; act while this replica leads."""
+        """Watch the cluster all the time; reconcile only while this replica leads."""
         config = self._config
         kubeconfig = Path(config.cluster.kubeconfig) if config.cluster.kubeconfig else None
         async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Planning over time: the solver, and what it remembers from one plan to the next."""
+"""A planner with state: the solver, and what it carries from one plan to the next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controller.solver import Solver
 
 
 class RememberingPlanner:
-    """Asks the solver and keeps its memory; after a restart it begins anew."""
+    """Calls the solver and keeps its state; after a restart the state is empty."""
 
     def __init__(self, solver: Solver, settings: Settings) -> None:
         self._solver = solver
@@ -23,6 +23,6 @@ class RememberingPlanner:
         return plan
 
     async def consider(self, snapshot: Snapshot) -> Plan:
-        """Return the plan for what might be: from what is remembered, and nothing of it is."""
+        """Return the plan for a hypothetical snapshot, without changing the kept state."""
         plan, _ = await self._solver.solve(snapshot, self._state, self._settings)
         return plan

@@ -1,4 +1,4 @@
-"""One of several replicas of a controller: what it is called, and how it ends when another one leads."""
+"""Identity of one replica of a controller, and its exit when it loses the lease."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _log = structlog.get_logger(__name__)
 
 
 def new_identity() -> str:
-    """Return a name for this process in a lease that no other one has."""
+    """Return a unique holder identity for this process in a lease."""
     return f"{socket.gethostname()}_{secrets.token_hex(4)}"
 
 
 def exit_at_once() -> None:
-    """End the process: another replica may already be writing."""
+    """Exit the process at once, because another replica may already be writing."""
     _log.error("the lease is lost: exiting")
     os._exit(1)

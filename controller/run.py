@@ -1,4 +1,4 @@
-"""`stowplan controller`: wiring."""
+"""Entry point and wiring of `stowplan controller`."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ REPORTER = "stowplan.dev/controller"
 _CERTIFICATE_SECONDS = 15.0
 _CERTIFICATE_RETRY_SECONDS = 2.0
 _LONGEST_BINDING_CYCLE_SECONDS = 120.0
-"""Nothing of the bindings is confirmed by a cycle that takes longer."""
+"""Timeout of a cycle of the bindings in seconds; a cycle that exceeds it confirms no decision."""
 
 _log = structlog.get_logger(__name__)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the verb; returns the exit code."""
+    """Run the command; return the exit code."""
     return run_verb(
         ControllerConfig,
         arguments,
@@ -102,7 +102,7 @@ def _start(config: ControllerConfig) -> int:
 
 
 class Controller:
-    """The jobs of the process and what they share."""
+    """The concurrent tasks of the process and their shared state."""
 
     def __init__(self, config: ControllerConfig) -> None:
         self._config = config
@@ -119,7 +119,7 @@ class Controller:
         self._binding_telemetry = BindingTelemetry(self.metrics.registry)
 
     async def run(self) -> None:
-        """Watch always; decide and issue certificates while this replica leads."""
+        """Watch the cluster all the time; decide and issue certificates only while this replica leads."""
         config = self._config
         kubeconfig = Path(config.cluster.kubeconfig) if config.cluster.kubeconfig else None
         async with AsyncExitStack() as stack:
@@ -129,7 +129,7 @@ class Controller:
             clock = SteadyClock()
             source = await stack.enter_async_context(_source(config, clock))
             settings = settings_of(config.planning)
-            # The child keeps its own limit; ours, for one that hangs, lies beyond it.
+            # The child enforces its own time limit; this larger one is for a child that hangs.
             solver = await stack.enter_async_context(Solver(deadline_seconds=3.0 * settings.wall_seconds))
             planner = RememberingPlanner(solver, settings)
             reader = PolicyReader(
@@ -139,7 +139,7 @@ class Controller:
                 cluster, namespace=self._namespace, objectives=objectives_of(config.planning)
             )
             elector = self._elector(cluster)
-            # A process that was frozen in the middle of a cycle must not end it when it wakes.
+            # A process that was suspended during a cycle may have lost the lease when it resumes.
             fenced = cluster.fenced(elector.is_leading)
             events = EventRecorder(fenced, controller=REPORTER, instance=self._identity)
             exchange = Exchange(interval_seconds=float(config.planning.interval_seconds))
@@ -217,7 +217,7 @@ class Controller:
             await tools.exchange.wanted(within_seconds=left_seconds)
 
     async def _keep_deciding_on_bindings(self, caches: Caches, tools: BindingTools) -> None:
-        """Decide on bindings beside the variants: silent pods of the ones must not delay the others."""
+        """Decide on bindings concurrently with variants, so that unresponsive pods of one delay only it."""
         planning = self._config.planning
         settings = _binding_settings(self._config)
         reconciler = AutoscalingPolicyBindingReconciler(tools, settings)
@@ -232,13 +232,13 @@ class Controller:
         self, reconciler: AutoscalingPolicyBindingReconciler, caches: Caches
     ) -> None:
         if caches.why_not_current() is not None:
-            self._pulse.unbound()  # the cycle of the variants tells why
+            self._pulse.unbound()  # the variants' cycle logs the reason
             return
         try:
             async with asyncio.timeout(_LONGEST_BINDING_CYCLE_SECONDS):
                 self._binding_telemetry.observe(await reconciler.cycle())
         except ClusterError as error:
-            # What could not be written is known not to be confirmed.
+            # The writer already marks as unconfirmed what it could not write.
             self._binding_telemetry.failed()
             _log.warning("cycle of the bindings not finished", error=error.message)
         except Exception:  # noqa: BLE001 (the boundary, as below)
@@ -247,7 +247,7 @@ class Controller:
             _log.exception("cycle of the bindings failed: the last decisions stand")
 
     async def _decide(self, reconciler: VariantAutoscalingReconciler, caches: Caches) -> None:
-        """Run one cycle; what the API server refuses or delays is tried anew in the next one."""
+        """Run one cycle. The next cycle retries whatever the API server rejected or delayed."""
         why_not = caches.why_not_current()
         if why_not is not None:
             _log.warning("not deciding", why=why_not)
@@ -280,13 +280,13 @@ class Controller:
                 _log.warning("certificates not finished", error=error.message)
                 await asyncio.sleep(_CERTIFICATE_RETRY_SECONDS)
             else:
-                # Often: what was installed since to call us cannot before it trusts us. And one long timer
-                # would sleep through a suspended machine.
+                # Often, because a webhook or APIService that was installed since cannot work without our CA.
+                # And one long timer would stop while the machine is suspended.
                 await asyncio.sleep(_CERTIFICATE_SECONDS)
 
 
 class _Source(EngineSource, EndpointSource, Protocol):
-    """What asks pods, for variants and for bindings."""
+    """Reads engine metrics, for variants and for bindings."""
 
 
 def _source(config: ControllerConfig, clock: SteadyClock) -> AbstractAsyncContextManager[_Source]:

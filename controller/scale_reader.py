@@ -1,7 +1,7 @@
-"""Reads the scale subresources of targets of any kind, a few a second, and remembers what they said.
+"""Polling of the scale subresources of targets of any kind, at a limited rate, and a cache of the results.
 
-Which resource a kind is, and whether it can be scaled at all, the API server's discovery tells. Nothing is
-asked where no VariantAutoscaling names such a target.
+The API server's discovery tells the resource of a kind and whether it has a scale subresource. Nothing is
+requested unless an object names such a target.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Answer:
 
 
 class ScaleReader:
-    """What is known of targets by their scale, kept current by `run`."""
+    """The last known scales of targets, kept current by `run`."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ScaleReader:
             await asyncio.sleep(max(_PAUSE_SECONDS, _ROUND_SECONDS - (self._clock() - began)))
 
     async def read(self, key: TargetKey, api_version: str) -> None:
-        """Read one scale; a passing failure leaves what was known."""
+        """Read one scale; after a transient failure the last known one remains."""
         try:
             said: Scale | str = await self._ask(key, api_version)
         except UnreadableScaleError as error:
@@ -105,9 +105,9 @@ class ScaleReader:
         return scale_of(value)
 
     async def resource(self, api_version: str, kind: str) -> Resource | None:
-        """Return the resource of a kind that has a scale, or None; asked anew after a while.
+        """Return the resource of a kind with a scale subresource, or None. Results are cached for a while.
 
-        Raises the ClusterError of an API server that does not say.
+        Raises the ClusterError of a failed discovery request.
         """
         known = self._resources.get((api_version, kind))
         if known is not None and self._clock() - known[1] < _DISCOVERY_SECONDS:
@@ -122,7 +122,7 @@ class ScaleReader:
         return found
 
     def scaled(self, pods: Sequence[Json]) -> Scaled:
-        """Return the targets as they stand, among all pods."""
+        """Return the current state of the targets, among all pods."""
         autoscalings = self._autoscalings()
         wanted = scaled_targets(autoscalings)
         if not wanted:
@@ -141,7 +141,7 @@ class ScaleReader:
         return found
 
     def said(self, key: TargetKey) -> Scale | str:
-        """Return what a target's scale last said, or why that is not known."""
+        """Return a target's last known scale, or the reason why it is unknown."""
         answer = self._answers.get(key)
         if answer is None:
             return _NOT_ASKED

@@ -1,6 +1,6 @@
-"""Planning at arm's length: in a child process, killed when it takes too long and replaced when it dies.
+"""Planning in a child process that is killed when it takes too long and replaced when it dies.
 
-A crash, a hang or a memory explosion in the solver costs one cycle, in which what runs stands.
+A crash, a hang or excessive memory use in the solver costs one cycle, in which replicas stay as they are.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from controller.planning.state import PlanningState
 
 MEMORY_BYTES = 2 * 2**30
-"""Address space of the child; OR-Tools alone maps 350 MB, of which it touches 100."""
+"""Address space limit of the child in bytes; OR-Tools alone maps 350 MB, of which it touches 100."""
 
 STDERR_LINES = 20
 GRACE_SECONDS = 2.0
 
 
 class WorkerEndedError(RuntimeError):
-    """The child process ended instead of answering."""
+    """The child process ended without an answer."""
 
 
 class Worker:
@@ -68,13 +68,13 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended, as far as anybody noticed."""
+        """Whether the process has not ended, as far as is known."""
         return self._process.returncode is None
 
     async def ask(self, body: bytes) -> bytes:
         """Return the answer to a request. Raises WorkerEndedError."""
         assert self._process.stdin is not None
-        with suppress(ConnectionError):  # it is gone: receiving says so, with its last words
+        with suppress(ConnectionError):  # the process is gone: receive() raises, with its last output
             self._process.stdin.write(frame(body))
             await self._process.stdin.drain()
         return await self.receive()
@@ -92,14 +92,14 @@ class Worker:
             raise WorkerEndedError(f"the solver process ended with code {code}: {words}") from None
 
     async def kill(self) -> None:
-        """End it now."""
+        """Kill the process."""
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()
         await self._listener
 
     async def close(self) -> None:
-        """Let it end by itself, or else end it."""
+        """Let the process exit by itself, and kill it after a grace period."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         with suppress(TimeoutError):
@@ -113,7 +113,7 @@ class Worker:
 
 
 class Solver:
-    """Plans in a child process, one plan at a time. An asynchronous context manager; starts on first use."""
+    """Plans in a child process, one plan at a time. An async context manager; starts on first use."""
 
     def __init__(
         self,
@@ -123,10 +123,10 @@ class Solver:
         memory_bytes: int = MEMORY_BYTES,
         command: Sequence[str] | None = None,
     ) -> None:
-        """Remember the limits of a plan, of a start and of the child; `command` replaces its program.
+        """Set the limits of a plan, of a start and of the child; `command` replaces the child's program.
 
-        The deadline should be well above `Settings.wall_seconds`, which limits one placement: a plan asks
-        besides what would help those who go short, and which moves would.
+        The deadline should be well above `Settings.wall_seconds`, which limits one placement. A plan also
+        computes what would help models that lack capacity, and which moves would.
         """
         self._deadline_seconds = deadline_seconds
         self._start_seconds = start_seconds
@@ -134,7 +134,7 @@ class Solver:
         self._worker: Worker | None = None
         self._turn = asyncio.Lock()
         self.starts = 0
-        """How many children have been started so far."""
+        """The number of children started so far."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -146,13 +146,13 @@ class Solver:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the child; None while there is none."""
+        """Process id of the child, or None if there is none."""
         return self._worker.pid if self._worker and self._worker.is_alive else None
 
     async def solve(
         self, snapshot: Snapshot, state: PlanningState, settings: Settings
     ) -> tuple[Plan, PlanningState]:
-        """Return the plan and the next state; without an answer what runs stands; see `Plan.solver`."""
+        """Return the plan and the next state. If planning fails, replicas are held; see `Plan.solver`."""
         async with self._turn:
             try:
                 return await self._ask(snapshot, state, settings)
@@ -161,13 +161,13 @@ class Solver:
                 message = f"the solver gave no answer within {self._deadline_seconds:g} s"
             except WorkerEndedError as error:
                 status, message, detail = SolverStatus.FAILED, "the solver process ended", str(error)
-        # In a thread: a large cluster takes a while, in which leases are to be renewed.
+        # In a thread: it takes a while for a large cluster, and leases must be renewed meanwhile.
         return await asyncio.to_thread(
             hold, snapshot, state, settings, status=status, message=message, detail=detail
         )
 
     async def close(self) -> None:
-        """End the child."""
+        """Stop the child."""
         worker, self._worker = self._worker, None
         if worker:
             await worker.close()
@@ -178,10 +178,10 @@ class Solver:
         worker = await self._ready_worker()
         try:
             async with asyncio.timeout(self._deadline_seconds):
-                # In threads: those of thousands of variants take a second each.
+                # In threads: pickling takes a second for thousands of variants.
                 question = await asyncio.to_thread(pickle.dumps, (snapshot, state, settings))
                 reply = await worker.ask(question)
-        except BaseException:  # also when cancelled: a late answer must not meet the next question
+        except BaseException:  # also on cancellation: a late answer must not be read for the next request
             self._worker = None
             await worker.kill()
             raise

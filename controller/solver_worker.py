@@ -1,7 +1,7 @@
-"""The child process in which planning runs: one request in, one plan out, until standard input ends.
+"""The child process that runs planning: one request in, one plan out, until standard input ends.
 
-It may be killed at any moment: it keeps nothing. What goes wrong in it ends it, with the traceback on
-standard error; the parent reports that and starts another.
+It keeps no state, so it may be killed at any time. Any error ends it, with the traceback on standard error;
+the parent reports that and starts a new child.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ HEADER = struct.Struct(">Q")
 """Length of the pickled body that follows, in bytes."""
 
 READY = b""
-"""The first frame of a worker: it has imported everything."""
+"""The first frame of a worker, sent once all imports are done."""
 
 NICENESS = 5
 
 
 def frame(body: bytes) -> bytes:
-    """Return a body with its length before it."""
+    """Return a body prefixed with its length."""
     return HEADER.pack(len(body)) + body
 
 
 def serve(planner: Planner) -> None:
-    """Answer requests until standard input ends, also when that happens in the middle of one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the parent, which then ends us
+    """Answer requests until standard input ends, even if that happens during a request."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the parent, which then ends us
     requests, replies = _take_streams()
     queue: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(requests, queue), daemon=True).start()
     _write(replies, READY)
     while True:
         _answer(queue.get(), replies, planner)
-        gc.collect()  # while nobody waits
+        gc.collect()  # while no request is pending
 
 
 def _answer(body: bytes, replies: BinaryIO, planner: Planner) -> None:
@@ -62,7 +62,7 @@ def _answer(body: bytes, replies: BinaryIO, planner: Planner) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Limit the address space to the bytes given as the one argument, then serve the real planner."""
+    """Limit the address space to the bytes given as the only argument, then serve the real planner."""
     memory_bytes = int(arguments[0])
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     os.nice(NICENESS)
@@ -72,14 +72,14 @@ def main(arguments: list[str]) -> None:
 
 
 def _take_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Return private copies of the standard streams, so that nobody's print ends up between two frames."""
+    """Return private copies of the standard streams, so that prints cannot corrupt the frames."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return requests, replies
 
 
 def _read(requests: BinaryIO, queue: SimpleQueue[bytes]) -> None:
-    """Queue the requests; end the process with its parent, however busy it is."""
+    """Queue the requests; exit when the parent does, even during planning."""
     while header := requests.read(HEADER.size):
         queue.put(requests.read(HEADER.unpack(header)[0]))
     os._exit(0)

@@ -1,4 +1,4 @@
-"""What the controller tells Prometheus of its decisions."""
+"""Prometheus metrics about the controller's decisions."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Telemetry:
         )
 
     def observe(self, outcome: Outcome, *, seconds: float) -> None:
-        """Take in a cycle that went through; series of what is gone go too."""
+        """Record a successful cycle; remove the series of objects that no longer exist."""
         for gauge in self._labelled:
             gauge.clear()
         self._tell_variants(outcome)
@@ -109,11 +109,11 @@ class Telemetry:
         self._seconds.observe(seconds)
 
     def failed(self, why: str) -> None:
-        """Take in a cycle that did not go through."""
+        """Record a failed cycle."""
         self._cycles.labels(why).inc()
 
     def _count_reversals(self, decisions: Sequence[Decision]) -> None:
-        """Count changes of direction; what is gone is forgotten."""
+        """Count changes of direction, and forget variants that no longer exist."""
         courses = {}
         for decision in decisions:
             key = (decision.namespace, decision.name)

@@ -1,4 +1,4 @@
-"""Local copies of what statuses of traffic are made of, and whose status a change concerns."""
+"""Caches for the statuses of ModelServers, ModelRoutes and InferenceObjectives, with change notification."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _POOLS: Final = (INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
 
 
 class TrafficCaches:
-    """What the statuses are made of; `changed` is called with what a change concerns."""
+    """Caches of the inputs of the statuses; `changed` is called with each object that a change affects."""
 
     def __init__(self, cluster: Cluster, changed: Callable[[TrafficKey], None]) -> None:
         self._changed = changed
@@ -56,7 +56,7 @@ class TrafficCaches:
         self._known = {resource: _ByNamespace() for resource in (*self._needed, *self._optional)}
 
     async def run(self) -> None:
-        """Keep all copies current until cancelled."""
+        """Keep all caches current until cancelled."""
         async with asyncio.TaskGroup() as group:
             for cache in self._needed.values():
                 group.create_task(cache.run())
@@ -64,12 +64,12 @@ class TrafficCaches:
                 group.create_task(optional.run())
 
     async def synced(self) -> None:
-        """Wait until every first list is in, then tell of every object, and from then on of each change."""
+        """Wait until every initial list is complete; then report every object once, and each change."""
         for cache in self._needed.values():
             await cache.synced.wait()
         for optional in self._optional.values():
             await optional.settled.wait()
-        # Whatever others are looked at with comes first.
+        # Kinds that other kinds depend on come first.
         told: Mapping[Resource, Callable[[Change], None]] = {
             PODS: self._pod_changed,
             VARIANT_AUTOSCALINGS: self._variant_changed,
@@ -84,7 +84,7 @@ class TrafficCaches:
             source.subscribe(tell)
 
     def why_not_current(self) -> str | None:
-        """Return which copy is missing or too old to act on, or None."""
+        """Return which cache is missing or too old to act on, or None."""
         for cache in self._needed.values():
             if not cache.synced.is_set():
                 return f"{cache.resource.plural} are not listed yet"
@@ -93,20 +93,20 @@ class TrafficCaches:
         return next(filter(None, (cache.why_lost() for cache in self._optional.values())), None)
 
     def all_changed(self) -> None:
-        """Tell of every ModelServer and ModelRoute."""
+        """Report every ModelServer and ModelRoute as changed."""
         for resource in (MODEL_SERVERS, MODEL_ROUTES):
             for item in self._needed[resource].items():
                 self._tell(resource, item)
 
     def tell_routes(self, namespace: str, name: str) -> None:
-        """Tell of a ModelRoute, of all in a namespace without a name, of all without a namespace."""
+        """Report one ModelRoute as changed, all of a namespace (no name), or all (no namespace either)."""
         for item in self._needed[MODEL_ROUTES].items():
             metadata = item["metadata"]
             if namespace in {"", metadata["namespace"]} and name in {"", metadata["name"]}:
                 self._tell(MODEL_ROUTES, item)
 
     def get(self, key: TrafficKey) -> Json | None:
-        """Return an object; None where it is gone."""
+        """Return an object, or None if it does not exist."""
         resource = next(item for item in self._known if item.kind == key.kind)
         return self._known[resource].of(key.namespace).get(key.name)
 
@@ -123,7 +123,7 @@ class TrafficCaches:
         return [*self._known[PODS].of(namespace).values()]
 
     def pools(self, namespace: str) -> PoolWorld:
-        """Return what objectives of a namespace are looked at with."""
+        """Return the objects that the status of InferenceObjectives in a namespace depends on."""
         return PoolWorld(
             pools={
                 resource.group: self._known[resource].of(namespace)
@@ -140,7 +140,7 @@ class TrafficCaches:
         )
 
     def _pod_changed(self, change: Change) -> None:
-        """Tell of whatever selects a pod, where something changed that counts."""
+        """Report the objects that select a pod, unless nothing relevant changed."""
         if change.old == change.new:
             return
         namespace = change.key[0]
@@ -164,7 +164,7 @@ class TrafficCaches:
             self._tell_objectives(change.key[0])
 
     def _route_changed(self, change: Change) -> None:
-        """Tell of a route, and of others that answer to one of its names: one may wait for it."""
+        """Report a route, and others that share a model name with it, as one may be waiting for it."""
         self._tell_all(MODEL_ROUTES, filter(None, (change.old, change.new)))
         if not _is_about_status(change):
             names = frozenset[str]().union(*(names_of(item) for item in (change.old, change.new) if item))
@@ -190,7 +190,7 @@ class TrafficCaches:
         )
 
     def _tell_objectives(self, namespace: str, pool: str = "") -> None:
-        """Tell of the objectives of a namespace, or of those that name a pool of it."""
+        """Report the objectives of a namespace, or only those that reference one of its pools."""
         for item in self._known[INFERENCE_OBJECTIVES].of(namespace).values():
             named = ((item.get("spec") or {}).get("poolRef") or {}).get("name")
             if pool in ("", named):
@@ -206,7 +206,7 @@ class TrafficCaches:
 
 
 class _ByNamespace:
-    """Objects of one kind by namespace and name: changes are many, and each is about one namespace."""
+    """Objects of one kind by namespace and name, since each of the many changes concerns one namespace."""
 
     def __init__(self) -> None:
         self._items: dict[str, dict[str, Json]] = {}
@@ -216,7 +216,7 @@ class _ByNamespace:
         return self._items.get(namespace, {})
 
     def take(self, change: Change) -> None:
-        """Take note of a change of one object."""
+        """Apply a change of one object."""
         namespace, name = change.key
         if change.new is not None:
             self._items.setdefault(namespace, {})[name] = change.new
@@ -228,13 +228,13 @@ class _ByNamespace:
 
 
 class _Kept:
-    """Makes what is kept of pods: whom they are selected by, and why they are not ready."""
+    """Reduces pods to their labels and the reasons why they are not ready."""
 
     def __init__(self) -> None:
         self._projection = Projection()
 
     def pod(self, pod: Json) -> Json:
-        """Return what is kept of a pod. Two that are equal are the same to everybody who is told."""
+        """Return the reduced pod. Pods that are equal in this form need no notification."""
         metadata = self._projection.metadata(pod["metadata"])
         for name in ("resourceVersion", "generation", "annotations"):
             metadata.pop(name, None)
@@ -257,7 +257,7 @@ def _condition(item: Json) -> Json:
 
 
 def _variant(item: Json) -> Json:
-    """Return what is kept of a VariantAutoscaling: its status changes often, and is not looked at."""
+    """Return the reduced VariantAutoscaling, without the status, which changes often and is not needed."""
     metadata, spec = item["metadata"], item.get("spec") or {}
     is_whole = "modelID" in spec and "scaleTargetRef" in spec
     return {
@@ -267,7 +267,7 @@ def _variant(item: Json) -> Json:
 
 
 def _is_about_status(change: Change) -> bool:
-    """Tell whether nothing else of an object changed."""
+    """Tell whether nothing but the status of an object changed."""
     old, new = change.old, change.new
     if old is None or new is None:
         return False

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Disable the collector: sizing and planning make many records and few cycles, and it would look at all.
+    """Disable the collector: sizing and planning create many objects and few cycles, and it would scan all.
 
-    What it misses is collected afterwards.
+    Cycles are collected afterwards.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,1 +1,1 @@
-"""One small program for each verb: set up, control plane, demo, generate, verify, bench."""
+"""Development programs, one for each task: set up, control plane, demo, generate, verify, bench."""

@@ -1,7 +1,7 @@
-"""Writes what is derived from the declarations: CRDs, reference pages and tables, schemas for editors.
+"""Generates files from declarations: CRDs, reference pages and tables, and JSON schemas for editors.
 
-`python -m hack.generate` writes; `python -m hack.generate --verify` compares, fails on a difference and
-names the command that mends it.
+`python -m hack.generate` writes them; `python -m hack.generate --verify` compares, and on a difference fails
+and names the command that fixes it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SETTINGS: Final = Path("docs/demand.md")
 _TABLE: Final = re.compile(
     r"(<!-- generated from the configuration of planning: ([^>]*?) -->)\n.*?\n(<!-- end -->)", re.DOTALL
 )
-"""The comment names the fields, and the table of them follows."""
+"""Matches a table of settings after a comment that lists its fields."""
 
 _CONFIGURATIONS: Final = (
     ("webhooks", WebhooksConfig),
@@ -92,7 +92,7 @@ def _yaml(*documents: Json, allow_unicode: bool = False) -> str:
 
 
 def _with_tables(text: str) -> str:
-    """Return a document whose tables of settings are those of the declaration."""
+    """Return a document with its tables of settings regenerated from the declaration."""
 
     def table(found: re.Match[str]) -> str:
         return f"{found[1]}\n{settings_table(PlanningConfig, found[2].split())}\n{found[3]}"
@@ -111,7 +111,7 @@ def write(root: Path = ROOT) -> int:
 
 
 def verify(root: Path = ROOT) -> int:
-    """Return 1, show the difference and name the mending command when a generated file is stale."""
+    """Return 1 if a generated file is stale; show the difference and the command that fixes it."""
     derived = derived_files()
     stale = [path for path, text in derived.items() if _on_disk(root / path) != text]
     for path in stale:

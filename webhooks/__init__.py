@@ -1,7 +1,8 @@
-"""Admission and conversion over HTTPS.
+"""Admission and conversion webhooks, served over HTTPS.
 
-`review` knows the envelopes and nothing else; `admission`, `mutate`, `validate` and `convert` decide, as pure
-functions of a request; `references` looks at other objects to advise, never to refuse; `app` serves.
+`review` decodes and encodes the review envelopes; `admission`, `mutate`, `validate` and `convert` decide, as
+pure functions of a request; `references` warns about other objects but never rejects; `app` serves the
+routes.
 
-`run` starts; `process` answers conversions at once, while `later` loads `judging`: what admission takes.
+`run` is the entry point. `process` answers conversions at once, while `later` loads `judging` for admission.
 """

@@ -1,6 +1,6 @@
-"""What both admission webhooks decide on: the object under review.
+"""The object under review, as both admission webhooks judge it.
 
-A spec that nobody touched is never judged, so that finalizers can always go.
+An update that leaves the spec unchanged is never judged, so that finalizers can always be removed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Decoded = TypeVar("Decoded")
 
 
 class UnreadableObjectError(Exception):
-    """The object under review is no object that could be judged."""
+    """The object under review cannot be decoded."""
 
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    """What of an object's metadata anybody asks for; who owns which field is left undecoded."""
+    """The metadata that admission reads; managedFields and the rest stay undecoded."""
 
     name: str | None = None
     generate_name: str | None = None
@@ -51,7 +51,7 @@ class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Object(msgspec.Struct, frozen=True, rename="camel"):
-    """An object whose spec is JSON text: it may be the same as before, and then nobody reads it."""
+    """An object whose spec stays JSON text, because an unchanged spec is never decoded."""
 
     api_version: str = ""
     kind: str = ""
@@ -71,7 +71,7 @@ _stored: Final = msgspec.json.Decoder(_Stored)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """An object under review, in the version it was sent in, without its status; and its other forms."""
+    """An object under review without its status, in the version sent, and its forms in other versions."""
 
     kind: Kind
     version: Version
@@ -80,20 +80,20 @@ class Subject:
     namespace: str
     forms: list[Form]
     to_keep: str | None
-    """What conversion must keep of it besides; None where nothing has to be added."""
+    """The conversion annotation to set on the object; None where it needs no change."""
 
     @property
     def name(self) -> str:
-        """Return the name for messages; on a create with generateName the prefix."""
+        """Return the name for messages, or the prefix if a create request has generateName."""
         metadata = self.value["metadata"]
         return str(metadata.get("name") or metadata.get("generateName") or "")
 
     def references(self) -> list[Reference]:
-        """Return the other objects that a valid object names."""
+        """Return the references to other objects in a valid object."""
         return list(self.version.references(self.value))
 
     def claims(self, *, is_valid: bool) -> list[Reference]:
-        """Return what is to be scaled on the writer's behalf, in any form, and was not before; each once."""
+        """Return the scale targets, in any form, that this request adds, without duplicates."""
         if not self.version.names_others:
             return []
         named = self.references() if is_valid else self._fitting(self.value)
@@ -111,7 +111,7 @@ class Subject:
 
 
 def subject_of(request: AdmissionRequest) -> Subject | None:
-    """Return what a review is about, or None where there is nothing to judge.
+    """Return the object under review, or None where there is nothing to judge.
 
     Raises UnreadableObjectError for an object that no API server would send.
     """
@@ -142,7 +142,7 @@ def _to_keep(kind: Kind, sent: _Object, stored: _Object) -> str | None:
 
 
 def _forms(kind: Kind, version: Version, sent: _Object, stored: _Object | None) -> list[Form]:
-    if _kept(kind, sent) is None:  # then every version says the same
+    if _kept(kind, sent) is None:  # then every version has the same content
         return []
     return other_forms(
         kind, version, _whole(sent, stored), None if stored is None else _whole(stored, stored)
@@ -150,7 +150,7 @@ def _forms(kind: Kind, version: Version, sent: _Object, stored: _Object | None) 
 
 
 def _whole(value: _Object, stored: _Object | None) -> Json:
-    """Return an object with the status that it will have: the server keeps the stored one."""
+    """Return an object with the status that it will have: the API server keeps the stored one."""
     status = msgspec.UNSET if stored is None else stored.status
     return _plain(value, "") | ({} if status is msgspec.UNSET else {"status": _read(status)})
 
@@ -162,7 +162,7 @@ def _identity(claim: Reference) -> tuple[str, str, str, tuple[int, ...]]:
 def _decoded(decoder: msgspec.json.Decoder[Decoded], text: msgspec.Raw) -> Decoded:
     try:
         return decoder.decode(text)
-    except RecursionError:  # it was skipped until now, which takes less of the stack
+    except RecursionError:  # the first decoder skips the object, which needs less stack
         return decoder.decode(without_depths(bytes(text)))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnreadableObjectError(f"the object cannot be read: {error}") from error
@@ -191,14 +191,14 @@ def _read(spec: JsonValue) -> JsonValue:
 
 
 def _is_untouched(kind: Kind, old: _Object, new: _Object) -> bool:
-    """Tell whether an update leaves alone the spec, what conversion makes one of, and what counts like it."""
+    """Tell whether an update keeps the spec, the conversion label, the owners and recorded annotations."""
     return _aside(kind, old) == _aside(kind, new) and _has_same_spec(old, new)
 
 
 def _has_same_spec(old: _Object, new: _Object) -> bool:
     if old.spec is msgspec.UNSET or new.spec is msgspec.UNSET:
         return old.spec is new.spec
-    return bytes(old.spec) == bytes(new.spec)  # one server wrote both, in one order
+    return bytes(old.spec) == bytes(new.spec)  # the same server encoded both, with the same key order
 
 
 def _aside(kind: Kind, value: _Object) -> tuple[JsonValue, ...]:
@@ -208,13 +208,13 @@ def _aside(kind: Kind, value: _Object) -> tuple[JsonValue, ...]:
 
 
 def _label(kind: Kind, value: _Object) -> str | None:
-    """Return what the label says that conversion looks at, if anything."""
+    """Return the value of the label that conversion reads, if any."""
     labels = None if value.metadata is None else value.metadata.labels
     return None if labels is None else labels.get(telling_label(kind))
 
 
 def _kept(kind: Kind, value: _Object) -> str | None:
-    """Return what conversion is said to have kept of an object, if anything."""
+    """Return the annotation in which conversion keeps fields of an object, if any."""
     return _annotation(value, kept_annotation(kind))
 
 

@@ -1,4 +1,4 @@
-"""The three routes, their limits, and the border at which malformed input turns into an answer."""
+"""HTTP routes of the webhooks, their size limits, and the mapping of malformed input to responses."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ from webhooks.review import (
 )
 
 ADMISSION_TIMES: Final = 32
-"""What an admission review may come to in memory, in times of its text: objects are decoded whole."""
+"""Memory that an admission review may need, as a multiple of its text: objects are decoded in full."""
 
 CONVERSION_TIMES: Final = 4
-"""The same of a conversion review: its objects stay text, and so do those that are made of them."""
+"""The same factor for conversion reviews. It is smaller because objects and results stay text."""
 
 SMALL_CONVERSION_BYTES: Final = 1 << 20
-"""Up to which size a conversion review is small: it takes little work."""
+"""Size up to which a conversion review counts as small, because it takes little work."""
 
 _ARRIVING_ADMISSIONS: Final = 4
 _ARRIVING_CONVERSIONS: Final = 2
-"""So many reviews of the largest size may be held as text at once, or many smaller ones."""
+"""The number of reviews of the maximum size that may be buffered at once; smaller ones share the same
+bytes."""
 
 _JSON: Final = "application/json"
 _log = EventLogger(__name__)
@@ -47,7 +48,7 @@ Decide = Callable[[AdmissionRequest], Awaitable[Verdict]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judges:
-    """What decides on an admission request, for each of the two webhooks."""
+    """The decision functions of the two admission webhooks."""
 
     mutate: Decide
     validate: Decide
@@ -56,9 +57,9 @@ class Judges:
 def application(
     judges: Callable[[], Awaitable[Judges]], *, admission_limit_bytes: int, conversion_limit_bytes: int
 ) -> web.Application:
-    """Return the application with `/mutate`, `/validate` and `/convert`; the last does without `judges`.
+    """Return the application with `/mutate`, `/validate` and `/convert`.
 
-    They may still be loading: then the other two wait for them.
+    The first two wait until `judges` has loaded; `/convert` does not need it.
     """
 
     async def mutated(request: AdmissionRequest) -> Verdict:
@@ -72,7 +73,7 @@ def application(
     admissions = Bodies(
         arriving_bytes=_ARRIVING_ADMISSIONS * admission_limit_bytes,
         small_bytes=SMALL_BYTES,
-        large_bytes=largest // 2,  # whatever waits to be judged, conversions find room
+        large_bytes=largest // 2,  # so that waiting admission reviews always leave room for conversions
         shared=shared,
     )
     conversions = Bodies(
@@ -145,7 +146,7 @@ def _answer(body: bytes) -> web.Response:
 
 
 def _is_compressed(request: web.Request) -> bool:
-    """Tell whether a body might come to any size; API servers compress none."""
+    """Tell whether the body is compressed. Its size would be unbounded, and API servers compress none."""
     return bool(request.headers.get("Content-Encoding"))
 
 

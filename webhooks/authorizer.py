@@ -1,6 +1,6 @@
-"""Asks the API server who may do what: one SubjectAccessReview, remembered for a few seconds.
+"""Authorization checks by SubjectAccessReview, cached for a few seconds.
 
-The memory serves the second webhook of the same request.
+The cache serves the second webhook of the same admission request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PATIENCE_SECONDS: Final = 2.0
 
 
 class ClusterAuthorizer:
-    """See `webhooks.permissions.Authorizer`; knows nothing before `use` is called."""
+    """Implements `webhooks.permissions.Authorizer`; checks wait for a connection until `use` is called."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -38,14 +38,14 @@ class ClusterAuthorizer:
         self._allowed: OrderedDict[bytes, float] = OrderedDict()
 
     def use(self, cluster: Cluster) -> None:
-        """Ask this cluster from now on."""
+        """Send reviews to this cluster from now on."""
         self._cluster = cluster
         self._connected.set()
 
     async def may(self, request: AccessRequest) -> bool:
-        """Tell whether the user may do it. Raises UndecidedError.
+        """Tell whether the user has the permission. Raises UndecidedError.
 
-        Only a permission is remembered: who was refused may ask for a role and try again.
+        Only a granted permission is cached: a user who was denied may obtain a role and try again.
         """
         review = access_review(
             request.user,

@@ -1,4 +1,4 @@
-"""Keeps the record of who wrote an object true: /mutate writes it, /validate refuses a wrong one."""
+"""The annotation that records an object's writer: /mutate sets it, /validate rejects a wrong one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from webhooks.review import AdmissionRequest
 
 
 def due_record(subject: Subject, request: AdmissionRequest) -> str | None:
-    """Return what the record must say of the writer; None where it stands as it is.
+    """Return the value that the annotation must have, or None where it stays as it is.
 
-    Whoever changes the spec is the writer, or what counts like it, the record included. The object has its
-    defaults.
+    The writer is the user who last changed the spec or another vouched part, the annotation included.
+    Defaults must already be set in the object.
     """
     if not is_recorded(subject.kind):
         return None
@@ -30,7 +30,7 @@ def due_record(subject: Subject, request: AdmissionRequest) -> str | None:
 
 
 def record_errors(subject: Subject, request: AdmissionRequest) -> Iterator[FieldError]:
-    """Yield what is wrong with a record: it names somebody else. One that is missing names nobody."""
+    """Yield an error if the annotation names another user. A missing annotation is no error."""
     due = due_record(subject, request)
     if due is not None and recorded(subject.value) not in {None, due}:
         path = FieldPath().child("metadata", "annotations").key(WRITTEN_BY)
@@ -38,6 +38,6 @@ def record_errors(subject: Subject, request: AdmissionRequest) -> Iterator[Field
 
 
 def user_of(request: AdmissionRequest) -> Json:
-    """Return who sent a request."""
+    """Return the user who sent a request, as in `userInfo`."""
     user = msgspec.json.decode(request.user_info)
     return user if isinstance(user, dict) else {}

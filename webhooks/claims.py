@@ -1,4 +1,4 @@
-"""Who scales what already: an index over our objects that name targets, to warn whoever names one again."""
+"""An index of scale targets and the objects that scale them, for warnings about targets named twice."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from apiserver.schema.kind import Reference
 
 Claimant = tuple[str, str]
-"""Kind and name of who scales."""
+"""Kind and name of the object that scales a target."""
 
 _Target = tuple[str, str, str, str]
 
 
 class Claims:
-    """Targets with their claimants, kept current by `take`."""
+    """Scale targets with their claimants, kept current by `take`."""
 
     def __init__(self) -> None:
         self._claimants: dict[_Target, set[Claimant]] = {}
 
     def take(self, kind: str, change: Change) -> None:
-        """Take an object of a kind that is new, changed or gone, as `targets_only` left it."""
+        """Apply a change to an object, both states reduced by `targets_only` or `own_way_only`."""
         namespace, name = change.key
         for target in _targets(change.old, namespace):
             claimants = self._claimants.get(target, set())
@@ -37,13 +37,13 @@ class Claims:
             self._claimants.setdefault(target, set()).add((kind, name))
 
     def others(self, reference: Reference, namespace: str, own: Claimant) -> Iterator[Claimant]:
-        """Yield who else scales a target, in order."""
+        """Yield the other claimants of a target, sorted by kind and name."""
         target = (namespace, reference.group, reference.kind, reference.name)
         yield from sorted(self._claimants.get(target, set()) - {own})
 
 
 def own_way_only(autoscaler: Json) -> Json:
-    """Reduce a HorizontalPodAutoscaler to what it scales by its own metrics: nothing, if it follows ours."""
+    """Reduce a HorizontalPodAutoscaler to its target, or to none if it scales by Stowplan's metrics."""
     if may_follow(autoscaler, {BOUND_METRIC, VARIANT_METRIC}):
         return {"targets": []}
     meant = autoscaler["spec"]["scaleTargetRef"]
@@ -52,7 +52,7 @@ def own_way_only(autoscaler: Json) -> Json:
 
 
 def targets_only(group: str, kind: str) -> _Reducer:
-    """Return what reduces an object of a kind of ours to the targets that it names."""
+    """Return the function that reduces an object of one of our kinds to its scale targets."""
     return _Reducer(group, kind)
 
 
@@ -66,7 +66,7 @@ class _Reducer:
         try:
             named = list(self._references(value))
         except (KeyError, TypeError, AttributeError):
-            named = []  # stored around admission: what it names nobody can tell
+            named = []  # stored without admission, so its targets are unreadable
         return {
             "targets": [(item.group, item.kind, item.name) for item in named if item.is_scaled and item.name]
         }

@@ -1,4 +1,4 @@
-"""What `stowplan webhooks` can be told."""
+"""Configuration of `stowplan webhooks`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Word = Annotated[str, Length(1, 63)]
 
 @declaration()
 class ScalableResource:
-    """A kind of object that ours may have scaled: it has a scale subresource."""
+    """A kind that may be scaled on behalf of Stowplan's objects."""
 
     group: Annotated[str, Length(0, 253)]
     """API group, such as `apps`; empty for the core group."""
@@ -26,22 +26,23 @@ class ScalableResource:
     """Name of the resource in paths and permissions, such as `deployments`."""
 
     has_scale: bool = True
-    """Whether it has a scale subresource. Without one, who names it must be allowed to update it whole."""
+    """Whether the kind has a scale subresource. Otherwise the user who names it needs `update` on the
+    object."""
 
 
 @declaration()
 class ScalingConfig:
-    """What our objects may have scaled, and with whose permission."""
+    """Which targets Stowplan's objects may name, and whether the user must be allowed to scale them."""
 
     resources: Annotated[tuple[ScalableResource, ...], Items(1, 64)] = tuple(
         ScalableResource(group=group, kind=kind, resource=item.resource, has_scale=item.has_scale)
         for (group, kind), item in SCALABLE.items()
     )
-    """Kinds that a target may have; others are refused."""
+    """Kinds that a target may have; other kinds are rejected."""
 
     authorize: bool = True
-    """Whether who names a target must be allowed to update its scale. Without it anybody who may write our
-    objects can change the size of any workload in the namespace."""
+    """Whether the user who names a target must be allowed to update its scale. If false, everyone who may
+    write Stowplan's objects can resize any workload in the namespace."""
 
 
 @declaration()
@@ -52,20 +53,21 @@ class WebhooksConfig:
     """Listeners, certificates and logs."""
 
     cluster: ClusterConfig = ClusterConfig()
-    """The API server: asked who may scale what, and which other objects exist. Conversion never uses it."""
+    """The API server for permission checks and for caches of referenced objects. Conversion never uses it."""
 
     namespace: Annotated[str, Length(maximum=63)] = ""
-    """Namespace of this installation, where service classes are looked for. Empty: that of the pod."""
+    """Namespace of this installation, where service classes are looked up. Empty: the namespace of the
+    pod."""
 
     scaling: ScalingConfig = ScalingConfig()
-    """What our objects may have scaled."""
+    """Which targets Stowplan's objects may name."""
 
     tenants: bool = False
-    """Whether who writes an object must be allowed to use its service class, and to set a cost: for clusters
-    whose users don't trust each other (docs/tenancy.md). Set it for the controller, too."""
+    """Whether the user who writes an object must be allowed to use its service class and to set a cost. For
+    clusters whose users don't trust each other (docs/tenancy.md). Set it for the controller, too."""
 
     admission_limit_bytes: Annotated[int, Range(1 << 20, 1 << 30)] = 8 << 20
-    """Largest admission review that is read; an update carries the old object and the new."""
+    """Maximum size of an admission review in bytes; an update carries both the old object and the new one."""
 
     conversion_limit_bytes: Annotated[int, Range(1 << 20, 1 << 30)] = 64 << 20
-    """Largest conversion review that is read."""
+    """Maximum size of a conversion review in bytes."""

@@ -1,4 +1,4 @@
-"""`/convert`: every object of a list into another version, in order, without any look-up."""
+"""`/convert`: converts a list of objects to another version, in order, without any lookup."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _TURN_SECONDS: Final = 0.02
 
 
 class UnconvertibleError(Exception):
-    """The request asks for a version or kind that nothing here converts to."""
+    """No conversion exists for the requested version or kind, or an object cannot be decoded."""
 
 
 def converted(request: ConversionRequest) -> Iterator[Raw]:
-    """Yield the objects of a conversion request in the desired version, as many and in the same order.
+    """Yield the objects of a conversion request in the desired version, in the order of the request.
 
-    Raises UnconvertibleError when kind or version are not ours, or an entry is no object at all.
+    Raises UnconvertibleError for an unknown kind or version, and for an entry that cannot be decoded.
     """
     desired = request.desired_api_version
     try:
@@ -37,7 +37,7 @@ def converted(request: ConversionRequest) -> Iterator[Raw]:
 
 
 async def convert_all(request: ConversionRequest) -> list[Raw]:
-    """Return all of them; a long list leaves turns to other requests. Raises UnconvertibleError."""
+    """Return all converted objects, yielding to the event loop in long lists. Raises UnconvertibleError."""
     objects, began_seconds = [], monotonic()
     for each in converted(request):
         objects.append(each)

@@ -1,4 +1,4 @@
-"""What both admission webhooks say of an object: refused with everything that is wrong, or not."""
+"""The decision that both admission webhooks share: a rejection with all errors, or the judged object."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_ERRORS: Final = MOST_ERRORS + 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """A refusal, or what was found out about an object that may pass."""
+    """A rejection, or the judgement of an object that may be admitted."""
 
     subject: Subject | None = None
     judgement: Judgement | None = None
@@ -38,10 +38,10 @@ class Decision:
 async def decide(
     request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy, *, must_be_sure: bool
 ) -> Decision:
-    """Judge the object under review, and whether its writer may have what it names.
+    """Judge the object under review, and whether its writer may use what it references.
 
-    Defaults are filled into the object on the way. A permission that cannot be asked for, or a wrong record
-    of the writer, refuses only where the caller `must_be_sure`.
+    This also fills defaults into the object. A permission that cannot be checked, or a wrong annotation of
+    the writer, leads to a rejection only if `must_be_sure`.
     """
     try:
         subject = subject_of(request)
@@ -73,10 +73,10 @@ async def _scaling_errors(
 
 
 def _refusal(subject: Subject, found: Sequence[FieldError]) -> Json:
-    """Return the Status that kubectl prints as an error of a built-in kind.
+    """Return the Status that kubectl prints like an error of a built-in kind.
 
-    The server looks at metadata once admission is over: what is wrong there is told along, or it would be
-    news after everything else is mended.
+    The API server validates metadata only after admission. Metadata errors are listed here too, so that the
+    user does not discover them after everything else is fixed.
     """
     listed = [*(wrong.error for wrong in metadata_errors(subject.value["metadata"])), *found]
     return errors.invalid_status(subject.kind.group, subject.kind.kind, subject.name, listed[:_MOST_ERRORS])

@@ -1,8 +1,8 @@
-"""Cuts JSON text down to a depth that a decoder can take.
+"""Truncation of JSON text to a nesting depth that decoders support.
 
-Decoders stop somewhere below a thousand levels, servers in Go take ten thousand. What is cut is nested far
-deeper than any declaration allows, so the judge refuses what is left of it, at its field and beside all else
-that is wrong.
+Decoders stop below a thousand levels, while API servers in Go accept ten thousand. Anything truncated is
+nested far deeper than any declaration allows, so validation rejects the remainder at its field, together with
+all other errors.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from typing import Final
 
 LEVELS: Final = 200
-"""How many are left: more than a review, an object and free JSON take together."""
+"""Nesting levels that are kept: more than a review, an object and free-form JSON need together."""
 
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{\]}]', re.DOTALL)
 _OPENING: Final = frozenset((b"[", b"{"))
 
 
 def without_depths(text: bytes) -> bytes:
-    """Return JSON text in which null stands for every list and object deeper than that many levels.
+    """Return JSON text in which null replaces every list and object nested deeper than LEVELS.
 
-    Text that is no JSON, or ends early, remains so.
+    Text that is invalid or truncated JSON remains so.
     """
     return b"null".join(_kept(text))
 

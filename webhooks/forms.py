@@ -1,8 +1,8 @@
-"""The other forms of an object under review: what conversion makes of it, with what its annotation keeps.
+"""The forms of an object under review in the other versions, as conversion would produce them.
 
-The server stores an object in one version and shows it in all of them. Conversion restores whatever the
-annotation says that it kept, and anybody may write an annotation: so where there is one, every other form is
-judged as well, its targets count as named by the writer, and it may bring no status along.
+The API server stores an object in one version and serves it in all of them. Conversion restores fields from
+an annotation that any user may write. So if there is one, every other form is validated as well, its targets
+count as named by the writer, and it must not change the status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from apiserver.schema.validation import judge
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form:
-    """An object in another version than it was sent in, and the stored one in the same version."""
+    """An object in a version other than the one that was sent, and the stored object in the same version."""
 
     sent_as: Version
     version: Version
@@ -30,11 +30,11 @@ class Form:
     old: Json | None
 
     def targets(self) -> tuple[list[Reference], list[Reference]]:
-        """Return what the object names in this form, and what the stored one did."""
+        """Return the references in this form, and those in the stored object."""
         return self._named(self.value), [] if self.old is None else self._named(self.old)
 
     def faults(self) -> list[str]:
-        """Return what is wrong with this form and was not before."""
+        """Return the errors of this form that the stored object does not have."""
         before = set() if self.old is None else set(self._errors(self.old))
         found = [error for error in self._errors(self.value) if error not in before]
         is_same = same(self._status(self.value), self._status(self.old or {}))
@@ -48,7 +48,7 @@ class Form:
         return list(self.version.references(judge(self.version.declaration).fitting(value)))
 
     def _status(self, value: Json) -> Json:
-        """Return what the version that was sent can say of a status; an old copy of the rest does no harm."""
+        """Return the status fields that the sent version declares; stale copies of others do no harm."""
         status, declared = value.get("status"), node_of(self.sent_as.declaration).property("status")
         names = declared.node.by_name if declared else {}
         if not isinstance(status, dict):
@@ -57,7 +57,7 @@ class Form:
 
 
 def other_forms(kind: Kind, version: Version, value: Json, old: Json | None) -> list[Form]:
-    """Return the object, status included, in every other version."""
+    """Return the object, including its status, in every other version."""
     others = [(other, f"{kind.group}/{other.name}") for other in kind.versions if other is not version]
     return [
         Form(
@@ -71,7 +71,7 @@ def other_forms(kind: Kind, version: Version, value: Json, old: Json | None) -> 
 
 
 def form_errors(kind: Kind, forms: list[Form]) -> list[FieldError]:
-    """Return one error, at the annotation, for each other form that is wrong."""
+    """Return one error, at the annotation, for each invalid form."""
     path = FieldPath().child("metadata", "annotations").key(kept_annotation(kind))
     return [
         errors.forbidden(path, f"what it keeps is wrong in {form.version.name}: {'; '.join(faults)}")

@@ -1,4 +1,4 @@
-"""Admission put together: who decides, what may be scaled with whose permission, what the cluster has."""
+"""Assembly of admission: decision functions, permission checks, and caches of referenced objects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = EventLogger(__name__)
 
 
 def judges_of(scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN) -> Judges:
-    """Return what decides on admission requests."""
+    """Return the decision functions for admission requests."""
     return Judges(
         mutate=lambda request: mutate(request, scaling, tenancy),
         validate=lambda request: validate(request, scaling, referents, tenancy),
@@ -38,7 +38,7 @@ def judges_of(scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN) -
 
 
 def scaling_of(config: ScalingConfig, authorizer: Authorizer) -> Scaling:
-    """Return what may be scaled with whose permission, as configured."""
+    """Return the configured rules for scale targets."""
     resources = {
         (item.group, item.kind): Scalable(resource=item.resource, has_scale=item.has_scale)
         for item in config.resources
@@ -47,7 +47,7 @@ def scaling_of(config: ScalingConfig, authorizer: Authorizer) -> Scaling:
 
 
 class Judging:
-    """Decides with what it knows; `follow` lets it know more."""
+    """Admission with its caches; `follow` connects to the cluster and fills them."""
 
     def __init__(self, config: WebhooksConfig) -> None:
         forward_structlog()
@@ -58,10 +58,10 @@ class Judging:
         self._referents, self._authorizer = CachedReferents(namespace), ClusterAuthorizer()
         tenancy = Tenancy(authorizer=self._authorizer, namespace=namespace) if config.tenants else OPEN
         self.judges = judges_of(scaling_of(config.scaling, self._authorizer), self._referents, tenancy)
-        """What decides on admission requests."""
+        """The decision functions for admission requests."""
 
     async def follow(self) -> None:
-        """Make ready what the first review would otherwise wait for, then follow what ours may name."""
+        """Compile the validators ahead of the first review, then keep the caches current until cancelled."""
         cluster = self._config.cluster
         kubeconfig = Path(cluster.kubeconfig) if cluster.kubeconfig else None
         try:
@@ -83,4 +83,4 @@ class Judging:
 async def _compile_judges() -> None:
     for declared in (served.declaration for kind in KINDS for served in kind.versions):
         await asyncio.to_thread(judge, declared)
-    gc.freeze()  # what was loaded and compiled stays for good: no use in visiting it again and again
+    gc.freeze()  # loaded and compiled objects live forever, so collections can skip them

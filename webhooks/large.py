@@ -1,4 +1,4 @@
-"""Work on large objects, in a thread of its own: small ones and conversions are answered meanwhile."""
+"""A separate thread for large objects, so that small reviews and conversions are answered meanwhile."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Final, TypeVar, TypeVarTuple, Unpack
 from webhooks.review import AdmissionRequest
 
 SMALL_BYTES: Final = 64 << 10
-"""Up to which size a review is small; the largest objects that people write have a tenth of it."""
+"""Size in bytes up to which a review is small; the largest hand-written objects have a tenth of it."""
 
-# One thread: what is in it takes turns with the event loop, and more would take turns from it.
+# One thread only: its work competes with the event loop for the GIL, and more threads would slow it down.
 _thread: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large")
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ Ts = TypeVarTuple("Ts")
 
 
 async def worked(request: AdmissionRequest, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """Return what comes of work on the objects of a review, done at once where they are small."""
+    """Return the result of work on the objects of a review; small ones are processed without the thread."""
     size = sum(memoryview(text).nbytes for text in (request.object, request.old_object))
     if size <= SMALL_BYTES:
         return work(*args)

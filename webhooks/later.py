@@ -1,4 +1,4 @@
-"""What admission needs, loaded while conversion is answered already."""
+"""Lazy loading of admission, so that conversion can be served in the meantime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Admission:
-    """Decides on nothing before `follow` has loaded what it takes: a review that comes earlier waits."""
+    """Admission whose decision functions `follow` loads; earlier reviews wait for them."""
 
     def __init__(self, config: WebhooksConfig) -> None:
         self._config = config
@@ -20,13 +20,13 @@ class Admission:
         self._judging: Judging | None = None
 
     async def judges(self) -> Judges:
-        """Return what decides, as soon as it is there."""
+        """Return the decision functions once they are loaded."""
         await self._loaded.wait()
         assert self._judging is not None
         return self._judging.judges
 
     async def follow(self) -> None:
-        """Load it all in a thread, then keep current what is known of the cluster, until cancelled."""
+        """Load admission in a thread, then keep its caches current until cancelled."""
         self._judging = await asyncio.to_thread(_load, self._config)
         self._loaded.set()
         await self._judging.follow()

@@ -1,7 +1,7 @@
-"""`/mutate`: refuses with the complete list of errors, or fills in the defaults.
+"""`/mutate`: rejects an object with the complete list of errors, or fills in defaults.
 
-It sees the raw object before the server checks the schema, so it must say everything at once; the server
-would name only what its schema knows.
+It receives the raw object before the API server validates the schema. It must report all errors at once,
+because the server would report only those that its schema covers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from webhooks.tenancy import OPEN, Tenancy
 
 
 async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy = OPEN) -> Verdict:
-    """Return the verdict on a request: a refusal, or a patch that adds what is absent.
+    """Return the verdict on a request: a rejection, or a patch that adds absent fields.
 
-    The annotations of conversion and of the writer are the only things that it may replace.
+    The patch may replace only the annotations of conversion and of the writer.
 
-    Permissions that cannot be asked for are left to `/validate`.
+    Permissions that cannot be checked are left to `/validate`.
     """
     decision = await decide(request, scaling, tenancy, must_be_sure=False)
     if decision.refusal is not None or decision.judgement is None:
@@ -35,7 +35,7 @@ async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy =
 
 
 def _annotated(subject: Subject | None, request: AdmissionRequest) -> Iterator[Addition]:
-    """Yield what sets annotations of ours anew, beside all others."""
+    """Yield the patch operation that sets our annotations and keeps all others."""
     if subject is None:
         return
     ours = {kept_annotation(subject.kind): subject.to_keep, WRITTEN_BY: due_record(subject, request)}

@@ -1,4 +1,4 @@
-"""Questions on behalf of whoever sends a request: whether this user may do that."""
+"""Permission checks on behalf of the user who sent an admission request."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 
 PATIENCE_SECONDS: Final = 2.0
-"""For all questions about one thing."""
+"""Timeout in seconds for all permission checks of one request."""
 
 _AT_ONCE: Final = 8
 
 
 class UndecidedError(Exception):
-    """The API server could not be asked, or did not answer in time."""
+    """The permission check failed or timed out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AccessRequest:
-    """What somebody wants to do to one object. `user` is `userInfo` of the admission request."""
+    """An action of a user on one object. `user` is `userInfo` of the admission request."""
 
     user: Json
     verb: str
@@ -34,10 +34,10 @@ class AccessRequest:
 
 
 class Authorizer(Protocol):
-    """Whoever knows the permissions."""
+    """Decides whether a user has a permission."""
 
     async def may(self, request: AccessRequest) -> bool:
-        """Tell whether the user may do it. Raises UndecidedError."""
+        """Tell whether the user has the permission. Raises UndecidedError."""
 
 
 async def refused(
@@ -46,7 +46,7 @@ async def refused(
     *,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> list[FieldError]:
-    """Return the errors that stand beside what is not allowed, in order. Raises UndecidedError."""
+    """Return the errors paired with the requests that are denied, in order. Raises UndecidedError."""
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(request: AccessRequest) -> bool:

@@ -1,4 +1,4 @@
-"""The process of the webhooks: conversion from its first moment on, admission as soon as it is loaded."""
+"""The webhooks process: serves conversion from the start, and admission as soon as it is loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def serve_webhooks(config: WebhooksConfig, metrics: ProcessMetrics) -> int:
-    """Serve until asked to end; returns the exit code."""
+    """Serve until a termination signal arrives; return the exit code."""
     admission = Admission(config)
     app = application(
         admission.judges,

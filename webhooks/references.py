@@ -1,7 +1,7 @@
-"""Advice that takes a look at other objects.
+"""Warnings that depend on other objects.
 
-Never a refusal: the order in which a folder of manifests is applied is free. Until a cache is filled there
-is no advice, and conversion does not even know that this module exists.
+They never cause a rejection, because manifests may be applied in any order. There are no warnings until the
+caches are filled, and conversion does not use this module.
 """
 
 from __future__ import annotations
@@ -13,39 +13,39 @@ from apiserver.schema.kind import Reference
 from webhooks.claims import Claimant
 
 AUTOSCALER: Final = "HorizontalPodAutoscaler"
-"""The kind of claimant that never stands back."""
+"""The kind of claimant that never yields a target to another one."""
 
 _OF_ITS_OWN: Final = " by metrics of its own: let that one follow the decision, or delete it"
 
 
 class Referents(Protocol):
-    """What is known of the objects that ours may name."""
+    """The referenced objects that are known to exist, and the claimants of scale targets."""
 
     def has(self, reference: Reference, namespace: str) -> bool | None:
-        """Tell whether what is named is there; None where nothing can be said."""
+        """Tell whether the referenced object exists; None if that is unknown."""
 
     def place(self, reference: Reference, namespace: str) -> str:
-        """Return the namespace in which a named object is looked for."""
+        """Return the namespace in which the referenced object is looked up."""
 
     def others(self, reference: Reference, namespace: str, own: Claimant) -> Iterable[Claimant]:
-        """Return who else scales a target, by kind and name."""
+        """Return the other objects that scale a target, by kind and name."""
 
 
 class NoReferents:
-    """Knows nothing: before the caches are filled, and where there is no cluster at all."""
+    """No knowledge of other objects: before the caches are filled, or without a cluster."""
 
     def has(self, reference: Reference, namespace: str) -> bool | None:
-        """Return None: nothing can be said."""
+        """Return None: existence is unknown."""
         del reference, namespace
         return None
 
     def place(self, reference: Reference, namespace: str) -> str:
-        """Return the namespace of the object itself."""
+        """Return the namespace of the referencing object."""
         del reference
         return namespace
 
     def others(self, reference: Reference, namespace: str, own: Claimant) -> Iterable[Claimant]:
-        """Return nobody."""
+        """Return no claimants."""
         del reference, namespace, own
         return ()
 
@@ -53,7 +53,7 @@ class NoReferents:
 def advise(
     references: Sequence[Reference], namespace: str, referents: Referents, own: Claimant
 ) -> Iterator[str]:
-    """Yield one warning for each named object that is not there, and for each target that others scale."""
+    """Yield a warning for each referenced object that is missing and each target that others scale."""
     for reference in references:
         for kind, name in referents.others(reference, namespace, own) if reference.is_scaled else ():
             what = (

@@ -1,4 +1,4 @@
-"""Caches of the objects that ours may name; filled in the background, if at all."""
+"""Caches of the objects that Stowplan's objects may reference, filled in the background."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ NAMED: Final = (
     Resource(group=NETWORKING, version="v1alpha1", plural="modelservers", kind="ModelServer"),
     Resource(group=POOL_GROUP, version="v1", plural="inferencepools", kind="InferencePool"),
 )
-"""What is looked up by name alone. A kind that the cluster does not serve may be installed later."""
+"""Kinds that are looked up by name alone. A kind that the cluster does not serve may be installed later."""
 
 CLAIMING: Final = (AUTOSCALING_POLICY_BINDINGS, VARIANT_AUTOSCALINGS)
-"""What names targets to be scaled, of our kinds."""
+"""Stowplan's kinds that name scale targets."""
 
 
 class CachedReferents:
-    """Knows names once `follow` has listed them; see `webhooks.references.Referents`."""
+    """Implements `webhooks.references.Referents` with caches that `follow` fills."""
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
@@ -59,7 +59,7 @@ class CachedReferents:
         self._claims = Claims()
 
     def has(self, reference: Reference, namespace: str) -> bool | None:
-        """Tell whether what is named is there; None where nothing can be said."""
+        """Tell whether the referenced object exists; None if that is unknown."""
         if reference.is_settings:
             return self._has_settings(reference)
         cache = self._caches.get((reference.group, reference.kind))
@@ -68,11 +68,11 @@ class CachedReferents:
         return cache.get(namespace, reference.name) is not None
 
     def place(self, reference: Reference, namespace: str) -> str:
-        """Return the namespace in which a named object is looked for."""
+        """Return the namespace in which the referenced object is looked up."""
         return self._namespace if reference.is_settings else namespace
 
     def others(self, reference: Reference, namespace: str, own: Claimant) -> Iterable[Claimant]:
-        """Return who else scales a target, as far as is known."""
+        """Return the other known objects that scale a target."""
         return self._claims.others(reference, namespace, own)
 
     async def follow(self, cluster: Cluster) -> None:
@@ -111,8 +111,8 @@ class CachedReferents:
 async def _until_served(cluster: Cluster, resource: Resource) -> None:
     """Wait until the cluster serves a kind: its definition may be installed later, or never.
 
-    The right to list a kind comes with its definition, and is asked for before it is known to be missing.
-    That is told once.
+    The permission to list a kind comes with its definition, and the API server checks permissions before it
+    finds the kind missing. So Forbidden does not end the wait either; it is logged once.
     """
     has_told = False
     while True:
@@ -125,18 +125,18 @@ async def _until_served(cluster: Cluster, resource: Resource) -> None:
                 _log.info("no advice about other objects of a kind", kind=resource.kind, why=error.message)
             has_told = True
         except ClusterError:
-            return  # the cache waits out whatever it is, and says so
+            return  # the cache retries after any other error, and logs it
         else:
             return
         await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def _bare(found: Json) -> Json:
-    """Keep nothing but the fact that it is there."""
+    """Drop all content; only the existence of the object matters."""
     del found
     return {}
 
 
 def _keys(found: Json) -> Json:
-    """Keep the names of the keys."""
+    """Keep only the names of the keys."""
     return dict.fromkeys([*(found.get("data") or {}), *(found.get("binaryData") or {})])

@@ -1,4 +1,4 @@
-"""How the API server is told of the webhooks: configurations derived from the kinds that are served."""
+"""Webhook configurations for the API server, derived from the kinds that are served."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _VALIDATE_SECONDS: Final = 5
 def registrations(family: Family) -> list[Json]:
     """Return the mutating and the validating webhook configuration of a family of kinds.
 
-    Mutating fails open, since the CRD schema and every reader carry the same defaults. Validating fails
-    closed for what we act on, since a wrong spec costs accelerators, and open for the kinds of others: their
-    owners must not be kept from their work when we are away. Only the family's groups are named, so that a
-    webhook that is down can keep nobody else from anything. The caBundle is the controller's to inject.
+    Mutating fails open, since the CRD schema and every reader apply the same defaults. Validating fails
+    closed for the kinds that Stowplan acts on, since a wrong spec costs accelerators. It fails open for kinds
+    of other projects, whose users must not be blocked when Stowplan is down. Only the family's groups are
+    listed, so that an outage of the webhook blocks no other kind. The controller injects the caBundle.
     """
     guard = "Ignore" if family.is_foreign else "Fail"
     mutate = _webhook("mutate", family, failure_policy="Ignore", timeout_seconds=_MUTATE_SECONDS)

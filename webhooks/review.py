@@ -1,7 +1,7 @@
-"""The envelopes of admission and conversion reviews, and nothing else.
+"""Decoding and encoding of admission and conversion reviews.
 
 Contracts: `k8s.io/api/admission/v1` and `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`. Objects
-stay undecoded inside an admission request, so that an untouched spec is never looked at.
+stay undecoded inside an admission request, so that an unchanged spec is never decoded.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
 class MalformedReviewError(Exception):
-    """The body is no review that could be answered by its uid."""
+    """The body is no review with a uid that could be answered."""
 
 
 class UnreadableRequestError(Exception):
-    """The request has a uid to answer to, but what else it says is no admission request."""
+    """The request has a uid that can be answered, but is otherwise no valid request."""
 
     def __init__(self, uid: str, message: str) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class UnreadableRequestError(Exception):
 
 
 class TooDeepError(UnreadableRequestError):
-    """The same of a request that is nested more deeply than a decoder can take."""
+    """The request has a uid, but is nested more deeply than the decoder supports."""
 
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ Uid = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
-    """An admission request: who does what to which object. The objects are JSON text."""
+    """An admission request: the operation, the user and the objects as JSON text."""
 
     uid: Uid
     operation: str = ""
@@ -57,7 +57,7 @@ class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False, rena
 
 
 class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A conversion request: objects as JSON text, and the version that they are wanted in."""
+    """A conversion request: objects as JSON text, and the version to convert them to."""
 
     uid: Uid
     desired_api_version: str = msgspec.field(name="desiredAPIVersion")
@@ -65,19 +65,19 @@ class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class _Identified(msgspec.Struct, frozen=True, gc=False):
-    """Any request that can be answered: whatever else it says is passed over."""
+    """The uid of any request; all other fields are ignored."""
 
     uid: Uid
 
 
 class _Convertible(msgspec.Struct, frozen=True, gc=False):
-    """An object of a kind that has several versions; it takes little memory, however many there are."""
+    """An object of the one kind with several versions; a long list of them takes little memory."""
 
     kind: Literal["VariantAutoscaling"]
 
 
 class _Converted(msgspec.Struct, frozen=True, gc=False):
-    """A conversion request by its objects alone."""
+    """The objects of a conversion request, for counting them."""
 
     uid: Uid
     objects: list[_Convertible]
@@ -96,7 +96,7 @@ _convertible: Final = msgspec.json.Decoder(_Review[_Converted])
 _encode: Final = msgspec.json.Encoder().encode
 
 MOST_OBJECTS: Final = 100_000
-"""Of a conversion review: ten times as many as kube-apiserver reads at once."""
+"""Maximum number of objects in a conversion review: ten times as many as kube-apiserver reads at once."""
 
 _LARGE_BYTES: Final = 1 << 20
 _STEP_BYTES: Final = 1 << 16
@@ -104,9 +104,9 @@ _STEP_BYTES: Final = 1 << 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What an admission webhook says: refused with a Status, or allowed with a patch and warnings.
+    """The response of an admission webhook: a rejection with a Status, or a patch and warnings.
 
-    The operations of the patch are encoded as they are.
+    The operations of the patch are encoded without changes.
     """
 
     refusal: Json | None = None
@@ -115,9 +115,10 @@ class Verdict:
 
 
 def decode_admission(body: bytes) -> AdmissionRequest:
-    """Return the request of an AdmissionReview. What is nested beyond reading is cut, and refused later.
+    """Return the request of an AdmissionReview, truncating content that is nested too deeply.
 
-    Raises MalformedReviewError when there is none, UnreadableRequestError when it has at least a uid.
+    Validation rejects the truncated content later. Raises MalformedReviewError, or UnreadableRequestError if
+    the body has at least a uid.
     """
     try:
         return _request(body, _admission_review, _ADMISSION)
@@ -126,9 +127,10 @@ def decode_admission(body: bytes) -> AdmissionRequest:
 
 
 def decode_conversion(body: bytes) -> ConversionRequest:
-    """Return the request of a ConversionReview. Raises as `decode_admission` does.
+    """Return the request of a ConversionReview. Raises the same errors as `decode_admission`.
 
-    A large one is looked at first: a list of millions of entries would take many times its own memory.
+    The objects of a large review are counted first: a list of millions of entries would take many times its
+    size.
     """
     if len(body) > _LARGE_BYTES:
         seen = _request(body, _convertible, _CONVERSION)
@@ -141,7 +143,7 @@ def decode_conversion(body: bytes) -> ConversionRequest:
 def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], envelope: Mapping[str, str]) -> T:
     kind, api_version = envelope["kind"], envelope["apiVersion"]
     try:
-        _check_text(body)  # the decoder passes over what stays text: nobody may stumble over it later
+        _check_text(body)  # the decoder does not check the text that it skips, and later decoding would fail
         review = decoder.decode(body)
     except msgspec.ValidationError as error:
         raise UnreadableRequestError(
@@ -160,7 +162,7 @@ def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], envelope: M
 
 
 def _check_text(body: bytes) -> None:
-    """Raise UnicodeDecodeError unless a body is UTF-8, without a copy of all of it."""
+    """Raise UnicodeDecodeError unless a body is UTF-8; check it in steps to avoid a full copy."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, len(body), _STEP_BYTES):
         decoder.decode(body[start : start + _STEP_BYTES])
@@ -180,7 +182,7 @@ def _uid(body: bytes, kind: str) -> str:
 
 
 def _unreadable(body: bytes, error: Exception) -> Exception:
-    """Return the error of a body that no decoder can take, with the uid if it stands where servers put it."""
+    """Return the error for an unreadable body, with the uid if it is where API servers write it."""
     why = f"the body is no JSON that can be read: {error}"
     found = _UID.match(body)
     if found is None:
@@ -203,12 +205,12 @@ def encode_verdict(uid: str, verdict: Verdict) -> bytes:
 
 
 def encode_converted(uid: str, objects: Sequence[msgspec.Raw]) -> bytes:
-    """Return the ConversionReview that hands back converted objects, in the order they came."""
+    """Return the ConversionReview with the converted objects, in the order of the request."""
     response = {"uid": uid, "result": {"status": "Success"}, "convertedObjects": objects}
     return _encode(_CONVERSION | {"response": response})
 
 
 def encode_conversion_failure(uid: str, message: str) -> bytes:
-    """Return the ConversionReview that refuses: the request it belongs to fails as a whole."""
+    """Return the ConversionReview that fails the whole request."""
     response = {"uid": uid, "result": {"status": "Failure", "message": message}, "convertedObjects": []}
     return _encode(_CONVERSION | {"response": response})

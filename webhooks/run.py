@@ -1,8 +1,8 @@
-"""`stowplan webhooks`: from its arguments to the process.
+"""Entry point of `stowplan webhooks`.
 
-A read of an object in another version than the stored one waits for conversion, and so does the start of an
-API server. So nothing is imported here but what answers a conversion takes, and the HTTP library last: the
-command line has it loaded in a thread meanwhile.
+Reads of an object in a version other than the stored one wait for conversion, and so does the start of an API
+server. So this module imports only what answering a conversion needs, and the HTTP library last: the command
+line loads it in a thread meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from webhooks.config import WebhooksConfig
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the verb; returns the exit code."""
+    """Run the command; return the exit code."""
     return run_verb(
         WebhooksConfig,
         arguments,

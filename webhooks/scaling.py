@@ -1,8 +1,8 @@
-"""Who may have what scaled: the fence against reaching other people's workloads through our objects.
+"""Checks that prevent users from resizing other people's workloads through Stowplan's objects.
 
-Our controller and the HorizontalPodAutoscaler change the size of whatever an object names, with their own
-permissions. So a new or changed target must be of a kind on a list, and whoever names it must be allowed to
-scale it by hand.
+Stowplan's controller and the HorizontalPodAutoscaler resize whatever an object names, with their own
+permissions. So a new or changed target must be of an allowed kind, and the user who names it must be allowed
+to scale it directly.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _MOST_ASKED: Final = 256
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scaling:
-    """What may be scaled, by group and kind; without an authorizer, by anybody."""
+    """The kinds that may be scaled, by group and kind. Without an authorizer, every user may name them."""
 
     resources: Mapping[GroupKind, Scalable]
     authorizer: Authorizer | None
     patience_seconds: float = PATIENCE_SECONDS
 
     async def errors(self, claims: Sequence[Reference], *, user: Json, namespace: str) -> list[FieldError]:
-        """Return what is wrong with the targets that a request newly claims. Raises UndecidedError."""
+        """Return the errors of the targets that a request newly names. Raises UndecidedError."""
         wrong = [error for claim in claims if (error := unlisted(claim, self.resources))]
         asked = [claim for claim in claims if (claim.group, claim.kind) in self.resources and claim.name]
         if self.authorizer is None or not asked:

@@ -1,6 +1,6 @@
-"""Who may use a service class, or set a cost: asked of whoever becomes the writer of an object.
+"""Permission checks for service classes and costs, made when a user becomes the writer of an object.
 
-The controller asks again for every plan, also about classes that an object gets by its model alone.
+The controller checks again for every plan, including classes that an object gets by its model alone.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _COST: Final = FieldPath().child("spec", "variantCost")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tenancy:
-    """Whether privileges are asked for, and in which namespace; without an authorizer everybody has all."""
+    """Where privileges are checked. Without an authorizer, every user has all of them."""
 
     authorizer: Authorizer | None = None
     namespace: str = ""
 
     async def errors(self, subject: Subject, request: AdmissionRequest) -> list[FieldError]:
-        """Return which privileges of an object may not be had by who writes it. Raises UndecidedError."""
+        """Return one error for each privilege that the writer of an object lacks. Raises UndecidedError."""
         if self.authorizer is None or due_record(subject, request) is None:
             return []
         user = user_of(request)
@@ -60,16 +60,16 @@ class Tenancy:
 
 
 OPEN: Final = Tenancy()
-"""Everybody has all privileges."""
+"""No checks: every user has all privileges."""
 
 
 def _privileges(subject: Subject) -> Iterator[tuple[Privilege, FieldPath]]:
-    """Yield the privileges of an object as it will be stored, with the fields that ask for them."""
+    """Yield the privileges that the object needs as it will be stored, with the fields that need them."""
     stored = next((form for form in subject.forms if form.version.is_storage), subject)
     fitting = judge(stored.version.declaration).fitting(stored.value)
     for named in stored.version.references(fitting):
         if named.is_settings:
             yield class_privilege(named.name, named.key), named.path
-    # What is filled in where nobody says a cost is nobody's choice.
+    # A cost that equals the default was filled in, not chosen.
     if fitting.get("spec", {}).get("variantCost", DEFAULT_COST) != DEFAULT_COST:
         yield OWN_COST, _COST

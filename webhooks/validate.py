@@ -1,4 +1,4 @@
-"""`/validate`: repeats the check after other mutators, and adds advice."""
+"""`/validate`: repeats the checks after other mutating webhooks, and adds warnings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webhooks.tenancy import OPEN, Tenancy
 async def validate(
     request: AdmissionRequest, scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN
 ) -> Verdict:
-    """Return the verdict on a request: a refusal, or warnings about what is legal but unlikely meant."""
+    """Return the verdict on a request: a rejection, or warnings about probably unintended values."""
     decision = await decide(request, scaling, tenancy, must_be_sure=True)
     subject, judgement = decision.subject, decision.judgement
     if subject is None or judgement is None or decision.refusal is not None or not judgement.is_sound:

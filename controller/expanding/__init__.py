@@ -1,1 +1,1 @@
-"""`stowplan expand`: what a Model becomes, without a cluster."""
+"""`stowplan expand`: the objects made for a Model, without a cluster."""

@@ -1,4 +1,4 @@
-"""What the ModelRoutes of some files become for Gateways."""
+"""Translation of the ModelRoutes in files for Gateways."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from controller.observe.orders import PARENT_REFS
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Translated:
-    """One route: where it is from, what it becomes, and what cannot be said."""
+    """The translation of one route, with its origin and notes."""
 
     place: int
-    """Of the object that it was read from or made of."""
+    """Index of the object that the route is or was made for."""
 
     route: str
     objects: Sequence[Json]
     notes: Sequence[Note]
     is_understood: bool
-    """Whether its Gateways could be read."""
+    """Whether its Gateways are valid."""
 
 
 def translations(objects: Sequence[tuple[int, Json]], gateways: str) -> Iterator[Translated]:
-    """Yield what the ModelRoutes among some objects become, each pool once.
+    """Yield the translations of the ModelRoutes among some objects, with each pool once.
 
-    `gateways` are those of routes that name none; empty for none. Each object comes with its place.
+    `gateways` are those of routes that name none; empty for none. Each object comes with an index.
     """
     servers = {
         (_namespace(item), item["metadata"]["name"]): item

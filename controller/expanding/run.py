@@ -1,4 +1,4 @@
-"""`stowplan expand`: print what Models become, without a cluster."""
+"""Entry point of `stowplan expand`, which prints the objects made for Models, without a cluster."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ invalid or could not be read
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what the Models of some files become; the exit code."""
+    """Print the objects made for the Models in some files; return the exit code."""
     options = _parser().parse_args(arguments)
     return exit_code(lambda: _run(options), unread=_DONE)
 
@@ -101,7 +101,7 @@ def _note_lines(outcome: Outcome, expansion: Expansion) -> list[Line]:
 
 
 def _routing(outcomes: Sequence[Outcome], expansions: Mapping[int, Expansion]) -> Iterator[tuple[int, Json]]:
-    """Yield ModelRoutes and ModelServers, those of Models included, with their places."""
+    """Yield ModelRoutes and ModelServers with an index, including those made for Models."""
     for place, outcome in enumerate(outcomes):
         made = expansions[place].objects if place in expansions else (outcome.value,)
         yield from ((place, item) for item in made if item is not None and item["kind"] in _KINDS)

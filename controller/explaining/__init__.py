@@ -1,4 +1,4 @@
-"""`stowplan explain`: why a variant has the replicas that it has, read from a live cluster.
+"""`stowplan explain`: why a variant has its number of replicas, read from a live cluster.
 
-`evidence` is what the cluster says, `account` makes sense of it without asking anything, `text` shows that.
+`evidence` reads the cluster, `account` interprets the objects in pure functions, `text` renders the result.
 """

@@ -1,4 +1,4 @@
-"""What the evidence amounts to: the facts in the order in which people ask for them. Pure."""
+"""Interpretation of the evidence: the facts in the order of interest. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from apiserver.schema.json import Json
 from controller.explaining.evidence import Evidence
 
 OLD_SECONDS: Final = 180.0
-"""A decision that was not confirmed for so long is no longer published, unless configured otherwise."""
+"""Age in seconds after which an unconfirmed decision is no longer published, by default."""
 
 _MOST_EVENTS: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Happening:
-    """An event, with its age."""
+    """An event, with its age in seconds."""
 
     age_seconds: float | None
     kind: str
@@ -41,7 +41,7 @@ class Happening:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Account:
-    """Everything to be told about a variant."""
+    """All facts to show about a variant."""
 
     namespace: str
     name: str
@@ -51,10 +51,10 @@ class Account:
     granted_replicas: int | None
     decision: Json
     age_seconds: float | None
-    """Since it was decided so."""
+    """Age of the decision."""
 
     confirmed_seconds: float | None = None
-    """Since a cycle of the controller last came to the same; None where that may not be read."""
+    """Time since a cycle of the controller last confirmed the decision; None if that may not be read."""
 
     conditions: Sequence[Json] = ()
     autoscalers: Sequence[Json] = ()
@@ -64,11 +64,11 @@ class Account:
 
     @property
     def is_decided(self) -> bool:
-        """Whether there is a decision to be explained."""
+        """Whether there is a decision to explain."""
         return bool(self.decision)
 
     def as_json(self) -> Json:
-        """Return the account as one document."""
+        """Return the account as a JSON document."""
         return {
             "namespace": self.namespace,
             "name": self.name,
@@ -88,7 +88,7 @@ class Account:
 
 
 def account_of(evidence: Evidence, *, now: datetime) -> Account:
-    """Return what there is to tell at a moment."""
+    """Return the facts at a time."""
     autoscaling = evidence.autoscaling
     status = autoscaling.get("status") or {}
     desired = status.get("desiredOptimizedAlloc") or {}
@@ -153,7 +153,7 @@ def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
 
 
 def look_at_controller(system: str) -> str:
-    """Return how to look after the controller in the namespace of Stowplan."""
+    """Return the commands to check the controller in the namespace of Stowplan."""
     return (
         f"see whether the controller runs (kubectl -n {system} get pods) and what it says"
         f" (kubectl -n {system} logs deploy/stowplan-controller)"
@@ -177,7 +177,7 @@ def _advice_on_controller(evidence: Evidence, now: datetime) -> Iterator[str]:
 
 
 def happenings(events: Sequence[Json], now: datetime) -> tuple[Happening, ...]:
-    """Return the newest events, with their ages."""
+    """Return the most recent events, with their ages."""
     found = [
         Happening(
             age_seconds=age_seconds(_last_time(event), now),
@@ -199,7 +199,7 @@ def _last_time(event: Json) -> str | None:
 
 
 def age_seconds(moment: str | None, now: datetime) -> float | None:
-    """Return how long ago a moment was, as Kubernetes writes it; None for none."""
+    """Return the age of a timestamp in the format of Kubernetes; None for none."""
     return _seconds(now - datetime.fromisoformat(moment)) if moment else None
 
 
@@ -215,7 +215,7 @@ def _autoscaler(item: Json) -> Json:
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time in its largest unit: `12 s`, `3 min`, `5 h`, `2 d`."""
+    """Return a duration in its largest unit: `12 s`, `3 min`, `5 h`, `2 d`."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds // size:.0f} {unit}"

@@ -1,4 +1,4 @@
-"""`stowplan explain aspb/NAME`: what was decided for a binding, and why."""
+"""`stowplan explain aspb/NAME`: the decision for a binding, and its reasons."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _MOST_NAMED: Final = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BindingAccount:
-    """Everything to be told about a binding."""
+    """All facts to show about a binding."""
 
     binding: Json
     policy: Json | None = None
     events: Sequence[Happening] = ()
     age_seconds: float | None = None
-    """Since the status was written."""
+    """Age of the status."""
 
     unread: Sequence[str] = ()
     system: str = INSTALLATION
@@ -42,17 +42,17 @@ class BindingAccount:
 
     @property
     def status(self) -> Json:
-        """What the controller said last."""
+        """The last status."""
         found: Json = self.binding.get("status") or {}
         return found
 
     @property
     def is_decided(self) -> bool:
-        """Whether there is a decision to be explained."""
+        """Whether there is a decision to explain."""
         return bool(self.status.get("decision"))
 
     def as_json(self) -> Json:
-        """Return the account as one document."""
+        """Return the account as a JSON document."""
         metadata, status = self.binding["metadata"], self.status
         return {
             "namespace": metadata["namespace"],
@@ -75,7 +75,7 @@ class BindingAccount:
 async def binding_account(
     cluster: Cluster, *, namespace: str, name: str, system: str, now: datetime
 ) -> BindingAccount:
-    """Return what there is to tell. Raises NoSuchVariantError, and ClusterError."""
+    """Return the facts about a binding. Raises NoSuchVariantError, and ClusterError."""
     try:
         binding = await cluster.get(AUTOSCALING_POLICY_BINDINGS, name, namespace=namespace)
     except NotFound as error:
@@ -112,7 +112,7 @@ async def binding_account(
 
 
 def binding_parts(account: BindingAccount) -> Iterator[RenderableType]:
-    """Yield the whole text, the sentence first."""
+    """Yield the whole text, starting with the sentence of the decision."""
     metadata, status = account.binding["metadata"], account.status
     title = styled(f"{metadata['namespace']}/{metadata['name']}", Tone.HEADING)
     yield Text.assemble(title, "  ", styled(f"by policy {account.binding['spec']['policyRef']['name']}"))

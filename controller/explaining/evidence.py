@@ -1,4 +1,4 @@
-"""What a cluster says about one VariantAutoscaling; what may not be read is missing, and said to be."""
+"""Objects related to one VariantAutoscaling; those that may not be read are missing, with a message."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 
 class NoSuchVariantError(Exception):
-    """There is none of that name; the message says what there is instead."""
+    """There is no object of that name; the message lists alternatives."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,22 +37,22 @@ class Evidence:
 
     autoscaling: Json
     target: Json | None = None
-    """What is scaled."""
+    """The scale target."""
 
     autoscalers: Sequence[Json] = ()
     events: Sequence[Json] = ()
     unread: Sequence[str] = ()
-    """A sentence for each collection that could not be read."""
+    """A message for each collection that could not be read."""
 
     system: str = INSTALLATION
     """Namespace of Stowplan itself."""
 
     heartbeat: Heartbeat | None = None
-    """The controller's newest cycle; None where the reader may not know, as most may not."""
+    """The controller's last cycle; None if the user may not read it, as most may not."""
 
 
 async def collect(cluster: Cluster, *, namespace: str, name: str, system: str) -> Evidence:
-    """Return what there is. Raises NoSuchVariantError, and ClusterError."""
+    """Return the evidence about a variant. Raises NoSuchVariantError, and ClusterError."""
     try:
         autoscaling = await cluster.get(VARIANT_AUTOSCALINGS, name, namespace=namespace)
     except NotFound as error:
@@ -111,7 +111,7 @@ def _scales(autoscaler: Json, target: Json) -> bool:
 
 
 def _is_about(event: Json, autoscaling: Json) -> bool:
-    """Tell whether an event is not about a namesake of former times."""
+    """Tell whether an event is about this object and not an earlier one of the same name."""
     uid = (event.get("regarding") or {}).get("uid")
     return not uid or uid == autoscaling["metadata"].get("uid")
 

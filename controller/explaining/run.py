@@ -1,4 +1,4 @@
-"""`stowplan explain`: what the controller decided for a variant or a binding, from a live cluster."""
+"""Entry point of `stowplan explain`: the decision for a variant or a binding of a live cluster."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ usage, no cluster to speak to, or no right to read the object
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Explain one variant; the exit code."""
+    """Explain one variant or binding; return the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
     is_binding, name = _named(options.what)
@@ -112,7 +112,7 @@ def _told(message: str, code: int) -> int:
 
 
 def _named(words: Sequence[str]) -> tuple[bool, str]:
-    """Return whether a binding is meant, and the name that `va/NAME`, `aspb NAME` or `NAME` says, if any."""
+    """Return whether a binding is meant, and the name in `va/NAME`, `aspb NAME` or `NAME`, if any."""
     parts = "/".join(words).split("/")
     is_binding = parts[0].lower() in _BINDINGS
     if is_binding or parts[0].lower() in _KINDS:

@@ -1,4 +1,4 @@
-"""An account as text, the sentence first."""
+"""Rendering of an account as text, starting with the sentence of the decision."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _autoscaler(item: Json) -> str:
 
 
 def condition_parts(conditions: Sequence[Json]) -> Iterator[RenderableType]:
-    """Yield all conditions under a heading; nothing for none."""
+    """Yield all conditions under a heading; nothing if there are none."""
     if conditions:
         yield ""
         yield styled("conditions", Tone.HEADING)
@@ -128,7 +128,7 @@ def condition_parts(conditions: Sequence[Json]) -> Iterator[RenderableType]:
 
 
 def event_parts(events: Sequence[Happening]) -> Iterator[RenderableType]:
-    """Yield all events under a heading; nothing for none."""
+    """Yield all events under a heading; nothing if there are none."""
     if events:
         yield ""
         yield styled("events", Tone.HEADING)

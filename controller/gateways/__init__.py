@@ -1,1 +1,1 @@
-"""What ModelRoutes become for Gateways with the Inference Extension, and what cannot be said there. Pure."""
+"""Translation of ModelRoutes for Gateways with the Inference Extension, with notes about its limits. Pure."""

@@ -1,4 +1,4 @@
-"""What a person says about Gateways by annotations of ModelRoutes, ModelServers and Namespaces."""
+"""Annotations about Gateways on ModelRoutes, ModelServers and Namespaces."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from controller.models.parts import Note
 from controller.observe.orders import PARENT_REFS, PREFIX, REQUEST_PRIORITY
 
 ENDPOINT_PICKER: Final = f"{PREFIX}endpoint-picker"
-"""Of a ModelServer: `NAME` or `NAME:PORT` of the Service of its pool's endpoint picker."""
+"""On a ModelServer: `NAME` or `NAME:PORT` of the Service of its pool's endpoint picker."""
 
 DEFAULT_PICKER_PORT: Final = 9002
-"""Where an endpoint picker of the Inference Extension listens."""
+"""Default port of an endpoint picker of the Inference Extension."""
 
 _GATEWAY_GROUP: Final = "gateway.networking.k8s.io"
 _MOST_PARENTS: Final = 32
@@ -29,12 +29,12 @@ _HIGHEST_PORT: Final = 65535
 
 
 def is_opted_in(route: Json, namespace: Json | None) -> bool:
-    """Tell whether somebody wants requests of a route to come through Gateways."""
+    """Tell whether a route is to be served by Gateways."""
     return bool(_parents_text(route, namespace).strip())
 
 
 def parent_refs(route: Json, namespace: Json | None) -> tuple[list[Json], list[Note]]:
-    """Return the Gateways of a route as an HTTPRoute names them, or a note where they cannot be read."""
+    """Return the Gateways of a route as `parentRefs` of an HTTPRoute, or notes if they are invalid."""
     found: list[Json] = []
     for text in _parents_text(route, namespace).split(","):
         parts = _PARENT.match(text.strip())
@@ -46,7 +46,7 @@ def parent_refs(route: Json, namespace: Json | None) -> tuple[list[Json], list[N
 
 
 def priority(route: Json) -> tuple[int | None, list[Note]]:
-    """Return the priority of a route's requests, or a note where it cannot be read."""
+    """Return the priority of a route's requests, or a note if it is invalid."""
     text = _annotation(route, REQUEST_PRIORITY)
     if text is None:
         return None, []
@@ -56,14 +56,14 @@ def priority(route: Json) -> tuple[int | None, list[Note]]:
 
 
 def picker_reference(server: Json) -> tuple[Json, list[Note]]:
-    """Return the endpoint picker of a ModelServer's pool, with a note where the annotation cannot be read."""
+    """Return the endpoint picker of a ModelServer's pool, or a note if the annotation is invalid."""
     usual = f"{server['metadata']['name']}-epp"
     text = _annotation(server, ENDPOINT_PICKER)
     parts = _PICKER.match(usual if text is None else text)
     if parts is None or int(parts["port"] or 1) > _HIGHEST_PORT:
         said = f"{(text or usual)[:40]!r} is not NAME or NAME:PORT of a Service: name the endpoint picker"
         return {}, [_not_understood(ENDPOINT_PICKER, said)]
-    # Requests go on, to any pod of the pool, while its picker does not answer.
+    # While the picker does not respond, requests go to any pod of the pool.
     port = {"number": int(parts["port"] or DEFAULT_PICKER_PORT)}
     return {"name": parts["name"], "port": port, "failureMode": "FailOpen"}, []
 
@@ -84,7 +84,7 @@ def _parent(parts: Mapping[str, str | None]) -> Json:
 
 
 def _parent_faults(parents: list[Json]) -> Iterator[str]:
-    """Yield what a Gateway does not allow in a list of parents."""
+    """Yield the errors of a list of parents."""
     if len(parents) > _MOST_PARENTS:
         yield f"{len(parents)} Gateways: {_MOST_PARENTS} are most"
     listeners: dict[tuple[str, str], list[str]] = {}

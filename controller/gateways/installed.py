@@ -1,4 +1,4 @@
-"""Which parts of the Gateway API and of the Inference Extension a cluster has."""
+"""The installed parts of the Gateway API and of the Inference Extension."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ API_VERSIONS: Final = {
     OBJECTIVES: "inference.networking.x-k8s.io/v1alpha2",
     REWRITES: "inference.networking.x-k8s.io/v1alpha2",
 }
-"""The version that is written of each, by the name of the definition."""
+"""The API version to use of each kind, by the name of its definition."""
 
 OPTIONAL_FIELDS: Final = ("name", "timeouts", "retry")
-"""Fields of a rule that younger releases or channels of the Gateway API have, and others not."""
+"""Fields of a rule that only newer releases or other channels of the Gateway API have."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Installed:
-    """What is served in a cluster; by default everything."""
+    """The definitions that a cluster serves; by default all of them."""
 
     definitions: frozenset[str] = frozenset(API_VERSIONS)
     rule_fields: frozenset[str] = frozenset(OPTIONAL_FIELDS)
-    """Which of the optional fields a rule of an HTTPRoute has."""
+    """The optional fields that a rule of an HTTPRoute has."""
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Definitions without which nothing can be translated."""
+        """Missing definitions that every translation needs."""
         return tuple(name for name in (HTTP_ROUTES, POOLS) if name not in self.definitions)
 
 
 def reduced(definition: Json) -> Json:
-    """Return what is kept of a CustomResourceDefinition, whose schema may be half a megabyte."""
+    """Return a reduced CustomResourceDefinition, since its schema may be half a megabyte."""
     metadata, spec = definition["metadata"], definition["spec"]
     served = [item for item in spec["versions"] if item["served"]]
     return {
@@ -51,7 +51,7 @@ def reduced(definition: Json) -> Json:
 
 
 def installed_of(definitions: Iterable[Json]) -> Installed:
-    """Return what is served by the reduced definitions of a cluster."""
+    """Return what a cluster serves, from its reduced definitions."""
     served = {
         item["metadata"]["name"]: item
         for item in definitions

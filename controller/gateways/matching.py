@@ -1,9 +1,9 @@
-"""Conditions of a rule as a Gateway has them.
+"""Conversion of a rule's conditions to matches of an HTTPRoute.
 
-Sources: `HTTPRouteMatch` of gateway.networking.k8s.io/v1, and for what conditions of a ModelRoute mean
-`apiserver/kinds/kthena/modelmatch.py`. They differ in three ways. A Gateway compares a prefix of a path by
-whole elements. Most Gateways want a regular expression to match the whole text, so that ours, which are found
-somewhere, get `.*` around them. And a header that a request lacks does not count as empty.
+Sources: `HTTPRouteMatch` of gateway.networking.k8s.io/v1; `apiserver/kinds/kthena/modelmatch.py` for the
+meaning of a ModelRoute's conditions. There are three differences. A Gateway compares path prefixes by whole
+elements. Most Gateways anchor regular expressions, so ours, which match anywhere, are enclosed in `.*`. And a
+missing header does not count as an empty one.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from apiserver.schema.json import Json
 from controller.models.parts import Note
 
 MODEL_HEADER: Final = "x-gateway-model-name"
-"""Where body-based routing of the Inference Extension writes the model that the body of a request names."""
+"""The header in which body-based routing of the Inference Extension writes the model of a request's body."""
 
 _MOST_HEADERS: Final = 15
-"""Of one match, beside that of the model."""
+"""Maximum number of headers in one match, in addition to that of the model."""
 
 _PATH: Final = re.compile(r"/([-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*\Z")
 _REFUSED_IN_PATHS: Final = re.compile(r"//|/\./|/\.\./|%2[fF]|/\.\.?\Z")
@@ -48,7 +48,7 @@ class Text:
 
     @property
     def manifest(self) -> Json:
-        """As a match of an HTTPRoute has it."""
+        """The condition in the format of an HTTPRoute."""
         return {"type": str(self.comparison), "value": self.value}
 
 
@@ -57,34 +57,34 @@ EVERY_PATH: Final = Text(Comparison.PREFIX, "/")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Match:
-    """Conditions on a request, all of which hold. Names of headers are in lower case."""
+    """Conditions on a request that must all hold. Header names are in lower case."""
 
     path: Text = EVERY_PATH
     headers: tuple[tuple[str, Text], ...] = ()
 
     @property
     def manifest(self) -> Json:
-        """As a rule of an HTTPRoute has it."""
+        """The match in the format of an HTTPRoute."""
         headers = [{"name": name, **text.manifest} for name, text in self.headers]
         return {"path": self.path.manifest} | ({"headers": headers} if headers else {})
 
 
 class Unmet(Enum):
-    """Why two conditions have no common one."""
+    """Why two conditions cannot be combined."""
 
     APART = "no text meets both"
     UNKNOWN = "a Gateway has no condition for both"
 
 
 def can_be_header(value: str) -> bool:
-    """Tell whether a Gateway takes a text as the value of a header."""
+    """Tell whether a Gateway accepts a text as the value of a header."""
     return bool(_HEADER_VALUE.match(value))
 
 
 def match_of(conditions: Json, path: str) -> tuple[Match | None, list[Note]]:
-    """Return the conditions of a rule, which stand at `path`, without those on the body.
+    """Return the conditions of the rule at `path`, without those on the body.
 
-    None where they hold for no request, or where a note says what a Gateway cannot say.
+    Return None if no request meets them, or if a note reports a condition that a Gateway does not support.
     """
     notes: list[Note] = []
     headers: dict[str, Text] = {}
@@ -110,7 +110,7 @@ def match_of(conditions: Json, path: str) -> tuple[Match | None, list[Note]]:
 
 
 def named(match: Match, name: str) -> Match | None:
-    """Return a match without its condition on the model's name; None where that does not hold."""
+    """Return a match without its condition on the model's name; None if the name does not meet it."""
     wanted = dict(match.headers).get(MODEL_HEADER)
     if wanted is not None and not _holds(wanted, name):
         return None
@@ -118,7 +118,7 @@ def named(match: Match, name: str) -> Match | None:
 
 
 def meet(some: Match, others: Match) -> Match | Unmet:
-    """Return the conditions of two matches together."""
+    """Return the conjunction of two matches."""
     path = _both(some.path, others.path)
     headers: dict[str, Text | Unmet] = {**dict(others.headers)}
     for name, text in some.headers:
@@ -134,7 +134,7 @@ def meet(some: Match, others: Match) -> Match | Unmet:
 
 
 def _both(some: Text, other: Text) -> Text | Unmet:
-    """Return the condition that holds where two on the same text do."""
+    """Return the conjunction of two conditions on the same text."""
     if some == other:
         return some
     for first, second in ((some, other), (other, some)):
@@ -182,7 +182,7 @@ def _path(uri: Mapping[str, str], path: str, notes: list[Note]) -> Text | None:
 
 
 def _header(condition: Mapping[str, str], path: str, notes: list[Note]) -> Text | None:
-    """Return a condition on a header; None where it always holds, or cannot be said."""
+    """Return a condition on a header; None if it always holds or cannot be expressed."""
     found: Text
     if "exact" in condition:
         found = Text(Comparison.EXACT, condition["exact"])

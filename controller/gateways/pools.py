@@ -1,6 +1,7 @@
-"""The InferencePool of a ModelServer, and what of the server no pool can say.
+"""The InferencePool of a ModelServer, with notes about fields that a pool cannot express.
 
-It belongs to the ModelRoutes that lead there, and not to the server: it goes with the last of them.
+The pool is owned by the ModelRoutes that target the server, not by the server, and is deleted with the last
+one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MOST_LABELS: Final = 64
 
 
 def pool_of(server: Json) -> tuple[Json | None, list[Note]]:
-    """Return the InferencePool of a valid ModelServer; None with a note where there can be none."""
+    """Return the InferencePool of a valid ModelServer, or None and a note if there can be none."""
     spec = server["spec"]
     labels, notes = _labels(spec["workloadSelector"])
     if "workloadPort" not in spec:
@@ -42,7 +43,7 @@ def pool_of(server: Json) -> tuple[Json | None, list[Note]]:
 
 
 def shared_by(pool: Json, routes: Iterable[Json]) -> Json:
-    """Return a pool that belongs to some ModelRoutes together."""
+    """Return a pool with some ModelRoutes as its owners."""
     owners = [
         {
             "apiVersion": route["apiVersion"],
@@ -56,7 +57,7 @@ def shared_by(pool: Json, routes: Iterable[Json]) -> Json:
 
 
 def _labels(selector: Json) -> tuple[Json, list[Note]]:
-    """Return the labels of the pods that get requests, and what is lost where prefill is apart."""
+    """Return the labels of the pods that receive requests, and notes about disaggregated prefill."""
     shared, group = selector.get("matchLabels") or {}, selector.get("pdGroup")
     if group is None:
         return shared, []

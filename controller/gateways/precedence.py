@@ -1,9 +1,9 @@
-"""Rules in their order, where a Gateway takes the most specific one first.
+"""Order of rules for Gateways, which prefer the most specific match instead of the first one.
 
-A Gateway prefers an exact path to a prefix, a long prefix to a short one, then more headers to fewer. Only
-among equals the order of the rules decides (`HTTPRouteRule.matches` of gateway.networking.k8s.io/v1). Where a
-later rule would be preferred to an earlier one, the earlier one also gets the conditions of both together:
-these are as specific as those of the later rule, and come first.
+A Gateway prefers exact paths to prefixes, longer prefixes to shorter ones, then more headers to fewer. Only
+among equals the order of the rules decides (`HTTPRouteRule.matches` of gateway.networking.k8s.io/v1). If a
+Gateway would prefer a later rule to an earlier one, the earlier rule also gets a match with the conditions of
+both, which is at least as specific as the later rule and comes first.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Final
 from controller.gateways.matching import Comparison, Match, Unmet, meet
 
 MOST_MATCHES: Final = 64
-"""Of one rule."""
+"""Maximum number of matches of one rule."""
 
 MOST_MATCHES_IN_ROUTE: Final = 128
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ordered:
-    """The matches of each rule, and pairs of rules whose order cannot be kept."""
+    """The matches of each rule, and pairs of rules whose order cannot be preserved."""
 
     matches: tuple[tuple[Match, ...], ...]
     unkept: tuple[tuple[int, int], ...]
@@ -30,13 +30,13 @@ class Ordered:
 
 @functools.lru_cache(maxsize=1024)
 def in_order(rules: tuple[Match, ...]) -> Ordered:
-    """Return matches by which the first rule that applies to a request is taken.
+    """Return matches with which a Gateway selects the first rule that applies to a request.
 
-    It is the same for most names of a route, and at each look at it.
+    The result is cached, as it is the same for most names of a route and in each reconciliation.
     """
     found: list[list[Match]] = [[] for _ in rules]
     unkept: list[tuple[int, int]] = []
-    # From the last: together with all that a later rule has, an earlier one is ahead of combinations, too.
+    # From the last rule on, so that an earlier rule also comes before combinations that later rules added.
     for position in reversed(range(len(rules))):
         own = [rules[position]]
         for later in range(position + 1, len(rules)):
@@ -51,7 +51,7 @@ def in_order(rules: tuple[Match, ...]) -> Ordered:
 
 
 def _stay_ahead(own: list[Match], later: Match) -> bool:
-    """Have a rule come before a match of a later one, by one match more if need be; tells whether it does."""
+    """Put a rule before a match of a later one, if needed with another match; tell whether that works."""
     together = meet(own[0], later)
     if together is Unmet.APART or _is_ahead(own[0], later):
         return True
@@ -66,12 +66,12 @@ def _stay_ahead(own: list[Match], later: Match) -> bool:
 
 
 def _is_ahead(some: Match, later: Match) -> bool:
-    """Tell whether a Gateway is sure to prefer a match to one of a later rule."""
+    """Tell whether a Gateway certainly prefers a match to one of a later rule."""
     if some.path == later.path:
         return len(some.headers) >= len(later.headers)
     kinds = some.path.comparison, later.path.comparison
     if Comparison.EXACT in kinds:
         return some.path.comparison is Comparison.EXACT
     if Comparison.REGEX in kinds:
-        return False  # which of the two it prefers is its own matter
+        return False  # the preference depends on the implementation
     return len(some.path.value) > len(later.path.value)

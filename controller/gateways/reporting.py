@@ -1,4 +1,4 @@
-"""The condition of a ModelRoute that is translated for Gateways. Pure.
+"""The condition of a ModelRoute about its translation for Gateways. Pure.
 
 docs/gateways.md explains each reason; a test compares the page with this file.
 """
@@ -15,13 +15,13 @@ from controller.models.standing import ChildKey
 
 
 class GatewayCondition(StrEnum):
-    """What the condition is about."""
+    """Condition types."""
 
     TRANSLATED = "Translated"
 
 
 class GatewayReason(StrEnum):
-    """Why it has its status."""
+    """Condition reasons."""
 
     TRANSLATED = "Translated"
     PARTIALLY = "Partially"
@@ -34,31 +34,31 @@ class GatewayReason(StrEnum):
 
 
 Finding = tuple[bool | None, StrEnum, str]
-"""Whether the condition holds, why, and a sentence that says so."""
+"""Whether the condition is true, the reason, and the message."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What came of a translation."""
+    """The result of a translation."""
 
     notes: Sequence[Note] = ()
     children: Sequence[Json] = ()
-    """What there is of the route, the pools that it leads to included."""
+    """Existing objects of the route, including the pools that it targets."""
 
     foreign: frozenset[ChildKey] = frozenset()
-    """Objects of names that are needed, and that somebody else made."""
+    """Objects with needed names that someone else created."""
 
     refused: str = ""
-    """What the API server refused, in its words."""
+    """The rejection by the API server, as a message."""
 
 
 def not_translated(reason: GatewayReason, texts: Sequence[str]) -> Finding:
-    """Return what is said of a route of which nothing can be translated."""
+    """Return the finding about a route that cannot be translated at all."""
     return False, reason, "; ".join(texts)
 
 
 def finding(outcome: Outcome) -> Finding:
-    """Return what is said of a route that was translated: what is worst first, and then all the rest."""
+    """Return the finding about a translated route: the most severe reason, with all messages."""
     taken = [
         f"{kind} {name} is not of this route and stays as it is: delete it, or give the route another name"
         for kind, name in sorted(outcome.foreign)
@@ -78,7 +78,7 @@ def finding(outcome: Outcome) -> Finding:
 
 
 def _refusals(children: Sequence[Json]) -> Iterator[str]:
-    """Yield what Gateways say of objects that they do not take as they are."""
+    """Yield the errors that Gateways report in the status of objects."""
     for item in children:
         parents = (item.get("status") or {}).get("parents") or []
         for parent in parents:

@@ -1,4 +1,4 @@
-"""What endpoint pickers are told about the requests of a route: their priority, and the model's own name."""
+"""Objects for endpoint pickers about the requests of a route: their priority, and the engines' model name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.models.parts import Note, owned_metadata
 from controller.observe.orders import REQUEST_PRIORITY
 
 _HEADER: Final = "x-gateway-inference-objective"
-"""By which a request names its objective."""
+"""The header with a request's objective."""
 
 
 def objectives(route: Json, pools: Sequence[str], installed: Installed) -> tuple[list[Json], list[Note]]:
@@ -35,9 +35,9 @@ def objectives(route: Json, pools: Sequence[str], installed: Installed) -> tuple
 
 
 def rewrites(route: Json, servers: Mapping[str, Json], installed: Installed) -> tuple[list[Json], list[Note]]:
-    """Return an InferenceModelRewrite for each server that knows its model by another name than the route.
+    """Return an InferenceModelRewrite for each server whose model name differs from the route's.
 
-    Requests that name an adapter stay as they are.
+    Requests that name an adapter are not changed.
     """
     asked = route["spec"].get("modelName")
     renaming = {
@@ -65,7 +65,7 @@ def rewrites(route: Json, servers: Mapping[str, Json], installed: Installed) -> 
 
 
 def numbered(route: Json, position: int) -> str:
-    """Return what an object that a route becomes is called: the first of a kind as the route itself."""
+    """Return the name of an object made for a route; the first of a kind has the route's name."""
     name = str(route["metadata"]["name"])
     return f"{name}-{position + 1}" if position else name
 

@@ -1,7 +1,7 @@
-"""What is still to be done for a ModelRoute behind Gateways. Pure.
+"""The next steps for a ModelRoute behind Gateways. Pure.
 
-A pool belongs to all routes that lead there. It goes with the last of them, or with its ModelServer. What
-cannot be translated any more after an edit stays as it was.
+A pool is owned by all routes that target it. It is deleted with the last of them, or with its ModelServer.
+Objects that can no longer be translated after an edit stay unchanged.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from controller.models.standing import ChildKey, Steps, belongs_to, key_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Surroundings:
-    """What there is in the namespace of a route."""
+    """Related objects in the namespace of a route."""
 
     sharing: Sequence[Json]
-    """ModelRoutes that are translated, this one included where it is."""
+    """ModelRoutes that are translated, including this one if it is."""
 
     servers: Mapping[str, Json]
-    """Valid ModelServers with their defaults, by name: those that the route leads to, or did."""
+    """Valid ModelServers with their defaults, by name, that the route targets or targeted."""
 
     invalid: frozenset[str] = frozenset()
-    """Names of those that are not valid."""
+    """Names of such servers that are invalid."""
 
     children: Mapping[ChildKey, Json] = field(default_factory=dict)
-    """What we have made of routes."""
+    """Objects that were made for routes."""
 
     applied: MutableMapping[ChildKey, str] = field(default_factory=dict)
-    """Fingerprints of what this process has applied."""
+    """Fingerprints of the objects that this process has applied."""
 
 
 def steps(route: Json, translation: Translation | None, around: Surroundings) -> Steps:
-    """Return what is to be applied and deleted now; without a translation the route is not translated."""
+    """Return the objects to apply and delete now; None stands for a route that is not translated."""
     wanted = {key_of(item): item for item in (translation.objects if translation else ())}
     gone: list[Json] = [
         item
@@ -74,17 +74,17 @@ def is_made_for(live: Json, route: Json) -> bool:
 
 
 def targets_of(route: Json) -> frozenset[str]:
-    """Return the names of the ModelServers that a route leads to."""
+    """Return the names of the ModelServers that a route targets."""
     return frozenset(
         str(target["modelServerName"])
         for rule in (route.get("spec") or {}).get("rules") or []
         for target in rule.get("targetModels") or []
-        if target.get("modelServerName")  # definitions of others may not demand it
+        if target.get("modelServerName")  # definitions of other projects may not require it
     )
 
 
 def pools_of(route: Json, children: Mapping[ChildKey, Json]) -> frozenset[str]:
-    """Return the names of the pools that belong to a route, whether it leads there or did."""
+    """Return the names of the pools that a route owns, whether or not it still targets them."""
     uid = route["metadata"]["uid"]
     return frozenset(
         key.name

@@ -1,4 +1,4 @@
-"""What a rule says of its targets: their shares, and how long and how often they are asked."""
+"""Targets of a rule: their weights, timeouts and retries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apiserver.schema.json import Json
 from controller.models.parts import Note
 
 _NANOSECONDS: Final = 1_000_000
-"""In a millisecond, the finest that a Gateway knows."""
+"""Nanoseconds per millisecond, the resolution of a Gateway's durations."""
 
 _UNITS: Final = (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
 _DEFAULT_INTERVAL: Final = "100ms"
@@ -23,7 +23,7 @@ class _Policy:
     """The traffic policy of a ModelServer, in milliseconds."""
 
     timeout: int
-    """0: none."""
+    """Request timeout; 0 for none."""
 
     attempts: int
     interval: int
@@ -45,10 +45,10 @@ def backend_references(rule: Json) -> list[Json]:
 def traffic_fields(
     rule: Json, servers: Mapping[str, Json], fields: frozenset[str], path: str
 ) -> tuple[Json, list[Note]]:
-    """Return `timeouts` and `retry` of a rule, which stands at `path`, by the policies of its servers.
+    """Return `timeouts` and `retry` of the rule at `path`, by the policies of its servers.
 
-    A rule has one of each: where servers differ, the longest timeout and the most attempts. `fields` are
-    those that a rule can have.
+    A rule has one of each: if servers differ, the longest timeout and the most attempts. `fields` are those
+    that the installed definition supports.
     """
     names = dict.fromkeys(target["modelServerName"] for target in rule["targetModels"] if target["weight"])
     policies = {name: _policy(servers[name]) for name in names if name in servers}
@@ -71,7 +71,7 @@ def traffic_fields(
 
 
 def gateway_duration(milliseconds: int) -> str:
-    """Return a length of time as the Gateway API writes it (GEP-2257)."""
+    """Return a duration in the format of the Gateway API (GEP-2257)."""
     parts = []
     for unit, size in _UNITS:
         count, milliseconds = divmod(milliseconds, size)
@@ -92,14 +92,14 @@ def _policy(server: Json) -> _Policy:
 
 
 def _milliseconds(text: str) -> int:
-    """Return a length of time, rounded up."""
+    """Return a duration in milliseconds, rounded up."""
     return -(-(durations.nanoseconds(text) or 0) // _NANOSECONDS)
 
 
 def _lost(
     policy: _Policy, taken: tuple[int, _Policy], fields: frozenset[str], *, at: str, rule: str
 ) -> Iterator[Note]:
-    """Yield what of a policy, which stands `at`, does not hold with what a rule has taken."""
+    """Yield notes about parts of the policy `at` that differ from what the rule uses."""
     timeout, retry = taken
     if policy.timeout and "timeouts" not in fields:
         yield Note(path=f"{at}.timeout", text=_too_old("timeouts"))

@@ -1,6 +1,6 @@
-"""All that a ModelRoute becomes for Gateways, and what of it they cannot say: a pure function.
+"""The translation of a ModelRoute into objects for Gateways, with notes about its limits: a pure function.
 
-The same route and the same servers give the same objects.
+Equal routes and servers give equal objects.
 """
 
 from __future__ import annotations
@@ -34,38 +34,38 @@ _RULE_NAME: Final = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Translation:
-    """What a ModelRoute becomes."""
+    """The objects for a ModelRoute."""
 
     pools: Mapping[str, Json]
-    """Of the ModelServers that it leads to, by name; without those of which none can be made."""
+    """Pools of the ModelServers that it targets, by name, without those that cannot be made."""
 
     objects: tuple[Json, ...]
-    """What is its own."""
+    """Objects owned by the route alone."""
 
     notes: tuple[Note, ...]
-    """What Gateways cannot say, or what keeps a part from being translated."""
+    """What Gateways cannot express, or what prevents the translation of a part."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Rule:
-    """A rule of which something is translated."""
+    """A rule that is translated at least in part."""
 
     position: int
     body: Json
-    """Of the HTTPRoute's rule, without its matches."""
+    """The HTTPRoute's rule, without its matches."""
 
     match: Match
     model: str
-    """The model that its requests name; empty for each that the route answers to."""
+    """The model that its requests name; empty for all names of the route."""
 
 
 def translate(
     route: Json, servers: Mapping[str, Json], parents: Sequence[Json], installed: Installed
 ) -> Translation:
-    """Return what a valid ModelRoute with its defaults becomes behind some Gateways.
+    """Return the translation of a valid ModelRoute with its defaults for some Gateways.
 
-    `servers` are the valid ModelServers of its namespace with their defaults, by name; `parents` refer to the
-    Gateways.
+    `servers` are the valid ModelServers of its namespace with their defaults, by name; `parents` are
+    references to the Gateways.
     """
     spec = route["spec"]
     targets = dict.fromkeys(
@@ -110,7 +110,7 @@ def _missing(spec: Json, servers: Mapping[str, Json]) -> Iterator[Note]:
 
 
 def _rules(spec: Json, servers: Mapping[str, Json], installed: Installed) -> tuple[list[_Rule], list[Note]]:
-    """Return the rules that can be said, and what of them cannot."""
+    """Return the rules that can be expressed, with notes about the others."""
     rules: list[_Rule] = []
     notes: list[Note] = []
     taken: set[str] = set()
@@ -139,7 +139,7 @@ def _rules(spec: Json, servers: Mapping[str, Json], installed: Installed) -> tup
 def _http_routes(
     route: Json, rules: Sequence[_Rule], parents: Sequence[Json]
 ) -> tuple[list[Json], list[Note]]:
-    """Return HTTPRoutes that together answer to all names: one, unless it would have too many matches."""
+    """Return HTTPRoutes that cover all names: one, unless it would have too many matches."""
     notes: list[Note] = []
     parts: list[dict[int, list[Match]]] = []
     for name, path in _names(route["spec"]):
@@ -174,7 +174,7 @@ def _http_routes(
 
 
 def _names(spec: Json) -> Iterator[tuple[str, str]]:
-    """Yield what requests may name, each once, and where it stands."""
+    """Yield each model or adapter name of the route once, with its path."""
     found: dict[str, str] = {}
     if spec.get("modelName"):
         found[spec["modelName"]] = "spec.modelName"
@@ -207,7 +207,7 @@ def _matches(name: str, rules: Sequence[_Rule]) -> tuple[dict[int, list[Match]],
 
 
 def _fits(part: Mapping[int, Sequence[Match]], more: Mapping[int, Sequence[Match]]) -> bool:
-    """Tell whether one HTTPRoute takes the matches of two."""
+    """Tell whether one HTTPRoute can hold the matches of two."""
     sizes = [
         len(part.get(position, ())) + len(more.get(position, ())) for position in part.keys() | more.keys()
     ]

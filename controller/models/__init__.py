@@ -1,1 +1,1 @@
-"""What a Model becomes: workloads, Services, routes, policies and autoscalers. Pure."""
+"""Expansion of Models into workloads, Services, routes, policies and autoscalers. Pure functions."""

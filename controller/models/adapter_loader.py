@@ -1,10 +1,10 @@
-"""The program of the container `adapters`: brings the adapters of the engine beside it to what a file lists.
+"""The program of the container `adapters`, which keeps an engine's adapters equal to those listed in a file.
 
-It fetches, loads and unloads by the engine's own API, over and over: so an engine that was restarted gets its
-adapters again, and what failed is tried again. Two pages say how it stands: `/` has what is loaded and what
-failed, `/ready` answers 200 when every adapter of a new engine is loaded or has failed.
+It downloads adapters, and loads and unloads them by the engine's API, in a loop. So an engine gets its
+adapters again after a restart, and failures are retried. It serves two pages: `/` has the loaded and failed
+adapters, `/ready` returns 200 once every adapter of a new engine is loaded or has failed.
 
-This file runs on the Python of the engine's image, 3.9 or newer, and imports the standard library only.
+This file runs on the Python of the engine's image, 3.9 or newer, and imports only the standard library.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ LONGEST_RETRY_SECONDS = 300.0
 ASK_SECONDS = 10.0
 LOAD_SECONDS = 600.0
 MOST_FETCHES = 4
-"""How many adapters are fetched at a time."""
+"""Maximum number of concurrent downloads."""
 
 MOST_CHARACTERS = 300
-"""Of a failure that is told."""
+"""Maximum length of a reported failure."""
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""Asks the engine, whatever proxy is set for what fetches."""
+"""Opens URLs of the engine without the proxy that may be configured for downloads."""
 
 
 _SILENT = (OSError, http.client.HTTPException)
-"""What asking raises where there is no answer, or a broken one."""
+"""Errors of a request without a valid response."""
 
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
-"""What reading JSON raises that is not of the form that is read."""
+"""Errors of reading JSON with an unexpected structure."""
 
 
 class Fetch:
-    """An adapter that is being fetched."""
+    """The download of an adapter."""
 
     def __init__(self, options: dict[str, Any], source: str, path: str) -> None:
         self.path = path
@@ -59,15 +59,15 @@ class Fetch:
         )
 
     def is_over(self) -> bool:
-        """Tell whether it ended, well or not."""
+        """Tell whether the download has ended, successfully or not."""
         return self._process.poll() is not None
 
     def stop(self) -> None:
-        """End it, and what it started. What it has fetched stays, for whoever wants it again."""
+        """Kill the download and its child processes. Downloaded files stay, so that it can be resumed."""
         os.killpg(self._process.pid, signal.SIGKILL)
 
     def failure(self) -> str:
-        """Return the last line that it wrote where it failed; empty where it did not."""
+        """Return the last line of output if the download failed, else an empty string."""
         with self._said:
             self._said.seek(0)
             said = self._said.read().decode(errors="replace").replace("\r", "\n").strip()
@@ -78,24 +78,24 @@ class Fetch:
 
 
 class Loader:
-    """What is wanted, what the engine has, and what went wrong. `options` are those of the command line."""
+    """Wanted and loaded adapters, and failures. `options` are those of the command line."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
         self._fetching: dict[str, Fetch] = {}
         self._fetched: set[str] = set()
         self._retries: dict[str, tuple[str, float, float]] = {}
-        """By name: the path that failed, when it may be tried again, and the pause after that."""
+        """By name: the path that failed, the time of the next attempt, and the pause after that."""
         self.loaded: dict[str, str] = {}
         self.failed: dict[str, str] = {}
         self.is_ready = False
 
     def page(self) -> dict[str, Any]:
-        """Return what is told."""
-        return {"loaded": dict(self.loaded), "failed": dict(self.failed)}  # another thread asks
+        """Return the content of the status page."""
+        return {"loaded": dict(self.loaded), "failed": dict(self.failed)}  # read by another thread
 
     def turn(self) -> None:
-        """Look once, and do what can be done now."""
+        """Read the list and the engine's state once, and do what is possible now."""
         try:
             wanted = self._wanted()
         except (OSError, *_UNREADABLE) as error:
@@ -114,12 +114,12 @@ class Loader:
                 self.is_ready = True
 
     def _wanted(self) -> dict[str, tuple[str, str]]:
-        """Return source and path of each adapter that is listed, by name."""
+        """Return source and path of each listed adapter, by name."""
         entries = json.loads(Path(self._options["list"]).read_text(encoding="utf-8"))
         return {name: (str(entry["source"]), str(entry["path"])) for name, entry in entries.items()}
 
     def _look(self) -> bool:
-        """Ask the engine what it has; returns whether it answered."""
+        """Read the engine's adapters; return whether it responded."""
         try:
             cards = json.loads(self._ask("/v1/models"))["data"]
             roots = {str(card["id"]): str(card.get("root")) for card in cards if card.get("parent")}
@@ -141,7 +141,7 @@ class Loader:
         return True
 
     def _reap(self, wanted: dict[str, str]) -> None:
-        """Take note of fetches that are over, and end those of what is no longer wanted."""
+        """Record completed downloads, and stop those of adapters that are no longer wanted."""
         for name, fetch in list(self._fetching.items()):
             if fetch.is_over():
                 del self._fetching[name]
@@ -154,7 +154,7 @@ class Loader:
                 fetch.stop()
 
     def _fetch(self, name: str, source: str, path: str) -> None:
-        """Fetch an adapter, unless it is there, on its way, or failed a short time ago."""
+        """Download an adapter, unless it exists, is being downloaded or failed recently."""
         if name in self._fetching or path in self._fetched or not self._may_try(name, path):
             return
         if len(self._fetching) < MOST_FETCHES:
@@ -176,13 +176,13 @@ class Loader:
             self._fail(name, path, f"{path} of this pod cannot be read: {error}")
 
     def _is_whole(self, path: str) -> bool:
-        """Tell whether an adapter is there that something else brings: an init container, or a volume."""
+        """Tell whether an adapter from an init container or a volume is complete."""
         folder = Path(self._options["root"] + path)
         is_in_cache = path.startswith(self._options["cache"])
         return folder.is_dir() and (not is_in_cache or folder.with_name(f"{folder.name}.complete").exists())
 
     def _change(self, wanted: dict[str, str]) -> None:
-        """Unload what is not wanted, and load what is and was fetched."""
+        """Unload adapters that are not wanted, and load wanted ones that are downloaded."""
         for name, path in list(self.loaded.items()):
             if wanted.get(name) != path and (name not in wanted or wanted[name] in self._fetched):
                 failure = self._order(self._options["unload"], {"lora_name": name})
@@ -218,7 +218,7 @@ class Loader:
         self._retries.pop(name, None)
 
     def _order(self, path: str, body: dict[str, str]) -> str:
-        """Ask for a change; returns why the engine refuses, empty where it does not."""
+        """Request a change; return the engine's error, or an empty string on success."""
         try:
             self._ask(path, json.dumps(body).encode(), LOAD_SECONDS)
         except urllib.error.HTTPError as error:
@@ -247,7 +247,7 @@ class Loader:
 
 
 class Pages(ThreadingHTTPServer):
-    """Tells how a loader stands; without a host, at every address of the pod."""
+    """Serves a loader's state; without a host, on all addresses of the pod."""
 
     daemon_threads = True
 
@@ -265,19 +265,19 @@ class Pages(ThreadingHTTPServer):
 
 
 class Page(BaseHTTPRequestHandler):
-    """Answers one request."""
+    """Handles one request."""
 
     server: Pages
 
     def do_GET(self) -> None:
-        """Answer `/ready` by the code, everything else by the page."""
+        """Answer `/ready` with its status code, and every path with the page."""
         is_well = self.path != "/ready" or self.server.loader.is_ready
         self.send_response(200 if is_well else 503)
         self.end_headers()
         self.wfile.write(json.dumps(self.server.loader.page()).encode())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: probes come every few seconds."""
+        """Log nothing, as probes arrive every few seconds."""
 
 
 def _tell(text: str) -> None:

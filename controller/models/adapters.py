@@ -1,8 +1,8 @@
-"""What stands beside an engine that loads adapters while it runs: a loader, and the list that it follows.
+"""The sidecar of engines that load adapters at run time: a loader, and the list of adapters that it applies.
 
-Its program and the list are in a ConfigMap, and so no part of the pods: a change restarts none, and one that
-starts later comes up with the same adapters. It runs on the engine's image, since what fetches weights is
-there, and speaks to its own engine only.
+The program and the list are in a ConfigMap and not in the pod template. So a change restarts no pod, and
+later pods start with the same adapters. The loader runs on the engine's image, because that contains the
+download programs, and it calls only its own engine.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from controller.models.parts import SGLANG, Part, backend_name
 from controller.models.weights import CACHE_PATH, FETCH, SOURCES_PATH, Weights
 
 LOADER: Final = "adapters"
-"""The container, its port and its volume."""
+"""Name of the container, its port and its volume."""
 
 LIST: Final = "adapters.json"
 PROGRAM: Final = "loader.py"
 _FOLDER: Final = "/adapters"
 _PORTS: Final = (8100, 8101)
-"""Where the loader tells how it stands: on the second one where the engine has the first."""
+"""Ports of the loader's status pages; the second is used if the engine uses the first."""
 
 _SOURCE: Final = Path(__file__).with_name("adapter_loader.py").read_text(encoding="utf-8")
 
@@ -33,11 +33,11 @@ _API: Final[Mapping[bool, Mapping[str, str]]] = {
     False: {"load": "/v1/load_lora_adapter", "unload": "/v1/unload_lora_adapter"},
     True: {"load": "/load_lora_adapter", "unload": "/unload_lora_adapter"},
 }
-"""Of vLLM and of SGLang."""
+"""API paths of vLLM (False) and of SGLang (True)."""
 
 
 def loader(part: Part, weights: Weights) -> Json:
-    """Return the container that loads adapters. The pod is ready when it has tried each of them."""
+    """Return the loader container. The pod becomes ready when the loader has tried all adapters."""
     port = next(port for port in _PORTS if port != part.port)
     token = part.setting("api-key")
     options = {
@@ -73,7 +73,7 @@ def list_volume(part: Part) -> Json:
 
 
 def list_data(weights: Weights) -> dict[str, str]:
-    """Return what the ConfigMap of a backend has: where each adapter is fetched from, and its folder."""
+    """Return the data of a backend's ConfigMap: source and folder of each adapter, and the program."""
     entries = {
         name: {"source": weights.adapter_sources[name], "path": path}
         for name, path in weights.adapter_paths.items()
@@ -82,7 +82,7 @@ def list_data(weights: Weights) -> dict[str, str]:
 
 
 def listed(config_map: Json) -> dict[str, Json]:
-    """Return the adapters of a list by name; none of one that somebody spoiled."""
+    """Return the listed adapters by name, without entries that are malformed."""
     try:
         entries = json.loads((config_map.get("data") or {}).get(LIST, ""))
     except ValueError:

@@ -1,8 +1,8 @@
-"""Whether an object is still as it was applied: by what was asked for, and by what the server made of it.
+"""Detection of changes since an object was applied, by fingerprints of the applied and of the live object.
 
-Nothing of it is written down. A process that has just begun applies everything once, which changes nothing
-where nothing was changed; so edits made while none ran are mended. Not all kinds have a generation by which
-an edit would be known, and what the server fills in and normalises cannot be told from an edit otherwise.
+Fingerprints are kept in memory only. A new process applies everything once, which reverts edits made while no
+process ran, and is otherwise a no-op. Not all kinds have a generation that would reveal an edit, and without
+a fingerprint, defaulting and normalization by the API server look like edits.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _NO_CONTENT = ("apiVersion", "kind", "metadata", "status")
 
 
 def fingerprint(wanted: Json, live: Json) -> str:
-    """Return a digest of what is applied and of what there is: another one where either has changed.
+    """Return a digest of the applied and of the live object, which changes if either of them does.
 
-    Of the metadata only those members count that are applied: others have their own there. Replicas do not.
+    Metadata counts only as far as it is applied, because others may add to it. Replicas do not count.
     """
     parts = [_metadata(wanted, wanted), _content(wanted), _metadata(live, wanted), _content(live)]
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:16]
 
 
 def is_current(wanted: Json, live: Json, applied: str | None) -> bool:
-    """Tell whether nothing is to be applied; `applied` is the fingerprint of the last time."""
+    """Tell whether nothing needs to be applied; `applied` is the fingerprint of the last apply."""
     replicas = wanted.get("spec", {}).get("replicas")
     has_replicas = replicas is None or replicas == live["spec"].get("replicas")
     return has_replicas and applied == fingerprint(wanted, live)
 
 
 def _content(value: Json) -> Json:
-    """Return all that is not metadata or status, without replicas: they may be somebody else's to decide."""
+    """Return everything but metadata, status and replicas, which another component may control."""
     content = {name: item for name, item in value.items() if name not in _NO_CONTENT}
     if "spec" in content:
         content["spec"] = {name: item for name, item in content["spec"].items() if name != "replicas"}

@@ -1,7 +1,7 @@
-"""Command lines of engines, and what keeps their pods in order: probes, and the wait before they stop.
+"""Command lines of engines, and their probes and shutdown hook.
 
-Sources: the command-line references of vLLM and SGLang; for engines that span nodes, their documentation of
-LeaderWorkerSets, which sets the variables `LWS_*` in each pod.
+Sources: the command-line references of vLLM and SGLang; for engines that span nodes, their documentation
+about LeaderWorkerSets, which set the variables `LWS_*` in each pod.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from controller.models.parts import SGLANG, VLLM, Part, engine_name
 from controller.models.weights import Weights
 
 _OURS: Final = frozenset({"model", "model-path"})
-"""Arguments that the Model decides elsewhere."""
+"""Arguments that are set from other fields of the Model."""
 
 _RAY_PORT: Final = 6379
 _RENDEZVOUS_PORT: Final = 5000
@@ -45,7 +45,7 @@ while True:
             break
     time.sleep(1)
 """
-"""Waits until no request is in work: after some seconds, in which the endpoint vanishes from all routers."""
+"""Waits until no request is in progress, after some seconds in which routers drop the endpoint."""
 
 _WAIT_FOR_NODES: Final = """\
 import os, time, ray
@@ -55,10 +55,10 @@ while sum(node["Alive"] for node in ray.nodes()) < int(os.environ["LWS_GROUP_SIZ
 """
 
 _SETTLE_SECONDS: Final = "5"
-"""How long requests may still arrive after a pod began to stop."""
+"""Time in seconds for which requests may still arrive after a pod began to stop."""
 
 DRAIN_SECONDS: Final = 300
-"""How long requests in work may take when a pod stops."""
+"""Time in seconds for requests in progress to finish when a pod stops."""
 
 
 def leader_command(part: Part, weights: Weights) -> list[str]:
@@ -85,7 +85,7 @@ def worker_command(part: Part, weights: Weights) -> list[str]:
 
 
 def probes(part: Part) -> Json:
-    """Return the probes of the engine. It may take an hour to load its weights."""
+    """Return the probes of the engine. Loading its weights may take up to an hour."""
     health = {"httpGet": {"path": "/health", "port": part.port}, "timeoutSeconds": 5}
     return {
         "startupProbe": {**health, "periodSeconds": 5, "failureThreshold": 720},
@@ -95,18 +95,18 @@ def probes(part: Part) -> Json:
 
 
 def lifecycle(part: Part) -> Json:
-    """Return the wait before an engine stops."""
+    """Return the hook that delays the engine's shutdown until its requests are finished."""
     url = f"http://127.0.0.1:{part.port}{part.metrics_path}"
     return {"preStop": {"exec": {"command": ["python3", "-c", _DRAIN, url, _SETTLE_SECONDS]}}}
 
 
 def ignored_settings(part: Part) -> Iterator[str]:
-    """Yield the members of a config that are decided elsewhere."""
+    """Yield the arguments in a config that are set from other fields."""
     return (name for name in part.config if name.replace("_", "-") in _OURS)
 
 
 def accelerators_per_pod(part: Part) -> int:
-    """Return how many accelerators one pod asks for, as extended resources."""
+    """Return the number of accelerators that one pod requests as extended resources."""
     resources = part.worker.get("resources") or {}
     asked = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     counts = [
@@ -137,7 +137,7 @@ def _arguments(part: Part, weights: Weights) -> list[str]:
 
 
 def _parallel(part: Part, config: Json) -> Json:
-    """Return how an engine that spans nodes is divided, unless its config says so."""
+    """Return the parallelism of an engine that spans nodes, unless its config sets it."""
     if part.pods == 1 or _DIVIDING & config.keys():
         return {}
     per_pod = accelerators_per_pod(part) or 1
@@ -147,7 +147,7 @@ def _parallel(part: Part, config: Json) -> Json:
 
 
 def _words(flag: str, value: JsonValue, *, negates: bool) -> list[str]:
-    """Return one argument; an empty text and `true` are a flag without a value."""
+    """Return one argument; an empty string and `true` give a flag without a value."""
     match value:
         case None:
             return []

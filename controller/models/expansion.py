@@ -1,7 +1,7 @@
-"""Everything that a Model becomes, and what of it has no effect: a pure function of the Model.
+"""The expansion of a Model: all objects made for it, and notes about fields without effect. Pure.
 
-It is what `stowplan expand` prints. The same Model gives the same objects, in the order in which they are to
-be made: what runs before what sends requests to it.
+`stowplan expand` prints the result. Equal Models give equal objects, in the order of creation: objects that
+run come before those that route requests to them.
 """
 
 from __future__ import annotations
@@ -30,35 +30,36 @@ _LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104 (as
 
 
 S3_IMAGE: Final = "amazon/aws-cli:2.31.0"
-"""Has the AWS command line."""
+"""Image that contains the AWS command line."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExpansionSettings:
-    """What a person may choose."""
+    """User settings of the expansion."""
 
     s3_image: str = S3_IMAGE
-    """Image with the AWS command line, which fetches from `s3://`."""
+    """Image with the AWS command line, which downloads from `s3://`."""
 
     has_autoscalers: bool = True
-    """Whether HorizontalPodAutoscalers act on policies; else the controller does, or something else."""
+    """Whether HorizontalPodAutoscalers apply the policies; otherwise the controller or another component
+    does."""
 
     has_tolerance: bool = True
-    """Whether the API of HorizontalPodAutoscalers has `tolerance`: from Kubernetes 1.33 on."""
+    """Whether the API of HorizontalPodAutoscalers has `tolerance`, as from Kubernetes 1.33."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expansion:
-    """What a Model becomes."""
+    """The objects made for a Model."""
 
     objects: tuple[Json, ...]
     notes: tuple[Note, ...]
     taken: frozenset[str] = frozenset()
-    """Backends that need the name of a workload of somebody else."""
+    """Backends whose workload name is taken by an object that is not the Model's."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether every backend is made."""
+        """Whether every backend can be created."""
         return not (self.taken or any(note.prevents for note in self.notes))
 
 
@@ -68,10 +69,10 @@ def expand(
     unloaded: Collection[tuple[str, str]] = frozenset(),
     taken: frozenset[str] = frozenset(),
 ) -> Expansion:
-    """Return what a valid Model with its defaults becomes.
+    """Return the expansion of a valid Model with its defaults.
 
-    No route leads to adapters that are `unloaded`, each by the name of its backend and its own. Nothing leads
-    to backends that are `taken`, and nothing scales them: a workload of their name is somebody else's.
+    No route targets `unloaded` adapters, given as pairs of backend and adapter name. No object routes
+    requests to `taken` backends or scales them, because a workload of their name belongs to someone else.
     """
     settings = settings or ExpansionSettings()
     notes: list[Note] = []
@@ -126,7 +127,7 @@ def _scaling_objects(
 
 
 def _preventing(model: Json, backend: Json, path: str) -> Iterator[Note]:
-    """Yield what keeps a backend from being made."""
+    """Yield the reasons why a backend cannot be created."""
     if backend["type"] not in ENGINES:
         known = ", ".join(ENGINES)
         yield _prevents(f"{path}.type", f"no command line is known for {backend['type']}; known are {known}")
@@ -139,7 +140,7 @@ def _preventing(model: Json, backend: Json, path: str) -> Iterator[Note]:
 
 
 def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
-    """Return the fields of a backend that do not do what they say."""
+    """Return notes about the fields of a backend that have no or another effect."""
     notes = [*_variables(backend, path)]
     for part in parts_of(model, backend, path):
         if part.url_port not in (None, part.port):
@@ -167,7 +168,7 @@ def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
 
 
 def _without_requests(model: Json, backends: Sequence[Json]) -> Iterator[Note]:
-    """Yield what requests do not find."""
+    """Yield notes about backends and adapters that get no requests."""
     if backends and not any(map(weight_of, backends)):
         yield Note(
             path="spec.backends", text="there is no ModelRoute: no backend that is made has a routeWeight"
@@ -185,7 +186,7 @@ def _without_requests(model: Json, backends: Sequence[Json]) -> Iterator[Note]:
 
 
 def _overwritten(model: Json, routes: Sequence[Json]) -> Iterator[Note]:
-    """Yield the condition on the body where rules have one of their own."""
+    """Yield a note if rules replace the model's own condition on the request body."""
     body = (model["spec"].get("modelMatch") or {}).get("body")
     rules = [rule for route in routes for rule in route["spec"]["rules"]]
     if body and any(rule["modelMatch"]["body"] != body for rule in rules):
@@ -208,7 +209,7 @@ def _variables(backend: Json, path: str) -> Iterator[Note]:
 
 
 def _variable_path(backend: Json, path: str, name: str) -> str:
-    """Return where a variable that is set stands."""
+    """Return the path of an environment variable that is set."""
     names = [item["name"] for item in backend["env"]]
     return f"{path}.env[{names.index(name)}]"
 

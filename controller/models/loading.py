@@ -1,8 +1,8 @@
-"""Which adapters requests may be sent to, by what loaders tell of their engines. Pure.
+"""Which adapters may receive requests, according to the loaders' reports about their engines. Pure.
 
-A route gets a new adapter when every engine that is ready has it, and loses one that no engine has any more.
-In between it stays as it is: one engine that cannot load an adapter takes it from nobody else. What an engine
-does not tell changes nothing.
+A new adapter is routed when all ready engines have loaded it, and removed from the route when no engine has
+it any more. In between the route stays, so that one engine that cannot load an adapter does not affect the
+others. Missing reports change nothing.
 """
 
 from __future__ import annotations
@@ -15,50 +15,50 @@ from controller.models.adapters import listed
 from controller.models.parts import BACKEND_LABEL
 
 Pair = tuple[str, str]
-"""A backend, and an adapter of it."""
+"""Names of a backend and of one of its adapters."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Told:
-    """What the loader of one pod that is ready tells."""
+    """Report of the loader of one ready pod."""
 
     pod: str
     backend: str
     loaded: Mapping[str, str] = field(default_factory=dict)
-    """The folder of each adapter that the engine has, by name."""
+    """Folders of the adapters that the engine has loaded, by name."""
 
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Why an adapter is not loaded, by name."""
+    """Why adapters are not loaded, by name."""
 
     silent: str = ""
-    """Why nothing is known; empty where it is."""
+    """Why there is no report; empty if there is one."""
 
     def lacks(self, wanted: Mapping[str, str]) -> list[str]:
-        """Return the adapters that the engine does not have, as far as it is known."""
+        """Return the adapters that the engine is known to lack."""
         return [] if self.silent else [name for name in wanted if self.loaded.get(name) != wanted[name]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loading:
-    """How the adapters of a Model stand that its engines load while they run."""
+    """State of the adapters of a Model that its engines load at run time."""
 
     unloaded: frozenset[Pair] = frozenset()
-    """What no request is to be sent to."""
+    """Adapters that must not receive requests."""
 
     awaited: tuple[str, ...] = ()
-    """What is still to be loaded, in phrases."""
+    """Adapters still to be loaded, as phrases."""
 
     troubles: tuple[str, ...] = ()
-    """What cannot be loaded, in sentences."""
+    """Adapters that cannot be loaded, as sentences."""
 
     @property
     def is_done(self) -> bool:
-        """Whether no loader has to be asked again."""
+        """Whether no loader needs to be read again."""
         return not (self.awaited or self.troubles)
 
 
 def wanted_paths(objects: Iterable[Json]) -> dict[str, dict[str, str]]:
-    """Return by backend the folder of each adapter that its engines load while they run."""
+    """Return the folders of the adapters that engines load at run time, by backend and adapter."""
     return {
         item["metadata"]["labels"][BACKEND_LABEL]: {
             name: str(entry["path"]) for name, entry in listed(item).items()
@@ -69,7 +69,7 @@ def wanted_paths(objects: Iterable[Json]) -> dict[str, dict[str, str]]:
 
 
 def routed_pairs(objects: Iterable[Json]) -> frozenset[Pair]:
-    """Return where routes lead to, by the label of each ModelServer for its backend."""
+    """Return the pairs that routes lead to; the label of a ModelServer gives the backend."""
     items = list(objects)
     backends = {
         item["metadata"]["name"]: str(item["metadata"]["labels"].get(BACKEND_LABEL, ""))
@@ -85,7 +85,7 @@ def routed_pairs(objects: Iterable[Json]) -> frozenset[Pair]:
 def loading(
     wanted: Mapping[str, Mapping[str, str]], told: Sequence[Told], routed: Collection[Pair]
 ) -> Loading:
-    """Return how adapters stand: `wanted` by backend, what loaders tell, and what is routed already."""
+    """Return the state of adapters, from those wanted by backend, the reports, and those routed already."""
     unloaded: set[Pair] = set()
     awaited: list[str] = []
     troubles: list[str] = []
@@ -118,7 +118,7 @@ def loading(
 
 
 def _led_to(spec: Json) -> Iterator[tuple[str, str]]:
-    """Yield what requests of adapters are sent to: a server, and the adapter."""
+    """Yield the targets of requests for adapters: pairs of a server and an adapter."""
     for rule in spec.get("rules") or []:
         named = ((rule.get("modelMatch") or {}).get("body") or {}).get("model")
         for target in rule.get("targetModels") or []:

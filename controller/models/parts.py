@@ -1,7 +1,7 @@
 """The parts of a Model: each kind of worker of each backend becomes one workload.
 
-A backend whose engine does the whole work has one part. One with prefill and decode apart has two, which are
-scaled on their own and paired by a label.
+A backend whose engine does prefill and decode has one part. A disaggregated backend has one part for each,
+which are scaled separately and paired by a label.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ MODEL_LABEL: Final = f"{PREFIX}model"
 BACKEND_LABEL: Final = f"{PREFIX}backend"
 ROLE_LABEL: Final = f"{PREFIX}role"
 GROUP_LABEL: Final = f"{PREFIX}group"
-"""Its value is the same for prefill and decode pods that may be paired."""
+"""The value is the same for prefill and decode pods that may be paired."""
 
 ENGINE_LABEL: Final = "inference.networking.k8s.io/engine-type"
-"""By which an endpoint picker of the Inference Extension knows whose metrics a pod has; vLLM's without it."""
+"""Label by which an endpoint picker of the Inference Extension identifies a pod's engine; vLLM if absent."""
 
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "stowplan"}
 
@@ -29,7 +29,7 @@ VLLM: Final = "vLLM"
 SGLANG: Final = "SGLang"
 DISAGGREGATED: Final = "vLLMDisaggregated"
 ENGINES: Final[Mapping[str, str]] = {VLLM: VLLM, DISAGGREGATED: VLLM, SGLANG: SGLANG}
-"""The engine of each type of backend that can be run."""
+"""The engine of each supported type of backend."""
 
 _ALLOWS_LOADING: Final = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 _ADAPTER_SETTINGS: Final = ("enable-lora", "max-lora-rank", "lora-target-modules")
@@ -41,12 +41,12 @@ _DEFAULT_METRICS_PATH: Final = "/metrics"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
-    """What a field of a Model does not do, or what keeps a backend from being made."""
+    """A field of a Model without its usual effect, or a reason why a backend cannot be created."""
 
     path: str
     text: str
     prevents: bool = False
-    """Whether the backend is not made because of it."""
+    """Whether it prevents the creation of the backend."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}"
@@ -60,11 +60,11 @@ class Part:
     backend: Json
     worker: Json
     path: str
-    """Of the worker in the Model."""
+    """Path of the worker in the Model."""
 
     @property
     def name(self) -> str:
-        """What its workload and its Service are called."""
+        """Name of its workload and of its Service."""
         whole = backend_name(self.model, self.backend)
         return f"{whole}-{self.role}" if self.is_disaggregated else whole
 
@@ -80,28 +80,28 @@ class Part:
 
     @property
     def is_disaggregated(self) -> bool:
-        """Whether prefill and decode are apart."""
+        """Whether prefill and decode run in separate pods."""
         return bool(self.backend["type"] == DISAGGREGATED)
 
     @property
     def pods(self) -> int:
-        """Pods of one engine; above 1 it spans nodes."""
+        """Pods per engine; more than 1 if the engine spans nodes."""
         return max(1, int(self.worker.get("pods", 1)))
 
     @property
     def workers(self) -> int:
-        """Engines of this part in one replica of the backend."""
+        """Engines of this part per replica of the backend."""
         return int(self.worker.get("replicas", 1))
 
     @property
     def config(self) -> Json:
-        """Arguments of the engine by name; none where the config is no object."""
+        """Arguments of the engine by name; empty if the config is no object."""
         config = self.worker.get("config")
         return config if isinstance(config, dict) else {}
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Labels of its pods that select them and no others."""
+        """Labels that select exactly its pods."""
         labels = {
             MODEL_LABEL: str(self.model["metadata"]["name"]),
             BACKEND_LABEL: str(self.backend["name"]),
@@ -113,12 +113,12 @@ class Part:
 
     @property
     def engine_labels(self) -> Mapping[str, str]:
-        """Labels of its pods, and of the ModelServer that selects them, that tell the engine."""
+        """Labels that identify the engine, on its pods and on the ModelServer that selects them."""
         return {} if self.engine == VLLM else {ENGINE_LABEL: self.engine.lower()}
 
     @property
     def port(self) -> int:
-        """Where the engine answers: `config.port`, else the port of `RUNTIME_URL`, else 8000."""
+        """Port of the engine: `config.port`, else the port of `RUNTIME_URL`, else 8000."""
         return _port(self.setting("port")) or self.url_port or DEFAULT_PORT
 
     @property
@@ -134,17 +134,17 @@ class Part:
 
     @property
     def loads_adapters(self) -> bool:
-        """Whether the engines of its backend load and unload adapters while they run."""
+        """Whether the engines of its backend load and unload adapters at run time."""
         parts = parts_of(self.model, self.backend, "")
         return bool(self.backend.get("loraAdapters")) and all(map(_may_load, parts))
 
     def setting(self, name: str) -> JsonValue:
-        """Return an argument of the engine, written with dashes or underscores; None where there is none."""
+        """Return an argument of the engine, written with dashes or underscores; None if it is not set."""
         return next((value for key, value in self.config.items() if key.replace("_", "-") == name), None)
 
 
 def made_metadata(source: Json, name: str, labels: Mapping[str, str]) -> Json:
-    """Return the metadata of what is made of an object with some metadata."""
+    """Return the metadata of an object made for another one, in its namespace."""
     found: Json = {"name": name, "labels": {**MANAGED_BY, **labels}}
     if namespace := source.get("namespace"):
         found["namespace"] = namespace
@@ -152,7 +152,7 @@ def made_metadata(source: Json, name: str, labels: Mapping[str, str]) -> Json:
 
 
 def owned_metadata(owner: Json, name: str, labels: Mapping[str, str]) -> Json:
-    """Return the metadata of what is made of an object. It belongs to that where that is in a cluster."""
+    """Return the metadata of an object made for `owner`, with an owner reference if `owner` has a uid."""
     source = owner["metadata"]
     found = made_metadata(source, name, labels)
     if uid := source.get("uid"):
@@ -170,17 +170,17 @@ def owned_metadata(owner: Json, name: str, labels: Mapping[str, str]) -> Json:
 
 
 def backend_name(model: Json, backend: Json) -> str:
-    """Return what the objects of a backend are called: a Service has no dots in its name."""
+    """Return the name of a backend's objects, without dots, which a Service name must not contain."""
     return f"{model['metadata']['name']}-{backend['name']}".replace(".", "-")
 
 
 def served_name(model: Json) -> str:
-    """Return what requests call the model."""
+    """Return the model name in requests."""
     return str((model.get("spec") or {}).get("name") or model["metadata"]["name"])
 
 
 def engine_name(model: Json, backend: Json) -> str:
-    """Return what the engines of a backend call the model: `served-model-name` where a worker sets it."""
+    """Return the model name in a backend's engines: `served-model-name` if a worker sets it."""
     for part in parts_of(model, backend, ""):
         name = part.setting("served-model-name")
         if part.role in ("server", "decode") and isinstance(name, str) and name:
@@ -189,10 +189,10 @@ def engine_name(model: Json, backend: Json) -> str:
 
 
 def _may_load(part: Part) -> bool:
-    """Tell whether an engine may load adapters while it runs: only where that was allowed.
+    """Tell whether an engine may load adapters at run time, which must be enabled.
 
-    vLLM has a variable for it, and takes it with one server process only. SGLang needs to know the size of
-    adapters before it has any. An engine that spans nodes reads adapters on each of them.
+    vLLM has an environment variable for it, and supports it with one API server process only. SGLang needs
+    the dimensions of adapters before it has any. An engine that spans nodes reads adapters on each node.
     """
     if part.pods > 1:
         return False
@@ -203,13 +203,13 @@ def _may_load(part: Part) -> bool:
 
 
 def parts_of(model: Json, backend: Json, path: str) -> Iterator[Part]:
-    """Yield the parts of one backend, which stands at `path`."""
+    """Yield the parts of the backend at `path`."""
     for position, worker in enumerate(backend["workers"]):
         yield Part(model=model, backend=backend, worker=worker, path=f"{path}.workers[{position}]")
 
 
 def variable(backend: Json, name: str) -> str:
-    """Return the value of a variable of a backend; empty where it is not set, or set by reference."""
+    """Return the value of a backend's environment variable; empty if it is unset or set by reference."""
     for item in backend.get("env", []):
         if item["name"] == name:
             return str(item.get("value") or "")

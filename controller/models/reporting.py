@@ -1,4 +1,4 @@
-"""The status of a Model: conditions that are true of what runs, and the replicas of each backend. Pure.
+"""The status of a Model: conditions that describe what runs, and the replicas of each backend. Pure.
 
 docs/models.md explains each condition and reason; a test compares the page with this file.
 """
@@ -41,7 +41,7 @@ _STUCK: Final = frozenset(
         "RunContainerError",
     }
 )
-"""Why a container waits, where it will not go on by itself."""
+"""Waiting reasons of containers that do not recover by themselves."""
 
 
 _NO_ZERO: Final = (
@@ -49,11 +49,11 @@ _NO_ZERO: Final = (
 )
 
 _OVER: Final = ("Failed", "Succeeded")
-"""Phases of pods that nothing brings back, such as evicted ones."""
+"""Phases of pods that never run again, such as evicted ones."""
 
 
 class ModelCondition(StrEnum):
-    """What a condition of a Model is about."""
+    """Condition types of a Model."""
 
     INITIALIZED = "Initialized"
     ACTIVE = "Active"
@@ -63,7 +63,7 @@ class ModelCondition(StrEnum):
 
 
 class ModelReason(StrEnum):
-    """Why a condition of a Model has its status."""
+    """Condition reasons of a Model."""
 
     MODEL_CREATING = "ModelCreating"
     MODEL_CREATED = "ModelCreated"
@@ -85,35 +85,35 @@ class ModelReason(StrEnum):
 
 
 Finding = tuple[bool, ModelReason, str]
-"""Whether a condition holds, why, and a sentence that says so."""
+"""Whether a condition is true, the reason, and the message."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """All that the status of a Model is made of."""
+    """All inputs of the status of a Model."""
 
     model: Json
     expansion: Expansion
     standing: Standing
     steps: Steps
     pods: Sequence[Json] = ()
-    """Of the Model."""
+    """Pods of the Model."""
 
     upstream: str = ""
-    """API of another controller of Models in the cluster; nothing is done then."""
+    """API of another controller of Models in the cluster, which makes this one inactive."""
 
     namesake: str = ""
-    """The older Model that requests call the same."""
+    """The older Model with the same served name."""
 
     loading: Loading = field(default_factory=Loading)
-    """Of adapters, where engines load them while they run."""
+    """State of adapters that engines load at run time."""
 
     refused: str = ""
-    """What the API server refused, in its words."""
+    """The rejection by the API server, as a message."""
 
     @property
     def foreign(self) -> frozenset[ChildKey]:
-        """Objects of names that the Model needs, and that are not of it."""
+        """Objects with names that the Model needs but that it does not own."""
         children, uid = self.standing.children, self.model["metadata"]["uid"]
         keys = map(key_of, self.expansion.objects)
         return frozenset(key for key in keys if key in children and not belongs_to(children[key], uid))
@@ -134,7 +134,7 @@ def findings(report: Report) -> Mapping[ModelCondition, Finding]:
 
 
 def model_status(report: Report, *, now: datetime) -> Json:
-    """Return the status of a Model. Times change where a condition changes only."""
+    """Return the status of a Model. The time of a condition changes only with the condition."""
     found = {
         kind: (holds, reason, shortened(text)) for kind, (holds, reason, text) in findings(report).items()
     }
@@ -148,10 +148,10 @@ def model_status(report: Report, *, now: datetime) -> Json:
 
 
 def pod_trouble(pod: Json) -> str:
-    """Return why a pod will not serve without somebody's help; empty where it may."""
+    """Return why a pod will not serve without help, or an empty string."""
     name, status = pod["metadata"]["name"], pod.get("status") or {}
     if "deletionTimestamp" in pod["metadata"] or status.get("phase") in _OVER:
-        return ""  # another one is in its place
+        return ""  # it was replaced
     for condition in status.get("conditions") or []:
         if condition.get("reason") == "Unschedulable":
             return f"pod {name} is not scheduled: {condition.get('message', '')}"
@@ -163,10 +163,10 @@ def pod_trouble(pod: Json) -> str:
 
 
 def _container_trouble(container: Json, pod: str) -> str:
-    """Return why a container that is not ready does not run; empty where nothing is wrong with it.
+    """Return why a container that is not ready does not run; empty if there is no known reason.
 
-    One that ended with an error is said to until it is ready: also while it is tried again, for the hours
-    that may take, and in the same words.
+    A container that ended with an error is reported until it is ready, with the same message. This includes
+    its restarts, which may go on for hours.
     """
     state, shown = container.get("state") or {}, f"container {container['name']} of pod {pod}"
     for ended in (state.get("terminated"), (container.get("lastState") or {}).get("terminated")):
@@ -185,7 +185,7 @@ def _container_trouble(container: Json, pod: str) -> str:
 
 
 def _live(report: Report) -> dict[str, list[tuple[Json, Json | None]]]:
-    """Return by backend what is asked for and what there is of its workloads."""
+    """Return the wanted and the existing workloads by backend."""
     found: dict[str, list[tuple[Json, Json | None]]] = {}
     uid = report.model["metadata"]["uid"]
     for item in report.expansion.objects:
@@ -247,10 +247,11 @@ def _updating(report: Report) -> Finding:
 
 
 def _is_rolling(workload: Json) -> bool:
-    """Tell whether replicas of a workload are older than what it asks for.
+    """Tell whether some replicas of a workload are outdated.
 
-    Its own controller says so, once it has seen a change (a LeaderWorkerSet does not tell when). Until then
-    another number of replicas is no such change, and where there are none, none is replaced.
+    The workload's own controller reports this once it has observed a change (a LeaderWorkerSet does not
+    report when). Until then, a changed number of replicas is no such change, and without replicas none is
+    outdated.
     """
     status, generation = workload.get("status") or {}, workload["metadata"].get("generation", 0)
     replicas = int(status.get("replicas") or 0)
@@ -261,7 +262,7 @@ def _is_rolling(workload: Json) -> bool:
 
 
 def _failed(report: Report) -> Finding:
-    """Return the first cause, and what is said of all of them: who mends one should not meet the next."""
+    """Return the first reason with the messages of all failures, so that they can be fixed together."""
     found = [(reason, texts) for reason, texts in _failures(report) if texts]
     if found:
         return True, found[0][0], "; ".join(text for _, texts in found for text in texts)
@@ -269,7 +270,7 @@ def _failed(report: Report) -> Finding:
 
 
 def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
-    """Yield what is wrong, the causes first."""
+    """Yield the failures, causes first."""
     if report.namesake:
         name = report.model["spec"].get("name") or report.model["metadata"]["name"]
         text = (
@@ -290,14 +291,14 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
     ]
     troubles: dict[str, str] = {}
     for pod in sorted(report.pods, key=lambda pod: str(pod["metadata"]["name"])):
-        if text := pod_trouble(pod):  # pods of one backend have the same
+        if text := pod_trouble(pod):  # usually the same for all pods of a backend
             troubles.setdefault(pod["metadata"].get("labels", {}).get(BACKEND_LABEL, ""), text)
     yield ModelReason.PODS_FAIL, [*replica_failures, *troubles.values()]
     yield ModelReason.ADAPTERS_FAIL, report.loading.troubles
 
 
 def _taken(report: Report) -> Iterator[str]:
-    """Yield what to do about each object of somebody else whose name is needed."""
+    """Yield what to do about each object that has a needed name but another owner."""
     foreign = report.foreign
     for item in sorted(report.expansion.objects, key=key_of):
         key = key_of(item)
@@ -308,7 +309,7 @@ def _taken(report: Report) -> Iterator[str]:
 
 
 def _with_next_step(refused: str) -> str:
-    """Return what the API server refused, and what helps where it does not say so."""
+    """Return the API server's rejection, with advice if it contains none."""
     is_zero = refused.startswith("HorizontalPodAutoscaler ") and "spec.minReplicas" in refused
     return f"{refused}; {_NO_ZERO}" if is_zero else refused
 

@@ -1,7 +1,7 @@
-"""How requests find a Model: a ModelServer for each backend, and a ModelRoute by the model's name.
+"""Routing of requests to a Model: a ModelServer for each backend, and a ModelRoute for the model's name.
 
-A ModelRoute takes ten adapters. Those beyond have ModelRoutes of their own. A rule leads to 16 backends at
-most, and to one at least that has a weight: else the whole ModelRoute would be refused.
+A ModelRoute has at most ten adapters; further adapters get additional ModelRoutes. A rule has at most 16
+backends, and at least one with a weight, because the whole ModelRoute would be rejected otherwise.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _CONNECTORS: Final = {
     "LMCacheConnector": "lmcache",
     "NixlConnector": "nixl",
 }
-"""What hands the cache of a prompt over, by vLLM's name."""
+"""Transfer mechanisms of the KV cache, by vLLM's names."""
 
 
 def model_server(parts: Sequence[Part]) -> Json:
-    """Return the ModelServer of the parts of one backend. It selects the pods of this backend only."""
+    """Return the ModelServer of the parts of one backend. It selects only pods of this backend."""
     first = parts[0]
     spec: Json = {
         "model": engine_name(first.model, first.backend),
@@ -62,9 +62,9 @@ def model_server(parts: Sequence[Part]) -> Json:
 
 
 def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
-    """Yield the ModelRoutes to those backends of a model that are made: one, unless it has many adapters.
+    """Yield the ModelRoutes to those backends that can be created: one, unless there are many adapters.
 
-    There is none where no backend gets requests.
+    There is none if no backend gets requests.
     """
     if not any(map(weight_of, backends)):
         return
@@ -86,7 +86,7 @@ def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
 
 
 def unrouted(backends: Sequence[Json]) -> Iterator[tuple[Json, str]]:
-    """Yield what gets no requests though it may be meant to: a backend, and an adapter of it or nothing."""
+    """Yield what unexpectedly gets no requests: pairs of a backend and one of its adapters or ""."""
     targets = [backend["name"] for backend in _targets(backends)]
     weighed = frozenset[str]().union(*(_adapters_of(item) for item in backends if weight_of(item)))
     for backend in backends:
@@ -96,7 +96,7 @@ def unrouted(backends: Sequence[Json]) -> Iterator[tuple[Json, str]]:
 
 
 def _rules(model: Json, backends: Sequence[Json], adapters: Sequence[str], *, has_model: bool) -> list[Json]:
-    """Return one rule for all where every backend has all adapters, else one for each name."""
+    """Return one rule if every backend has all adapters, else one rule for each name."""
     is_even = all(set(adapters) <= _adapters_of(backend) for backend in backends)
     if is_even:
         return [_rule(model, "default", "", backends)]
@@ -119,14 +119,14 @@ def _rule(model: Json, name: str, requested: str, backends: Sequence[Json]) -> J
 
 
 def _targets(backends: Sequence[Json]) -> Sequence[Json]:
-    """Return the backends that a rule leads to: of too many the first ones that have a weight."""
+    """Return the targets of a rule; if there are too many backends, the first ones with a weight."""
     if len(backends) <= MOST_TARGETS:
         return backends
     return [*filter(weight_of, backends)][:MOST_TARGETS]
 
 
 def weight_of(backend: Json) -> int:
-    """Return the share of the requests that a backend gets; 0 for none."""
+    """Return the weight of a backend in routing; 0 for no requests."""
     return int(backend.get("routeWeight", DEFAULT_ROUTE_WEIGHT))
 
 

@@ -1,7 +1,7 @@
-"""How a Model is scaled: policies and bindings, and the HorizontalPodAutoscalers that act on them.
+"""Scaling of a Model: policies and bindings, and the HorizontalPodAutoscalers that apply them.
 
-A policy of a backend scales each of its parts on its own, by that part's metrics. A policy of the model
-spreads one load over all backends by cost.
+A backend's policy scales each of its parts separately, by the metrics of that part. A model's policy
+distributes one load over all backends by cost.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MOST_COST: Final = 2**31 - 1
 
 
 def is_scaled(part: Part) -> bool:
-    """Tell whether a policy decides how many replicas a part has."""
+    """Tell whether a policy controls the replicas of a part."""
     return "autoscalingPolicy" in part.backend or (
         "autoscalingPolicy" in part.model["spec"] and not part.is_disaggregated
     )
 
 
 def backend_scaling(parts: Sequence[Part]) -> Iterator[Json]:
-    """Yield the policy of one backend and the bindings of its parts; nothing where it has no policy."""
+    """Yield the policy of one backend and the bindings of its parts; nothing if it has no policy."""
     first = parts[0]
     if "autoscalingPolicy" not in first.backend:
         return
@@ -48,12 +48,12 @@ def backend_scaling(parts: Sequence[Part]) -> Iterator[Json]:
 
 
 def model_scaling(model: Json, parts: Sequence[Part]) -> Iterator[Json]:
-    """Yield the policy of a model and the binding of all its parts; nothing where it has no policy."""
+    """Yield the policy of a model and the binding of all its parts; nothing if it has no policy."""
     spec, name = model["spec"], str(model["metadata"]["name"])
     if "autoscalingPolicy" not in spec or not parts:
         return
     labels = {MODEL_LABEL: name}
-    # Costs are per replica of a backend, and what is scaled is an engine: only their ratios count.
+    # Costs are per replica of a backend, but engines are scaled. Only the ratios of the costs matter.
     whole = math.lcm(*(part.workers for part in parts))
     params: list[Json] = []
     for part in parts:
@@ -73,12 +73,12 @@ def model_scaling(model: Json, parts: Sequence[Part]) -> Iterator[Json]:
 
 
 def autoscaler(part: Part, *, has_tolerance: bool) -> Json:
-    """Return the HorizontalPodAutoscaler that brings a part to the replicas that its policy decides."""
+    """Return the HorizontalPodAutoscaler that scales a part to the replicas that its policy decides."""
     low, high = bounds(part)
     target = reference(part)
     labels = {"target_kind": target["kind"], "target_name": target["name"]}
     metric = {"name": BOUND_METRIC, "selector": {"matchLabels": labels}}
-    # The policy has its own tolerance, windows and limits: those of the autoscaler would apply them twice.
+    # The policy has its own tolerance, windows and limits. Those of the autoscaler would come on top.
     at_once: Json = {"stabilizationWindowSeconds": 0} | ({"tolerance": "0"} if has_tolerance else {})
     return {
         "apiVersion": "autoscaling/v2",
@@ -100,14 +100,14 @@ def autoscaler(part: Part, *, has_tolerance: bool) -> Json:
 
 
 def bounds(part: Part) -> tuple[int, int]:
-    """Return the fewest and most engines of a part, as far as a binding allows."""
+    """Return the minimum and maximum number of engines of a part, within the limits of a binding."""
     backend = part.backend
     low, high = (int(backend[name]) * part.workers for name in ("minReplicas", "maxReplicas"))
     return min(low, MOST_TARGET_REPLICAS), min(high, MOST_TARGET_REPLICAS)
 
 
 def _grace(parts: Sequence[Part]) -> str:
-    """Return the longest grace period of some parts: the last replica may be one of any of them."""
+    """Return the longest grace period of some parts, as any of them may have the last replica."""
     graces = {str(part.backend.get("scaleToZeroGracePeriod", "30s")) for part in parts}
     return max(sorted(graces), key=lambda text: seconds(text) or 0.0)
 
@@ -122,7 +122,7 @@ def _policy(model: Json, name: str, spec: Json, labels: Json) -> Json:
 
 
 def _binding(model: Json, name: str, spec: Json, labels: Json) -> Json:
-    """Return a binding. What a person ordered for the Model by annotations is ordered for it."""
+    """Return a binding. It inherits the annotations with instructions of the Model."""
     found: Json = {
         "apiVersion": _API_VERSION,
         "kind": "AutoscalingPolicyBinding",

@@ -1,10 +1,10 @@
-"""What is still to be done for a Model: its expansion against what there is of it. Pure.
+"""The next steps for a Model, from its expansion and the existing objects. Pure.
 
-Requests must find engines at every moment of a change. So a route that exists is changed only when all that
-it would newly send requests to is ready, and what a Model no longer asks for goes only when all that it asks
-for is ready and routed to; how that is scaled does not count. An adapter leaves the list of its engines when
-no route leads to it. While a backend cannot be made, what spans all backends stays as it is. But nothing of
-ours scales a workload that is not of the Model, or leads requests to its backend.
+Requests must find engines at every moment of a change. So an existing route is changed only when all its new
+targets are ready. Objects that a Model no longer needs are deleted only when all that it needs is ready and
+routed to, scaling aside. An adapter leaves the engines' list when no route leads to it. While a backend
+cannot be created, objects that span all backends stay as they are. But none of our objects scales a workload
+that is not the Model's, or routes requests to its backend.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _ORDER: Final = (
     "AutoscalingPolicyBinding",
     "HorizontalPodAutoscaler",
 )
-"""Kinds in the order in which they are made; they go in the opposite one."""
+"""Kinds in the order of their creation; they are deleted in reverse order."""
 
 _SCALING: Final = ("AutoscalingPolicy", "AutoscalingPolicyBinding", "HorizontalPodAutoscaler")
-"""Kinds without which what there is serves as well."""
+"""Kinds that are not needed for serving."""
 
 _ACTING: Final = ("Service", "ModelServer", "AutoscalingPolicyBinding", "HorizontalPodAutoscaler")
-"""Kinds of a backend that scale its workloads, or lead requests to them."""
+"""Kinds that scale a backend's workloads or route requests to them."""
 
 
 class ChildKey(NamedTuple):
-    """Which object of the Model's namespace."""
+    """Kind and name of an object in the Model's namespace."""
 
     kind: str
     name: str
@@ -50,23 +50,23 @@ class ChildKey(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """What there is of a Model."""
+    """The existing objects of a Model."""
 
     children: Mapping[ChildKey, Json]
-    """What we made for the Model, and what there is of the names that it needs, whoever made it."""
+    """Objects made for the Model, and those with names that it needs, whoever made them."""
 
     applied: Mapping[ChildKey, str] = field(default_factory=dict)
-    """Fingerprints of what this process has applied."""
+    """Fingerprints of the objects that this process has applied."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steps:
-    """What is to be done now."""
+    """The objects to apply and delete now."""
 
     apply: tuple[Json, ...]
     delete: tuple[Json, ...]
     awaited: tuple[str, ...]
-    """What a change waits for, in phrases."""
+    """Conditions that changes wait for, as phrases."""
 
 
 def key_of(value: Json) -> ChildKey:
@@ -75,13 +75,13 @@ def key_of(value: Json) -> ChildKey:
 
 
 def belongs_to(child: Json, uid: str) -> bool:
-    """Tell whether an object is controlled by the Model of this uid."""
+    """Tell whether the Model with this uid is the controller of an object."""
     owners = child["metadata"].get("ownerReferences") or []
     return any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
 
 
 def taken_backends(objects: Collection[Json], children: Mapping[ChildKey, Json], uid: str) -> frozenset[str]:
-    """Return the backends of the Model of this uid that need the name of a workload which is not of it."""
+    """Return the backends of the Model with this uid whose workload name is taken by another object."""
     return frozenset(
         item["metadata"]["labels"][BACKEND_LABEL]
         for item in objects
@@ -92,7 +92,7 @@ def taken_backends(objects: Collection[Json], children: Mapping[ChildKey, Json],
 
 
 def acts_on(item: Json, workloads: Collection[Json]) -> bool:
-    """Tell whether an object scales some workloads, or leads requests to the backends that they are of."""
+    """Tell whether an object scales some workloads, or routes requests to their backends."""
     backends = {workload["metadata"]["labels"][BACKEND_LABEL] for workload in workloads}
     if (item["metadata"].get("labels") or {}).get(BACKEND_LABEL) in backends:
         return item["kind"] in _ACTING
@@ -100,7 +100,7 @@ def acts_on(item: Json, workloads: Collection[Json]) -> bool:
 
 
 def is_scaled(expansion: Expansion, workload: Json) -> bool:
-    """Tell whether somebody else decides how many replicas a workload has."""
+    """Tell whether a binding controls the replicas of a workload."""
     targets = [
         target
         for item in expansion.objects
@@ -111,7 +111,7 @@ def is_scaled(expansion: Expansion, workload: Json) -> bool:
 
 
 def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
-    """Return what is to be applied and deleted now, in order."""
+    """Return the objects to apply and delete now, in order."""
     uid = str(model["metadata"]["uid"])
     asked = {key_of(item): item for item in expansion.objects}
     unready = [*_unready(expansion, standing)]
@@ -150,26 +150,26 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
 
 
 def available(workload: Json) -> int:
-    """Return how many replicas of a workload serve."""
+    """Return the number of serving replicas of a workload."""
     status = workload.get("status") or {}
     return int(status.get("availableReplicas", status.get("readyReplicas")) or 0)
 
 
 def wanted_replicas(workload: Json) -> int:
-    """Return how many replicas a workload asks for."""
+    """Return the number of replicas that a workload requests."""
     replicas = workload["spec"].get("replicas")
     return 1 if replicas is None else int(replicas)
 
 
 def serves(workload: Json | None) -> bool:
-    """Tell whether a workload serves, or is to have no replica."""
+    """Tell whether a workload serves, or is meant to have no replicas."""
     if workload is None:
         return False
     return available(workload) > 0 or wanted_replicas(workload) == 0
 
 
 def _astray(model: Json, expansion: Expansion) -> Callable[[Json], bool]:
-    """Return what tells whether an object acts on a workload that is not of the Model."""
+    """Return a function that tells whether an object acts on a workload that is not the Model's."""
     workloads = [
         item
         for item in expansion.objects
@@ -180,7 +180,7 @@ def _astray(model: Json, expansion: Expansion) -> Callable[[Json], bool]:
 
 
 def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
-    """Yield the names of ModelServers some of whose workloads do not serve."""
+    """Yield the names of ModelServers with a workload that does not serve."""
     backends = {
         item["metadata"]["name"]: item["metadata"]["labels"][BACKEND_LABEL]
         for item in expansion.objects
@@ -197,17 +197,17 @@ def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
 
 
 def _wanted(expansion: Expansion, item: Json, live: Json | None) -> Json:
-    """Return what to apply: with the replicas that somebody else decided."""
+    """Return the object to apply; replicas that a policy controls keep their current number."""
     if live is None or item["kind"] not in WORKLOADS or not is_scaled(expansion, item):
         return item
-    # Not to leave them out: what nobody owns any longer falls back to its default. With the version
-    # that was seen, a number that changes meanwhile is a conflict and not lost.
+    # Leaving them out would reset them to the default, as no field manager would own them. With the resource
+    # version that was read, a concurrent change causes a conflict and is not lost.
     metadata = {**item["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
     return {**item, "metadata": metadata, "spec": {**item["spec"], "replicas": wanted_replicas(live)}}
 
 
 def _with_routed(item: Json, live: Json | None, standing: Standing) -> Json:
-    """Return a list of adapters with those that requests are still sent to: they leave the route before."""
+    """Return a list of adapters that keeps those still in a route: they must leave the route first."""
     if item["kind"] != "ConfigMap" or live is None:
         return item
     backend, asked = item["metadata"]["labels"][BACKEND_LABEL], listed(item)
@@ -219,7 +219,7 @@ def _with_routed(item: Json, live: Json | None, standing: Standing) -> Json:
 
 
 def _new_targets(item: Json, live: Json | None) -> frozenset[str]:
-    """Return what a route newly sends requests to; nothing of a route that does not exist yet."""
+    """Return the new targets of a route; none for a route that does not exist yet."""
     if item["kind"] != "ModelRoute" or live is None:
         return frozenset()
     return _routed(item) - _routed(live)

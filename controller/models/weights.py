@@ -1,9 +1,9 @@
-"""Where the weights of a model and of its adapters come from, and where the engine finds them.
+"""Sources of the weights of a model and its adapters, and their folders in the engine's container.
 
-`pvc://` is used where it lies, unless a cache is named that lies elsewhere. Everything else is fetched before
-the engine starts, by command-line programs that go on where an attempt was broken off: `hf` of the engine's
-own image for `hf://`, the AWS command line for `s3://`. Pods that share a cache wait for each other by a lock
-on a file, which the system releases when its holder dies.
+Weights of a `pvc://` are used in place, unless the cache is on another volume. All others are downloaded
+before the engine starts, by command-line programs that resume interrupted downloads: `hf` of the engine's
+image for `hf://`, the AWS command line for `s3://`. Pods with a shared cache use a file lock, which the
+operating system releases when its holder dies.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from apiserver.schema.json import Json
 from controller.models.parts import Part
 
 CACHE_PATH: Final = "/weights"
-"""Where the cache is mounted."""
+"""Mount path of the cache."""
 
 SOURCES_PATH: Final = "/sources"
-"""Where volumes are mounted that weights come from."""
+"""Mount path of the volumes with weights."""
 
 _CACHE_VOLUME: Final = "weights"
 _DIGEST_CHARACTERS: Final = 10
@@ -53,39 +53,40 @@ while [ $# -gt 0 ]; do
   exec 9>&-
 done
 """
-"""Takes pairs of a source and a folder. What is complete is not fetched again."""
+"""Shell script with pairs of a source and a folder as arguments. Completed folders are skipped."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
-    """What a pod needs to have its weights."""
+    """What a pod needs to access its weights."""
 
     model_path: str
     adapter_paths: Mapping[str, str]
-    """By name of the adapter."""
+    """Folders by adapter name."""
 
     adapter_sources: Mapping[str, str]
-    """What is fetched beside a running engine, by name of the adapter; empty for what is there before it."""
+    """Sources of adapters that are downloaded while the engine runs, by name; empty if present before it
+    starts."""
 
     volumes: tuple[Json, ...]
     mounts: tuple[Json, ...]
-    """Of the engine."""
+    """Volume mounts of the engine."""
 
     fetchers: tuple[Json, ...]
-    """Init containers."""
+    """Init containers that download weights."""
 
 
 def weights_of(part: Part, *, s3_image: str) -> Weights:
-    """Return how the pods of a part come by their weights."""
+    """Return how the pods of a part get their weights."""
     backend = part.backend
-    # In an order of their own: adapters that change places are no change of the pods.
+    # Sorted, so that another order of adapters does not change the pods.
     adapters = dict(sorted((item["name"], item["artifactURL"]) for item in backend.get("loraAdapters", [])))
     cache = backend.get("cacheURI", "")
     sources = (backend["modelURI"], *adapters.values())
     places = {uri: _place(uri, cache) for uri in sources}
     volumes, mounts = _volumes(sources, cache)
     fetched = {uri: path for uri, path in places.items() if path.startswith(f"{CACHE_PATH}/")}
-    # The engine's image has no program for buckets: what is there is fetched before the engine starts.
+    # The engine's image has no program for buckets, so adapters in buckets are downloaded before it starts.
     later = {
         name: _read_from(uri)
         for name, uri in adapters.items()
@@ -111,13 +112,13 @@ def _place(uri: str, cache: str) -> str:
 
 
 def _folder(uri: str) -> str:
-    """Return a name that says where a source is from, and that no other source has."""
+    """Return a unique folder name that shows the source."""
     slug = _NOT_IN_NAMES.sub("-", uri.partition("://")[2]).strip("-.")[-_MOST_SLUG_CHARACTERS:]
     return f"{slug}-{hashlib.sha256(uri.encode()).hexdigest()[:_DIGEST_CHARACTERS]}"
 
 
 def _claim(uri: str) -> tuple[str, str]:
-    """Return the claim of a `pvc://` and the path in its volume; empty for all others."""
+    """Return the claim name of a `pvc://` and the path in its volume; empty strings for other schemes."""
     scheme, _, rest = uri.partition("://")
     if scheme != "pvc":
         return "", ""
@@ -171,7 +172,7 @@ def _fetchers(
             "image": image,
             "command": ["/bin/sh", "-c", FETCH, "fetch", *words],
             "volumeMounts": list(mounts),
-            # The last lines of a program that failed, such as a timeout, come into the status of the pod.
+            # If a program fails, its last lines of output appear in the status of the pod.
             "terminationMessagePolicy": "FallbackToLogsOnError",
         }
         for member in ("env", "envFrom"):
@@ -183,9 +184,9 @@ def _fetchers(
 
 
 def _resources(part: Part) -> Json:
-    """Return what an init container asks for: as much as the engine, without accelerators.
+    """Return the resources of an init container: those of the engine, without accelerators.
 
-    The pod needs no more for it, and a ResourceQuota admits no pod with a container that does not name them.
+    They do not increase the pod's total, and a ResourceQuota rejects pods with a container that has none.
     """
     asked = part.worker.get("resources") or {}
     kept = {

@@ -1,6 +1,7 @@
-"""The workload of a part, and the Service by which it is reached.
+"""The workload of a part, and the Service in front of it.
 
-One pod per engine is a Deployment; an engine that spans nodes is a LeaderWorkerSet, whose leaders answer.
+An engine with one pod is a Deployment replica. An engine that spans nodes is a group of a LeaderWorkerSet,
+whose leader answers requests.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def workload(part: Part, weights: Weights, *, replicas: int) -> Json:
 
 
 def service(part: Part) -> Json:
-    """Return the Service of the pods of a part that answer requests."""
+    """Return the Service for the pods of a part that answer requests."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -59,7 +60,7 @@ def service(part: Part) -> Json:
 
 
 def adapter_list(part: Part, weights: Weights) -> Json:
-    """Return the ConfigMap by which engines of a backend load adapters while they run."""
+    """Return the ConfigMap with the adapters that a backend's engines load at run time."""
     labels = {label: part.labels[label] for label in (MODEL_LABEL, BACKEND_LABEL)}
     return {
         "apiVersion": "v1",
@@ -70,19 +71,19 @@ def adapter_list(part: Part, weights: Weights) -> Json:
 
 
 def reference(part: Part) -> Json:
-    """Return the reference by which a policy scales the workload of a part."""
+    """Return the reference to the workload of a part, for policies."""
     if part.pods > 1:
         return {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": part.name}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": part.name}
 
 
 def answering_labels(part: Part) -> Mapping[str, str]:
-    """Return labels of the pods of a part that answer requests: of engines that span nodes, the leaders."""
+    """Return labels of the pods of a part that answer requests; for engines that span nodes, the leaders."""
     return {**part.labels, WORKER_INDEX: "0"} if part.pods > 1 else part.labels
 
 
 def metadata(model: Json, name: str, labels: Mapping[str, str]) -> Json:
-    """Return the metadata of what is made for a Model."""
+    """Return the metadata of an object made for a Model."""
     found = owned_metadata(model, name, labels)
     if owner := model["spec"].get("owner"):
         found["annotations"] = {MODEL_OWNER: owner}
@@ -105,7 +106,7 @@ def _groups(part: Part, weights: Weights) -> Json:
 def _template(part: Part, weights: Weights, command: list[str], *, answers: bool) -> Json:
     spec: Json = {
         "containers": [_engine(part, weights, command, answers=answers)],
-        # Engines on several accelerators exchange data through it, and a container has 64 MiB without.
+        # Engines on several accelerators use it to exchange data, and the default size is 64 MiB.
         "volumes": [*weights.volumes, {"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}],
     }
     if part.loads_adapters:

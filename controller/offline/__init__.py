@@ -1,5 +1,6 @@
-"""`stowplan plan`: what would be decided, from files alone, drawn for people and written down for programs.
+"""`stowplan plan`: plans made from files alone, without a cluster, shown to users or written for programs.
 
-`reading` makes objects of files and `gathering` a snapshot of objects; `changes` makes it what somebody asks
-about; `layout` lays the plan out on the nodes; `text`, `page` and `document` show it; `run` is the verb.
+`reading` parses files into objects, and `gathering` makes a snapshot of them. `changes` applies hypothetical
+changes. `layout` assigns accelerators of the nodes; `text`, `page` and `document` render the plan; `run` is
+the entry point.
 """

@@ -1,4 +1,4 @@
-"""What `stowplan plan` can be told."""
+"""Command-line arguments of `stowplan plan`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ was found in time, 2 wrong usage or unreadable input
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the verb's command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog=program("plan"),
         description="Say what would be decided, and why. Needs no cluster.",

@@ -1,4 +1,4 @@
-"""From what is to what somebody asks about: other demands, nodes, budgets. Pure, over any snapshot."""
+"""Hypothetical changes of a snapshot: other demands, nodes and budgets. Pure."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _MOST_NAMED: Final = 5
 
 
 class UnknownNameError(ValueError):
-    """Nothing has a name that was given, or more than one thing has."""
+    """A given name matches nothing, or several things."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rate:
-    """Requests per second of something that is named, perhaps with its namespace in front."""
+    """Requests per second of a model or variant, whose name may include the namespace."""
 
     name: str
     requests_per_second: float
     lengths: tuple[float, float] | None = None
-    """Mean tokens of a prompt and of an answer; None for those that are known."""
+    """Mean tokens of a prompt and of an answer; None to keep the known ones."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Changes:
-    """All that is to be different."""
+    """All changes to make."""
 
     demands: Sequence[Rate] = ()
     capacities: Sequence[Rate] = ()
@@ -57,7 +57,7 @@ class _Work:
 
 
 def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, tuple[str, ...]]:
-    """Return the inputs with all changes made, and a sentence for each that cannot be made."""
+    """Return the inputs with all changes made, and a message for each that cannot be made."""
     work = _Work(inputs.snapshot)
     _demands(work, changes)
     _capacities(work, changes.capacities)
@@ -77,7 +77,7 @@ def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, t
 def stated(
     model: Key, requests_per_second: float, known: ModelLoad | None, *, target_utilization: float
 ) -> ModelLoad:
-    """Return the load of a model as a person states it: steady, and to be served at the usual utilisation."""
+    """Return the load of a model as stated: constant, and to be served at the usual utilization."""
     required = min(MOST_RATE, requests_per_second / target_utilization)
     return ModelLoad(
         namespace=model[0],
@@ -92,14 +92,14 @@ def stated(
 
 
 def with_loads(snapshot: Snapshot, loads: Iterable[ModelLoad]) -> Snapshot:
-    """Return the snapshot with some loads in the place of those that it has of these models."""
+    """Return the snapshot with some loads added or replaced."""
     known = {(load.namespace, load.model_id): load for load in snapshot.loads}
     known |= {(load.namespace, load.model_id): load for load in loads}
     return replace(snapshot, loads=tuple(known.values()))
 
 
 def resolved(name: str, keys: Iterable[Key], *, what: str) -> Key:
-    """Return the key that `NAMESPACE/NAME` or `NAME` means; where both readings fit, the first.
+    """Return the key that `NAMESPACE/NAME` or `NAME` refers to; if both match, the former.
 
     Raises UnknownNameError.
     """
@@ -170,7 +170,7 @@ def _drains(work: _Work, names: Sequence[str]) -> None:
 
 
 def _evicted(variant: Variant, gone: frozenset[str]) -> Variant:
-    """Return a variant whose pods on some nodes wait for another place: they would be removed first."""
+    """Return a variant whose pods on the given nodes are unbound, and first in removal order."""
     replicas = [
         replace(replica, node=None, further_nodes=(), ready=False) if gone & {*replica.nodes} else replica
         for replica in variant.replicas

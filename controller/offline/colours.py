@@ -1,4 +1,4 @@
-"""A colour for each variant: neighbours far apart, white letters readable on all of them."""
+"""A colour for each variant, with distinct neighbours and enough contrast for white letters."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 _GOLDEN_DEGREES: Final = 137.508
 _SATURATION: Final = 0.52
 _CONTRASTS: Final = (4.7, 5.5, 6.4)
-"""With white, in turn. WCAG asks for 4.5; above 7 blocks would fade into a dark page."""
+"""Contrast ratios with white, in turn. WCAG requires 4.5; above 7, blocks would merge with a dark page."""
 
 _WHITE: Final = 1.05
 _SHARES: Final = (0.2126, 0.7152, 0.0722)
 _STRAIGHT_BELOW: Final = 0.04045
-"""Where sRGB's curve begins."""
+"""Threshold below which the sRGB curve is linear."""
 
 
 def colours(codes: Mapping[tuple[str, str], str]) -> Mapping[str, str]:
@@ -22,7 +22,7 @@ def colours(codes: Mapping[tuple[str, str], str]) -> Mapping[str, str]:
 
 
 def contrast_with_white(hue_degrees: float, saturation: float, lightness: float) -> float:
-    """Return WCAG's ratio of contrast between a colour and white."""
+    """Return the WCAG contrast ratio between a colour and white."""
     return _WHITE / (_luminance(hue_degrees, saturation, lightness) + 0.05)
 
 

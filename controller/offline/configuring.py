@@ -1,4 +1,4 @@
-"""The controller's own configuration file, as far as plans depend on it."""
+"""The controller's configuration, as far as plans depend on it."""
 
 from __future__ import annotations
 
@@ -31,37 +31,37 @@ from controller.sizing.records import SizingSettings
 _KEY: Final = "config.yaml"
 _CONFIG_MAP: Final = "stowplan-controller"
 _GENERATED: Final = re.compile(rf"{_CONFIG_MAP}(-config(-[a-z0-9]{{10}})?)?")
-"""How the shipped manifests call the controller's own: kustomize appends a hash of its content."""
+"""Matches the controller's ConfigMap in the shipped manifests: kustomize appends a hash of its content."""
 
 _EXPECTED: Final = "must be one YAML mapping, the controller's configuration, or its ConfigMap"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Configuring:
-    """What the controller was told, or why nobody can tell."""
+    """The controller's configuration, or the problems with it."""
 
     settings: Settings = Settings()  # noqa: RUF009 (frozen)
     sizing: SizingSettings = SizingSettings()  # noqa: RUF009 (frozen)
     terms: Terms = NO_TERMS
     names: NamesConfig = NamesConfig()  # noqa: RUF009 (frozen)
     namespace: str = ""
-    """Where the ConfigMaps with prices and service classes are; empty where it does not say."""
+    """Namespace of the ConfigMaps with prices and service classes; empty if not configured."""
 
     objectives: ObjectiveRules = OBJECTIVES_IGNORED
     scales_to_zero: bool = False
     grace_seconds: float = 0.0
-    """How long a model keeps its last replica after its last request."""
+    """Time in seconds for which a model keeps its last replica after its last request."""
 
     minimum_hold_seconds: float = 0.0
-    """How long a started replica stays."""
+    """Minimum lifetime of a started replica in seconds."""
 
     is_given: bool = False
     problems: tuple[Problem, ...] = ()
 
     def over(self, inputs: PlanningInputs) -> PlanningInputs:
-        """Return a saved decision's inputs with this configuration in the place of its own.
+        """Return the inputs of a saved decision, with this configuration instead of the saved one.
 
-        Node pools that it does not name stay: Karpenter's are not in any configuration.
+        Node pools with other names are kept, because Karpenter's are not in any configuration.
         """
         if not self.is_given:
             return inputs
@@ -78,7 +78,7 @@ class Configuring:
 
 
 def configured(path: Path | None) -> Configuring:
-    """Return what a configuration file, or a ConfigMap that holds one, says; without a file the defaults."""
+    """Return the settings from a configuration file or its ConfigMap; without a file, the defaults."""
     if path is None:
         return Configuring()
     try:
@@ -107,7 +107,7 @@ def configured(path: Path | None) -> Configuring:
 
 
 def _document(path: Path) -> Json:
-    """Read the file; of a ConfigMap, what is under its key. Raises ConfigurationError."""
+    """Return the configuration in a file or in its ConfigMap. Raises ConfigurationError."""
     try:
         documents = _documents(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -125,7 +125,7 @@ def _document(path: Path) -> Json:
 
 
 def _documents(text: str) -> list[JsonValue]:
-    """Return what a text holds, without documents of comments alone."""
+    """Return the YAML documents of a text, without those that contain only comments."""
     try:
         return [item for item in yaml.safe_load_all(text) if item is not None]
     except yaml.YAMLError as error:
@@ -137,7 +137,7 @@ def _is_config_map(document: JsonValue) -> bool:
 
 
 def _chosen(config_maps: Sequence[Json]) -> Json:
-    """Return the one there is, or of several the controller's."""
+    """Return the only ConfigMap, or the controller's of several. Raises ConfigurationError."""
     if len(config_maps) == 1:
         return config_maps[0]
     ours = [item for item in config_maps if _GENERATED.fullmatch(_name(item))]
@@ -157,7 +157,7 @@ def _name(config_map: Json) -> str:
 
 
 def _held(config_map: Json) -> Json:
-    """Return the configuration that a ConfigMap holds."""
+    """Return the configuration in a ConfigMap. Raises ConfigurationError."""
     data = config_map.get("data")
     members = data if isinstance(data, dict) else {}
     where = f"ConfigMap {_name(config_map)}: data[{_KEY}]"

@@ -1,6 +1,6 @@
-"""What planning reads of Dynamic Resource Allocation (`resource.k8s.io`): devices, and claims to them.
+"""The fields that planning reads of Dynamic Resource Allocation (`resource.k8s.io`).
 
-Members of requests and devices stand where `v1` has them, or where `v1beta1` had them.
+Fields of requests and devices are accepted in the structure of `v1` and in that of `v1beta1`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from controller.offline.pod_shapes import Metadata
 
 @declaration()
 class Attribute:
-    """What a driver says of a device: a text, or a value of another type, which is not read."""
+    """An attribute of a device: a string, or a value of another type, which is ignored."""
 
     string: Maybe[str] = UNSET
 
 
 @declaration()
 class DeviceTaint:
-    """A refusal of claims."""
+    """A taint of a device."""
 
     effect: str
 
 
 @declaration()
 class BasicDevice:
-    """What stood apart from the name in `v1beta1`."""
+    """The fields of a device that `v1beta1` nests under `basic`."""
 
     attributes: Maybe[dict[str, Attribute]] = UNSET
 
@@ -45,7 +45,7 @@ class Device:
 
 @declaration()
 class Pool:
-    """Which devices belong together, and how often they were described anew."""
+    """The pool of a slice's devices, with its generation and number of slices."""
 
     name: str
     generation: Maybe[int] = UNSET
@@ -82,7 +82,7 @@ class ExactRequest:
 
 @declaration()
 class Request:
-    """A request for devices of one class, or of the first of several that can be had."""
+    """A request for devices of one class, or for the first available of several alternatives."""
 
     name: str
     exactly: Maybe[ExactRequest] = UNSET
@@ -95,21 +95,21 @@ class Request:
 
 @declaration()
 class Requests:
-    """What a claim is for."""
+    """The device requests of a claim."""
 
     requests: Maybe[tuple[Request, ...]] = UNSET
 
 
 @declaration()
 class ClaimSpec:
-    """What a claim asks for."""
+    """The specification of a claim."""
 
     devices: Maybe[Requests] = UNSET
 
 
 @declaration()
 class AllocatedDevice:
-    """A device that a claim holds."""
+    """A device that is allocated to a claim."""
 
     driver: str
     pool: str
@@ -119,21 +119,21 @@ class AllocatedDevice:
 
 @declaration()
 class AllocatedDevices:
-    """The devices that a claim holds."""
+    """The devices that are allocated to a claim."""
 
     results: Maybe[tuple[AllocatedDevice, ...]] = UNSET
 
 
 @declaration()
 class Allocation:
-    """What a claim was given."""
+    """The allocation of a claim."""
 
     devices: Maybe[AllocatedDevices] = UNSET
 
 
 @declaration()
 class ClaimStatus:
-    """Whether a claim was given anything."""
+    """The status of a claim, with its allocation if any."""
 
     allocation: Maybe[Allocation] = UNSET
 
@@ -149,7 +149,7 @@ class ResourceClaim:
 
 @declaration()
 class TemplateSpec:
-    """What claims are made of."""
+    """The template of claims."""
 
     spec: Maybe[ClaimSpec] = UNSET
 
@@ -171,14 +171,14 @@ class Expression:
 
 @declaration()
 class DeviceSelector:
-    """Which devices are of a class."""
+    """A selector of devices."""
 
     cel: Maybe[Expression] = UNSET
 
 
 @declaration()
 class DeviceClassSpec:
-    """Which devices are of a class."""
+    """The selectors of a device class."""
 
     selectors: Maybe[tuple[DeviceSelector, ...]] = UNSET
 

@@ -1,4 +1,4 @@
-"""A plan as one JSON document, with the names that planning has for everything."""
+"""A plan as one JSON document, with the field names of planning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controller.offline.text import Shown, conclusion
 
 
 def as_document(shown: Shown) -> Json:
-    """Return the plan, what lies on which node after it, and the warnings."""
+    """Return the plan, the pods on each node after it, and the warnings."""
     return {
         "is_enough": shown.is_enough,
         "conclusion": conclusion(shown),

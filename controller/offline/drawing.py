@@ -1,4 +1,4 @@
-"""The nodes in letters: a cell for each accelerator, nodes of one type together, equal ones drawn once."""
+"""A drawing of the nodes in letters: one cell per accelerator, grouped by type, equal nodes drawn once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEGEND: Final = (
 
 
 def drawing_parts(nodes: Sequence[NodeLayout], *, columns: int) -> Iterator[RenderableType]:
-    """Yield the drawing, and what its signs mean."""
+    """Yield the drawing and its legend."""
     width = max((len(item.code) for layout in nodes for item in layout.holdings), default=1)
     for accelerator, group in by_type(nodes).items():
         yield styled(_title(accelerator, group), Tone.HEADING)
@@ -42,7 +42,7 @@ def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
 
 
 def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> RenderableType:
-    """Return the nodes side by side; the cells of a large one go on in the next line."""
+    """Return the nodes side by side; the cells of a large node wrap."""
     places = {item.node.name: place for place, item in enumerate(group)}
     entries = [(styled(_name(same, places)), _cells(same[0], code_width)) for same in alike(group)]
     names = min(_LONGEST_NAME, max(name.cell_len for name, _ in entries))
@@ -57,7 +57,7 @@ def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> Ren
 
 
 def _name(same: Sequence[NodeLayout], places: Mapping[str, int]) -> str:
-    """Return the names of equal nodes: `4 x node-1, node-3 .. node-5`; `...` where they are too long."""
+    """Return the names of equal nodes, such as `4 x node-1, node-3 .. node-5`, shortened by `...`."""
     mark = "" if same[0].node.schedulable else "!"
     if len(same) == 1:
         return f"{mark}{same[0].node.name}"
@@ -71,7 +71,7 @@ def _name(same: Sequence[NodeLayout], places: Mapping[str, int]) -> str:
 
 
 def _runs(names: Sequence[str], places: Mapping[str, int]) -> Sequence[Sequence[str]]:
-    """Return the names in runs of nodes between which there is no other."""
+    """Return the names in runs of consecutive nodes."""
     runs: list[list[str]] = []
     for name in names:
         if runs and places[name] == places[runs[-1][-1]] + 1:
@@ -86,7 +86,7 @@ def _run(names: Sequence[str]) -> str:
 
 
 def _cells(layout: NodeLayout, code_width: int) -> list[tuple[str, str]]:
-    """Return what is written for each accelerator, all equally wide, and its style."""
+    """Return the text of each accelerator, all of the same width, with its style."""
     cells: list[tuple[str, str]] = []
     for item in layout.holdings:
         for replicas, mark in ((item.stays, " "), (item.comes, "+")):

@@ -1,4 +1,4 @@
-"""From objects to a snapshot, by the controller's own rules, and what a person should know about it."""
+"""Conversion of objects into a snapshot by the controller's own rules, with warnings for the user."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _READY: Final = ({"type": "Ready", "status": "True"},)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gathering:
-    """What to plan from, what to know about it, or why there is nothing."""
+    """Inputs of a plan with warnings, or the problems that prevent it."""
 
     inputs: PlanningInputs
     facts: Mapping[Key, VariantFacts] | None = None
-    """What is known of the speed of each variant; None of a saved decision, which says what each serves."""
+    """Performance facts of each variant; None for a saved decision, which contains capacities."""
 
     warnings: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
 def gathered(found: Found, *, configuring: Configuring, settings_namespace: str) -> Gathering:
-    """Return the snapshot of objects; where there are problems it is empty."""
+    """Return the snapshot of some objects; it is empty if there are problems."""
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
     problems = list(found.problems)
     variants = {}
@@ -87,14 +87,14 @@ def _left_out(seen: Gathered) -> Iterator[str]:
 
 
 def _misunderstood(world: World) -> Iterator[str]:
-    """Yield what an annotation orders that nobody understands."""
+    """Yield the annotations that are not understood."""
     for item in world.autoscalings:
         name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
         yield from (f"VariantAutoscaling {name}: {problem}" for problem in orders_of(item).problems)
 
 
 def _claimless(found: Found) -> Iterator[str]:
-    """Yield a warning where claims of pods were not exported: what they hold counts as free."""
+    """Yield a warning if the pods' ResourceClaims were not exported: their devices count as free."""
     pods = of_kind(found.manifests, "Pod").values()
     holders = [pod for pod in pods if pod.value["spec"].get("resourceClaims")]
     if holders and not of_kind(found.manifests, "ResourceClaim"):
@@ -105,7 +105,7 @@ def _claimless(found: Found) -> Iterator[str]:
 
 
 def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
-    """Return a VariantAutoscaling with its defaults in the version that is planned with."""
+    """Return a VariantAutoscaling with its defaults, in the version that planning uses."""
     api_version, value = str(manifest.value["apiVersion"]), manifest.value
     found = find_version(api_version, "VariantAutoscaling")
     if found is None:
@@ -122,7 +122,7 @@ def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
 
 
 def targets_in(found: Found) -> Mapping[TargetKey, Json]:
-    """Return everything that can be scaled."""
+    """Return all scale targets."""
     return {
         TargetKey(kind, *key): item.value
         for kind in TargetKind
@@ -131,7 +131,7 @@ def targets_in(found: Found) -> Mapping[TargetKey, Json]:
 
 
 def targetless(manifest: Manifest, value: Json, targets: Container[TargetKey]) -> Iterator[Problem]:
-    """Yield a problem if what a VariantAutoscaling scales is not among the targets."""
+    """Yield a problem if the scale target of a VariantAutoscaling is missing."""
     target = target_key(manifest.key[0], value["spec"]["scaleTargetRef"])
     if target.kind is not TargetKind.SCALED and target not in targets:
         text = (
@@ -143,7 +143,7 @@ def targetless(manifest: Manifest, value: Json, targets: Container[TargetKey]) -
 
 
 def _oversized(found: Found) -> Iterator[Problem]:
-    """Yield the nodes with more accelerators than anybody builds: a typing error, and too many to draw."""
+    """Yield nodes with an implausible number of accelerators: a typing error, and too many to draw."""
     for node in of_kind(found.manifests, "Node").values():
         count = accelerators_in(completed_node(node.value)["status"]["allocatable"])
         if count > MOST_ACCELERATORS:
@@ -152,7 +152,7 @@ def _oversized(found: Found) -> Iterator[Problem]:
 
 
 def policies_in(found: Found, names: NamesConfig, settings_namespace: str) -> tuple[Policies, list[str]]:
-    """Return prices and service classes, and what of them is doubtful or left out."""
+    """Return prices and service classes, with warnings about invalid or ignored ones."""
     listed = of_kind(found.manifests, "ConfigMap")
     ours = {name: item.value for (namespace, name), item in listed.items() if namespace == settings_namespace}
     policies = read_policies(ours, unit_costs=names.unit_costs, default_classes=names.service_classes)
@@ -190,7 +190,7 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
 
 
 def _objectives(found: Found, rules: ObjectiveRules) -> Objectives:
-    # Not by kind, namespace and name: there may be pools of one name in both groups.
+    # Not keyed by kind, namespace and name: both API groups may have a pool of the same name.
     named = {
         kind: [item.value for item in found.manifests if item.kind[1] == kind]
         for kind in ("InferenceObjective", "InferencePool")
@@ -199,7 +199,7 @@ def _objectives(found: Found, rules: ObjectiveRules) -> Objectives:
 
 
 def completed_node(node: Json) -> Json:
-    """Return a node with what people leave out of files: that it is ready, and has what it has."""
+    """Return a node with defaults for what files often omit: it is ready, and its capacity is allocatable."""
     status = node.get("status") or {}
     allocatable = status.get("allocatable") or status.get("capacity") or {}
     conditions = status.get("conditions") or list(_READY)

@@ -1,4 +1,4 @@
-"""What the files don't say although planning could use it, and how to say it."""
+"""Warnings about information that planning could use but the files lack, and how to supply it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MOST_NAMED: Final = 5
 
 
 def ignorance(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
-    """Return a sentence for each thing that is not known."""
+    """Return one message for each piece of missing information."""
     return (*_nodes(snapshot), *_unlabelled(snapshot), *_demands(plan), *_capacities(plan))
 
 
 def useless(snapshot: Snapshot, additions: Sequence[Addition]) -> Iterator[str]:
-    """Yield the nodes that were asked for although no pod of any variant may go there."""
+    """Yield a message for each added node shape that no variant's pods can use."""
     for addition in additions:
         node = next(new_nodes(snapshot, addition))
         sizes = [
@@ -40,7 +40,7 @@ def useless(snapshot: Snapshot, additions: Sequence[Addition]) -> Iterator[str]:
 
 
 def _anywhere(variant: Variant) -> Variant:
-    """Return a variant whose pods are neither spread nor kept together."""
+    """Return a variant without topology constraints on its pods."""
     return replace(variant, spread=None, together_in="")
 
 
@@ -54,9 +54,9 @@ def _nodes(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _unlabelled(snapshot: Snapshot) -> Iterator[str]:
-    """Yield the nodes that would do, but for a label by which pods are spread or kept together.
+    """Yield messages about nodes that only lack a label by which pods are spread or kept together.
 
-    What looks alike is compared once: an export may have thousands of nodes.
+    Equal nodes are checked once, because an export may have thousands of nodes.
     """
     nodes: dict[tuple[object, ...], list[Node]] = defaultdict(list)
     for node in snapshot.nodes:

@@ -1,4 +1,4 @@
-"""What lies on which node once the plan is carried out, accelerator by accelerator. Pure."""
+"""The pods on each node after the plan, by accelerators. Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Holding:
     """Pods of one variant on one node."""
 
     code: str
-    """What stands for the variant in a drawing."""
+    """The variant's code in drawings."""
 
     variant: Key
     accelerators: int
-    """Per pod."""
+    """Accelerators per pod."""
 
     stays: int
-    """Pods that are there now."""
+    """Pods that are there now and stay."""
 
     comes: int
     """Pods that are not there yet."""
@@ -45,27 +45,27 @@ class NodeLayout:
 
     @property
     def taken(self) -> int:
-        """Accelerators that the variants hold."""
+        """Accelerators that the variants use."""
         return sum(item.accelerators * (item.stays + item.comes) for item in self.holdings)
 
     @property
     def others(self) -> int:
-        """Accelerators that other workloads hold."""
+        """Accelerators that other workloads use."""
         return self.node.accelerators_used_by_others
 
     @property
     def free(self) -> int:
-        """Accelerators that nobody holds."""
+        """Unused accelerators."""
         return max(0, self.node.accelerators_allocatable - self.others - self.taken)
 
     @property
     def look(self) -> tuple[object, ...]:
-        """What nodes have in common that need no telling apart."""
+        """Key that is equal for nodes that look the same in a drawing."""
         return (self.node.schedulable, self.node.accelerators_allocatable, self.others, self.holdings)
 
 
 def codes_of(plan: Plan) -> Mapping[Key, str]:
-    """Return a short code for each variant, the first letters for those that are served first."""
+    """Return a short code for each variant, in the order in which they are served."""
     ordered = sorted(plan.decisions, key=lambda item: (item.priority, item.namespace, item.name))
     length = 1
     while len(_LETTERS) ** length < len(ordered):
@@ -74,7 +74,7 @@ def codes_of(plan: Plan) -> Mapping[Key, str]:
 
 
 def layouts(snapshot: Snapshot, plan: Plan) -> tuple[NodeLayout, ...]:
-    """Return every node as the plan leaves it, by type and name."""
+    """Return every node after the plan, by type and name."""
     codes = codes_of(plan)
     granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
     comes: dict[str, Counter[Key]] = defaultdict(Counter)
@@ -108,7 +108,7 @@ def layouts(snapshot: Snapshot, plan: Plan) -> tuple[NodeLayout, ...]:
 
 
 def unplaced(snapshot: Snapshot, plan: Plan) -> frozenset[Key]:
-    """Return the variants of which the plan grants more than it has a place for."""
+    """Return the variants with more granted replicas than the plan has places for."""
     placed: Counter[Key] = Counter()
     for item in plan.placements:
         placed[item.namespace, item.name] += item.pods
@@ -130,7 +130,7 @@ def _lacks_places(variant: Variant, granted: int, placed_pods: int) -> bool:
 
 
 def by_type(nodes: Sequence[NodeLayout]) -> Mapping[str, tuple[NodeLayout, ...]]:
-    """Return the nodes of each accelerator type."""
+    """Return the nodes by accelerator type."""
     groups: dict[str, list[NodeLayout]] = defaultdict(list)
     for item in nodes:
         groups[item.node.accelerator].append(item)
@@ -138,7 +138,7 @@ def by_type(nodes: Sequence[NodeLayout]) -> Mapping[str, tuple[NodeLayout, ...]]
 
 
 def alike(nodes: Sequence[NodeLayout]) -> tuple[tuple[NodeLayout, ...], ...]:
-    """Return the nodes in groups that look the same, in the order of their first."""
+    """Return the nodes in groups that look the same, in the order of their first node."""
     groups: dict[tuple[object, ...], list[NodeLayout]] = defaultdict(list)
     for item in nodes:
         groups[item.look].append(item)
@@ -146,7 +146,7 @@ def alike(nodes: Sequence[NodeLayout]) -> tuple[tuple[NodeLayout, ...], ...]:
 
 
 def _kept_places(variant: Variant, granted: int) -> list[tuple[str, ...]]:
-    """Return the nodes of each replica that stays: those that leave are the first in removal order."""
+    """Return the nodes of each replica that stays; the first in removal order do not."""
     bound = [replica.nodes for replica in staying_replicas(variant) if replica.nodes]
     return bound[max(0, len(bound) - granted) :]
 
@@ -160,7 +160,7 @@ def _code(number: int, length: int) -> str:
 
 
 def _natural(name: str) -> tuple[tuple[int, str], ...]:
-    """Return a key by which node-2 comes before node-10."""
+    """Return a sort key for which node-2 comes before node-10."""
     parts: list[tuple[int, str]] = []
     digits = ""
     for letter in f"{name}\0":

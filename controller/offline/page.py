@@ -1,4 +1,4 @@
-"""A plan as one page for a browser, which needs nothing else."""
+"""A plan as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Block:
     cells: int
     look: str = ""
     code: str = ""
-    """Of the variant; empty for what is no pod of a variant."""
+    """Code of the variant; empty if the block is no pod of a variant."""
 
 
 def page(shown: Shown) -> str:
@@ -60,7 +60,7 @@ def page(shown: Shown) -> str:
 
 
 def blocks(item: NodeLayout, *, is_named: bool) -> Iterator[Block]:
-    """Yield the pods on a node, what others hold and what is free; where nodes are named, cell by cell."""
+    """Yield the variants' pods on a node, then others' and free accelerators; one cell each if named."""
     start = 0
     for holding in item.holdings:
         for number in range(holding.stays + holding.comes):
@@ -75,7 +75,7 @@ def blocks(item: NodeLayout, *, is_named: bool) -> Iterator[Block]:
 
 
 def pointed_at(item: NodeLayout) -> str:
-    """Return what is shown of a node under the pointer, in lines."""
+    """Return the tooltip of a node, in lines."""
     lines = [item.node.name]
     for holding in item.holdings:
         new = f", {holding.comes} of them to start" if holding.comes else ""
@@ -99,7 +99,7 @@ def _tiles(shown: Shown, nodes: Sequence[NodeLayout]) -> Sequence[tuple[str, str
 
 
 def _groups(decided: Sequence[Decision]) -> Mapping[str, Sequence[Decision]]:
-    """Return the decisions by what a reader looks for, the most urgent first."""
+    """Return the decisions in groups of interest, the most urgent first."""
     groups: dict[str, list[Decision]] = {
         title: []
         for title in ("Models that go short", "Change", "Stay as they are", "Have no replicas and get none")

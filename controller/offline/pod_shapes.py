@@ -1,4 +1,4 @@
-"""What planning reads of a pod and of any object's metadata."""
+"""The fields that planning reads of pods and of any object's metadata."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apiserver.schema.markers import Length, Range
 
 @declaration()
 class Owner:
-    """Who made an object."""
+    """An owner reference."""
 
     kind: str
     name: str
@@ -21,7 +21,7 @@ class Owner:
 
 @declaration()
 class Metadata:
-    """What identifies an object."""
+    """The metadata of an object."""
 
     name: Annotated[str, Length(1, 253)]
     namespace: Maybe[Annotated[str, Length(1, 63)]] = UNSET
@@ -40,7 +40,7 @@ class Identified:
 
 @declaration()
 class ConditionSeen:
-    """One aspect of a status."""
+    """A condition of a status."""
 
     type: str
     status: str
@@ -48,7 +48,7 @@ class ConditionSeen:
 
 @declaration()
 class Resources:
-    """What a container asks for."""
+    """The resources of a container."""
 
     limits: Maybe[dict[str, Quantity]] = UNSET
     requests: Maybe[dict[str, Quantity]] = UNSET
@@ -56,7 +56,7 @@ class Resources:
 
 @declaration()
 class Container:
-    """What runs in a pod."""
+    """A container of a pod."""
 
     command: Maybe[tuple[str, ...]] = UNSET
     args: Maybe[tuple[str, ...]] = UNSET
@@ -65,7 +65,7 @@ class Container:
 
 @declaration()
 class TolerationSeen:
-    """A consent to taints."""
+    """A toleration of taints."""
 
     key: Maybe[str] = UNSET
     operator: Maybe[str] = UNSET
@@ -75,14 +75,14 @@ class TolerationSeen:
 
 @declaration()
 class EmptyDirectory:
-    """A directory that lives as long as its pod."""
+    """An emptyDir volume."""
 
     medium: Maybe[str] = UNSET
 
 
 @declaration()
 class Volume:
-    """What a pod mounts."""
+    """A volume of a pod."""
 
     name: str
     empty_dir: Maybe[EmptyDirectory] = UNSET
@@ -90,7 +90,7 @@ class Volume:
 
 @declaration()
 class LabelDemand:
-    """Which pods are meant, by one label."""
+    """A label selector requirement."""
 
     key: str
     operator: str
@@ -99,7 +99,7 @@ class LabelDemand:
 
 @declaration()
 class PodSelector:
-    """Which pods are meant."""
+    """A label selector for pods."""
 
     match_labels: Maybe[dict[str, str]] = UNSET
     match_expressions: Maybe[tuple[LabelDemand, ...]] = UNSET
@@ -107,7 +107,7 @@ class PodSelector:
 
 @declaration()
 class SpreadSeen:
-    """How evenly pods are to lie."""
+    """A topology spread constraint."""
 
     topology_key: str
     max_skew: Maybe[Annotated[int, Range(1)]] = UNSET
@@ -120,7 +120,7 @@ class SpreadSeen:
 
 @declaration()
 class ClaimOfPod:
-    """A ResourceClaim that a pod names, or has made of a template."""
+    """A ResourceClaim that a pod names, or a template from which it is created."""
 
     name: str
     resource_claim_name: Maybe[str] = UNSET
@@ -129,7 +129,7 @@ class ClaimOfPod:
 
 @declaration()
 class PodSpec:
-    """What a pod is made of, and where it may run."""
+    """The specification of a pod."""
 
     containers: Maybe[tuple[Container, ...]] = UNSET
     init_containers: Maybe[tuple[Container, ...]] = UNSET
@@ -145,7 +145,7 @@ class PodSpec:
 
 @declaration()
 class ClaimMade:
-    """The ResourceClaim that was made of a template."""
+    """The ResourceClaim that was created from a template."""
 
     name: str
     resource_claim_name: Maybe[str] = UNSET
@@ -153,7 +153,7 @@ class ClaimMade:
 
 @declaration()
 class PodStatus:
-    """How a pod fares."""
+    """The status of a pod."""
 
     phase: Maybe[str] = UNSET
     conditions: Maybe[tuple[ConditionSeen, ...]] = UNSET

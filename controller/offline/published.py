@@ -1,4 +1,4 @@
-"""What an export's status says of loads and of what replicas serve, as the controller last published it."""
+"""Loads and capacities from the exported statuses, as the controller last published them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from controller.sizing.sizing import sized
 Key = tuple[str, str]
 
 _LIMITS: Final = {"TTFT ": Target.TTFT, "ITL ": Target.ITL, "a batch of ": Target.BATCH}
-"""What a limit's text begins with."""
+"""Targets by the first words of a limit's text."""
 
 
 def with_published(seen: Gathered, autoscalings: Sequence[Json], settings: SizingSettings) -> Snapshot:
-    """Return the snapshot with the load of each model's newest decision, and what replicas serve by it."""
+    """Return the snapshot with the most recently published load of each model, and published capacities."""
     decisions = {_key(item): _decision(item) for item in autoscalings}
     variants = tuple(
         replace(variant, capacity=_capacity(variant, decisions, seen.facts))
@@ -36,9 +36,9 @@ def with_published(seen: Gathered, autoscalings: Sequence[Json], settings: Sizin
 
 
 def equipped(snapshot: Snapshot, facts: Mapping[Key, VariantFacts], settings: SizingSettings) -> Snapshot:
-    """Return the snapshot with capacities where profile or status tell them, for the lengths of its loads.
+    """Return the snapshot with capacities from profiles or statuses, for the token lengths of its loads.
 
-    A forecast of live engines is not needed here: loads are as published or stated.
+    No forecast from live engines is needed, because loads are published or stated.
     """
     return sized(snapshot, facts, {}, SizingMemory(), settings).snapshot
 
@@ -60,7 +60,7 @@ def _loads(snapshot: Snapshot, autoscalings: Sequence[Json], settings: SizingSet
 
 
 def _load(model: Key, demand: Json, settings: SizingSettings) -> ModelLoad | None:
-    """Return a load as it was published; None where its rates are none."""
+    """Return a published load, or None if its rates are invalid."""
     rate = _number(demand.get("requestsPerSecond"))
     upper = _number(demand.get("upperRequestsPerSecond"))
     if rate is None or upper is None:
@@ -79,7 +79,7 @@ def _load(model: Key, demand: Json, settings: SizingSettings) -> ModelLoad | Non
 def _capacity(
     variant: Variant, decisions: Mapping[Key, Json], facts: Mapping[Key, VariantFacts]
 ) -> Capacity | None:
-    """Return what the status says one replica serves, where it does not say from what that follows."""
+    """Return the published capacity of one replica, unless facts replace it or it was an estimate."""
     decision, own = decisions.get(variant.key, {}), facts[variant.key]
     rate = _number(decision.get("capacityPerReplica"))
     if not rate or own.learned or own.profile or decision.get("capacitySource") == CapacitySource.ESTIMATED:
@@ -89,13 +89,13 @@ def _capacity(
 
 
 def _limits(text: object, rate: float) -> tuple[RateLimit, ...]:
-    """Return the limit that the status names, such as `TTFT 2 s`; none where it names none that is known."""
+    """Return the limit in the status, such as `TTFT 2 s`; empty if it is none of the known ones."""
     found = next((target for start, target in _LIMITS.items() if str(text).startswith(start)), None)
     return (RateLimit(target=found, text=str(text), requests_per_second=rate),) if found else ()
 
 
 def _number(value: object, *, most: float = MOST_RATE) -> float | None:
-    """Return a number that is at least 0 and at most so much, from text or a number; else None."""
+    """Return a number from 0 to `most`, given as text or number; else None."""
     try:
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

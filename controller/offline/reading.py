@@ -1,4 +1,4 @@
-"""From files to objects that are fit to be read, or to a saved decision; everything wrong at once."""
+"""Parsing of files into valid objects or a saved decision; reports all errors at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLUSTER_WIDE: Final = frozenset({"Node", "NodePool", "ResourceSlice", "DeviceCl
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """Why the input cannot be planned with; the line is 0 where the place is the whole file."""
+    """An error in the input; the line is 0 if it concerns the whole file."""
 
     file: str
     line: int
@@ -33,7 +33,7 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """One object of a kind that is read, in its namespace, with the place where it was written."""
+    """One object of a supported kind, with its namespace and its place in a file."""
 
     file: str
     tree: Tree
@@ -52,11 +52,11 @@ class Manifest:
 
     @property
     def label(self) -> str:
-        """What the object is called in a sentence."""
+        """The object's kind and name, for messages."""
         return f"{self.kind[1]} {'/'.join(part for part in self.key if part)}"
 
     def problem(self, text: str, path: FieldPath | None = None) -> Problem:
-        """Return a problem with this object, at a field of it."""
+        """Return a problem with this object, at a field."""
         where = f"{path}: " if path and path.parts else ""
         line = self.tree.line_of(path) if path else self.tree.line
         return Problem(file=self.file, line=line, text=f"{self.label}: {where}{text}")
@@ -64,24 +64,24 @@ class Manifest:
 
 @dataclass(kw_only=True, slots=True)
 class Found:
-    """What the files hold."""
+    """The content of the files."""
 
     manifests: list[Manifest] = field(default_factory=list)
     saved: list[PlanningInputs] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
-    """Objects of kinds that planning does not read."""
+    """The number of objects of kinds that planning ignores, by kind."""
 
 
 class _Head(msgspec.Struct):
-    """Which members a document has at its top."""
+    """Top-level fields that identify the type of a document."""
 
     snapshot: msgspec.Raw = msgspec.Raw(b"")
     kind: msgspec.Raw = msgspec.Raw(b"")
 
 
 def read(sources: Sequence[Source], *, namespace: str) -> Found:
-    """Return what the files hold; objects that name no namespace are in the given one."""
+    """Return the content of the files; objects without a namespace are in the given one."""
     found = Found()
     for source in sources:
         if source.problem:
@@ -125,7 +125,7 @@ def _take_documents(found: Found, source: Source, namespace: str) -> None:
 
 
 def _objects(tree: Tree) -> Iterator[Tree]:
-    """Yield the objects of a document, lists unfolded."""
+    """Yield the objects of a document, with lists expanded."""
     value = tree.value
     if not _is_list(value):
         yield tree

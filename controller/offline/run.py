@@ -1,4 +1,4 @@
-"""`stowplan plan`: what would be decided, and why, without a cluster."""
+"""Entry point of `stowplan plan`: the plan for given files, with its reasons, without a cluster."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NAMESPACE: Final = "stowplan-system"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Plan with the files that are named; the exit code."""
+    """Plan with the given files; return the exit code."""
     options = parser().parse_args(arguments)
     return exit_code(lambda: _run(options), unread=_SHORT)
 
@@ -118,12 +118,12 @@ def _planned(inputs: PlanningInputs, warnings: tuple[str, ...]) -> Shown:
 
 
 def _excess(plan: Plan) -> Iterator[str]:
-    """Yield each quota and budget that is exceeded by what runs, once."""
+    """Yield one message for each quota and budget that running replicas exceed."""
     return iter(dict.fromkeys(text for decision in plan.decisions for text in decision.excess))
 
 
 def _written(options: argparse.Namespace, inputs: PlanningInputs, shown: Shown) -> bool:
-    """Write what is to be written beside the output; whether all of it could be."""
+    """Write the files requested besides the output; return whether all could be written."""
     wanted: list[tuple[Path, bytes]] = []
     if options.save:
         wanted.append((options.save, to_json(inputs)))

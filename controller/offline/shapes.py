@@ -1,4 +1,4 @@
-"""What planning reads of objects that are not ours: enough to say what is wrong with a file, and where."""
+"""The fields that planning reads of other projects' kinds, for validation with a place in the file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Pod:
 
 @declaration()
 class TaintSeen:
-    """A refusal of pods."""
+    """A taint of a node."""
 
     key: str
     value: Maybe[str] = UNSET
@@ -48,7 +48,7 @@ class TaintSeen:
 
 @declaration()
 class NodeSpec:
-    """Who may use a node."""
+    """The taints and schedulability of a node."""
 
     unschedulable: Maybe[bool] = UNSET
     taints: Maybe[tuple[TaintSeen, ...]] = UNSET
@@ -56,7 +56,7 @@ class NodeSpec:
 
 @declaration()
 class NodeStatus:
-    """What a node has."""
+    """The resources and conditions of a node."""
 
     allocatable: Maybe[dict[str, Quantity]] = UNSET
     capacity: Maybe[dict[str, Quantity]] = UNSET
@@ -82,7 +82,7 @@ class ConfigMap:
 
 @declaration()
 class Target:
-    """What an autoscaler scales."""
+    """The scale target of an autoscaler."""
 
     api_version: Maybe[str] = UNSET
     kind: str
@@ -91,7 +91,7 @@ class Target:
 
 @declaration()
 class PaceSeen:
-    """By how much an autoscaler changes at most, within which time."""
+    """A scaling policy of an autoscaler: the maximum change within a period."""
 
     type: Literal["Pods", "Percent"]
     value: Annotated[int, Range(1)]
@@ -100,7 +100,7 @@ class PaceSeen:
 
 @declaration()
 class RulesSeen:
-    """How an autoscaler goes into one direction."""
+    """The scaling rules of an autoscaler for one direction."""
 
     stabilization_window_seconds: Maybe[Annotated[int, Range(0)]] = UNSET
     select_policy: Maybe[Literal["Max", "Min", "Disabled"]] = UNSET
@@ -110,7 +110,7 @@ class RulesSeen:
 
 @declaration()
 class BehaviorSeen:
-    """How an autoscaler goes about it."""
+    """The scaling behavior of an autoscaler."""
 
     scale_up: Maybe[RulesSeen] = UNSET
     scale_down: Maybe[RulesSeen] = UNSET
@@ -118,7 +118,7 @@ class BehaviorSeen:
 
 @declaration()
 class AutoscalerSpec:
-    """Between which bounds an autoscaler scales, and how."""
+    """The target, limits and behavior of an autoscaler."""
 
     scale_target_ref: Target
     min_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
@@ -128,7 +128,7 @@ class AutoscalerSpec:
 
 @declaration()
 class AutoscalerStatus:
-    """What an autoscaler says of itself."""
+    """The status of an autoscaler."""
 
     conditions: Maybe[tuple[ConditionSeen, ...]] = UNSET
 
@@ -144,7 +144,7 @@ class Autoscaler:
 
 @declaration()
 class ScopeDemand:
-    """Which pods a quota counts, by one scope."""
+    """A condition on one scope of the pods that a quota counts."""
 
     scope_name: str
     operator: str
@@ -153,14 +153,14 @@ class ScopeDemand:
 
 @declaration()
 class ScopeSelector:
-    """Which pods a quota counts."""
+    """The conditions on the scopes of the pods that a quota counts."""
 
     match_expressions: Maybe[tuple[ScopeDemand, ...]] = UNSET
 
 
 @declaration()
 class QuotaSpec:
-    """What a namespace may have at most."""
+    """The limits of a quota and the pods that it counts."""
 
     hard: Maybe[dict[str, Quantity]] = UNSET
     scopes: Maybe[tuple[str, ...]] = UNSET
@@ -177,7 +177,7 @@ class Quota:
 
 @declaration()
 class MachineDemand:
-    """What a node pool asks of its machines."""
+    """A requirement of a node pool for its nodes."""
 
     key: str
     operator: str
@@ -186,7 +186,7 @@ class MachineDemand:
 
 @declaration()
 class MachineSpec:
-    """What a node pool's machines are like."""
+    """The requirements and taints of a node pool's nodes."""
 
     requirements: Maybe[tuple[MachineDemand, ...]] = UNSET
     taints: Maybe[tuple[TaintSeen, ...]] = UNSET
@@ -194,14 +194,14 @@ class MachineSpec:
 
 @declaration()
 class MachineMetadata:
-    """What a node pool's machines are labelled with."""
+    """The labels of a node pool's nodes."""
 
     labels: Maybe[dict[str, str]] = UNSET
 
 
 @declaration()
 class Machine:
-    """What a node pool makes nodes of."""
+    """The template of a node pool's nodes."""
 
     metadata: Maybe[MachineMetadata] = UNSET
     spec: MachineSpec
@@ -209,7 +209,7 @@ class Machine:
 
 @declaration()
 class NodePoolSpec:
-    """How many nodes of which kind there may be."""
+    """The template and limits of a node pool."""
 
     template: Machine
     limits: Maybe[dict[str, Quantity]] = UNSET
@@ -225,14 +225,14 @@ class NodePool:
 
 @declaration()
 class DisruptionSpec:
-    """What a budget protects."""
+    """The pods that a disruption budget protects."""
 
     selector: Maybe[PodSelector] = UNSET
 
 
 @declaration()
 class DisruptionStatus:
-    """What a budget allows now."""
+    """The disruptions that a budget allows now."""
 
     disruptions_allowed: Maybe[Annotated[int, Range(0)]] = UNSET
     observed_generation: Maybe[int] = UNSET
@@ -249,7 +249,7 @@ class DisruptionBudget:
 
 @declaration()
 class PoolReferenceSeen:
-    """The pool of an objective."""
+    """The pool of an InferenceObjective."""
 
     group: Maybe[str] = UNSET
     kind: Maybe[str] = UNSET
@@ -258,7 +258,7 @@ class PoolReferenceSeen:
 
 @declaration()
 class ObjectiveSpec:
-    """How important requests to a pool are."""
+    """The priority of requests to a pool."""
 
     priority: Maybe[int] = UNSET
     pool_ref: PoolReferenceSeen
@@ -274,7 +274,7 @@ class Objective:
 
 @declaration()
 class PoolSpec:
-    """Which pods a pool has."""
+    """The pods of a pool."""
 
     selector: Maybe[PodSelector] = UNSET
 
@@ -289,14 +289,14 @@ class Pool:
 
 @declaration()
 class FormerPoolSpec:
-    """Which pods a pool of the former group has: by labels alone."""
+    """The pods of a pool in the former API group, which selects by labels only."""
 
     selector: Maybe[dict[str, str]] = UNSET
 
 
 @declaration()
 class FormerPool:
-    """An InferencePool of the former group."""
+    """An InferencePool of the former API group."""
 
     metadata: Metadata
     spec: FormerPoolSpec

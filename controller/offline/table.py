@@ -1,4 +1,4 @@
-"""The variants as a table that fits: too little room leaves columns out, then breaks names."""
+"""The variants as a table that fits the terminal: it drops columns first, and then wraps names."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Key = tuple[str, str]
 
 _WORDS: Final = frozenset({"", "VARIANT", "MODEL", "ON", "REPLICAS", "WHY"})
 _LEAST_WIDTH: Final = {"MODEL": 10, "VARIANT": 20}
-"""Of names that may be broken, before columns are left out."""
+"""Minimum widths of wrapped columns before other columns are dropped."""
 
 _DROPPABLE: Final = ("MODEL", "WANTED", "COST/H", "ON", "PRIO")
-"""Columns that may be left out, in this order: what else there is says it, too."""
+"""Columns that may be dropped, in this order; other parts of the text contain the same facts."""
 
 _GAP: Final = 2
 _PALETTE: Final = (
@@ -31,7 +31,7 @@ _PALETTE: Final = (
 
 
 def variants_table(snapshot: Snapshot, plan: Plan, codes: Mapping[Key, str], *, columns: int) -> Table:
-    """Return a row for each variant in the order in which they are served."""
+    """Return a table with a row for each variant, in the order in which they are served."""
     variants = {variant.key: variant for variant in snapshot.variants}
     decided = in_order(plan)
     rows = [_row(item, variants[item.namespace, item.name], codes) for item in decided]
@@ -44,7 +44,7 @@ def variants_table(snapshot: Snapshot, plan: Plan, codes: Mapping[Key, str], *, 
 
 
 def colour_of(code: str) -> str:
-    """Return the colour in which a variant's code is drawn."""
+    """Return the colour of a variant's code."""
     return _PALETTE[sum(ord(letter) * 53**at for at, letter in enumerate(reversed(code))) % len(_PALETTE)]
 
 
@@ -54,7 +54,7 @@ def in_order(plan: Plan) -> tuple[Decision, ...]:
 
 
 def tone_of(decision: Decision) -> Tone:
-    """Return how a decision is meant."""
+    """Return the tone of a decision."""
     if goes_short(decision):
         return Tone.BAD
     return Tone.ADVICE if decision.reason is Reason.HOLDING else Tone.PLAIN
@@ -66,13 +66,13 @@ def goes_short(decision: Decision) -> bool:
 
 
 def price(amount: Decimal) -> str:
-    """Return an amount of money without digits that say nothing."""
+    """Return an amount of money without trailing zeros."""
     text = f"{amount:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def place(decision: Decision, variant: Variant) -> str:
-    """Return what one replica needs: `H100 x4`."""
+    """Return the accelerators of one replica, such as `H100 x4`."""
     kind = decision.accelerator or "any"
     return f"{kind} x{variant.accelerators_per_replica}" if variant.accelerators_per_replica else "none"
 
@@ -93,7 +93,7 @@ def _row(decision: Decision, variant: Variant, codes: Mapping[Key, str]) -> Mapp
 
 
 def _heads(rows: Sequence[Mapping[str, str]], columns: int) -> Sequence[str]:
-    """Return the heads of the columns that there is room for."""
+    """Return the heads of the columns that fit."""
     widths = {
         head: min(max(cell_len(row[head]) for row in [*rows, {head: head}]), _LEAST_WIDTH.get(head, columns))
         for head in rows[0]

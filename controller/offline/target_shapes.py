@@ -1,4 +1,4 @@
-"""What planning reads of what can be scaled."""
+"""The fields that planning reads of scale targets."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from controller.offline.pod_shapes import Identified, Metadata, PodSpec
 
 @declaration()
 class TemplateMetadata:
-    """What pods are labelled with."""
+    """The labels of a pod template."""
 
     labels: Maybe[dict[str, str]] = UNSET
 
 
 @declaration()
 class Template:
-    """What pods are made of."""
+    """A pod template."""
 
     metadata: Maybe[TemplateMetadata] = UNSET
     spec: PodSpec
@@ -26,7 +26,7 @@ class Template:
 
 @declaration()
 class DeploymentSpec:
-    """How many pods, and of which template."""
+    """The replicas and the pod template of a Deployment."""
 
     replicas: Maybe[Annotated[int, Range(0)]] = UNSET
     template: Template
@@ -42,7 +42,7 @@ class Deployment:
 
 @declaration()
 class StatefulSetSpec:
-    """How many pods, of which template, and whether each has volumes of its own."""
+    """The replicas, the pod template and the volume claim templates of a StatefulSet."""
 
     replicas: Maybe[Annotated[int, Range(0)]] = UNSET
     template: Template
@@ -59,7 +59,7 @@ class StatefulSet:
 
 @declaration()
 class GroupTemplate:
-    """What a group of pods is made of."""
+    """The template of a group of pods."""
 
     size: Maybe[Annotated[int, Range(1)]] = UNSET
     leader_template: Maybe[Template] = UNSET
@@ -69,7 +69,7 @@ class GroupTemplate:
 
 @declaration()
 class LeaderWorkerSetSpec:
-    """How many groups, and of what."""
+    """The replicas and the group template of a LeaderWorkerSet."""
 
     replicas: Maybe[Annotated[int, Range(0)]] = UNSET
     leader_worker_template: GroupTemplate

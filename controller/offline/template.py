@@ -1,4 +1,4 @@
-"""Pages made from templates: one file that needs nothing else, and whatever a name holds stays text."""
+"""Self-contained HTML pages from templates, with all values escaped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from controller.offline.terminal import harmless
 
 
 def rendered(package: str, template: str, **values: object) -> str:
-    """Return a page from the template of a package; those of this package can be included in it."""
+    """Return a page from a package's template, which can include templates of this package."""
     loader = ChoiceLoader([PackageLoader(package), PackageLoader("controller.offline")])
     environment = Environment(
         loader=loader,
@@ -22,5 +22,5 @@ def rendered(package: str, template: str, **values: object) -> str:
 
 
 def _harmless(value: object) -> object:
-    """Return a value as it is written: markup as it is, text without what hides in a line."""
+    """Return markup unchanged, and other values as text without control characters."""
     return value if hasattr(value, "__html__") else "\n".join(map(harmless, str(value).split("\n")))

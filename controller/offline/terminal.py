@@ -1,4 +1,4 @@
-"""Text for a terminal, drawn by rich: as wide as there is room, and nothing in it can steer the terminal."""
+"""Text for terminals, rendered by rich: it fits the width, and contains no control characters from input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WIDEST: Final = 10_000
 
 
 class Tone(StrEnum):
-    """How a piece of text is meant; the value is its style here and its class on a page."""
+    """The meaning of a piece of text; the value is its style in a terminal and its class on a page."""
 
     PLAIN = ""
     HEADING = "heading"
@@ -35,17 +35,17 @@ class Tone(StrEnum):
 
 
 def harmless(text: str) -> str:
-    """Return text without what steers a terminal or hides in a line."""
+    """Return text with control and invisible formatting characters replaced."""
     return _STEERING.sub("\ufffd", text)
 
 
 def styled(text: str, style: str = "") -> Text:
-    """Return a piece of text that goes on in the next line where it is too long."""
+    """Return a piece of text that wraps if it is too long."""
     return Text(harmless(text), style=style)
 
 
 def labelled(label: str | Text, text: str, tone: Tone = Tone.PLAIN) -> Table:
-    """Return text behind a label; its further lines begin where the first one does."""
+    """Return text after a label, with its further lines indented like the first one."""
     grid = Table.grid()
     grid.add_column(no_wrap=True)
     grid.add_column()
@@ -54,7 +54,7 @@ def labelled(label: str | Text, text: str, tone: Tone = Tone.PLAIN) -> Table:
 
 
 def table(heads: Sequence[str], *, words: Collection[str], wrapped: Collection[str] = ()) -> Table:
-    """Return a table without rows: columns of words stand left, those of numbers right, and some may wrap."""
+    """Return an empty table: columns in `words` are left-aligned, others right; `wrapped` ones may wrap."""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=Tone.HEADING)
     for head in heads:
         made.add_column(
@@ -67,21 +67,21 @@ def table(heads: Sequence[str], *, words: Collection[str], wrapped: Collection[s
 
 
 def uncut(made: Table) -> Table:
-    """Return a table that is as wide as its cells: a narrower terminal breaks its lines and loses nothing."""
+    """Return a table as wide as its cells, so that a narrow terminal wraps lines and nothing is cut."""
     console = Console(width=_WIDEST, theme=_THEME)
     made.width = console.measure(made).maximum
     return made
 
 
 def terminal(columns: int | None = None) -> Console:
-    """Return what draws for standard output: in colours if that is a terminal and NO_COLOR is not set."""
+    """Return a console for standard output, with colours if that is a terminal and NO_COLOR is not set."""
     if columns is None:
         columns = max(_FEWEST_COLUMNS, shutil.get_terminal_size((_COLUMNS_OF_A_FILE, 0)).columns)
     return Console(file=sys.stdout, width=columns, theme=_THEME, markup=False, emoji=False, highlight=False)
 
 
 def drawn(parts: Iterable[RenderableType], console: Console) -> str:
-    """Return the lines that a console would print, without the blanks at their ends."""
+    """Return the lines that a console would print, without trailing blanks."""
     with console.capture() as captured:
         for part in parts:
             console.print(part, crop=False)

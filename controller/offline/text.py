@@ -1,4 +1,4 @@
-"""A plan as text: who gets what, why, where it lies, what it costs, and how far it is from the best."""
+"""A plan as text: the replicas of each variant with reasons, the nodes, the cost and the optimality gap."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from controller.planning.wording import count, hundredths, percent
 Key = tuple[str, str]
 
 _COST: Final = "cost"
-"""How planning calls the level of money: what replicas cost, starts and stops included."""
+"""Planning's name for the cost level, which covers replicas including starts and stops."""
 
 _MOST_NAMED: Final = 12
-"""Of models in the sentence that concludes; the table has them all."""
+"""Maximum number of models named in the conclusion; the table has them all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """A plan, what it was made from, and what a person should know about both."""
+    """A plan, its snapshot, and warnings for the user."""
 
     snapshot: Snapshot
     plan: Plan
@@ -55,7 +55,7 @@ class Shown:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Namespace and model of each whose demand nobody knows."""
+        """Namespace and model of each whose demand is unknown."""
         decided = self.plan.decisions
         found = {
             f"{item.namespace}/{item.model_id}" for item in decided if item.load.requests_per_second is None
@@ -64,12 +64,12 @@ class Shown:
 
     @property
     def is_enough(self) -> bool:
-        """Whether there is an answer in which everybody gets what is needed."""
+        """Whether there is a plan that gives every model what it needs."""
         return self.plan.solver.is_answered and not self.short
 
 
 def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
-    """Yield the whole text for a terminal of so many columns."""
+    """Yield the whole text for a terminal with the given number of columns."""
     codes = codes_of(shown.plan)
     yield variants_table(shown.snapshot, shown.plan, codes, columns=columns)
     yield ""
@@ -96,7 +96,7 @@ def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
 
 
 def conclusion(shown: Shown) -> str:
-    """Return how it ends, in one sentence."""
+    """Return the conclusion in one sentence."""
     if shown.short:
         return f"{count(len(shown.short), 'model')} short: {_first(shown.short)}"
     if not shown.is_enough:
@@ -107,13 +107,13 @@ def conclusion(shown: Shown) -> str:
 
 
 def _first(names: Sequence[str]) -> str:
-    """Return names in a row, the first of them where they are many."""
+    """Return the names as a list, shortened if there are many."""
     more = len(names) - _MOST_NAMED
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:_MOST_NAMED])} and {more} more"
 
 
 def proof(plan: Plan) -> str:
-    """Return what can be said for the answer."""
+    """Return the statement about the plan's optimality."""
     solver = plan.solver
     if solver.message:
         return f"solver: {solver.status}: {solver.message}"
@@ -124,7 +124,7 @@ def proof(plan: Plan) -> str:
 
 
 def levels(plan: Plan) -> Iterator[str]:
-    """Yield how good the plan is at each level where anything is missing or spent, most important first."""
+    """Yield the value and bound of each level with a shortfall, a cost or a gap, most important first."""
     for level in plan.solver.levels:
         if level.value or level.gap:
             value, bound = measured(level)
@@ -133,21 +133,21 @@ def levels(plan: Plan) -> Iterator[str]:
 
 
 def measured(level: LevelReport) -> tuple[str, str]:
-    """Return a level's value and bound: costs as money, what is missing in points."""
+    """Return a level's value and bound: costs as money, others in points."""
     if level.level == _COST:
         return price(cost_of(level.value)), price(cost_of(level.bound))
     return str(level.value), str(level.bound)
 
 
 def moved(move: Move) -> str:
-    """Return what is to leave a node."""
+    """Return the text about a move away from a node."""
     what = f"pod {move.namespace}/{move.name}" if move.is_other else f"{move.namespace}/{move.name}"
     whom = ", ".join("/".join(key) for key in move.benefits)
     return f"{move.replicas} x {what} from {move.node}, to make room for {whom}"
 
 
 def requested(request: NodeRequest, snapshot: Snapshot) -> str:
-    """Return what is asked of a node pool."""
+    """Return the text about a request for nodes of a pool."""
     nodes = f"{count(request.nodes, 'node')} of pool {request.pool}"
     several = {variant.key for variant in snapshot.variants if variant.pods_per_replica > 1}
     running = ", ".join(
@@ -161,7 +161,7 @@ def requested(request: NodeRequest, snapshot: Snapshot) -> str:
 
 
 def next_best(alternative: Alternative) -> str:
-    """Return the next best option, with its price."""
+    """Return the text about the next best option, with its price."""
     some = [pair for pair in alternative.replicas if pair[1]] or alternative.replicas
     mix = " + ".join(f"{number} {name}" for name, number in some)
     extra = alternative.extra_cost
@@ -173,13 +173,13 @@ def next_best(alternative: Alternative) -> str:
 
 
 def helps(relief: Relief) -> str:
-    """Return a change that would help, and how much."""
+    """Return the text about a change that would help, with its effect."""
     rest = percent(relief.unmet_per_mille) if relief.unmet_per_mille else "nothing"
     return f"{relief.text} (then {rest} is unmet)"
 
 
 def _options(decision: Decision, said: set[tuple[str, ...]]) -> Iterator[RenderableType]:
-    """Yield the next best option and what would help, but nothing that was said of the model already."""
+    """Yield the next best option and what would help, without repetitions within a model."""
     options = [("would help", helps(relief), Tone.ADVICE) for relief in decision.reliefs]
     if decision.alternative is not None:
         options.insert(0, ("next best", next_best(decision.alternative), Tone.FAINT))

@@ -1,9 +1,10 @@
-"""One file for each thing that is kept matching, and beside each the pure decisions it carries out.
+"""Reconcilers, one module for each, and next to it the pure functions that make its decisions.
 
-`variantautoscaling` plans all variants together and writes what `status` made of it, or only tells it where
-`advisory` says so. Before it, `leaving` marks the pods that are to go; after it, `evicting` moves replicas in
-`rounds` and keeps new pods off their nodes by `closing` them. `certificates` carries out what `authority`
-decides. `autoscalingpolicybinding` decides on all bindings; where it is to scale, `scaling` does what
-`scale_orders` says. `model` makes what Models become, and `traffic` says how requests find pods; `workers`
-let both work on what changed, and `status_writer` writes their statuses.
+`variantautoscaling` plans all variants together and publishes the statuses that `status` computes, or only
+advice where `advisory` selects that. Before it, `leaving` marks the pods to remove; after it, `evicting`
+moves replicas in `rounds`, and `closing` keeps new pods off their nodes. `certificates` applies what
+`authority` decides. `autoscalingpolicybinding` decides on all bindings; for those scaled by the controller
+itself, `scaling` writes the scales that `scale_orders` computes. `model` creates the objects of Models, and
+`traffic` reports how requests reach pods; `workers` runs both on changed objects, and `status_writer` writes
+statuses.
 """

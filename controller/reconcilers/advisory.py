@@ -1,7 +1,7 @@
-"""Decisions that are told and not acted on: for whom, what they say, and what following them would save.
+"""Advisory decisions, which are published but not applied: their scope, message and saving.
 
-Pure. Two plans are needed where only some variants are advised: in the one that is acted on, what runs of the
-advised stands, since nobody will move it.
+Pure. If only some variants are advisory, two plans are needed: in the plan that is applied, the replicas of
+advisory variants are fixed, since nothing scales them.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ _CENT: Final = Decimal("0.01")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scope:
-    """Where something holds, besides the objects that say so themselves."""
+    """Where a setting applies, in addition to objects that select it themselves."""
 
     everywhere: bool = False
     namespaces: frozenset[str] = frozenset()
 
     def includes(self, namespace: str) -> bool:
-        """Tell whether it holds in a namespace."""
+        """Tell whether the setting applies in a namespace."""
         return self.everywhere or namespace in self.namespaces
 
 
 NOWHERE: Final = Scope()
-"""In no namespace."""
+"""No namespace."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Advice:
-    """Why the decision for one variant is told only, and what following it would save."""
+    """Why the decision for one variant is advice only, and the saving if it were followed."""
 
     reason: ConditionReason
-    """One word for programs."""
+    """The condition reason."""
 
     because: str
-    """The setting that says so."""
+    """The setting that makes it advisory."""
 
     saved_per_hour: Decimal
-    """Cost of what runs less cost of what would be granted."""
+    """Cost per hour of the running replicas minus that of the granted ones."""
 
     @property
     def message(self) -> str:
-        """Return the sentence about both."""
+        """Return one sentence about the setting and the saving."""
         return f"{self.because}: nothing is scaled, {_saving(self.saved_per_hour)}"
 
 
 def advised(autoscaling: Json, scope: Scope) -> tuple[ConditionReason, str] | None:
-    """Return a reason and the setting by which one is advised only, or None."""
+    """Return a reason and the setting that makes a variant advisory, or None."""
     if scope.everywhere:
         return ConditionReason.CLUSTER_ADVISORY, "planning.advisory is true"
     namespace = autoscaling["metadata"]["namespace"]
@@ -71,13 +71,13 @@ def advised(autoscaling: Json, scope: Scope) -> tuple[ConditionReason, str] | No
 
 
 def advice(variant: Variant, decision: Decision, why: tuple[ConditionReason, str]) -> Advice:
-    """Return what a decision amounts to beside what runs."""
+    """Return the advice for a decision, compared with the running replicas."""
     fewer = variant.current_replicas - decision.replicas
     return Advice(reason=why[0], because=why[1], saved_per_hour=variant.cost_per_replica * fewer)
 
 
 def acted_on(snapshot: Snapshot, advised_keys: AbstractSet[Key]) -> Snapshot:
-    """Return the snapshot as it is where nobody scales the advised: what runs of them stands."""
+    """Return the snapshot to plan from if nothing scales the advisory variants: they are paused."""
     variants = (
         replace(item, is_paused=True) if item.key in advised_keys else item for item in snapshot.variants
     )
@@ -85,13 +85,13 @@ def acted_on(snapshot: Snapshot, advised_keys: AbstractSet[Key]) -> Snapshot:
 
 
 def joined(acting: Plan, advising: Plan, advised_keys: AbstractSet[Key]) -> Plan:
-    """Return the plan that is acted on, with the decisions of the other one for the advised."""
+    """Return the applied plan, with the decisions of the other plan for advisory variants."""
     told = {_key(decision): decision for decision in advising.decisions if _key(decision) in advised_keys}
     return replace(acting, decisions=tuple(told.get(_key(item), item) for item in acting.decisions))
 
 
 def with_advice(plan: Plan, advices: Mapping[Key, Advice]) -> Plan:
-    """Return the plan whose sentences say which decisions are told only."""
+    """Return the plan with messages that say which decisions are advice only."""
     return replace(plan, decisions=tuple(_worded(item, advices.get(_key(item))) for item in plan.decisions))
 
 

@@ -1,4 +1,4 @@
-"""Whether all evictions of a round would be allowed, which each of them alone does not tell."""
+"""Checks that all evictions of a round are allowed together, which single dry runs cannot show."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from controller.reconcilers.rounds import Target
 
 
 async def ask(cluster: Cluster, target: Target, *, dry_run: bool) -> None:
-    """Evict a pod, or ask whether that would be allowed. Raises the ClusterError of what is refused."""
+    """Evict a pod, or check by a dry run whether that is allowed. Raises ClusterError if it is not."""
     metadata = target.pod["metadata"]
     await cluster.evict(metadata["namespace"], metadata["name"], uid=metadata["uid"], dry_run=dry_run)
 
 
 async def spent_budget(cluster: Cluster, budgets: Sequence[Json], chosen: Sequence[Target]) -> str:
-    """Return why a disruption budget will refuse one of several evictions, or an empty text.
+    """Return why a disruption budget would refuse one of several evictions, or an empty string.
 
-    A dry run uses nothing up: it allows each of two where a budget allows one. What it allows now is read
-    anew, as the copies that plans are made from may be a moment old. Raises the ClusterError of what is
-    refused.
+    A dry run consumes no budget, so both of two evictions pass where the budget allows one. Budgets are read
+    again, because the cached ones may be slightly outdated. Raises ClusterError if a read is rejected.
     """
     known = Disruptions(budgets)
     wanted = Counter(
@@ -32,7 +31,7 @@ async def spent_budget(cluster: Cluster, budgets: Sequence[Json], chosen: Sequen
     )
     for (namespace, name), count in sorted(wanted.items()):
         if count == 1:
-            continue  # the dry run has told
+            continue  # covered by the dry run
         try:
             budget = await cluster.get(DISRUPTION_BUDGETS, name, namespace=namespace)
         except NotFound:
@@ -43,6 +42,6 @@ async def spent_budget(cluster: Cluster, budgets: Sequence[Json], chosen: Sequen
 
 
 def is_for_a_budget(error: Throttled) -> bool:
-    """Tell a disruption budget's refusal from a server that has too much to do."""
+    """Tell whether a disruption budget refused an eviction, as opposed to an overloaded API server."""
     causes = ((error.status or {}).get("details") or {}).get("causes") or []
     return any(cause.get("reason") == "DisruptionBudget" for cause in causes)

@@ -1,4 +1,4 @@
-"""Events and log lines about what changed: a decision, and how well a load is known."""
+"""Events and log lines about changed decisions and about changed quality of metrics."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _log = structlog.get_logger(__name__)
 
 
 class Announcer:
-    """Tells people; `before` is what the objects said before they were written."""
+    """Records events and log lines; the objects passed in still have their previous status."""
 
     def __init__(self, events: EventRecorder) -> None:
         self._events = events
 
     def decided(self, autoscaling: Json, decision: Decision) -> None:
-        """Log a decision that differs from the published one, and put it into an event."""
+        """Log a decision that differs from the published one, and record an event."""
         before = (autoscaling.get("status") or {}).get("decision") or {}
         was, because = before.get("grantedReplicas"), before.get("reason")
         if (was, because) == (decision.replicas, str(decision.reason)):
@@ -43,7 +43,7 @@ class Announcer:
         )
 
     def status_written(self, autoscaling: Json, status: Json) -> None:
-        """Put into an event that the load is known better or worse than before."""
+        """Record an event if the availability of metrics changed."""
         before, now = _metrics(autoscaling.get("status") or {}), _metrics(status)
         if before is None or now is None or before["reason"] == now["reason"]:
             return
@@ -58,7 +58,7 @@ class Announcer:
 
 
 def _metrics(status: Json) -> Json | None:
-    """Return the condition that tells how well the load is known."""
+    """Return the condition about the availability of metrics."""
     for condition in status.get("conditions") or []:
         if condition["type"] == ConditionType.METRICS_AVAILABLE:
             return dict(condition)

@@ -1,7 +1,7 @@
-"""What to do about the authority and the certificates it issued: pure decisions on PEM bytes and a time.
+"""Rotation of the certificate authority (CA) and its leaf certificates, as pure functions of PEM and time.
 
-Rotation leaves no gap: a new authority is first trusted beside the old one everywhere, and only then does
-any leaf come from it.
+Rotation leaves no gap: clients first trust the new CA in addition to the old one, and only then are leaf
+certificates issued by it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TRUSTED: Final = "trusted.crt"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Authority:
-    """The authority in use, and everything that clients are to trust: itself and those it succeeded."""
+    """The CA in use, and the bundle that clients should trust: this CA and its predecessors."""
 
     pair: KeyPair
     trusted: bytes
@@ -41,7 +41,7 @@ class Authority:
 
 
 def authority_of(data: Mapping[str, bytes]) -> Authority | None:
-    """Return the authority that a Secret holds, or None when it holds none."""
+    """Return the CA in a Secret, or None if there is none."""
     if not all(data.get(name) for name in (_CERTIFICATE, _KEY)):
         return None
     pair = KeyPair(certificate=data[_CERTIFICATE], key=data[_KEY])
@@ -49,7 +49,7 @@ def authority_of(data: Mapping[str, bytes]) -> Authority | None:
 
 
 def current_authority(known: Authority | None, *, lifetime: timedelta, now: datetime) -> Authority:
-    """Return the authority to use: the known one while it is young, else a new one that trusts both."""
+    """Return the known CA unless renewal is due, else a new one whose bundle contains both."""
     if known is not None and not needs_renewal(known.pair.certificate, now):
         return known
     pair = new_authority(AUTHORITY_NAME, lifetime=lifetime, now=now)
@@ -58,7 +58,7 @@ def current_authority(known: Authority | None, *, lifetime: timedelta, now: date
 
 
 def leaf_of(data: Mapping[str, bytes]) -> KeyPair | None:
-    """Return the certificate that a Secret holds, or None when it holds none."""
+    """Return the certificate in a Secret, or None if there is none."""
     if not all(data.get(name) for name in (_CERTIFICATE, _KEY)):
         return None
     return KeyPair(certificate=data[_CERTIFICATE], key=data[_KEY])
@@ -72,7 +72,7 @@ def leaf_data(leaf: KeyPair) -> Mapping[str, bytes]:
 def current_leaf(
     known: KeyPair | None, authority: Authority, names: tuple[str, ...], *, lifetime: timedelta, now: datetime
 ) -> KeyPair:
-    """Return the certificate to serve with: the known one while it is young, ours and complete."""
+    """Return the known certificate if it is complete, from our CA and not near its end, else a new one."""
     if known is not None and _is_good(known, authority, names, now):
         return known
     return new_leaf(authority.pair, names, lifetime=lifetime, now=now)

@@ -1,7 +1,7 @@
-"""All AutoscalingPolicyBindings together, once per interval: ask their pods, decide, publish.
+"""The reconciler of all AutoscalingPolicyBindings: scrape their pods, decide and publish, once per interval.
 
-The decision stands in the status, where the external metrics API finds it. Where the controller itself is to
-scale, `scaling` does it afterwards. It may run twice without harm.
+The decision is published in the status, which the external metrics API reads. Where the controller scales
+directly, `scaling` does so afterwards. A cycle is idempotent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from controller.reconcilers.scaling import DirectScaler, Ending
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
 WRITES_PER_SECOND: Final = 1.0
-"""Of statuses whose news can wait."""
+"""Maximum rate at which non-urgent statuses are written."""
 
 _WRITERS: Final = 16
 
@@ -52,78 +52,78 @@ Key = tuple[str, str]
 
 
 class EndpointSource(Protocol):
-    """Where the metrics of bound pods come from: the pods, or a Prometheus."""
+    """The source of metrics of bound pods: the pods themselves or a Prometheus server."""
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
-        """Return what is exposed at some endpoints."""
+        """Return the metrics of some endpoints."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BindingTools:
-    """What a cycle works with."""
+    """Dependencies of a cycle."""
 
     cluster: Cluster
     events: EventRecorder
     source: EndpointSource
     world: Callable[[], BoundWorld]
     now: Callable[[], datetime]
-    """The wall clock, by which histories are kept: the next leader has another steady one."""
+    """The wall clock, for histories: the next leader has a different monotonic clock."""
 
     steady: Callable[[], float]
-    """Seconds for durations, by which `source` dates what it says."""
+    """Seconds for durations, which `source` must also use for its readings."""
 
     pulse: Pulse = field(default_factory=Pulse)
     exchange: Exchange = field(default_factory=Exchange)
-    """Where bindings ask to be planned with everything else."""
+    """Through which bindings request a place in the plan."""
     scaler: DirectScaler | None = None
-    """What writes scales; None where that is never asked for."""
+    """Writes scales; None if direct scaling is never used."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BindingSettings:
-    """What a person may choose of it."""
+    """User settings of a cycle."""
 
     grace_seconds: float = 0.0
-    """How long nothing must be asked for before the last replica goes."""
+    """Time in seconds without requests before the last replica is removed."""
 
     advisory: Scope = NOWHERE
     joint: Scope = NOWHERE
-    """Where bindings are planned with everything else."""
+    """Where bindings are planned together with variants."""
 
     direct: Scope = NOWHERE
-    """Where the controller itself scales."""
+    """Where the controller scales directly."""
 
     sizing: SizingSettings = DEFAULT_SIZING
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BindingOutcome:
-    """What one cycle did."""
+    """Results of one cycle."""
 
     verdicts: tuple[Verdict, ...] = ()
     written: int = 0
     scrape_failures: int = 0
     scaled: Mapping[Ending, int] = field(default_factory=dict)
-    """How many writes of scales ended how, those of cycles that raised before it included."""
+    """The number of scale writes by outcome, including earlier cycles that raised."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Published:
-    """What came of the statuses of one cycle."""
+    """Results of the status writes of one cycle."""
 
     verdicts: Sequence[Verdict]
     newest: datetime | None
-    """When the newest decision was written that stands."""
+    """When the most recent decision in effect was written."""
 
     unconfirmed: frozenset[Key]
     written: int
     failed: Sequence[BaseException]
     standing: Sequence[Verdict]
-    """Those of which the status is written, or needed no writing."""
+    """Verdicts whose status is written or needed no write."""
 
 
 class AutoscalingPolicyBindingReconciler:
-    """Runs cycles; between them it remembers what pods counted, and histories."""
+    """Runs cycles; between them it keeps the pods' counters and the histories."""
 
     def __init__(self, tools: BindingTools, settings: BindingSettings) -> None:
         self._tools = tools
@@ -135,9 +135,9 @@ class AutoscalingPolicyBindingReconciler:
         self._most = max(1, round(WRITES_PER_SECOND * settings.sizing.interval_seconds))
 
     async def cycle(self) -> BindingOutcome:
-        """Ask, decide, publish and scale once. Raises the ClusterError of a status that was not written.
+        """Scrape, decide, publish and scale once. Raises the ClusterError of a status that was not written.
 
-        What is not written down is not done: the next leader must find what this one went by.
+        A decision is applied only if its status is written, because the next leader continues from there.
         """
         tools = self._tools
         world = tools.world()
@@ -153,7 +153,7 @@ class AutoscalingPolicyBindingReconciler:
         ]
         exposures = await tools.source.expose(asked) if asked else Exposures()
         verdicts = await asyncio.to_thread(self._decided, cases, asked, exposures)
-        # Those that the plan has no say in do not wait for it.
+        # Bindings that are not planned jointly do not wait for the plan.
         alone = await self._publish([item for item in verdicts if item.ask is None])
         planned = await self._planned([item for item in verdicts if item.ask is not None])
         placed = await self._publish(planned)
@@ -184,7 +184,7 @@ class AutoscalingPolicyBindingReconciler:
         ]
 
     async def _planned(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """Return the verdicts of bindings that ask to be planned, as the plan has them."""
+        """Return the verdicts of jointly planned bindings, with the plan's grants."""
         exchange, steady_seconds = self._tools.exchange, self._tools.steady()
         grants = await exchange.granted([item.ask for item in verdicts if item.ask is not None])
         if grants is not None:
@@ -202,7 +202,7 @@ class AutoscalingPolicyBindingReconciler:
         )
 
     def _joined(self, verdict: Verdict, grant: Grant | None, now_seconds: float) -> Verdict:
-        """Return the verdict with what the plan grants; what goes wrong must not stop the others."""
+        """Return the verdict with the plan's grant; an error affects only this binding."""
         if verdict.ask is None or verdict.decision is None:
             return verdict
         try:
@@ -224,7 +224,7 @@ class AutoscalingPolicyBindingReconciler:
         )
 
     def _confirm(self, *published: _Published) -> None:
-        """Tell the pulse what is published now."""
+        """Notify the pulse of the published decisions."""
         newest = max((item.newest for item in published if item.newest), default=None)
         self._tools.pulse.bound(
             newest=newest, unconfirmed=frozenset().union(*(item.unconfirmed for item in published))
@@ -233,7 +233,7 @@ class AutoscalingPolicyBindingReconciler:
     def _isolated(
         self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
     ) -> Verdict:
-        """Return the verdict on a binding; what goes wrong with one must not stop the others."""
+        """Return the verdict on a binding; an error affects only this binding."""
         try:
             return self._verdict(case, failed, now_seconds, steady_seconds)
         except Exception as error:  # noqa: BLE001 (the boundary of a binding)
@@ -256,7 +256,7 @@ class AutoscalingPolicyBindingReconciler:
         )
         ask = None
         if self._settings.joint.includes(case.key[0]):
-            # What the policy alone would start, so that what runs is not exchanged for an exact fit.
+            # What the policy alone would start, so that the plan keeps running replicas despite a closer fit.
             required = case.binding.serving(decision.replicas)
             ask = Ask(value=case.value, binding=case.binding, required=required)
         why = advised(case.value, self._settings.advisory)
@@ -310,12 +310,12 @@ class AutoscalingPolicyBindingReconciler:
         )
 
     async def _write(self, value: Json, status: Json) -> bool:
-        """Write one status; returns whether its object is still there."""
+        """Write one status; return whether the object still exists."""
         metadata = value["metadata"]
         body = {
             "apiVersion": AUTOSCALING_POLICY_BINDINGS.api_version,
             "kind": AUTOSCALING_POLICY_BINDINGS.kind,
-            # The uid keeps a status from landing on a namesake that was created since.
+            # The uid prevents a write to a new object of the same name.
             "metadata": {name: metadata[name] for name in ("namespace", "name", "uid")},
             "status": status,
         }
@@ -333,7 +333,7 @@ class AutoscalingPolicyBindingReconciler:
         return True
 
     def _announce(self, verdict: Verdict, status: Json) -> None:
-        """Tell of another number of replicas, and of conditions that failed or hold again."""
+        """Record events for a changed number of replicas, and for conditions that fail or recover."""
         value, old = verdict.case.value, verdict.case.value.get("status") or {}
         message = status["decision"]["message"]
         desired, was = status.get("desiredReplicas"), old.get("desiredReplicas")
@@ -358,7 +358,7 @@ class AutoscalingPolicyBindingReconciler:
 
 
 def _said(verdict: Verdict, now: datetime) -> tuple[Verdict, Json]:
-    """Return a verdict with the status that says it, isolated as deciding is."""
+    """Return a verdict and its status; an error affects only this binding."""
     try:
         return verdict, binding_status(verdict, now=now)
     except Exception as error:  # noqa: BLE001 (the boundary of a binding)
@@ -367,13 +367,13 @@ def _said(verdict: Verdict, now: datetime) -> tuple[Verdict, Json]:
 
 
 def _faulty(case: Case, error: Exception) -> Verdict:
-    """Log a fault of ours, and return the verdict that tells of it: nothing is published."""
+    """Log an unexpected error; return the verdict that reports it, without a decision."""
     _log.error("binding not decided", binding="/".join(_key(case.value)), exc_info=error)
     return Verdict(case=case, fault=f"{type(error).__name__} in the controller")
 
 
 def _due(verdicts: Sequence[Verdict], statuses: Sequence[Json], *, most: int, now: datetime) -> list[int]:
-    """Return which statuses are written now: all with urgent news, then those written longest ago."""
+    """Return which statuses to write now: all urgent ones, then the least recently written."""
     urgent, ordinary = [], []
     for place, (verdict, status) in enumerate(zip(verdicts, statuses, strict=True)):
         old = verdict.case.value.get("status") or {}

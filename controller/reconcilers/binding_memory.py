@@ -1,4 +1,4 @@
-"""What is remembered of the pods and histories of bindings from one cycle to the next."""
+"""State of bindings' pods and histories between cycles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Pod:
-    """One endpoint of one pod: what it counted, and the last values with the moment they are from."""
+    """One endpoint of one pod: its counters, and its last values with their time."""
 
     uid: str
     memory: PodMemory = NO_LOOKS
@@ -30,14 +30,14 @@ class _Pod:
 
 
 class BindingMemory:
-    """Of this process. Histories are in statuses, too, where the next leader finds them."""
+    """Memory of this process. Histories are also in the statuses, where the next leader reads them."""
 
     def __init__(self) -> None:
         self._pods: dict[Endpoint, _Pod] = {}
         self._histories: dict[tuple[str, str, str], History] = {}
 
     def take(self, questions: Iterable[Question], exposures: Exposures) -> None:
-        """Take in what pods said; those that were not asked are forgotten."""
+        """Store the pods' metrics; forget pods that were not scraped."""
         kept: dict[Endpoint, _Pod] = {}
         for item in questions:
             uid = str(item.pod["metadata"].get("uid", ""))
@@ -57,7 +57,7 @@ class BindingMemory:
         self._pods = kept
 
     def seen(self, case: Case, *, steady_seconds: float) -> BindingSeen:
-        """Return what the pods of a binding's targets said last, with its age."""
+        """Return the last metrics of the pods of a binding's targets, with their age."""
         return BindingSeen(
             targets=tuple(
                 TargetSeen(
@@ -84,7 +84,7 @@ class BindingMemory:
         return {name: Value(value=value.value, age_seconds=age_seconds) for name, value in pod.values.items()}
 
     def history(self, value: Json) -> History:
-        """Return what decisions on a binding remember: ours, or what the leader before wrote down."""
+        """Return the history of decisions on a binding, from memory or else from the status."""
         known = self._histories.get(_identity(value))
         if known is not None:
             return known
@@ -98,19 +98,19 @@ class BindingMemory:
             return History()
 
     def remember(self, histories: Iterable[tuple[Json, History]]) -> None:
-        """Keep the histories of the bindings that were decided on, and no others."""
+        """Keep the histories of the bindings that were decided on, and drop all others."""
         self._histories = {_identity(value): history for value, history in histories}
 
 
 def questions_of(case: Case, state: TargetState) -> list[Question]:
-    """Return what is asked of the ready pods of a target."""
+    """Return the metrics to read from the ready pods of a target."""
     names = [metric.name for metric in case.policy.metrics] if case.policy else []
     bound = state.bound
     return [question(pod, port=bound.port, path=bound.uri, names=names) for pod in state.pods]
 
 
 def activity_questions(case: Case) -> list[Question]:
-    """Return what is asked of the pods before the targets."""
+    """Return the metrics to read from the pods in front of the targets."""
     watched = case.binding.activity if case.binding else None
     if watched is None:
         return []

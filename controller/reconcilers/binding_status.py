@@ -1,4 +1,4 @@
-"""The status of an AutoscalingPolicyBinding, as a pure function of what was decided."""
+"""The status of an AutoscalingPolicyBinding, as a pure function of the decision."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from controller.policies.sharing import BindingDecision
 from controller.policies.wording import binding_sentence, recommendation_text
 
 REFRESH_SECONDS: Final = 60.0
-"""Figures that moved are written at most so often, where nothing else is news."""
+"""Minimum time in seconds between writes of a status in which only figures changed."""
 
 _MOST_REPLICAS: Final = 2**31 - 1
 _SIGNALS: Final[Mapping[Signal, BindingReason]] = {
@@ -33,31 +33,31 @@ _WORST_FIRST: Final = (Signal.UNKNOWN, Signal.HELD, Signal.QUORUM, Signal.FRESH)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What came of one binding; without a decision the conditions say why."""
+    """The result for one binding; without a decision the conditions give the reason."""
 
     case: Case
     decision: BindingDecision | None = None
     advice: tuple[BindingReason, str] | None = None
-    """Why the decision is told only."""
+    """Why the decision is advice only."""
 
     ask: Ask | None = None
-    """What the plan is asked for; None where it is decided without."""
+    """The request to the joint plan; None if the binding is decided without it."""
 
     placement: Mapping[BindingCondition, BindingFinding] = field(default_factory=dict)
-    """What the plan said, and by which priority."""
+    """The plan's findings, including the source of the priority."""
 
     silence: str = ""
     """Why a pod did not answer, in one phrase."""
 
     fault: str = ""
-    """What went wrong in deciding: a fault of ours."""
+    """An unexpected error of the controller during the decision."""
 
     scaling: BindingFinding | None = None
-    """Whether the controller writes the scales; None where it is not to, or has not tried yet."""
+    """Whether the controller writes the scales; None if it should not, or has not tried yet."""
 
     @property
     def replicas(self) -> tuple[int, ...] | None:
-        """What is published for each target; None where nobody is to act."""
+        """Published replicas of each target; None if nothing should act on them."""
         if self.decision is None or self.advice is not None:
             return None
         if self.case.is_paused:
@@ -81,7 +81,7 @@ class Verdict:
 
 
 def binding_status(verdict: Verdict, *, now: datetime) -> Json:
-    """Return the whole status after a decision, conditions included."""
+    """Return the whole status after a decision, including conditions."""
     case, decision, replicas = verdict.case, verdict.decision, verdict.replicas
     metadata = case.value["metadata"]
     status: Json = {
@@ -92,7 +92,7 @@ def binding_status(verdict: Verdict, *, now: datetime) -> Json:
     }
     if case.targets:
         status["currentReplicas"] = sum(state.current_replicas for state in case.targets)
-        if not case.stands_back:  # else the metrics API would tell of the same target twice
+        if not case.stands_back:  # otherwise the metrics API would report the same target twice
             status["targets"] = list(_targets(case, replicas))
     if replicas is not None:
         status["desiredReplicas"] = sum(replicas)
@@ -106,17 +106,17 @@ def binding_status(verdict: Verdict, *, now: datetime) -> Json:
 
 
 class News(StrEnum):
-    """How soon a status is to be written."""
+    """How soon a status should be written."""
 
     URGENT = "urgent"
-    """In this cycle: somebody acts on it, or waits for it."""
+    """In this cycle, because something acts on it or waits for it."""
 
     ORDINARY = "ordinary"
-    """When its turn comes: figures moved."""
+    """In turn, because only figures changed."""
 
 
 def binding_news(old: Json, new: Json, *, now: datetime) -> News | None:
-    """Return how soon a status is to be written; None where it says nothing new, or not for long enough."""
+    """Return how soon a status should be written, or None if it has no changes or was written recently."""
     if _acted_on(old) != _acted_on(new):
         return News.URGENT
     if all(old.get(name) == new.get(name) for name in ("history", "decision")):
@@ -127,7 +127,7 @@ def binding_news(old: Json, new: Json, *, now: datetime) -> News | None:
 
 
 def written_time(status: Json) -> datetime | None:
-    """Return when a status was written; None also for what somebody else wrote there."""
+    """Return when a status was written, or None if the time is missing or invalid."""
     try:
         return datetime.fromisoformat(status["lastDecisionTime"]).astimezone(UTC)
     except (KeyError, TypeError, ValueError, OverflowError):

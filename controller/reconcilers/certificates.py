@@ -1,8 +1,8 @@
-"""Issues the certificates of our processes and tells the API server whom to trust.
+"""Issuance of serving certificates, and injection of their CA into the objects of the API server.
 
-In this order: the authority, its bundle into every object that calls us, and then the leaves. The manifests
-bring the Secrets, empty. Another replica that does the same at the same time loses a write, and reads anew a
-moment later.
+The order is: the CA, its bundle in every object that refers to our services, and then the leaf certificates.
+The manifests contain the Secrets, empty. If another replica writes concurrently, one write fails with a
+conflict, and that replica reads the Secret again shortly after.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ LEAVES: Final[Mapping[str, tuple[str, ...]]] = {
     "stowplan-webhooks-certificate": ("stowplan-webhooks", "stowplan-conversion"),
     "stowplan-apiserver-certificate": ("stowplan-apiserver",),
 }
-"""Secrets that pods mount, and the Services that lead to these pods."""
+"""Secrets that pods mount, with the Services of these pods."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CertificateSettings:
-    """Where the Secrets are and how long certificates live."""
+    """Namespace of the Secrets, and lifetimes of certificates."""
 
     namespace: str
     leaf_lifetime: timedelta
@@ -59,7 +59,7 @@ class CertificateSettings:
 
 
 class CertificateReconciler:
-    """Makes certificates and trust match, once per call."""
+    """Brings certificates and CA bundles up to date, once per call."""
 
     def __init__(
         self, cluster: Cluster, settings: CertificateSettings, *, now: Callable[[], datetime]
@@ -70,9 +70,9 @@ class CertificateReconciler:
         self._claims = ClaimRecord(cluster, namespace=settings.namespace, name=LEASE_NAME)
 
     async def reconcile(self) -> None:
-        """Do what is due. Raises ClusterError when the API server refuses or a Secret is missing.
+        """Issue and inject what is due. Raises ClusterError if a call is rejected or a Secret is missing.
 
-        Calling again is safe.
+        Calls are idempotent.
         """
         authority = await self._authority()
         trusted = base64.b64encode(authority.trusted).decode()
@@ -81,7 +81,7 @@ class CertificateReconciler:
             await self._leaf(secret, services, authority, is_trust_fresh=is_fresh)
 
     async def _inject_everywhere(self, trusted: str) -> bool:
-        """Put the bundle into every object that calls us; tell whether one of them had another."""
+        """Write the CA bundle into all objects that need it; tell whether one of them had another."""
         injected = [
             await self._inject(
                 resource, family.configuration_name, lambda item: _webhook_patch(item, trusted)
@@ -117,7 +117,7 @@ class CertificateReconciler:
         secret = await self._read(name)
         known = leaf_of(_data(secret))
         if known is not None and is_trust_fresh:
-            return  # next time: an API server may take a moment to trust a new authority
+            return  # not yet: an API server may take a moment to trust a new CA
         namespace = self._settings.namespace
         names = tuple(dns for service in services for dns in service_names(service, namespace))
         wanted = current_leaf(known, authority, names, lifetime=self._settings.leaf_lifetime, now=self._now())
@@ -130,14 +130,14 @@ class CertificateReconciler:
 
     async def _fill(self, secret: Json, data: Mapping[str, bytes]) -> None:
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
-        # The resource version that was read goes along: whoever wrote since wins.
+        # The resource version prevents overwriting a concurrent change.
         await self._cluster.replace(SECRETS, secret | {"data": encoded})
 
     async def _inject(self, resource: Resource, name: str, patch: Callable[[Json], list[Json]]) -> bool:
         try:
             item = await self._cluster.get(resource, name)
         except NotFound:
-            return False  # not installed: external metrics and the kinds of others are components
+            return False  # optional components: external metrics and the kinds of other projects
         if resource is API_SERVICES and not is_ours(item):
             await self._claims.see(item)
         operations = patch(item)
@@ -178,10 +178,10 @@ def _conversion_patch(definition: Json, trusted: str) -> list[Json]:
 
 def _api_service_patch(service: Json, trusted: str) -> list[Json]:
     if not is_ours(service) or service["spec"].get("caBundle") == trusted:
-        return []  # somebody else's, or done
+        return []  # owned by another project, or up to date
     return [
         {"op": "test", "path": "/spec/service/name", "value": TARGET},
-        # An owner before us may have said so, and whoever applies our claim over it leaves that.
+        # An earlier owner may have set this to true, and applying our APIService over it keeps the field.
         {"op": "add", "path": "/spec/insecureSkipTLSVerify", "value": False},
         {"op": "add", "path": "/spec/caBundle", "value": trusted},
     ]

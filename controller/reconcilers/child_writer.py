@@ -1,4 +1,4 @@
-"""Makes and deletes what an object becomes, and takes nothing over that somebody else made."""
+"""Creation, update and deletion of owned objects, without taking over objects of others."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from controller.models.standing import WORKLOADS, ChildKey, Steps, acts_on, key_
 from controller.reconcilers.status_writer import StatusWriter
 
 _NO_VERSION: Final = "1"
-"""A version that no object has: the store counts from there. To apply it creates, or is a conflict."""
+"""A resource version that no object has, so that an apply either creates the object or is a conflict."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Acted:
-    """How things stand after the steps, as far as the answers say."""
+    """The state after the steps, according to the API server's responses."""
 
     children: Mapping[ChildKey, Json]
     is_over: bool
-    """Whether nothing has to be tried again."""
+    """Whether no retry is needed."""
 
     refused: str
-    """What the API server refused first, in its words."""
+    """The first rejection by the API server, as a message."""
 
 
 class ChildWriter:
-    """Takes steps while this process leads."""
+    """Applies and deletes objects while this process leads."""
 
     def __init__(self, writer: StatusWriter, resources: Mapping[str, Resource]) -> None:
-        """`resources` is by kind."""
+        """Create a writer; `resources` is by kind."""
         self._writer = writer
         self._resources = resources
 
     async def completed(
         self, children: Mapping[ChildKey, Json], namespace: str, asked: Collection[ChildKey]
     ) -> Mapping[ChildKey, Json]:
-        """Return what there is, and in the server what local copies do not have of the names asked for.
+        """Return the cached objects, and those of the names in `asked` that only the API server has.
 
-        They lack what somebody else made, what they have not heard of yet, and what somebody took a label
-        from. Raises the ClusterError of a server that cannot be reached.
+        Caches lack objects of others, very recent objects, and objects whose label was removed. Raises
+        ClusterError if the API server is unreachable.
         """
         found = dict(children)
         for key in sorted(set(asked) - children.keys()):
@@ -66,22 +66,22 @@ class ChildWriter:
             except ClusterError as error:
                 if _is_unreachable(error):
                     raise
-                # Where it is not just absent, applying will tell, and take nothing over.
+                # If the object exists but is unreadable, the apply fails, without taking anything over.
         return found
 
     async def act(
         self, steps: Steps, children: Mapping[ChildKey, Json], applied: MutableMapping[ChildKey, str]
     ) -> Acted:
-        """Take steps; `applied` keeps the fingerprints of what was.
+        """Take steps; `applied` keeps the fingerprints of the applied objects.
 
-        Raises the ClusterError of a server that cannot be reached, and NotLeading.
+        Raises ClusterError if the API server is unreachable, and NotLeading.
         """
         found, refused, is_over = dict(children), "", True
         unmade: list[Json] = []
         for item in steps.apply:
             child = key_of(item)
             if acts_on(item, unmade):
-                continue  # somebody else may have made the workload meanwhile
+                continue  # its workload may belong to someone else
             try:
                 live = await self._apply(item, children.get(child))
             except ClusterError as error:
@@ -111,7 +111,7 @@ class ChildWriter:
         return Acted(children=found, is_over=is_over, refused=refused)
 
     async def _apply(self, item: Json, live: Json | None) -> Json:
-        """Apply an object to the one that was looked at, or create it: never to another one of its name."""
+        """Apply an object to the version that was read, or create it; never change a new namesake."""
         known = {"uid": live["metadata"]["uid"]} if live else {"resourceVersion": _NO_VERSION}
         body = {**item, "metadata": {**item["metadata"], **known}}
         return await self._writer.cluster.apply(
@@ -134,9 +134,9 @@ class ChildWriter:
 
 
 def _why(error: ClusterError, item: Json) -> str:
-    """Return why an object was not applied, and what becomes of it where nobody has to change the Model.
+    """Return why an object was not applied, and that it is retried if the Model need not be changed.
 
-    A kind that nobody serves has no status, but a page of text.
+    The error for a kind that is not served has no Status, only a page of text.
     """
     if isinstance(error, NotFound) and not error.reason:
         return f"{item['apiVersion']} is not served here: install the definition of {item['kind']}"
@@ -146,18 +146,18 @@ def _why(error: ClusterError, item: Json) -> str:
 
 
 def _is_unreachable(error: ClusterError) -> bool:
-    """Tell whether nothing can be asked of the server, rather than that it cannot do this.
+    """Tell whether the API server is unreachable, as opposed to unable to process this object.
 
-    A webhook that fails, for example, is an error of the server about one object only.
+    The failure of a webhook, for example, is a server error that concerns only one object.
     """
     is_silent = isinstance(error, Unavailable) and error.status is None
     return is_silent or isinstance(error, (NotLeading, Throttled))
 
 
 def _is_stale(error: ClusterError) -> bool:
-    """Tell whether there is another object than the one that was looked at.
+    """Tell whether the object changed since it was read.
 
-    Where that has another uid, the server finds the field changed. Source:
+    If it has another uid, the API server reports a changed immutable field. Source:
     `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`.
     """
     causes = ((error.status or {}).get("details") or {}).get("causes") or []

@@ -1,7 +1,7 @@
-"""Two clocks: one for durations, which nobody can set, and the wall clock for what is published.
+"""Two clocks: a monotonic one for durations, and the wall clock for published times.
 
-A rate is a difference of counters over a duration. By the wall clock it would be wrong in the cycle in which
-that clock is set, and a model that was idle for a moment would seem to have been idle for hours.
+A rate is a difference of counters divided by a duration. With the wall clock, rates would be wrong in a cycle
+in which that clock is set, and a model idle for a moment could seem to have been idle for hours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class SteadyClock:
-    """Seconds since 1970 by the wall clock when this began, and from then on by the time since boot."""
+    """Seconds since 1970: the wall clock at creation plus the time since then by the boot clock."""
 
     def __init__(
         self, *, wall: Callable[[], float] = time.time, boot: Callable[[], float] = boot_time
@@ -29,12 +29,12 @@ class SteadyClock:
         self._offset_seconds = wall() - boot()
 
     def seconds(self) -> float:
-        """Return a time that passes evenly, whatever is done to the wall clock."""
+        """Return a time that is not affected by changes of the wall clock."""
         return self._offset_seconds + self._boot()
 
 
 class ClockWatch:
-    """Says when the wall clock was set."""
+    """Logs a warning when the wall clock was set."""
 
     def __init__(self) -> None:
         self._ahead_seconds: float | None = None

@@ -1,6 +1,6 @@
-"""Keeps new pods off nodes while pods are moved from them, by a taint of our own.
+"""A taint that keeps new pods off nodes while pods are moved from them.
 
-Without it the scheduler may put what is made anew right back to where it was evicted from.
+Without it the scheduler might place a recreated pod back on the node that it was evicted from.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ def is_closed(node: Json) -> bool:
 
 
 async def close(cluster: Cluster, name: str) -> None:
-    """Keep new pods off a node. Raises the ClusterError of what is refused."""
+    """Add our taint to a node. Raises ClusterError if a call is rejected."""
     await _write(cluster, name, [_TAINT])
 
 
 async def reopen(cluster: Cluster, name: str) -> None:
-    """Take our taint off a node. Raises the ClusterError of what is refused."""
+    """Remove our taint from a node. Raises ClusterError if a call is rejected."""
     await _write(cluster, name, [])
 
 
 async def _write(cluster: Cluster, name: str, ours: Sequence[Json]) -> None:
-    """Write the node's taints with ours; who writes at the same time wins, and it is tried anew."""
+    """Set our taints on a node and keep all others; retry if the node changed meanwhile."""
     for tries_left in reversed(range(_TRIES)):
         node = await cluster.get(NODES, name)
         others = [taint for taint in _taints(node) if taint["key"] != MOVING]

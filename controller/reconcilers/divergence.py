@@ -1,7 +1,7 @@
-"""What the scheduler made of the last plan: replicas bound elsewhere, and those that wait because of it.
+"""Differences between the last plan and the scheduler's placement, and replicas left pending by them.
 
-Pure. A plan's places are a proposal. Whoever is bound elsewhere does no harm by that alone; it does where a
-replica that the plan had room for now finds none.
+Pure. The nodes of a plan are a proposal. A replica on another node does no harm by itself, but it does if a
+replica that the plan had room for no longer fits anywhere.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from controller.reconcilers.placing import GATE
 
 Key = tuple[str, str]
 _Spot = tuple[Key, str]
-"""A variant, and a node."""
+"""A variant and a node."""
 
 _MOST_NAMES: Final = 3
 _ELSEWHERE: Final = "pods of other namespaces"
 
 REMEDY: Final = f"with the scheduling gate {GATE} pods go where the plan has room for them"
-"""What keeps it from happening again."""
+"""Advice that prevents a recurrence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expectation:
-    """What a plan said, and what it was made from."""
+    """Placements of a plan, and the snapshot that it was made from."""
 
     snapshot: Snapshot
     placements: tuple[NodePlacement, ...]
@@ -37,34 +37,34 @@ class Expectation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Waiting:
-    """A replica that a plan had room for, and that fits nowhere any more."""
+    """A pending replica that a plan had room for and that fits nowhere now."""
 
     variant: Key
     pod: str
     node: str
-    """Where the plan had room."""
+    """The node on which the plan had room."""
 
     takers: tuple[str, ...]
-    """Pods that were bound there against the plan, of other namespaces without their names; empty when it was
-    none of ours."""
+    """Pods bound there against the plan; those of other namespaces without names. Empty if the node was taken
+    by pods that are not planned."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Divergence:
-    """Where the cluster left the plan."""
+    """Differences between the cluster and the plan."""
 
     elsewhere: int = 0
-    """Replicas bound since the last plan to a node on which it had no place for them."""
+    """Replicas bound since the last plan to a node on which it did not place them."""
 
     waiting: tuple[Waiting, ...] = ()
 
 
 IN_STEP: Final = Divergence()
-"""Nothing is known to have left the plan."""
+"""No known difference."""
 
 
 def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot) -> Divergence:
-    """Return where the cluster left the last plan; who was `known` to wait does so while nothing is free."""
+    """Return the differences to the last plan; `known` replicas stay pending until something fits them."""
     found: list[Waiting] = []
     elsewhere = 0
     unplaced = _unplaced(now)
@@ -85,7 +85,7 @@ def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot
 
 
 def worded(plan: Plan, waiting: Sequence[Waiting]) -> Plan:
-    """Return the plan whose sentences say which replicas wait because the scheduler went its own way."""
+    """Return the plan with messages about replicas that are pending because of the scheduler's choice."""
     told = sentences(waiting)
     return replace(
         plan,
@@ -99,7 +99,7 @@ def worded(plan: Plan, waiting: Sequence[Waiting]) -> Plan:
 
 
 def sentences(waiting: Iterable[Waiting]) -> Mapping[Key, str]:
-    """Return what to say of each variant that has replicas waiting."""
+    """Return a message for each variant that has such pending replicas."""
     groups: dict[Key, dict[str, list[Waiting]]] = defaultdict(lambda: defaultdict(list))
     for item in waiting:
         groups[item.variant][item.node].append(item)
@@ -118,9 +118,9 @@ def _sentence(node: str, items: Sequence[Waiting]) -> str:
 
 
 def _newly_bound(before: Snapshot, now: Snapshot) -> Mapping[_Spot, tuple[str, ...]]:
-    """Return the pods of each variant that were bound to each node since.
+    """Return the newly bound pods by variant and node.
 
-    Those without accelerators have no place in plans.
+    Pods without accelerators are left out, as plans do not place them.
     """
     known = {
         (variant.namespace, replica.name): Counter(replica.nodes)
@@ -141,7 +141,7 @@ def _waiting(
     unused: Mapping[_Spot, int],
     surplus: Mapping[_Spot, tuple[str, ...]],
 ) -> Iterator[Waiting]:
-    """Yield the replicas without a node for which the plan had places that are still unused."""
+    """Yield the replicas without a node for which places of the plan are still unused."""
     for key, pods in unplaced.items():
         places = sorted(node for (of, node), count in unused.items() if of == key for _ in range(count))
         for pod, node in zip(pods, places, strict=False):
@@ -155,7 +155,7 @@ def _waiting(
 
 
 def _unplaced(now: Snapshot) -> Mapping[Key, Sequence[str]]:
-    """Return the pods that are not bound and fit no node now, by variant; any that fits will be bound."""
+    """Return the unbound pods that fit no node now, by variant; those that fit will be bound."""
     held: Counter[str] = Counter()
     unbound: dict[Key, list[str]] = {}
     for variant in now.variants:
@@ -174,7 +174,7 @@ def _unplaced(now: Snapshot) -> Mapping[Key, Sequence[str]]:
 
 
 def _few(names: Sequence[str]) -> Sequence[str]:
-    """Return as many names as a sentence bears."""
+    """Return the names, shortened to what is readable in a sentence."""
     more = len(names) - _MOST_NAMES
     return [*names[:_MOST_NAMES], f"{more} more"] if more > 0 else names
 

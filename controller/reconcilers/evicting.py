@@ -1,8 +1,8 @@
-"""Carries out the moves of plans by the Eviction API, so that disruption budgets hold.
+"""Execution of a plan's moves by the Eviction API, so that disruption budgets hold.
 
-In this order: ask whether every eviction would be allowed, close the nodes to new pods, evict, wait until
-what is made anew is bound, open the nodes. A node that is closed while no round is under way is opened at
-once: whoever closed it is gone.
+The steps are: check by dry runs that every eviction would be allowed, taint the nodes, evict, wait until the
+recreated pods are bound, remove the taint. If a node has our taint while no round is in progress, it is
+removed at once: the process that added it is gone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Evictor:
-    """One round of evictions at a time."""
+    """Runs one round of evictions at a time."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class Evictor:
         self._outcomes: Counter[str] = Counter()
 
     def worded(self, plan: Plan) -> Plan:
-        """Return the plan whose sentences say for whom others are being moved."""
+        """Return the plan with messages that say for which variants replicas are being moved."""
         return with_round(plan, self._rounds.current)
 
     async def act(
         self, world: World, gathered: Gathered, plan: Plan, *, advised: Mapping[Key, object]
     ) -> Mapping[str, int]:
-        """Do what is due; returns how many evictions ended how. Raises nothing of the API server's."""
+        """Take the next step; return the number of evictions by outcome. Never raises ClusterError."""
         self._outcomes = Counter()
         now_seconds = self._now().timestamp()
         self._rounds = after_plan(
@@ -87,7 +87,7 @@ class Evictor:
         return self._outcomes
 
     async def _may_begin(self, plan: Plan, now_seconds: float) -> bool:
-        """Tell whether a round may begin, by what was evicted before this process was there, too."""
+        """Tell whether a round may begin, given also the evictions of earlier processes."""
         if not may_begin(self._rounds, self._rules, plan, now_seconds=now_seconds):
             return False
         if not self._has_recalled and self._record_of_the_hour is not None:
@@ -104,7 +104,7 @@ class Evictor:
         return may_begin(self._rounds, self._rules, plan, now_seconds=now_seconds)
 
     async def _reopen(self, world: World) -> None:
-        """Open the nodes of no round; says once of each why it does not work."""
+        """Remove our taint from the nodes outside the current round; log each failure once."""
         busy = self._rounds.current.nodes if self._rounds.current else frozenset()
         kept_closed: set[str] = set()
         for node in world.nodes:
@@ -123,7 +123,7 @@ class Evictor:
     async def _evict_all(
         self, world: World, chosen: Sequence[Target], now_seconds: float
     ) -> Sequence[Target]:
-        """Return those that were evicted: all, or none where one would be refused beforehand."""
+        """Return the evicted pods: none if one would be refused, else all up to the first failure."""
         evicted: list[Target] = []
         try:
             for target in chosen:
@@ -152,23 +152,23 @@ class Evictor:
         return evicted
 
     async def _close_all(self, nodes: Sequence[str]) -> None:
-        """Keep new pods off nodes. Raises the ClusterError of what is refused, and never a Conflict."""
+        """Keep new pods off nodes. Raises ClusterError if a call is rejected, but never Conflict."""
         for node in nodes:
             try:
                 await close(self._cluster, node)
-            except Conflict as error:  # of a pod it would mean that another has its name
+            except Conflict as error:  # a Conflict would be taken for a pod that was replaced by a namesake
                 raise Unavailable(f"node {node} is written by others all the time: {error.message}") from None
 
     def _complain(self, why: str) -> None:
-        """Log what hinders, once while it is the same."""
+        """Log the reason why nothing is moved, once until it changes."""
         if why != self._told:
             _log.warning("nothing more is moved for now", why=why)
         self._told = why
 
     def _tell(self, world: World, evicted: Sequence[Target]) -> None:
-        """Log each eviction, and put it into events of whose replica it was and of those it is for.
+        """Log each eviction, and record events on the variant of the pod and on those that benefit.
 
-        The log names everybody, events only workloads of their own namespace.
+        The log has all names; events name only workloads of their own namespace.
         """
         autoscalings = {
             (item["metadata"]["namespace"], item["metadata"]["name"]): item for item in world.autoscalings

@@ -1,7 +1,7 @@
-"""When pods were evicted in the last hour, on the controller's Lease: who leads next goes on counting.
+"""A record of the last hour's evictions on the controller's Lease, from which the next leader continues.
 
-The Lease is there anyway, only the leader writes it, and it outlives processes, nodes and pods. What is about
-to be evicted is written before, so that who dies in between has counted too much and never too little.
+The Lease exists anyway, only the leader writes it, and it outlives processes, nodes and pods. Evictions are
+recorded before they are made, so that a crash in between counts too many and never too few.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from controller.observe.orders import PREFIX
 from controller.reconcilers.lease_annotation import annotate, read_lease
 
 ANNOTATION: Final = f"{PREFIX}evictions"
-"""Moments of the last hour, such as `2026-01-01T12:00:20Z x2, 2026-01-01T12:10:20Z x1`."""
+"""Times within the last hour, such as `2026-01-01T12:00:20Z x2, 2026-01-01T12:10:20Z x1`."""
 
 MOST_AT_ONCE: Final = 10_000
-"""More evictions of one moment nobody has ever allowed."""
+"""Maximum count for one time; a larger one cannot be genuine."""
 
 _TIMES: Final = " x"
 _MOMENT: Final = "%Y-%m-%dT%H:%M:%SZ"
@@ -35,19 +35,19 @@ class EvictionRecord:
         self._name = name
 
     async def read(self) -> tuple[float, ...]:
-        """Return a moment for each eviction.
+        """Return one time for each eviction.
 
-        Raises the ClusterError of what is refused, and ValueError where somebody else wrote the annotation.
+        Raises ClusterError if the read is rejected, and ValueError if the annotation is malformed.
         """
         return moments_in(await read_lease(self._cluster, self._namespace, self._name))
 
     async def write(self, moments: Iterable[float]) -> None:
-        """Put a record in the place of the last one. Raises the ClusterError of what is refused."""
+        """Replace the record. Raises ClusterError if the write is rejected."""
         await annotate(self._cluster, self._namespace, self._name, ANNOTATION, record_of(moments))
 
 
 def moments_in(lease: Json) -> tuple[float, ...]:
-    """Return the moments that a Lease tells. Raises ValueError for what is no record."""
+    """Return the times in a Lease's record. Raises ValueError if it is malformed."""
     text = (lease["metadata"].get("annotations") or {}).get(ANNOTATION, "")
     found: list[float] = []
     for entry in text.split(", ") if text else ():
@@ -59,7 +59,7 @@ def moments_in(lease: Json) -> tuple[float, ...]:
 
 
 def record_of(moments: Iterable[float]) -> str:
-    """Return the record of moments, to the second above: none is forgotten too early."""
+    """Return the record of some times, rounded up to seconds so that none expires too early."""
     counts = Counter(-int(-moment // 1) for moment in moments)
     return ", ".join(
         f"{datetime.fromtimestamp(moment, UTC).strftime(_MOMENT)}{_TIMES}{times}"

@@ -1,4 +1,4 @@
-"""Follows what becomes of a plan's places: lets in the pods that wait for one, and tells who lost theirs."""
+"""Tracks the placements of plans: releases gated pods, and reports replicas that lost their planned node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class PlacementFollower:
-    """Remembers the last plan's places, and who waits because they were not followed."""
+    """Keeps the last plan's placements, and the replicas that are pending because they were not followed."""
 
     def __init__(self, cluster: Cluster, events: EventRecorder) -> None:
         self._events = events
@@ -29,7 +29,7 @@ class PlacementFollower:
         self.divergence: Divergence = IN_STEP
 
     def compare(self, world: World, snapshot: Snapshot) -> Sequence[Waiting]:
-        """Return who waits because the last plan was not followed; new ones get an event and a log line."""
+        """Return the replicas pending because of a divergence; record an event and log for new ones."""
         before = self.divergence.waiting
         self.divergence = divergence(self._expected, before, snapshot)
         new = sentences(item for item in self.divergence.waiting if item not in before)
@@ -42,7 +42,7 @@ class PlacementFollower:
     async def follow(
         self, world: World, gathered: Gathered, plan: Plan, *, acted_on: Callable[[tuple[str, str]], bool]
     ) -> None:
-        """Remember the plan's places, and let in the pods that wait for one."""
+        """Keep the plan's placements, and release the gated pods that have a place in it."""
         self._expected = Expectation(snapshot=gathered.snapshot, placements=plan.placements)
         due = let_in(
             gathered.pods, plan, acted_on=acted_on, pods_of=lambda key: gathered.targets[key].pods_in_all

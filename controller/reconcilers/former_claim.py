@@ -1,7 +1,7 @@
-"""Who had external.metrics.k8s.io before us: seen while it was so, kept on our Lease, given back at the end.
+"""The previous owner of external.metrics.k8s.io: recorded on our Lease, and restored on uninstallation.
 
-An APIService is one object, so a claim writes over what its former owner said. The controller looks at it
-anyway, for the certificates.
+An APIService is a single object, so our claim overwrites its previous content. The controller reads the
+object anyway, for the certificates.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from controller.observe.orders import PREFIX
 from controller.reconcilers.lease_annotation import annotate
 
 ANNOTATION: Final = f"{PREFIX}former-api-service"
-"""Labels and spec of the APIService of the former owner, as JSON."""
+"""Labels and spec of the APIService before our claim, as JSON."""
 
 API_SERVICE: Final = "v1beta1.external.metrics.k8s.io"
 TARGET: Final = "stowplan-apiserver"
-"""The Service that our claim leads to."""
+"""The Service that our APIService refers to."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FormerClaim:
-    """What the APIService said when it led to somebody else."""
+    """The content of the APIService while it referred to another Service."""
 
     labels: Json
     spec: Json
 
     @property
     def service(self) -> tuple[str, str]:
-        """Namespace and name of the Service that it led to."""
+        """Namespace and name of that Service."""
         return self.spec["service"]["namespace"], self.spec["service"]["name"]
 
 
 def is_ours(api_service: Json) -> bool:
-    """Tell whether an APIService leads to our Service."""
+    """Tell whether an APIService refers to our Service."""
     return (api_service["spec"].get("service") or {}).get("name") == TARGET
 
 
 def former_claim(lease: Json) -> FormerClaim | None:
-    """Return what a Lease says of the former owner; None where it says nothing that can be read."""
+    """Return the previous owner recorded on a Lease, or None if there is no valid record."""
     text = (lease["metadata"].get("annotations") or {}).get(ANNOTATION, "")
     try:
         said = json.loads(text)
@@ -53,17 +53,17 @@ def former_claim(lease: Json) -> FormerClaim | None:
 
 
 class ClaimRecord:
-    """Keeps the newest claim of somebody else."""
+    """Records the most recent claim of another owner."""
 
     def __init__(self, cluster: Cluster, *, namespace: str, name: str) -> None:
-        """`namespace` and `name` are the Lease's."""
+        """Create the record on the Lease `namespace`/`name`."""
         self._cluster = cluster
         self._namespace = namespace
         self._name = name
         self._written = ""
 
     async def see(self, api_service: Json) -> None:
-        """Record an APIService that leads to somebody else. Raises ClusterError when that is refused."""
+        """Record an APIService of another owner. Raises ClusterError if the write is rejected."""
         labels, spec = api_service["metadata"].get("labels") or {}, api_service["spec"]
         text = json.dumps({"labels": labels, "spec": spec}, sort_keys=True)
         if spec.get("service") and text != self._written:

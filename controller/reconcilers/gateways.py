@@ -1,6 +1,6 @@
-"""One ModelRoute behind Gateways: make what it becomes there, and say what of it could not be said.
+"""Translation of a ModelRoute for Gateways: creates its objects and reports what cannot be expressed.
 
-It is part of the work on a ModelRoute (`reconcilers/traffic.py`), whose status gets the condition.
+It is part of the reconciliation of a ModelRoute (`reconcilers/traffic.py`), whose status gets the condition.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ RESOURCES: Final[Mapping[str, Resource]] = {
     resource.kind: resource
     for resource in (HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_OBJECTIVES, MODEL_REWRITES)
 }
-"""What ModelRoutes become, by kind."""
+"""Resources of the objects made for ModelRoutes, by kind."""
 
 TYPES: Final = frozenset(map(str, GatewayCondition))
 
 
 class GatewayWorld(Protocol):
-    """Local copies of what is looked at for Gateways."""
+    """Caches of objects related to Gateways."""
 
     def namespace(self, name: str) -> Json | None:
-        """Return a Namespace."""
+        """Return a Namespace, reduced to its annotations."""
 
     def installed(self) -> Installed:
-        """Return what is served in the cluster, and can be read."""
+        """Return which definitions are served by the cluster and readable."""
 
     def made(self, namespace: str) -> Mapping[ChildKey, Json]:
-        """Return what was made of the ModelRoutes of a namespace."""
+        """Return the objects that were made for the ModelRoutes of a namespace."""
 
 
 class RouteWorld(Protocol):
-    """Local copies of what is translated."""
+    """Caches of the objects to translate."""
 
     def servers(self, namespace: str) -> Mapping[str, Json]:
         """Return the ModelServers of a namespace by name."""
@@ -71,7 +71,7 @@ class RouteWorld(Protocol):
 
 
 class GatewayTranslator:
-    """Brings to Gateways the routes that opt in. Remembers what it applied."""
+    """Translates the routes that opt in. Keeps fingerprints of the objects that it applied."""
 
     def __init__(self, writer: StatusWriter, world: GatewayWorld, routes: RouteWorld) -> None:
         self._children = ChildWriter(writer, RESOURCES)
@@ -80,9 +80,9 @@ class GatewayTranslator:
         self._applied: dict[str, dict[ChildKey, str]] = {}
 
     async def find(self, route: Json) -> tuple[Mapping[StrEnum, Finding], bool]:
-        """Work on one route; returns its conditions, and whether nothing has to be tried again.
+        """Reconcile one route; return its conditions, and whether no retry is needed.
 
-        Raises the ClusterError of a server that cannot be reached, and NotLeading.
+        Raises ClusterError if the API server is unreachable, and NotLeading.
         """
         namespace = self._world.namespace(route["metadata"]["namespace"])
         around = self._surroundings(route, namespace)
@@ -91,7 +91,7 @@ class GatewayTranslator:
             value, faults = _judged(route)
             parents, unread = parent_refs(route, namespace)
             if prevented := self._why_not(faults, unread):
-                # What there is stays as it is; whether the kinds can be read is nothing that anybody tells.
+                # Existing objects stay. No event announces that a kind became readable, so this is retried.
                 is_final = prevented[1] is not GatewayReason.NOT_INSTALLED
                 return {GatewayCondition.TRANSLATED: prevented}, is_final
             translation = translate(value, around.servers, parents, self._world.installed())
@@ -109,7 +109,7 @@ class GatewayTranslator:
         return {GatewayCondition.TRANSLATED: finding(outcome)}, acted.is_over and not outcome.foreign
 
     def _why_not(self, faults: Sequence[str], unread: Sequence[Note]) -> Finding | None:
-        """Return why nothing of a route can be translated."""
+        """Return why a route cannot be translated at all, or None."""
         if faults:
             return not_translated(GatewayReason.INVALID, faults)
         if missing := self._world.installed().missing:
@@ -159,7 +159,7 @@ def _asked(translation: Translation) -> frozenset[ChildKey]:
 
 
 def _judged(value: Json) -> tuple[Json, list[str]]:
-    """Return an object with its defaults, and what is wrong with it: it may be older than our rules."""
+    """Return an object with its defaults, and its errors: it may have been stored before our validation."""
     found = find_version(value["apiVersion"], value["kind"])
     if found is None:
         raise LookupError(value["kind"])

@@ -1,4 +1,4 @@
-"""Keeps what is said on the Lease of the newest finished cycle."""
+"""The heartbeat on the Lease, which describes the last completed cycle."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from apiserver.schema.json import Json
 from controller.reconcilers.publishing import Published
 
 NO_BINDINGS: Final = frozenset({(WHOLE_KIND, "AutoscalingPolicyBinding")})
-"""Unconfirmed: all of them."""
+"""Marks all bindings as unconfirmed."""
 
 
 class Pulse:
-    """Takes note of finished cycles; the elector writes what it says with its next renewal."""
+    """Records completed cycles; the elector writes the heartbeat with its next renewal."""
 
     def __init__(self) -> None:
         self._last: Heartbeat | None = None
@@ -29,9 +29,9 @@ class Pulse:
         *,
         time: datetime,
     ) -> None:
-        """Take note of a cycle that published at `time`; `statuses` are what it decided on.
+        """Record a cycle that published at `time`; `statuses` are its decisions.
 
-        Where many could not be written the cycle counts for nothing, and all decisions grow old.
+        If too many could not be written, the cycle does not count, and all decisions become stale.
         """
         newest, bound_unconfirmed = self._bound
         unconfirmed: set[Key] = set()
@@ -46,23 +46,24 @@ class Pulse:
             self._last = Heartbeat(time=time, newest_decision=newest, unconfirmed=silent)
 
     def bound(self, *, newest: datetime | None, unconfirmed: frozenset[Key]) -> None:
-        """Take note of a cycle of the bindings, which the next beats confirm together with all others."""
+        """Record a cycle of the bindings; the next heartbeats confirm it together with the variants."""
         is_told = len(unconfirmed) <= MOST_UNCONFIRMED
         self._bound = (newest, unconfirmed) if is_told else (None, NO_BINDINGS)
 
     def unbound(self) -> None:
-        """Take note that a cycle of the bindings did not go through: nothing of them is confirmed."""
+        """Record a failed cycle of the bindings: none of their decisions is confirmed."""
         self._bound = None, NO_BINDINGS
 
     def annotations(self) -> Mapping[str, str]:
-        """Return what to write; nothing before the first cycle, so that another leader's word stands."""
+        """Return the annotations to write; none before the first cycle, to keep those of another leader."""
         return self._last.annotations() if self._last else {}
 
 
 def _decided(status: Json) -> datetime | None:
-    """Return when a status was decided; None also for advice, and for what somebody else wrote there.
+    """Return when a status was decided, or None for advice and for an invalid time.
 
-    Readers of the metric know decisions by their numbers: they would wait for one without a number for ever.
+    Readers of the metric recognize decisions by their numbers, and would wait forever for one without a
+    number.
     """
     desired = status.get("desiredOptimizedAlloc") or {}
     text = desired.get("lastRunTime") if desired.get("numReplicas") is not None else None

@@ -1,7 +1,7 @@
-"""What passes between decisions on bindings and the plan of everything: what they ask for, what it grants.
+"""The exchange between decisions on bindings and the joint plan: requests of bindings, grants of the plan.
 
-Both run by themselves once per interval. Who decides on bindings asks, waits for the plan that has all of the
-asks, and publishes what it grants: never what was granted for something else.
+Both sides run independently, once per interval. The bindings' side sends requests, waits for the plan that
+contains all of them, and publishes the grants. It never uses a grant for an earlier request.
 """
 
 from __future__ import annotations
@@ -34,45 +34,45 @@ _LEAST_PATIENCE_SECONDS: Final = 30.0
 _MOST_PATIENCE_SECONDS: Final = 90.0
 
 INTERVALS_WAITED: Final = 4
-"""After so many without a plan bindings are decided on without it."""
+"""The number of intervals without a plan after which bindings are decided on without it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """What the plan says to one binding."""
+    """The plan's result for one binding."""
 
     replicas: Mapping[Key, int] = field(default_factory=dict)
-    """By what targets are called as variants."""
+    """Replicas by the targets' names as variants."""
 
     message: str = ""
-    """Why it is less than asked for, or what was planned."""
+    """Why it is less than requested, or what was planned."""
 
     is_short: bool = False
     resolved: Findings = field(default_factory=dict)
-    """What gives its targets their priority, and whether their costs count."""
+    """The source of its targets' priority, and whether their costs count."""
 
     why_not: str = ""
-    """Why the plan says nothing; empty where it does."""
+    """Why the plan has no result; empty if it has one."""
 
     has_nothing_to_place: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taken:
-    """Asks as one plan took them."""
+    """Requests as one plan received them."""
 
     number: int
     asks: tuple[Ask, ...]
 
 
 class Exchange:
-    """Asks and grants of one leader; both sides run in one event loop."""
+    """Requests and grants within one leader; both sides run in one event loop."""
 
     def __init__(self, *, interval_seconds: float = DEFAULT_SIZING.interval_seconds) -> None:
         self.patience_seconds = min(
             max(2 * interval_seconds, _LEAST_PATIENCE_SECONDS), _MOST_PATIENCE_SECONDS
         )
-        """How long a plan is waited for."""
+        """How long to wait for a plan, in seconds."""
 
         self._asks: tuple[Ask, ...] = ()
         self._asked = asyncio.Event()
@@ -80,7 +80,7 @@ class Exchange:
         self._grants: asyncio.Future[Mapping[Key, Grant]] | None = None
 
     async def granted(self, asks: Sequence[Ask]) -> Mapping[Key, Grant] | None:
-        """Replace what bindings ask for; what the plan grants, or None where none comes in time."""
+        """Replace the bindings' requests; return the grants, or None if no plan arrives in time."""
         self._asks, self._number = tuple(asks), self._number + 1
         if not asks:
             return {}
@@ -93,18 +93,18 @@ class Exchange:
             return None
 
     async def wanted(self, *, within_seconds: float) -> None:
-        """Return when somebody waits for a plan, or after a time."""
+        """Wait until a plan is requested, or for at most `within_seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
                 await self._asked.wait()
 
     def taken(self) -> Taken:
-        """Return what a plan is to have in it."""
+        """Return the requests that the next plan must include."""
         self._asked.clear()
         return Taken(number=self._number, asks=self._asks)
 
     def grant(self, number: int, grants: Mapping[Key, Grant]) -> None:
-        """Answer the asks of a number; where others were made since, nobody listens any more."""
+        """Grant the requests of a number; the grants are dropped if newer requests exist."""
         if self._grants is not None and number == self._number and not self._grants.done():
             self._grants.set_result(grants)
 
@@ -112,7 +112,7 @@ class Exchange:
 def grants_of(
     asks: Iterable[Ask], gathered: Gathered, plan: Plan, policies: Policies, objectives: Objectives
 ) -> Mapping[Key, Grant]:
-    """Return what a plan of what was gathered by some policies and objectives grants each binding."""
+    """Return the grants for each binding, from a plan of what was gathered with some policies."""
     variants = {variant.key: variant for variant in gathered.snapshot.variants}
     decisions = {(item.namespace, item.name): item for item in plan.decisions}
     return {
@@ -131,9 +131,9 @@ def joined(
     history: History,
     now_seconds: float,
 ) -> tuple[BindingDecision, Findings]:
-    """Return a decision as the plan grants it, and what to say of that.
+    """Return a decision limited to what the plan grants, and the findings about it.
 
-    Where no plan came, what was published last stands. `history` is that of before the decision.
+    Without a plan, the last published replicas stay. `history` is the one before the decision.
     """
     if grant is not None and grant.why_not:
         reason = BindingReason.NOTHING_TO_PLACE if grant.has_nothing_to_place else BindingReason.NOT_PLANNED
@@ -154,7 +154,7 @@ def joined(
 
 
 def _published(case: Case) -> list[int]:
-    """Return the replicas of each target that stand in the status; what runs where there are none."""
+    """Return the replicas of each target in the status, or the current replicas if there are none."""
     said = {
         (item.get("kind"), item.get("name")): item.get("replicas")
         for item in (case.value.get("status") or {}).get("targets") or []
@@ -187,13 +187,13 @@ def _grant(ask: Ask, planned: Mapping[Key, Decision]) -> Grant:
 def _resolved(
     ask: Ask, gathered: Gathered, policies: Policies, objectives: Objectives
 ) -> Iterator[tuple[BindingCondition, BindingFinding]]:
-    """Yield what is said of a VariantAutoscaling, too; targets are told apart where they differ."""
+    """Yield the findings that VariantAutoscalings have, too, per target where they differ."""
     items = tuple(stand_ins([ask]))
     findings = [
         class_finding(item, policies, objectives.of(gathered.targets[key], gathered.pods[key]))
         for item, key in zip(items, ask.variants, strict=True)
     ]
-    # All have the same class. Without one, an objective may be about some of them.
+    # All have the same service class. Without a class, an InferenceObjective may apply to some of them.
     holds, reason, text = next(
         (found for found in findings if found[1] is ConditionReason.OBJECTIVE_FOUND), findings[0]
     )
@@ -207,6 +207,6 @@ def _resolved(
 
 
 def of_variants(plan: Plan) -> Plan:
-    """Return the plan without the decisions for targets of bindings, which have a status of their own."""
+    """Return the plan without the decisions for bindings' targets, which have a separate status."""
     own = [item for item in plan.decisions if binding_of(item.namespace, item.name) is None]
     return replace(plan, decisions=tuple(own))

@@ -1,4 +1,4 @@
-"""Writes annotations of a Lease, which outlives processes, beside the elector that renews it all the time."""
+"""Annotations on a Lease, written concurrently with the elector that renews it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _TRIES: Final = 5
 
 
 async def read_lease(cluster: Cluster, namespace: str, name: str) -> Json:
-    """Read a Lease. Raises ClusterError, and never NotFound, where it is not there."""
+    """Read a Lease. Raises ClusterError, but never NotFound, if it does not exist."""
     try:
         return await cluster.get(LEASES, name, namespace=namespace)
     except NotFound as error:
-        raise ClusterError(error.message) from None  # no pod is gone, as it would seem to who evicts
+        raise ClusterError(error.message) from None  # the evictor would take NotFound for a missing pod
 
 
 def annotated(lease: Json, annotation: str, text: str) -> Json:
-    """Return a Lease with what an annotation says, beside all others."""
+    """Return a Lease with one annotation set, and all others kept."""
     metadata = lease["metadata"]
     annotations = (metadata.get("annotations") or {}) | {annotation: text}
     return lease | {"metadata": metadata | {"annotations": annotations}}
 
 
 async def annotate(cluster: Cluster, namespace: str, name: str, annotation: str, text: str) -> None:
-    """Put a text in the place of what an annotation says. Raises the ClusterError of what is refused."""
+    """Set an annotation of a Lease; retry on conflicts. Raises ClusterError if a call is rejected."""
     for _ in range(_TRIES):
         lease = await read_lease(cluster, namespace, name)
         try:

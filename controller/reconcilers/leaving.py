@@ -1,6 +1,6 @@
-"""Tells ReplicaSets which pods are to go, before a smaller number is published.
+"""Pod deletion costs, which make ReplicaSets remove the chosen pods, set before a scale-down is published.
 
-Nothing depends on it: where it may not be written, planning goes on with the ReplicaSets' own order.
+They are optional: without the permission, planning uses the ReplicaSets' default order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from controller.observe.leaving import Mark, marks
 from controller.planning.decision import Plan
 
 ASK_AGAIN: Final = timedelta(seconds=300)
-"""A permission may be given while we run."""
+"""Time between retries: the permission may be granted while we run."""
 
 _WRITERS: Final = 16
 
@@ -28,7 +28,7 @@ _log = structlog.get_logger(__name__)
 
 
 def due_marks(gathered: Gathered, plan: Plan, *, steered: Callable[[tuple[str, str]], bool]) -> list[Mark]:
-    """Return what a plan changes in the annotations of pods; of those that are not steered ours go."""
+    """Return the changes of pod annotations for a plan; on targets not `steered`, our marks are removed."""
     replicas = {(item.namespace, item.name): item.replicas for item in plan.decisions}
     return [
         mark
@@ -39,7 +39,7 @@ def due_marks(gathered: Gathered, plan: Plan, *, steered: Callable[[tuple[str, s
 
 
 class PodMarker:
-    """Writes marks; remembers only whether that worked of late."""
+    """Writes marks; remembers only whether that worked recently."""
 
     def __init__(self, cluster: Cluster, *, now: Callable[[], datetime]) -> None:
         self._cluster = cluster
@@ -49,11 +49,11 @@ class PodMarker:
 
     @property
     def is_working(self) -> bool:
-        """Whether it is worth trying, and pods will go in the order that is asked for."""
+        """Whether marks can be written, so that pods will be removed in the chosen order."""
         return self._failed_time is None or self._now() - self._failed_time >= ASK_AGAIN
 
     async def write(self, due: Iterable[Mark]) -> None:
-        """Write every mark; raises nothing."""
+        """Write every mark; never raises."""
         due = list(due)
         if not due or not self.is_working:
             return
@@ -70,7 +70,7 @@ class PodMarker:
                     PODS, mark.name, {"metadata": metadata}, namespace=mark.namespace
                 )
             except (NotFound, Conflict):
-                return None  # gone, or somebody wrote since: the next cycle decides anew
+                return None  # deleted or changed meanwhile: the next cycle decides again
             except ClusterError as error:
                 return error
         _log.info("pod marked", namespace=mark.namespace, pod=mark.name, annotations=dict(mark.annotations))

@@ -1,4 +1,4 @@
-"""One Model: make what it becomes, keep it so, and say how it stands. It may run twice without harm."""
+"""The reconciler of a Model: creates and updates its objects, and writes its status. It is idempotent."""
 
 from __future__ import annotations
 
@@ -54,28 +54,28 @@ RESOURCES: Final[Mapping[str, Resource]] = {
         HORIZONTAL_POD_AUTOSCALERS,
     )
 }
-"""What a Model becomes, by kind."""
+"""Resources of the objects made for Models, by kind."""
 
 
 class World(Protocol):
-    """Local copies of what is looked at."""
+    """Caches that the reconciler reads."""
 
     def models(self, namespace: str) -> Sequence[Json]:
         """Return the Models of a namespace."""
 
     def children(self, model: Key, asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
-        """Return what was made for a Model, and what of the names asked for was made for others."""
+        """Return the objects made for a Model, and those of the names in `asked`, whoever made them."""
 
     def pods(self, model: Key) -> Sequence[Json]:
         """Return the pods of a Model."""
 
     def upstream(self) -> str:
-        """Return the API of another controller of Models; empty where there is none."""
+        """Return the definition of an installed upstream controller of Models, or an empty string."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelTools:
-    """What the reconciler works with."""
+    """Dependencies of the reconciler."""
 
     writer: StatusWriter
     world: World
@@ -85,7 +85,7 @@ class ModelTools:
 
 
 class ModelReconciler:
-    """Brings Models to what they say. Remembers what it applied."""
+    """Reconciles Models. Keeps fingerprints of the objects that it applied."""
 
     def __init__(self, tools: ModelTools) -> None:
         self._tools = tools
@@ -93,14 +93,14 @@ class ModelReconciler:
         self._applied: dict[Key, dict[ChildKey, str]] = {}
 
     async def reconcile(self, key: Key) -> bool:
-        """Work on one Model; returns whether nothing has to be tried again.
+        """Reconcile one Model; return whether no retry is needed.
 
-        Raises the ClusterError of a server that cannot be reached, and NotLeading.
+        Raises ClusterError if the API server is unreachable, and NotLeading.
         """
         world = self._tools.world
         model = next((item for item in world.models(key[0]) if item["metadata"]["name"] == key[1]), None)
         if model is None or model["metadata"].get("deletionTimestamp"):
-            self._applied.pop(key, None)  # what it owns is collected by the cluster
+            self._applied.pop(key, None)  # the cluster's garbage collector deletes its objects
             self._tools.adapters.forget(key)
             return True
         model, problems = _completed(self._tools.writer.latest(model))
@@ -109,7 +109,7 @@ class ModelReconciler:
         return is_over and report.loading.is_done and not report.foreign
 
     async def _report(self, model: Json, problems: Sequence[Note]) -> Report:
-        """Return how a Model stands, before anything is done."""
+        """Return the state of a Model before any change."""
         world, metadata = self._tools.world, model["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         upstream = world.upstream()
@@ -145,7 +145,7 @@ class ModelReconciler:
         )
 
     async def _loading(self, model: Json, expansion: Expansion) -> Loading:
-        """Return how the adapters stand that engines load while they run; most Models have none."""
+        """Return the state of the adapters that running engines load; most Models have none."""
         key = model["metadata"]["namespace"], model["metadata"]["name"]
         wanted = wanted_paths(expansion.objects)
         told = await self._tools.adapters.told(key, wanted, self._tools.world.pods(key))
@@ -153,11 +153,11 @@ class ModelReconciler:
         return loading(wanted, told, routed_pairs(children.values()))
 
     async def _acted(self, key: Key, report: Report) -> tuple[Report, bool]:
-        """Do what is to be done; returns how the Model stands then, and whether that is all."""
+        """Take the steps of a report; return the report afterwards, and whether all steps are done."""
         acted = await self._children.act(report.steps, report.standing.children, self._applied[key])
         standing = replace(report.standing, children=acted.children)
         is_over = acted.is_over
-        if report.steps.apply:  # what waited for it may be done now, and no event tells if it changed nothing
+        if report.steps.apply:  # further steps may be possible now, and no event arrives if nothing changed
             following = steps(report.model, report.expansion, standing)
             is_over = is_over and not (following.apply or following.delete)
         return replace(report, standing=standing, refused=acted.refused), is_over
@@ -172,7 +172,7 @@ class ModelReconciler:
 
 
 def older_namesake(model: Json, models: Sequence[Json]) -> str:
-    """Return the oldest Model that requests call the same; empty where it is this one."""
+    """Return the oldest Model with the same served name, or an empty string if it is this one."""
 
     def age(item: Json) -> tuple[str, str]:
         return str(item["metadata"].get("creationTimestamp") or ""), str(item["metadata"]["name"])
@@ -184,7 +184,7 @@ def older_namesake(model: Json, models: Sequence[Json]) -> str:
 
 
 def _completed(model: Json) -> tuple[Json, Sequence[Note]]:
-    """Return a Model with its defaults, and what is wrong with it: it may be older than our rules."""
+    """Return a Model with its defaults, and its errors: it may have been stored before our validation."""
     found = find_version(MODELS.api_version, MODELS.kind)
     if found is None:
         raise LookupError(MODELS.kind)
@@ -192,5 +192,5 @@ def _completed(model: Json) -> tuple[Json, Sequence[Note]]:
     status = value.pop("status", None) or {}
     problems = [Note(path=str(error.path), text=error.body, prevents=True) for error in judged(*found, value)]
     completed = defaulted(found[1], value)
-    spec = {"backends": [], **(completed.get("spec") or {})}  # an object may have been stored without either
+    spec = {"backends": [], **(completed.get("spec") or {})}  # may have been stored without
     return {**completed, "spec": spec, "status": status}, problems

@@ -1,4 +1,4 @@
-"""Asks the loaders beside engines which adapters are there: where something changed, and until all are."""
+"""Reads which adapters the loaders next to engines have loaded, after changes and until all are loaded."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Key = tuple[str, str]
 _MOST_SHOWN: Final = 300
 
 _Run = tuple[str, int]
-"""A pod, and how often its containers were started again: then it may have lost what it had."""
+"""UID of a pod and the restart count of its containers: a restart may lose the loaded adapters."""
 
 
 class PodReader(Protocol):
-    """Asks pods, and nobody but pods."""
+    """Reads pages from pods, and from no other address."""
 
     async def read(self, pod: Json, port: int, path: str) -> str:
-        """Return what a pod answers. Raises UnreadableMetricsError, which says why it does not."""
+        """Return a pod's response. Raises UnreadableMetricsError with the reason if there is none."""
 
 
 class AdapterReader:
-    """Remembers what each pod told as long as that is all that is wanted of it."""
+    """Caches each pod's report until more adapters are wanted of it."""
 
     def __init__(self, pods: PodReader) -> None:
         self._pods = pods
@@ -40,7 +40,7 @@ class AdapterReader:
     async def told(
         self, model: Key, wanted: Mapping[str, Mapping[str, str]], pods: Sequence[Json]
     ) -> Sequence[Told]:
-        """Return what the ready pods of some backends tell. One that is silent costs nobody else anything."""
+        """Return the reports of the ready pods of some backends. A silent pod does not delay the others."""
         if not wanted:
             self._known.pop(model, None)
             return ()
@@ -57,7 +57,7 @@ class AdapterReader:
         return answers
 
     def forget(self, model: Key) -> None:
-        """Forget a Model that is gone."""
+        """Drop the reports of a deleted Model."""
         self._known.pop(model, None)
 
     async def _look(self, pod: Json, known: Told | None, wanted: Mapping[str, Mapping[str, str]]) -> Told:
@@ -66,7 +66,7 @@ class AdapterReader:
             return known
         port = _port(pod)
         if port is None:
-            return Told(pod=name, backend=backend)  # of an earlier template: it has what it started with
+            return Told(pod=name, backend=backend)  # from an earlier template: it loads none at run time
         try:
             page = json.loads(await self._pods.read(pod, port, "/"))
             return Told(
@@ -88,7 +88,7 @@ def _run_of(pod: Json) -> _Run:
 
 
 def _port(pod: Json) -> int | None:
-    """Return where the loader of a pod tells how it stands; None where it has none."""
+    """Return the port on which a pod's loader reports its state, or None if it has no loader."""
     for container in pod["spec"]["containers"]:
         if container["name"] == LOADER:
             return next((int(port["containerPort"]) for port in container.get("ports") or []), None)

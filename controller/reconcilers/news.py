@@ -1,6 +1,6 @@
-"""What of a new status is worth a request to the API server, and how soon.
+"""Rules for which status changes are written to the API server, and how soon.
 
-Figures move in every cycle: they are written together with what changes beside them, and never cause a write.
+Figures change in every cycle. They are written together with other changes, and never cause a write alone.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _SAID_AT_ONCE: Final = ("reason", "signal", "costPerReplica", "grantedReplicas")
 _SILENCE: Final = ConditionType.METRICS_AVAILABLE
 _NUMBER: Final = re.compile(r"\d+")
 _BY_THRESHOLD: Final = ConditionType.PERFORMANCE_AS_DECLARED
-"""A condition that noise around a threshold can turn to and fro."""
+"""A condition that can alternate because of noise around a threshold."""
 
 
 class News(StrEnum):
-    """How soon a status is to be written."""
+    """How soon a status should be written."""
 
     URGENT = "urgent"
-    """In this cycle: somebody acts on it, or waits for it."""
+    """In this cycle, because something acts on it or waits for it."""
 
     ORDINARY = "ordinary"
-    """When its turn comes: an explanation changed, or what is kept for a restart. Chance alone does that."""
+    """In turn: an explanation or the state for a restart changed, which noise alone can cause."""
 
 
 def news(old: Json, new: Json) -> News | None:
-    """Return how soon a status is to be written; None where it says nothing new beyond figures that move."""
+    """Return how soon a status should be written, or None if only figures changed."""
     if _acted_on(old) != _acted_on(new):
         return News.URGENT
     return News.ORDINARY if _explained(old) != _explained(new) or _has_learned(old, new) else None
@@ -65,13 +65,13 @@ def _explained(status: Json) -> Json:
     return {
         "boundBy": (status.get("decision") or {}).get("boundBy"),
         "conditions": {item["type"]: item["reason"] for item in conditions},
-        # Why engines are silent, without how old their answers are.
+        # Why engines are silent, without the ages in the message.
         "silence": [_NUMBER.sub("", item["message"]) for item in conditions if item["type"] == _SILENCE],
     }
 
 
 def _has_learned(old: Json, new: Json) -> bool:
-    """Tell whether step times are worth keeping anew: they are others, or known four times as well."""
+    """Tell whether step times should be saved again: they differ, or have four times as many samples."""
     before, now = (learned_of((status.get("decision") or {}).get("performance")) for status in (old, new))
     if before is None or now is None:
         return before != now

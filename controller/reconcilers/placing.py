@@ -1,8 +1,8 @@
-"""Pods that wait for the planner's word, and the node that each is let in for.
+"""Scheduling gates: holds pods until a plan has a place for them, then suggests the planned node.
 
-A scheduler places pods one by one, in the order in which they come, and knows neither the plan nor the pods
-to follow. A pod whose template has our scheduling gate waits until a plan has a place for it; then the gate
-is taken away, and the planned node put among the pod's preferences: no requirement, because a node may fail
+A scheduler places pods one by one, in the order of their creation, and knows neither the plan nor the pods to
+follow. A pod whose template has our scheduling gate waits until a plan has a place for it. Then the gate is
+removed, and the planned node becomes a preferred node affinity, not a required one, because a node may fail
 in between.
 """
 
@@ -30,7 +30,7 @@ Key = tuple[str, str]
 _log = structlog.get_logger(__name__)
 
 GATE: Final = f"{PREFIX}placement"
-"""The scheduling gate by which a pod template asks to be let in by plan."""
+"""The scheduling gate of a pod template that opts in to planned placement."""
 
 _WEIGHT: Final = 100
 _WRITERS: Final = 16
@@ -44,10 +44,10 @@ class LetIn:
 
     pod: Json
     node: str | None
-    """What it is to prefer; None where no plan knows a place, and nothing is gained by waiting."""
+    """The node to prefer; None if no plan has a place and there is no point in waiting."""
 
     def patch(self) -> Json:
-        """Return the merge patch; the API server refuses it where the pod has changed since."""
+        """Return the merge patch, which the API server rejects if the pod has changed."""
         spec = self.pod["spec"]
         change: Json = {"schedulingGates": [gate for gate in spec["schedulingGates"] if gate["name"] != GATE]}
         if self.node is not None:
@@ -64,10 +64,10 @@ def let_in(
 ) -> Iterator[LetIn]:
     """Yield the gated pods of variants that may be scheduled, oldest first, each with a place of the plan.
 
-    `planned` has the pods of each variant, of which each replica has `pods_of`. More than were granted go on
-    waiting: whoever made them is about to delete them. Places of those that were let in before and are not
-    bound yet are theirs. Where a plan is not acted on, or counts on nodes to be added, pods go in without a
-    place: a node autoscaler has to see them.
+    `planned` has the pods of each variant; `pods_of` returns the number of pods of a replica. Pods beyond the
+    granted number keep waiting, because their controller is about to delete them. Places of pods that were
+    released before and are not bound yet are reserved. If a plan is not acted on, or counts on nodes to be
+    added, pods are released without a place, so that a node autoscaler sees them.
     """
     granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
     places: dict[Key, list[str]] = defaultdict(list)
@@ -79,12 +79,12 @@ def let_in(
         if key in granted and acted_on(key):
             gated = gated[: max(0, granted[key] * pods_of(key) - (len(pods) - len(gated)))]
         for pod in gated:
-            # What holds no accelerators goes anywhere, and must take nobody's place.
+            # Pods without accelerators can run anywhere, and must not use up a place.
             yield LetIn(pod=pod, node=next(free, None) if accelerators_of(pod["spec"]) else None)
 
 
 def strays(pods: Iterable[Json], planned: Mapping[Key, Sequence[Json]]) -> Iterator[LetIn]:
-    """Yield the gated pods of nobody who is planned for: they would wait for ever."""
+    """Yield the gated pods that belong to no planned variant and would wait forever."""
     known = {_name(pod) for group in planned.values() for pod in group}
     for pod in pods:
         if is_gated(pod) and _name(pod) not in known:
@@ -92,13 +92,13 @@ def strays(pods: Iterable[Json], planned: Mapping[Key, Sequence[Json]]) -> Itera
 
 
 def is_gated(pod: Json) -> bool:
-    """Tell whether a pod waits for the planner's word."""
+    """Tell whether a pod is held by our scheduling gate."""
     gates = pod["spec"].get("schedulingGates") or []
     return is_present(pod) and any(gate["name"] == GATE for gate in gates)
 
 
 def _untaken(places: Sequence[str], pods: Iterable[Json]) -> Sequence[str]:
-    """Return the places in order without those that pods were let in for which are not bound yet."""
+    """Return the places in order, without those of released pods that are not bound yet."""
     waiting = (
         pod for pod in pods if is_present(pod) and not pod["spec"].get("nodeName") and not is_gated(pod)
     )
@@ -107,7 +107,7 @@ def _untaken(places: Sequence[str], pods: Iterable[Json]) -> Sequence[str]:
 
 
 def _let_in_for(pod: Json) -> Iterator[str]:
-    """Yield the node that a pod prefers by our word, if any: the last term is ours."""
+    """Yield the node that a released pod prefers, if any: our term is the last one."""
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     for term in (affinity.get(_PREFERENCES) or [])[-1:]:
         for field in term["preference"].get("matchFields") or []:
@@ -116,7 +116,7 @@ def _let_in_for(pod: Json) -> Iterator[str]:
 
 
 def _preferring(affinity: Json, node: str) -> Json:
-    """Return what an affinity has to say besides, so that it prefers a node."""
+    """Return the patch of an affinity that adds a preferred node to its terms."""
     by_name = {"key": _NODE_NAME, "operator": "In", "values": [node]}
     term = {"weight": _WEIGHT, "preference": {"matchFields": [by_name]}}
     already = (affinity.get("nodeAffinity") or {}).get(_PREFERENCES) or []
@@ -132,7 +132,7 @@ def _seniority(pod: Json) -> tuple[str, str]:
 
 
 class GateKeeper:
-    """Takes gates off; what fails is tried anew in the next cycle, as the pod is still there."""
+    """Removes gates; failures are retried in the next cycle, as the pod still exists."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -140,7 +140,7 @@ class GateKeeper:
         self._why_not = ""
 
     async def open_for(self, due: Iterable[LetIn]) -> None:
-        """Let pods in; raises nothing, and says once why it does not work."""
+        """Release pods; never raises, and logs a failure once until it changes."""
         failures = [error for error in await asyncio.gather(*map(self._open, due)) if error is not None]
         why_not = failures[0].message if failures else ""
         if why_not and why_not != self._why_not:
@@ -154,7 +154,7 @@ class GateKeeper:
             try:
                 await self._cluster.patch_merge(PODS, name, due.patch(), namespace=namespace)
             except (NotFound, Conflict):
-                return None  # gone, or somebody wrote since: the next cycle decides anew
+                return None  # deleted or changed meanwhile: the next cycle decides again
             except ClusterError as error:
                 return error
         _log.info("pod let in", namespace=namespace, pod=name, node=due.node)

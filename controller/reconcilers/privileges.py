@@ -1,8 +1,8 @@
-"""Asks the API server who may have which privileges, and keeps the answers for a while.
+"""Checks of privileges by the API server, with cached results.
 
-One SubjectAccessReview for each user and privilege, however many objects share it. While nobody answers, what
-was answered last counts for some minutes; then, or without any answer, nothing is decided: a class that is
-taken away by mistake takes replicas along.
+It sends one SubjectAccessReview for each user and privilege, however many objects share it. During an outage,
+the last result counts for some minutes. After that, or without any result, nothing is decided, because a
+service class withdrawn by mistake would remove replicas.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from apiserver.kinds.privileges import GROUP, USE
 from controller.observe.grants import Grants, Question
 
 ALLOWED_SECONDS: Final = 60.0
-"""Who may is asked for again after so long."""
+"""Lifetime of a positive result in seconds."""
 
 REFUSED_SECONDS: Final = 15.0
-"""Who may not, sooner: somebody waits for it."""
+"""Lifetime of a negative result in seconds: shorter, because a user may be waiting for a permission."""
 
 KEPT_SECONDS: Final = 180.0
-"""How long an answer counts that cannot be asked for again, as published numbers do without a controller."""
+"""How long in seconds a result counts if it cannot be renewed: as long as published numbers without a
+controller."""
 
 CALL_SECONDS: Final = 5.0
 _AT_ONCE: Final = 8
@@ -44,17 +45,17 @@ class _Answer:
 
 
 class Privileges:
-    """Remembers answers between cycles."""
+    """Caches results between cycles."""
 
     def __init__(self, cluster: Cluster, *, namespace: str, seconds: Callable[[], float]) -> None:
-        """`namespace` is that of the installation, `seconds` a clock that nobody sets."""
+        """Create the cache. `namespace` is that of the installation, `seconds` a monotonic clock."""
         self._cluster = cluster
         self._namespace = namespace
         self._seconds = seconds
         self._known: dict[Question, _Answer] = {}
 
     async def grants(self, questions: frozenset[Question]) -> Grants:
-        """Return which questions are answered with yes. Raises the ClusterError of one without an answer."""
+        """Return the granted privileges. Raises ClusterError if a question has no valid result."""
         self._known = {item: answer for item, answer in self._known.items() if item in questions}
         due = [item for item in sorted(questions) if self._age_seconds(item) >= self._fresh_seconds(item)]
         gate = asyncio.Semaphore(_AT_ONCE)
@@ -64,7 +65,7 @@ class Privileges:
         async def ask(question: Question) -> None:
             async with gate:
                 if errors:
-                    return  # one after the other would take all of the cycle's time
+                    return  # trying all of them would take the whole time of the cycle
                 try:
                     await self._ask(question)
                 except ClusterError as error:
@@ -98,6 +99,6 @@ class Privileges:
         try:
             answer = await self._cluster.create(SUBJECT_ACCESS_REVIEWS, review, timeout_seconds=CALL_SECONDS)
         except Invalid:
-            # A record from before admission can hold anything: what is no user has no right.
+            # A record from before our admission can contain anything. An invalid user has no permission.
             answer = {}
         self._known[question] = _Answer(is_allowed(answer), self._seconds())

@@ -1,4 +1,4 @@
-"""Writes statuses: those that somebody acts on at once, and the others a few at a time."""
+"""Writes statuses: urgent ones at once, and the others at a limited rate."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from controller.reconcilers.news import News, news
 
 FIELD_MANAGER: Final = "stowplan-controller"
 WRITES_PER_SECOND: Final = 3.0
-"""Statuses whose news can wait are written only as long as a cycle has not written more than so many. Events
-come to that, and one renewal of the Lease in two seconds: together they are to be less than five."""
+"""Maximum rate at which non-urgent statuses are written, counting urgent ones too. Events and one renewal of
+the Lease every two seconds come on top; the total should stay below five requests per second."""
 
 _WRITERS: Final = 16
 
@@ -31,18 +31,18 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """What became of the statuses of a cycle."""
+    """Results of a cycle's status writes."""
 
     written: frozenset[Key] = frozenset()
     unwritten: Mapping[Key, BaseException] = field(default_factory=dict)
-    """Why some that were due could not be written."""
+    """Errors of the statuses that were due but could not be written."""
 
 
 class Publisher:
-    """Writes what is news, and tells people of it."""
+    """Writes changed statuses, and announces the changes."""
 
     def __init__(self, cluster: Cluster, announcer: Announcer, *, interval_seconds: float) -> None:
-        """`interval_seconds` is the time between two cycles."""
+        """Create a publisher; `interval_seconds` is the time between two cycles."""
         self._cluster = cluster
         self._announcer = announcer
         self._most = max(1, round(WRITES_PER_SECOND * interval_seconds))
@@ -50,7 +50,7 @@ class Publisher:
     async def publish(
         self, autoscalings: Sequence[Json], statuses: Mapping[Key, Json], plan: Plan
     ) -> Published:
-        """Write the statuses that are due, all of them even where some cannot be written."""
+        """Write all statuses that are due, even if some writes fail."""
         decisions = {(item.namespace, item.name): item for item in plan.decisions}
         chosen = await asyncio.to_thread(due, autoscalings, statuses, most=self._most)
         gate = asyncio.Semaphore(_WRITERS)
@@ -76,12 +76,12 @@ class Publisher:
             self._announcer.decided(autoscaling, decision)
 
     async def _write(self, autoscaling: Json, status: Json) -> bool:
-        """Write one status; returns whether its object is still there."""
+        """Write one status; return whether the object still exists."""
         metadata = autoscaling["metadata"]
         body = {
             "apiVersion": VARIANT_AUTOSCALINGS.api_version,
             "kind": VARIANT_AUTOSCALINGS.kind,
-            # The uid keeps a status from landing on a namesake that was created since.
+            # The uid prevents a write to a new object of the same name.
             "metadata": {name: metadata[name] for name in ("namespace", "name", "uid")},
             "status": status,
         }
@@ -98,10 +98,10 @@ class Publisher:
 
 
 def due(autoscalings: Sequence[Json], statuses: Mapping[Key, Json], *, most: int) -> list[Json]:
-    """Return the objects whose status is to be written now.
+    """Return the objects whose status should be written now.
 
-    All with urgent news are among them. Where these are less than `most`, others fill it up, first those
-    whose status was written longest ago: each of them has its turn.
+    These are all with urgent changes. If there are fewer than `most`, others are added, starting with the
+    least recently written, so that none starves.
     """
     urgent, ordinary = [], []
     for item in autoscalings:

@@ -1,7 +1,7 @@
-"""When to evict: one round at a time, after a shortage has stood, so many in an hour. Pure.
+"""The rules for when to evict: in rounds, after a persistent shortage, a limited number per hour. Pure.
 
-A round begins with evictions and ends when as many pods of the same owners are bound as before, or as many
-as are asked for since, or after a time.
+A round begins with evictions. It ends when as many pods of the same owners are bound as before, or as many as
+the owners request since then, or after a timeout.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from controller.planning.decision import Move, Plan
 
 Key = tuple[str, str]
 Owner = tuple[str, str, str]
-"""Namespace, kind and name of what makes pods anew."""
+"""Namespace, kind and name of the controller that recreates a pod."""
 
 PLANS_IN_A_ROW = 2
-"""So often the same have to go short before anybody is moved for them."""
+"""The number of consecutive plans with the same shortage before anything is moved for it."""
 
 ROUND_SECONDS = 300.0
-"""A round in which pods find no place ends after this time."""
+"""Timeout in seconds of a round whose pods are not scheduled again."""
 
 FRUITLESS_SECONDS = 3600.0
-"""So long nothing is moved after a round that ran out of time: planning does not see all that counts."""
+"""Pause in seconds after a round that timed out, since the scheduler has constraints that planning lacks."""
 
 BEING_MOVED = "being moved for it"
-"""Stands in the sentence about a variant while a round for it is under way."""
+"""Part of the message of a variant while a round for it is in progress."""
 
 _HOUR_SECONDS = 3600.0
 _NO_TARGETS: Final[Mapping[TargetKey, Json]] = MappingProxyType({})
@@ -39,7 +39,7 @@ _NO_TARGETS: Final[Mapping[TargetKey, Json]] = MappingProxyType({})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvictionRules:
-    """How often and how many may be evicted."""
+    """Limits on the frequency and number of evictions."""
 
     enabled: bool = False
     interval_seconds: float = 300.0
@@ -47,7 +47,7 @@ class EvictionRules:
 
 
 NO_EVICTIONS: Final = EvictionRules()
-"""Nobody is ever evicted."""
+"""Rules under which nothing is evicted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,49 +59,49 @@ class Target:
 
     @property
     def owner(self) -> Owner:
-        """What makes it anew."""
+        """The controller that recreates the pod."""
         return owner_of(self.pod)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Round:
-    """What was evicted and is not bound again yet."""
+    """An unfinished round: evicted pods that are not all bound again."""
 
     began_seconds: float
     evicted: frozenset[str]
-    """Pods by uid."""
+    """UIDs of the evicted pods."""
 
     bound: Mapping[Owner, int]
-    """Bound pods of each owner before."""
+    """The number of bound pods of each owner before the round."""
 
     asking: Mapping[Owner, TargetKey]
-    """What says how many pods an owner is to have, where that is known."""
+    """The scale target that determines the number of pods of an owner, where known."""
 
     nodes: frozenset[str]
-    """From which they were evicted."""
+    """Nodes from which pods were evicted."""
 
     benefits: frozenset[Key]
-    """For which variants."""
+    """Variants for which pods were evicted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rounds:
-    """What is remembered of evictions."""
+    """The state of evictions between plans."""
 
     short: frozenset[Key] = frozenset()
-    """For whom the last plan would have moved somebody."""
+    """Variants for which the last plan would move replicas."""
 
     plans: int = 0
-    """So many plans in a row."""
+    """The number of consecutive plans with this set."""
 
     last_seconds: float | None = None
-    """When the last round ended, or was given up."""
+    """When the last round ended or was abandoned."""
 
     rest_seconds: float = 0.0
-    """How long to wait after it at least."""
+    """Minimum pause after it, in seconds."""
 
     evictions: tuple[float, ...] = ()
-    """When pods were evicted in the last hour."""
+    """Times of the evictions within the last hour, in seconds."""
 
     current: Round | None = None
 
@@ -114,7 +114,7 @@ def after_plan(
     now_seconds: float,
     asked: Mapping[TargetKey, Json] = _NO_TARGETS,
 ) -> Rounds:
-    """Return what is remembered once there is another plan; `asked` tells what owners ask for now."""
+    """Return the state after another plan; `asked` has the scale targets as they are now."""
     short = frozenset(key for move in plan.moves for key in move.benefits)
     plans = 0 if not short else rounds.plans + 1 if short == rounds.short else 1
     recent = tuple(moment for moment in rounds.evictions if now_seconds - moment < _HOUR_SECONDS)
@@ -129,9 +129,9 @@ def after_plan(
 
 
 def recalled(rounds: Rounds, before: Sequence[float], *, now_seconds: float) -> Rounds:
-    """Return what is remembered once it is known when a process before this one evicted.
+    """Return the state after adding the eviction times of an earlier process.
 
-    A moment that is yet to come, by a clock that was set back since, counts as now.
+    A time in the future, because the clock was set back since, counts as now.
     """
     moments = [min(moment, now_seconds) for moment in before]
     recent = [moment for moment in moments if now_seconds - moment < _HOUR_SECONDS]
@@ -153,9 +153,9 @@ def may_begin(rounds: Rounds, rules: EvictionRules, plan: Plan, *, now_seconds: 
 
 
 def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json]) -> tuple[Target, ...]:
-    """Return the pods of all moves, or none where one of them is no longer as planned.
+    """Return the pods of all moves, or none if one of them no longer matches the plan.
 
-    `owned` are the pods of each variant in the order in which they are to go.
+    `owned` has the pods of each variant, in the order in which they are to be removed.
     """
     found: list[Target] = []
     others = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in pods}
@@ -170,7 +170,7 @@ def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json
 
 
 def begun(rounds: Rounds, evicted: Sequence[Target], pods: Sequence[Json], *, now_seconds: float) -> Rounds:
-    """Return what is remembered after pods were evicted; where none was, the round is given up."""
+    """Return the state after evictions; if there were none, the round is abandoned."""
     if not evicted:
         return replace(rounds, last_seconds=now_seconds, rest_seconds=0.0)
     owners = {target.owner for target in evicted}
@@ -188,7 +188,7 @@ def begun(rounds: Rounds, evicted: Sequence[Target], pods: Sequence[Json], *, no
 
 
 def with_round(plan: Plan, current: Round | None) -> Plan:
-    """Return the plan whose sentences say for whom others are being moved."""
+    """Return the plan with messages that say for which variants replicas are being moved."""
     if current is None:
         return plan
     count = len(current.evicted)
@@ -203,7 +203,7 @@ def with_round(plan: Plan, current: Round | None) -> Plan:
 
 
 def owner_of(pod: Json) -> Owner:
-    """Return what makes a pod anew; empty names where nobody does."""
+    """Return the controller that recreates a pod; kind and name are empty if there is none."""
     metadata = pod["metadata"]
     for owner in metadata.get("ownerReferences") or []:
         if owner.get("controller"):
@@ -222,7 +222,7 @@ def _is_bound_again(current: Round, pods: Sequence[Json], asked: Mapping[TargetK
 
 
 def _asked_for(key: TargetKey | None, asked: Mapping[TargetKey, Json], before: int) -> int:
-    """Return how many pods an owner is to have now; as many as before where that is not known."""
+    """Return the number of pods that an owner should have now, or `before` if that is unknown."""
     if key is None or key not in asked or key.kind is TargetKind.LEADER_WORKER_SET:
         return before
     return int((asked[key].get("spec") or {}).get("replicas", 1))

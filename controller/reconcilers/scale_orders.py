@@ -1,4 +1,4 @@
-"""What the controller is to write of the scales of a binding's targets, and what it says of that. Pure."""
+"""The scales that the controller should write for a binding, and the condition about them. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.observe.binding_conditions import BindingCondition, BindingFindi
 from controller.reconcilers.binding_status import Verdict
 
 Version = tuple[str, int, str | None]
-"""Which binding, and in which version of it."""
+"""UID, generation and recorded writer of a binding."""
 
 _TRIED: Final = frozenset(
     {
@@ -23,12 +23,12 @@ _TRIED: Final = frozenset(
         BindingReason.WRITE_FAILED,
     }
 )
-"""Reasons that only trying tells."""
+"""Reasons that result from an attempt to write."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """What one target is to have, and what it had when that was decided."""
+    """The replicas to set on one target, and those that the decision was based on."""
 
     target: TargetObject
     was: int
@@ -36,17 +36,17 @@ class Order:
 
     @property
     def is_change(self) -> bool:
-        """Whether there is anything to write."""
+        """Whether the replicas differ from the current ones."""
         return self.was != self.replicas
 
     @property
     def called(self) -> str:
-        """The target, for people."""
+        """The target's name in messages."""
         return f"{self.target.kind} {self.target.name!r}"
 
 
 def orders_of(verdict: Verdict) -> tuple[Order, ...]:
-    """Return what the controller is to see to; nothing where it is to leave all targets alone."""
+    """Return the scales that the controller should write; none if it should leave all targets alone."""
     if _resting(verdict) is not None or verdict.replicas is None or not verdict.case.is_direct:
         return ()
     return tuple(
@@ -56,15 +56,15 @@ def orders_of(verdict: Verdict) -> tuple[Order, ...]:
 
 
 def scaling_finding(verdict: Verdict, tried: BindingFinding | None) -> BindingFinding | None:
-    """Return whether the controller writes the scales of a binding; None where it is not to, or not yet.
+    """Return whether the controller writes the scales of a binding; None if it should not, or not yet.
 
-    `tried` is what came of the last try.
+    `tried` is the result of the last attempt.
     """
     return (_resting(verdict) or tried) if verdict.case.is_direct else None
 
 
 def _resting(verdict: Verdict) -> BindingFinding | None:
-    """Return why nothing is even tried."""
+    """Return why no attempt is made, or None."""
     case = verdict.case
     if verdict.decision is None or case.stands_back:
         return False, BindingReason.NOTHING_DECIDED, "there is no decision: the other conditions say why"
@@ -85,7 +85,7 @@ def _resting(verdict: Verdict) -> BindingFinding | None:
 
 
 def told_before(value: Json) -> BindingFinding | None:
-    """Return what the status says of the last try on this version of a binding."""
+    """Return the result of the last attempt on this version of a binding, according to its status."""
     for item in (value.get("status") or {}).get("conditions") or []:
         is_current = item.get("observedGeneration") == value["metadata"].get("generation")
         if (
@@ -98,13 +98,13 @@ def told_before(value: Json) -> BindingFinding | None:
 
 
 def version_of(value: Json) -> Version:
-    """Return which binding that is, and in which version: another writer has other rights."""
+    """Return the version of a binding, which includes its writer, as other writers have other permissions."""
     metadata = value["metadata"]
     return str(metadata.get("uid", "")), int(metadata.get("generation", 0)), recorded(value)
 
 
 def taking_over(value: Json) -> str:
-    """Return how somebody becomes the writer of a binding without changing it."""
+    """Return how a user becomes the writer of a binding without changing it."""
     metadata = value["metadata"]
     command = authorship.taking_over(f"aspb {metadata['name']}", namespace=metadata["namespace"])
     return f"let somebody who may scale the targets run {command}"

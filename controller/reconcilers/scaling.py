@@ -1,10 +1,10 @@
-"""Writes the scales of targets where the controller itself is to: by the rights of who wrote the binding.
+"""Direct scaling: writes scale subresources, if the writer of the binding may scale the target.
 
-A decision is in the status before anything is written. Right before a write it is asked once more: whether
-the binding is still what was decided on, whether its writer may still scale the target, whether the target
-still has the replicas that were decided from, and whether this process still leads. The write carries the
-version that was read. A write that is not needed is tried without effect until it once went well, so that a
-missing right is known before the load comes.
+A decision is in the status before its scale is written. Immediately before the write, these are checked
+again: the binding is unchanged since the decision, its writer may still scale the target, the target still
+has the replicas that the decision was based on, and this process still leads. The write carries the resource
+version that was read. If no change is due, a dry run is made until one succeeds, so that a missing permission
+is reported before the load arrives.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from controller.reconcilers.scale_orders import (
 )
 
 CALL_SECONDS: Final = 5.0
-"""Of each call. A leader stops 5 s before others may lead: what it sent last has ended by then."""
+"""Timeout of each API call in seconds. A leader stops 5 s before another can lead, so its calls end by
+then."""
 
 _PATIENCE_SECONDS: Final = 30.0
 _AT_ONCE: Final = 8
@@ -50,41 +51,41 @@ _log = structlog.get_logger(__name__)
 
 
 class Ending(StrEnum):
-    """How a write ended. Those without effect count only where they failed."""
+    """The outcome of a write. Dry runs count only if they fail."""
 
     WRITTEN = "written"
     CONFLICT = "conflict"
-    """Somebody wrote the binding or the scale meanwhile: decided anew in the next cycle."""
+    """The binding or the scale was changed meanwhile; the next cycle decides again."""
 
     REFUSED = "refused"
-    """Who wrote the binding may not scale the target."""
+    """The writer of the binding may not scale the target."""
 
     FORBIDDEN = "forbidden"
-    """The controller may not."""
+    """The controller may not scale the target."""
 
     FAILED = "failed"
     LATE = "late"
-    """Other writes took all the time of the cycle."""
+    """Other writes used up the time of the cycle."""
 
     NOT_LEADING = "not_leading"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScalingTools:
-    """What scales are written with."""
+    """Dependencies of direct scaling."""
 
     cluster: Cluster
     events: EventRecorder
     scalable: Callable[[str, str], Awaitable[Resource | None]]
-    """Which resource a kind of an API version is, if it has a scale."""
+    """Returns the resource of a kind in an API version, if it has a scale subresource."""
 
     is_leading: Callable[[], bool]
     namespace: str
-    """Of this installation: where the controller's account is."""
+    """Namespace of this installation, with the controller's service account."""
 
 
 class _Stopped(Exception):  # noqa: N818 (named after what happened)
-    """A try that ended early: how, and what is to be told of it, if that is news."""
+    """A write that ended early, with the outcome and the finding to report, if any."""
 
     def __init__(self, ending: Ending, finding: BindingFinding | None = None) -> None:
         super().__init__(ending)
@@ -93,7 +94,7 @@ class _Stopped(Exception):  # noqa: N818 (named after what happened)
 
 
 class DirectScaler:
-    """Carries out decisions; remembers of each binding what came of the last try."""
+    """Writes the scales of decisions; keeps the result of the last attempt for each binding."""
 
     def __init__(self, tools: ScalingTools) -> None:
         self._tools = tools
@@ -103,11 +104,11 @@ class DirectScaler:
         self._endings: Counter[Ending] = Counter()
 
     def tried(self, value: Json) -> BindingFinding | None:
-        """Return what came of the last try on a binding: ours, or of the leader before."""
+        """Return the result of the last attempt for a binding, by this process or by the previous leader."""
         return self._tried.get(version_of(value)) or told_before(value)
 
     async def act(self, verdicts: Sequence[Verdict]) -> Mapping[Ending, int]:
-        """Write what is due; returns how many writes ended how. Raises nothing of the API server's."""
+        """Write the scales that are due; return the number by outcome. Never raises ClusterError."""
         versions = {version_of(item.case.value) for item in verdicts}
         self._tried = {key: item for key, item in self._tried.items() if key in versions}
         self._last_try = {key: item for key, item in self._last_try.items() if key in versions}
@@ -131,18 +132,18 @@ class DirectScaler:
         return self._endings
 
     def _due(self, verdict: Verdict) -> tuple[Order, ...]:
-        """Return what there is to write; all there could be where it is not known that it would go well."""
+        """Return the scales to write, including those for dry runs unless an attempt has succeeded."""
         known = self._tried.get(version_of(verdict.case.value))
         orders = orders_of(verdict)
         return tuple(item for item in orders if item.is_change) if known and known[0] else orders
 
     def _turn(self, verdict: Verdict) -> tuple[bool, int]:
-        """Order writes before tries without effect, and within them by who waits longest."""
+        """Return the sort key: writes before dry runs, then those with the longest wait."""
         is_try = not any(order.is_change for order in self._due(verdict))
         return is_try, self._last_try.get(version_of(verdict.case.value), 0)
 
     async def _isolated(self, verdict: Verdict) -> None:
-        """Try one binding; what goes wrong with one must not stop the others."""
+        """Process one binding; an error affects only this binding."""
         version = version_of(verdict.case.value)
         self._tries += 1
         self._last_try[version] = self._tries
@@ -165,7 +166,7 @@ class DirectScaler:
             self._tried[version] = found
 
     async def _try(self, verdict: Verdict) -> BindingFinding:
-        """Do all that is ordered of one binding. Raises _Stopped, and the ClusterError of what is refused."""
+        """Write all scales of one binding. Raises _Stopped, or ClusterError if a call is rejected."""
         user, orders = await self._writer(verdict), self._due(verdict)
         resources = [await self._allowed(verdict.case.value, order, user) for order in orders]
         for order, resource in zip(orders, resources, strict=True):
@@ -174,7 +175,7 @@ class DirectScaler:
         return True, BindingReason.SCALES_WRITTEN, text
 
     async def _writer(self, verdict: Verdict) -> Json:
-        """Return who wrote the binding, which must be what was decided on."""
+        """Return the writer of the binding. Raises _Stopped unless the binding is as decided on."""
         value, (namespace, name) = verdict.case.value, verdict.case.key
         try:
             now = await self._tools.cluster.get(
@@ -188,7 +189,7 @@ class DirectScaler:
         return user
 
     async def _allowed(self, value: Json, order: Order, user: Json) -> Resource:
-        """Return the resource of a target that the writer of the binding may scale."""
+        """Return a target's resource. Raises _Stopped unless the binding's writer may scale the target."""
         target, namespace = order.target, value["metadata"]["namespace"]
         resource = await self._tools.scalable(target.api_version, target.kind)
         if resource is None:
@@ -219,7 +220,7 @@ class DirectScaler:
         return resource
 
     async def _write(self, verdict: Verdict, order: Order, resource: Resource, user: Json) -> None:
-        """Give one target its replicas, or try whether that could be done."""
+        """Set the replicas of one target, or make a dry run."""
         namespace, cluster = verdict.case.key[0], self._tools.cluster
         try:
             scale = await cluster.get(

@@ -1,4 +1,4 @@
-"""The status of a VariantAutoscaling, as a pure function of what was decided."""
+"""The status of a VariantAutoscaling, as a pure function of the decision."""
 
 from __future__ import annotations
 
@@ -32,57 +32,57 @@ _METRICS: Final[Mapping[Signal, ConditionReason]] = {
 }
 
 UNPLANNED: Final = "Unplanned"
-"""The decision's reason for a variant that cannot be planned."""
+"""The reason in `decision` for a variant that cannot be planned."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """What the engines of a variant showed of their speed."""
+    """The observed performance of a variant's engines."""
 
     learned: Learned | None = None
     problems: tuple[str, ...] = ()
-    """What of the declared profile or of the latency targets does not hold, in sentences."""
+    """Contradictions to the declared profile or the latency targets, as messages."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """All that the status of one planned variant is made of."""
+    """All inputs of the status of one planned variant."""
 
     variant: Variant
     decision: Decision
     solver: SolverReport
     cost_source: CostSource
     silence: str
-    """Why engines did not report, in one phrase; empty when they all did."""
+    """Why engines did not report, in one phrase; empty if all reported."""
 
     service_class: Finding
-    """Whether the service class was found, with a reason and a sentence."""
+    """Whether the service class was found, with a reason and a message."""
 
     unpriced: str = ""
-    """Why a cost of its own does not count; empty where it does, or there is none."""
+    """Why the object's own cost is not used; empty if it is, or there is none."""
 
     orders: Finding
-    """Whether the annotations were understood, with a reason and a sentence."""
+    """Whether the annotations are valid, with a reason and a message."""
 
     unheeded: str
-    """Why nobody will act on the decision, in one phrase; empty when somebody does."""
+    """Why nothing will act on the decision, in one phrase; empty if something does."""
 
     kind: str
-    """Of the scale target."""
+    """Kind of the scale target."""
 
     advice: Advice | None
-    """Why the decision is told only; None when it is published to be acted on."""
+    """Why the decision is advice only; None if it is published to be acted on."""
 
     performance: Shown = Shown()
     misplaced: str = ""
-    """Which replicas wait because others were bound to the nodes that a plan had for them; empty for none."""
+    """Which replicas are pending because other pods took their planned nodes; empty for none."""
 
 
 def planned_status(autoscaling: Json, verdict: Verdict, *, now: datetime) -> Json:
-    """Return the whole status after a decision, conditions included.
+    """Return the whole status after a decision, including conditions.
 
-    Of one that is told only the desired allocation has no number: there is no metric, and autoscalers hold
-    what is. The current number in its place would be a moment old, and undo what a person just scaled.
+    For an advisory decision the desired allocation has no number: without a metric, autoscalers keep the
+    current replicas. The current number would be slightly outdated, and could undo a scaling by hand.
     """
     variant, decision = verdict.variant, verdict.decision
     identifier = _identifier(autoscaling)
@@ -100,7 +100,7 @@ def planned_status(autoscaling: Json, verdict: Verdict, *, now: datetime) -> Jso
 
 
 def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Json:
-    """Return the status of one that cannot be planned for: no number, so that nobody acts on an old one."""
+    """Return the status of a variant that cannot be planned, without a number that could be acted on."""
     findings: Mapping[ConditionType, Finding] = {
         ConditionType.TARGET_RESOLVED: (False, why.reason, why.message),
         ConditionType.METRICS_AVAILABLE: (False, ConditionReason.METRICS_UNAVAILABLE, why.message),
@@ -170,7 +170,7 @@ def _current(autoscaling: Json, variant: Variant) -> Json:
 
 
 def _identifier(autoscaling: Json) -> Json:
-    """Return the identifier that an allocation of the legacy shape carries; others have none."""
+    """Return the identifier in an allocation of the legacy API; empty for other versions."""
     spec = autoscaling["spec"]
     if not all(name in spec for name in ("accelerator", "acceleratorCount", "variantProfile")):
         return {}
@@ -207,7 +207,7 @@ def _decision(verdict: Verdict) -> Json:
 
 
 def _demand(load: ModelLoad) -> Json | None:
-    """Return the load of the model; None while it is unknown."""
+    """Return the load of the model, or None if it is unknown."""
     if load.requests_per_second is None:
         return None
     said: Json = {
@@ -226,7 +226,7 @@ def _limit(capacity: Capacity | None) -> str | None:
 
 
 def _learned(verdict: Verdict) -> Json | None:
-    """Return the step times that were learned, so that learning goes on from there after a restart."""
+    """Return the learned step times, from which learning continues after a restart."""
     learned = verdict.performance.learned
     if learned is None:
         return None
@@ -242,7 +242,7 @@ def _learned(verdict: Verdict) -> Json | None:
 
 
 def _number(value: float) -> str:
-    """Return a number with four digits or so and no exponent."""
+    """Return a number with four significant digits and without an exponent."""
     text = f"{value:.{_DIGITS}g}"
     return f"{Decimal(text):f}"
 
@@ -253,5 +253,5 @@ def _gap(solver: SolverReport) -> str:
 
 
 def decimal_text(value: Decimal) -> str:
-    """Return a number without exponent, as the API writes costs."""
+    """Return a number without an exponent, in the API's format for costs."""
     return f"{value:f}"

@@ -1,8 +1,8 @@
-"""Writes statuses by server-side apply where they say something new, and tells of conditions that changed.
+"""Server-side apply of changed statuses, with events for changed conditions.
 
-Others may have conditions of their own in the same list: they stay, and do not count as news. Definitions of
-others may lack members of a status: these are left out. A local copy that does not have the last write yet is
-completed with it, so that nothing is written or told twice.
+Other controllers may have conditions in the same list: they are kept, and their changes are ignored.
+Definitions installed by other projects may lack status fields: these are left out. If the cache lacks the
+last write, the written status is used instead, so that nothing is written or announced twice.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from apiserver.schema.json import Json
 from apiserver.schema.undecoded import same, without
 
 _UNDECLARED: Final = re.compile(r"\.status\.(\w+)[^:\n]*: field not declared in schema")
-"""How the API server refuses to apply a member, with the code of an error of its own.
+"""Matches the API server's error for an undeclared field, which comes without a specific code.
 
 Source: `k8s.io/apimachinery/pkg/util/managedfields/internal/structuredmerge.go`.
 """
 
 REMEMBERED: Final = 4096
-"""Statuses that are kept until local copies have them; the oldest goes first."""
+"""The number of statuses kept until the cache has them; the oldest is dropped first."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatusWriter:
-    """What statuses are written with."""
+    """Writes statuses with one field manager."""
 
     cluster: Cluster
     events: EventRecorder
     field_manager: str
     undeclared: dict[Resource, frozenset[str]] = field(default_factory=dict)
-    """Members of statuses that the installed definitions have been found not to have."""
+    """Status fields that the installed definitions were found to lack."""
 
     written: dict[str, tuple[str, Json]] = field(default_factory=dict)
-    """By uid: the version of the copy that a status was written after, and that status."""
+    """By uid: the resource version of the cached object that a status was written for, and that status."""
 
     def latest(self, value: Json) -> Json:
-        """Return an object of a local copy with the status that was written since, if there is one."""
+        """Return a cached object with the status that was written since, if any."""
         metadata = value["metadata"]
         version, status = self.written.get(metadata["uid"], ("", {}))
         if version and version == metadata.get("resourceVersion"):
@@ -56,10 +56,10 @@ class StatusWriter:
         return value
 
     async def write(self, resource: Resource, value: Json, new: Json, *, own: Mapping[str, str]) -> None:
-        """Write a status of a `latest` object, unless it says what the old one does.
+        """Write a status of a `latest` object, unless it equals the old one.
 
-        `own` has the types of its conditions, and which status of each is a warning, empty for none. Raises
-        the ClusterError of what is refused.
+        `own` maps each of our condition types to the status that is a warning, or to an empty string. Raises
+        ClusterError if the write is rejected.
         """
         old = value.get("status") or {}
         unknown = self.undeclared.get(resource, frozenset())
@@ -73,7 +73,7 @@ class StatusWriter:
                 resource, body, field_manager=self.field_manager, force=True, subresource="status"
             )
         except (NotFound, Conflict):
-            return  # it is gone, or another one of its name is there
+            return  # deleted, or replaced by a namesake
         except Unavailable as error:
             found = frozenset(_UNDECLARED.findall(error.message)) - unknown
             if not found:
@@ -88,12 +88,12 @@ class StatusWriter:
             return
         if version := metadata.get("resourceVersion"):
             self.written[metadata["uid"]] = version, answer.get("status") or {}
-            if len(self.written) > REMEMBERED:  # of what is gone no copy will ever tell
+            if len(self.written) > REMEMBERED:  # the cache never reports deleted objects
                 del self.written[next(iter(self.written))]
         self._announce(value, old, new, own)
 
     def _announce(self, value: Json, old: Json, new: Json, own: Mapping[str, str]) -> None:
-        """Tell of conditions that changed. That nothing is wrong with what is new is no news."""
+        """Record events for changed conditions, but not for new ones that are good."""
         before, told = _conditions(old), set()
         for kind, item in _conditions(new).items():
             is_bad = item["status"] == own[kind]
@@ -115,7 +115,7 @@ class StatusWriter:
 
 
 def is_said(old: Json, new: Json, own: Collection[str]) -> bool:
-    """Tell whether a status says all that a new one does, and nothing else under the conditions `own`."""
+    """Tell whether a status contains a new one, without further conditions of the types `own`."""
     members = all(same(old.get(name), item) for name, item in new.items() if name != "conditions")
     known = {kind: item for kind, item in _conditions(old).items() if kind in own}
     return members and same(known, _conditions(new))

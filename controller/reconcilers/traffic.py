@@ -1,7 +1,7 @@
-"""One ModelServer, ModelRoute or InferenceObjective: write how it stands to its status.
+"""The reconciler of ModelServers, ModelRoutes and InferenceObjectives, which writes their status.
 
-What else is to be said of a kind comes from whoever finds it out (`Further`): its conditions are written with
-the others, in one status. It may run twice without harm.
+Other modules can contribute conditions of a kind (`Further`), which are written in the same status. It is
+idempotent.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from controller.traffic.modelserver import server_found
 RESOURCES: Final[Mapping[str, Resource]] = {
     resource.kind: resource for resource in (MODEL_SERVERS, MODEL_ROUTES, INFERENCE_OBJECTIVES)
 }
-"""What is reported on, by kind."""
+"""The reconciled resources, by kind."""
 
 _OWN: Final = frozenset(map(str, TrafficCondition))
 
 
 class TrafficKey(NamedTuple):
-    """Which object."""
+    """Kind, namespace and name of an object."""
 
     kind: str
     namespace: str
@@ -36,10 +36,10 @@ class TrafficKey(NamedTuple):
 
 
 class TrafficWorld(Protocol):
-    """Local copies of what is looked at."""
+    """Caches that the reconciler reads."""
 
     def get(self, key: TrafficKey) -> Json | None:
-        """Return an object; None where it is gone."""
+        """Return an object, or None if it does not exist."""
 
     def servers(self, namespace: str) -> Mapping[str, Json]:
         """Return the ModelServers of a namespace by name."""
@@ -51,19 +51,19 @@ class TrafficWorld(Protocol):
         """Return the pods of a namespace."""
 
     def pools(self, namespace: str) -> PoolWorld:
-        """Return what objectives of a namespace are looked at with."""
+        """Return the objects that the status of InferenceObjectives in a namespace depends on."""
 
 
 class Further(NamedTuple):
-    """Conditions of one kind that are found out elsewhere."""
+    """Conditions of one kind that another module determines."""
 
     types: frozenset[str]
     find: Callable[[Json], Awaitable[tuple[Findings, bool]]]
-    """From an object to its findings, and whether nothing has to be tried again. Raises ClusterError."""
+    """Returns an object's findings, and whether no retry is needed. Raises ClusterError."""
 
 
 class TrafficReconciler:
-    """Says how requests find pods."""
+    """Reports how requests reach pods."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class TrafficReconciler:
         now: Callable[[], datetime],
         further: Mapping[str, Further] | None = None,
     ) -> None:
-        """`upstream` tells the API of another controller, empty for none; `further` is by kind."""
+        """Create it; `upstream` returns the API of another controller, or ""; `further` is by kind."""
         self._writer = writer
         self._world = world
         self._upstream = upstream
@@ -82,9 +82,9 @@ class TrafficReconciler:
         self._further = further or {}
 
     async def reconcile(self, key: TrafficKey) -> bool:
-        """Work on one object; returns whether nothing has to be tried again.
+        """Reconcile one object; return whether no retry is needed.
 
-        Raises the ClusterError of what is refused.
+        Raises ClusterError if a call is rejected.
         """
         value = self._world.get(key)
         if value is None or value["metadata"].get("deletionTimestamp"):
@@ -120,11 +120,11 @@ class TrafficReconciler:
 
 
 def traffic_status(value: Json, found: Found, *, now: datetime) -> Json:
-    """Return the status of an object. Times change where a condition changes only."""
+    """Return the status of an object. The time of a condition changes only with the condition."""
     findings = {
         kind: (holds, reason, shortened(text)) for kind, (holds, reason, text) in found.findings.items()
     }
     status: Json = {**found.members, "conditions": condition_list(value, findings, now=now)}
-    if value["kind"] != INFERENCE_OBJECTIVES.kind:  # whose status has conditions and nothing else
+    if value["kind"] != INFERENCE_OBJECTIVES.kind:  # its status has only conditions
         status["observedGeneration"] = value["metadata"].get("generation", 0)
     return status

@@ -1,7 +1,7 @@
-"""All VariantAutoscalings together, once per interval: gather, plan, act.
+"""The reconciler of all VariantAutoscalings: gather, plan and act, once per interval.
 
-One decision covers every model, so this reconciles the whole set and not one name. It may run twice without
-harm: it reads anew, and writes only what changed in meaning or has grown old.
+One decision covers every model, so a cycle reconciles the whole set instead of single objects. It is
+idempotent: it reads the current state, and writes only statuses that changed in meaning or became old.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ Key = tuple[str, str]
 
 
 class Planner(Protocol):
-    """Takes decisions, in another process."""
+    """Makes plans, in another process."""
 
     async def solve(self, snapshot: Snapshot) -> Plan:
         """Return the plan for a snapshot; never raises for hard input."""
@@ -80,7 +80,7 @@ class Planner(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tools:
-    """What a cycle works with; everything that reaches outside is in here."""
+    """Dependencies of a cycle, which include everything with side effects."""
 
     cluster: Cluster
     events: EventRecorder
@@ -89,32 +89,32 @@ class Tools:
     world: Callable[[], World]
     policies: Callable[[], Policies]
     now: Callable[[], datetime]
-    """The wall clock, for what is published."""
+    """The wall clock, for published times."""
 
     objectives: Callable[[], Objectives] = lambda: NO_OBJECTIVES
     steady: Callable[[], float] | None = None
-    """Seconds for durations, as those of `clock.SteadyClock`, by which `source` dates its readings, too; None
-    where nobody sets the wall clock."""
+    """Seconds for durations, as of `clock.SteadyClock`, which `source` must also use for its readings; None
+    to use the wall clock, if it is never adjusted."""
 
     consider: Callable[[Snapshot], Awaitable[Plan]] | None = None
-    """Plans what might be, and remembers nothing of it; None where the planner remembers nothing anyway."""
+    """Plans a hypothetical snapshot without a change of state; None if the planner has no state."""
 
     eviction_record: EvictionRecord | None = None
-    """None where nobody goes on after this process."""
+    """Stores eviction times for the next leader; None if there is none."""
 
     pulse: Pulse = field(default_factory=Pulse)
-    """Told of every cycle that is finished."""
+    """Notified of every completed cycle."""
 
     exchange: Exchange = field(default_factory=Exchange)
-    """Where bindings ask to be planned, too."""
+    """Through which bindings request a place in the plan."""
 
     privileges: Privileges | None = None
-    """Among tenants: who may have what. None where everybody may."""
+    """Permission checks on the writers of objects, for clusters with tenants; None for no checks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleSettings:
-    """What a person may choose of a cycle."""
+    """User settings of a cycle."""
 
     scale_to_zero: bool
     grace_seconds: float = 0.0
@@ -123,14 +123,14 @@ class CycleSettings:
     budgets: tuple[Budget, ...] = ()
     advisory: Scope = NOWHERE
     pod_deletion_cost: bool = True
-    """Whether ReplicaSets are told which pods are to go first."""
+    """Whether pods to remove first are marked for their ReplicaSets."""
 
     evictions: EvictionRules = NO_EVICTIONS
     sizing: SizingSettings = DEFAULT_SIZING
 
     @property
     def terms(self) -> Terms:
-        """What of this is about planning."""
+        """The settings that planning needs."""
         return Terms(
             steers_removal=self.pod_deletion_cost,
             grace_seconds=self.grace_seconds,
@@ -142,25 +142,25 @@ class CycleSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What one cycle did, for logs and metrics."""
+    """Results of one cycle, for logs and metrics."""
 
     plan: Plan
     gathered: Gathered
     written: int
     scrape_failures: int
     advices: Mapping[Key, Advice] = field(default_factory=dict)
-    """For the variants whose decisions are told only."""
+    """For the variants whose decisions are advice only."""
 
     evictions: Mapping[str, int] = field(default_factory=dict)
-    """How many pods were evicted, by how that ended."""
+    """The number of evictions by outcome."""
 
     divergence: Divergence = IN_STEP
-    """What the scheduler made of the plan before."""
+    """The difference between the previous plan and the scheduler's placement."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Cycle:
-    """What one cycle saw and decided."""
+    """Inputs and decisions of one cycle."""
 
     world: World
     policies: Policies
@@ -172,7 +172,7 @@ class _Cycle:
 
 
 class VariantAutoscalingReconciler:
-    """Runs cycles; between them it remembers what engines said, and the last plan's places."""
+    """Runs cycles; between them it keeps the engines' metrics and the placements of the last plan."""
 
     def __init__(self, tools: Tools, settings: CycleSettings) -> None:
         self._tools = tools
@@ -193,7 +193,7 @@ class VariantAutoscalingReconciler:
     async def cycle(self) -> Outcome:
         """Observe, decide and publish once.
 
-        Raises the ClusterError of a status that could not be written, after trying all.
+        Raises the ClusterError of a status that could not be written, after writing all others.
         """
         tools = self._tools
         world, policies, objectives = tools.world(), tools.policies(), tools.objectives()
@@ -228,7 +228,7 @@ class VariantAutoscalingReconciler:
         published, statuses = tools.now(), await asyncio.to_thread(self._statuses, cycle, advices)
         done = await self._publisher.publish(world.autoscalings, statuses, plan)
         tools.pulse.beat(world.autoscalings, statuses, done, time=published)
-        # Nobody is moved for what was not published, but nodes are opened and rounds end in any case.
+        # Nothing is evicted for an unpublished decision, but nodes are reopened and rounds end in any case.
         evictions = await self._evictor.act(world, gathered, whole, advised={**advices, **done.unwritten})
         for error in done.unwritten.values():
             raise error
@@ -245,7 +245,7 @@ class VariantAutoscalingReconciler:
     async def _gathered(
         self, world: World, policies: Policies, objectives: Objectives, asks: Sequence[Ask]
     ) -> Gathered:
-        """Gather off the loop: for thousands of variants it takes seconds, and the Lease must be renewed."""
+        """Gather in a thread: it takes seconds for thousands of variants, and the lease must be renewed."""
         return await asyncio.to_thread(
             gather,
             world,
@@ -264,7 +264,7 @@ class VariantAutoscalingReconciler:
         return replace(terms, steers_removal=terms.steers_removal and self._marker.is_working)
 
     async def _mark(self, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]) -> None:
-        """Mark the pods that are to go, and take off the marks of those that are not."""
+        """Mark the pods to remove, and unmark the others."""
         allowed = self._settings.pod_deletion_cost
         due = due_marks(gathered, plan, steered=lambda key: allowed and key not in advices)
         await self._marker.write(due)
@@ -272,7 +272,7 @@ class VariantAutoscalingReconciler:
     async def _plan(
         self, autoscalings: Sequence[Json], snapshot: Snapshot
     ) -> tuple[Plan, Mapping[Key, Advice]]:
-        """Return the plan with its sentences, and the advice for those that nobody acts for."""
+        """Return the plan with its messages, and the advice for variants whose decisions are not applied."""
         tools, variants = self._tools, {variant.key: variant for variant in snapshot.variants}
         reasons = {_key(item): advised(item, self._settings.advisory) for item in autoscalings}
         told = {key: why for key, why in reasons.items() if why and key in variants}

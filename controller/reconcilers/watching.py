@@ -1,4 +1,4 @@
-"""What engines say from cycle to cycle, and what follows from it: loads, capacities, idle models."""
+"""Metrics of engines from cycle to cycle, and what is derived from them: loads, capacities, idle models."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ Key = tuple[str, str]
 
 
 class EngineSource(Protocol):
-    """Where engine metrics come from: the pods, or a Prometheus."""
+    """The source of engine metrics: the pods themselves or a Prometheus server."""
 
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
-        """Return what the pods' engines say of themselves."""
+        """Return the metrics of the pods' engines."""
 
 
 class EngineWatch:
-    """Asks all engines once per cycle, and remembers what sizing needs of it."""
+    """Scrapes all engines once per cycle, and keeps what sizing needs."""
 
     def __init__(
         self, source: EngineSource, settings: SizingSettings, *, seconds: Callable[[], float]
     ) -> None:
-        """`seconds` is the clock by which the source dates its readings."""
+        """Create it; `seconds` is the clock that the source uses for its readings."""
         self._source = source
         self._settings = settings
         self._seconds = seconds
@@ -44,7 +44,7 @@ class EngineWatch:
         self.idleness = Idleness()
 
     async def observe(self, world: World) -> Mapping[Key, str]:
-        """Ask all engines that are ready; returns why some did not answer."""
+        """Scrape all ready engines; return the reasons why some did not answer."""
         every = await asyncio.to_thread(engine_pods, world)
         pods = [pod for pod in every if is_ready(pod)]
         scraped = await self._source.scrape(pods)
@@ -53,7 +53,7 @@ class EngineWatch:
     def _noted(
         self, world: World, every: Sequence[Json], pods: Sequence[Json], scraped: Scraped
     ) -> Mapping[Key, str]:
-        """Take in what engines said; returns why some did not answer."""
+        """Store the engines' metrics; return the reasons why some did not answer."""
         readings, failures = _of_their_model(world, pods, scraped)
         now_seconds = self._seconds()
         before = self._engines
@@ -66,7 +66,7 @@ class EngineWatch:
         return failures
 
     def report_age(self) -> ReportAge:
-        """Return what tells how old the newest answer of a pod's engine is."""
+        """Return a function that returns the age of a pod's last report."""
         now_seconds, records = self._seconds(), self._engines.records
 
         def age(pod: Key) -> float | None:
@@ -76,7 +76,7 @@ class EngineWatch:
         return age
 
     def sized(self, gathered: Gathered) -> Sized:
-        """Return loads and capacities, and remember what was learned."""
+        """Return loads and capacities, and keep what was learned."""
         with uncollected():
             found = sized(
                 gathered.snapshot,
@@ -92,7 +92,7 @@ class EngineWatch:
 def _of_their_model(
     world: World, pods: Sequence[Json], scraped: Scraped
 ) -> tuple[Mapping[Key, Reading], Mapping[Key, str]]:
-    """Split off readings of engines that serve another model than their VariantAutoscaling says."""
+    """Move readings of engines that serve another model than their VariantAutoscaling to the failures."""
     models = models_by_target(world)
     owners = {_key(pod): target_of_pod(pod) for pod in pods}
     wanted = {pod: models.get(owner) if owner else None for pod, owner in owners.items()}

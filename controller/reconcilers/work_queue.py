@@ -1,4 +1,4 @@
-"""Keys that wait to be worked on: each at most once, and never by two workers at a time."""
+"""A queue of keys in which each key waits at most once, and is processed by at most one worker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ K = TypeVar("K")
 
 
 class WorkQueue(Generic[K]):
-    """A queue of keys. What is added while it is worked on is worked on once more afterwards."""
+    """A queue of keys. A key that is added while it is processed is processed again afterwards."""
 
     def __init__(self) -> None:
         self._ready: asyncio.Queue[K] = asyncio.Queue()
@@ -18,7 +18,7 @@ class WorkQueue(Generic[K]):
         self._timed: set[K] = set()
 
     def add(self, key: K) -> None:
-        """Have a key worked on."""
+        """Queue a key."""
         if key in self._waiting:
             return
         self._waiting.add(key)
@@ -26,12 +26,12 @@ class WorkQueue(Generic[K]):
             self._ready.put_nowait(key)
 
     def add_later(self, key: K, seconds: float) -> None:
-        """Have a key worked on after some time."""
+        """Queue a key after some time."""
         asyncio.get_running_loop().call_later(seconds, self._due, key)
         self._timed.add(key)
 
     def is_timed(self, key: K) -> bool:
-        """Tell whether a key will be worked on after some time, whatever happens before."""
+        """Tell whether a key will be queued after some time, whatever happens before."""
         return key in self._timed
 
     def _due(self, key: K) -> None:
@@ -39,14 +39,14 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     async def take(self) -> K:
-        """Wait for a key; `done` must follow."""
+        """Wait for a key and return it; the caller must call `done` afterwards."""
         key = await self._ready.get()
         self._waiting.discard(key)
         self._active.add(key)
         return key
 
     def done(self, key: K) -> None:
-        """Tell that the work on a key has ended, however it did."""
+        """Mark the processing of a key as ended, whatever its result."""
         self._active.discard(key)
         if key in self._waiting:
             self._ready.put_nowait(key)

@@ -1,4 +1,4 @@
-"""Workers on keys that changed: each key again after a time where the work on it did not end well."""
+"""Workers that process changed keys, with a delayed retry after failures."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _log = structlog.get_logger(__name__)
 
 
 class Workers(Generic[K]):
-    """Some workers on one queue."""
+    """Workers that share one queue."""
 
     def __init__(self) -> None:
         self._queue: WorkQueue[K] = WorkQueue()
         self._retries: dict[K, Backoff] = {}
 
     def add(self, key: K) -> None:
-        """Have a key worked on."""
+        """Queue a key."""
         self._queue.add(key)
 
     async def run(self, number: int, reconcile: Callable[[K], Awaitable[bool]]) -> None:
-        """Work until cancelled; `reconcile` returns whether nothing has to be tried again."""
+        """Process keys until cancelled; `reconcile` returns whether no retry is needed."""
         async with asyncio.TaskGroup() as group:
             for _ in range(number):
                 group.create_task(self._work(reconcile))
@@ -61,7 +61,7 @@ class Workers(Generic[K]):
                 self._queue.done(key)
 
     def _retry(self, key: K) -> None:
-        """Try again later. Attempts that events bring about before neither delay that nor add to it."""
+        """Schedule a retry. Attempts caused by events in the meantime do not change its time or backoff."""
         if self._queue.is_timed(key):
             return
         backoff = self._retries.setdefault(

@@ -1,4 +1,4 @@
-"""How ModelServers, ModelRoutes and InferenceObjectives stand: which pods they lead to. Pure.
+"""Status of ModelServers, ModelRoutes and InferenceObjectives: the pods that they lead to. Pure.
 
-`conditions` has the words, `endpoints` what selectors select; each kind has a file of its own.
+`conditions` has the types and reasons, `endpoints` evaluates selectors; each kind has its own module.
 """

@@ -15,7 +15,7 @@ from apiserver.schema.json import Json
 
 
 class TrafficCondition(StrEnum):
-    """What a condition is about."""
+    """Condition types."""
 
     ACCEPTED = "Accepted"
     RESOLVED_REFS = "ResolvedRefs"
@@ -23,7 +23,7 @@ class TrafficCondition(StrEnum):
 
 
 class TrafficReason(StrEnum):
-    """Why a condition has its status."""
+    """Condition reasons."""
 
     ACCEPTED = "Accepted"
     WITH_WARNINGS = "AcceptedWithWarnings"
@@ -45,23 +45,23 @@ class TrafficReason(StrEnum):
 
 
 Finding = tuple[bool | None, StrEnum, str]
-"""Whether a condition holds, None where that is not known; why, and a sentence that says so."""
+"""Whether a condition is true, or None if that is unknown; the reason; and the message."""
 
 Findings = Mapping[StrEnum, Finding]
-"""By the type of the condition."""
+"""Findings by condition type."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """What is to be said of one object."""
+    """The status of one object."""
 
     findings: Findings
     members: Json = field(default_factory=dict)
-    """Of its status, beside the conditions."""
+    """Other fields of its status."""
 
 
 def acceptance(value: Json) -> Finding:
-    """Return whether an object is valid, and what admission warns of: it may be older than our rules."""
+    """Return whether an object is valid, with warnings: it may have been stored before our validation."""
     found = find_version(value["apiVersion"], value["kind"])
     if found is None:
         raise LookupError(value["kind"])
@@ -75,13 +75,13 @@ def acceptance(value: Json) -> Finding:
 
 
 def left_alone(kind: str, upstream: str) -> Found:
-    """Return what is said where another controller acts on a kind."""
+    """Return the status of an object whose kind another controller manages."""
     reason = TrafficReason.UPSTREAM_CONTROLLER
     return Found(findings={TrafficCondition.ACCEPTED: (None, reason, why_left_alone(kind, upstream))})
 
 
 def why_left_alone(kind: str, upstream: str) -> str:
-    """Return what was found where another controller may act on a kind, and what to do if none does."""
+    """Return the message that another controller may manage a kind, with advice if none does."""
     return (
         f"the definition {upstream} is installed, so the controller of it may act on {kind}s, and this one"
         " leaves them alone; if that controller is gone, delete the definition"

@@ -1,4 +1,4 @@
-"""The pods that labels select, and how many of them are ready to serve."""
+"""The pods that labels select, and their readiness."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoints:
-    """Pods that serve requests, or should."""
+    """Pods that serve or should serve requests."""
 
     pods: tuple[Json, ...]
     resolved: Finding
-    """Whether anything is selected."""
+    """Whether any pod is selected."""
 
     readiness: Finding
-    """Whether a request finds somebody."""
+    """Whether requests find a ready pod."""
 
     @property
     def ready(self) -> frozenset[str]:
-        """Names of those that are ready."""
+        """Names of the ready pods."""
         return frozenset(str(pod["metadata"]["name"]) for pod in self.pods if is_ready(pod))
 
     @property
     def counts(self) -> Json:
-        """How many there are, as statuses say it."""
+        """The numbers of pods, as status fields."""
         return {"endpoints": len(self.pods), "readyEndpoints": len(self.ready)}
 
 
 def endpoints(labels: Labels, pods: Sequence[Json]) -> Endpoints:
-    """Return the pods that have all of some labels; `pods` are those of the namespace."""
+    """Return the pods with all of some labels; `pods` are those of the namespace."""
     found = _selected(labels, pods)
     if not found:
         missing = TrafficReason.NO_PODS, _why_none(labels, pods)
@@ -49,7 +49,7 @@ def endpoints(labels: Labels, pods: Sequence[Json]) -> Endpoints:
 
 
 def selectors_of(server: Json) -> Mapping[str, Labels]:
-    """Return the labels by which a ModelServer selects pods, by their role; the role is empty without any."""
+    """Return a ModelServer's pod labels by role; the role is empty if there are no roles."""
     selector = _selector(server)
     shared: Labels = selector.get("matchLabels") or {}
     group = selector.get("pdGroup")
@@ -59,7 +59,7 @@ def selectors_of(server: Json) -> Mapping[str, Labels]:
 
 
 def selects(labels: Labels, pod: Json) -> bool:
-    """Tell whether labels select a pod; none select nothing."""
+    """Tell whether labels select a pod; empty labels select none."""
     return bool(labels) and labels.items() <= (pod["metadata"].get("labels") or {}).items()
 
 
@@ -82,7 +82,7 @@ def _selector(server: Json) -> Json:
 
 
 def _selected(labels: Labels, pods: Iterable[Json]) -> tuple[Json, ...]:
-    """Return the present pods that labels select."""
+    """Return the selected pods that still exist."""
     return tuple(pod for pod in pods if selects(labels, pod) and is_present(pod))
 
 
@@ -97,7 +97,7 @@ def _readiness(pods: Sequence[Json]) -> Finding:
 
 
 def _paired(roles: Mapping[str, Endpoints], group_key: str) -> Finding:
-    """Return whether prefill and decode pods of one group are ready."""
+    """Return whether ready prefill and decode pods have a group in common."""
     found = _of_roles({role: item.readiness for role, item in roles.items()})
     groups = [
         {(pod["metadata"].get("labels") or {}).get(group_key) for pod in item.pods if is_ready(pod)} - {None}
@@ -112,7 +112,7 @@ def _paired(roles: Mapping[str, Endpoints], group_key: str) -> Finding:
 
 
 def _of_roles(findings: Mapping[str, Finding]) -> Finding:
-    """Return what holds of all roles; where it does not, the reason of the first of which it does not."""
+    """Return the finding for all roles together, with the reason of the first failing role."""
     failing = [finding for finding in findings.values() if not finding[0]]
     text = "; ".join(f"{role}: {finding[2]}" for role, finding in findings.items())
     holds, reason, _ = next(iter(failing or findings.values()))

@@ -1,4 +1,4 @@
-"""How an InferenceObjective stands: its pool, and the models that the pool's pods serve."""
+"""Status of an InferenceObjective: its pool, and the models that the pool's pods serve."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from controller.traffic.endpoints import Endpoints, endpoints, selectors_of, sel
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PoolWorld:
-    """What there is in the namespace of an objective."""
+    """Related objects in the namespace of an objective."""
 
     pools: Mapping[str, Mapping[str, Json]]
-    """InferencePools by group and name; groups that nobody serves are missing."""
+    """InferencePools by group and name, without groups that are not served."""
 
     pods: Sequence[Json] = ()
     servers: Sequence[Json] = ()
     """ModelServers."""
 
     models: Mapping[TargetKey, str] = field(default_factory=dict)
-    """What VariantAutoscalings say that their scale targets serve."""
+    """The models of scale targets, according to VariantAutoscalings."""
 
 
 def objective_found(objective: Json, world: PoolWorld) -> Found:
-    """Return what is to be said of an InferenceObjective."""
+    """Return the status of an InferenceObjective."""
     pool = _pool((objective.get("spec") or {}).get("poolRef"), world)
     if isinstance(pool, dict):
         found = endpoints(pool_labels(pool), world.pods)
@@ -49,7 +49,7 @@ def objective_found(objective: Json, world: PoolWorld) -> Found:
 
 
 def _pool(reference: Json | None, world: PoolWorld) -> Json | Finding:
-    """Return the pool that is named, or what is to be said where there is none."""
+    """Return the referenced pool, or the finding that there is none."""
     if reference is None:
         return False, TrafficReason.POOL_NOT_FOUND, "spec: not set: the objective names no pool"
     group, kind = reference.get("group", POOL_GROUP), reference.get("kind", POOL_KIND)
@@ -72,7 +72,7 @@ def _pool(reference: Json | None, world: PoolWorld) -> Json | Finding:
 
 
 def _models(found: Endpoints, world: PoolWorld) -> str:
-    """Return which models the pods of a pool serve, as far as somebody says it."""
+    """Return the text about the models that a pool's pods serve, as far as declared."""
     if not found.pods:
         return ""
     targets = {target_of_pod(pod) for pod in found.pods}

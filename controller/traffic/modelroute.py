@@ -1,4 +1,4 @@
-"""How a ModelRoute stands: whether its rules lead to pods that serve."""
+"""Status of a ModelRoute: whether its rules lead to serving pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.traffic.endpoints import Endpoints, server_endpoints
 def route_found(
     route: Json, *, servers: Mapping[str, Json], pods: Sequence[Json], routes: Sequence[Json]
 ) -> Found:
-    """Return what is to be said of a ModelRoute.
+    """Return the status of a ModelRoute.
 
     `servers` are the ModelServers of its namespace by name, `pods` and `routes` those of its namespace.
     """
@@ -33,12 +33,12 @@ def route_found(
 
 
 def targets_of(route: Json) -> tuple[str, ...]:
-    """Return the ModelServers that a route names, each once."""
+    """Return the names of a route's ModelServers, without duplicates."""
     return tuple(dict.fromkeys(str(target["modelServerName"]) for _, _, target in _targets(route)))
 
 
 def names_of(route: Json) -> frozenset[str]:
-    """Return what requests may name to come to a route."""
+    """Return the model and adapter names of requests that a route serves."""
     spec = route.get("spec") or {}
     return frozenset({spec.get("modelName"), *(spec.get("loraAdapters") or ())} - {None, ""})
 
@@ -77,7 +77,7 @@ def _resolved(route: Json, servers: Mapping[str, Json]) -> Finding:
 
 
 def _readiness(route: Json, found: Mapping[str, Endpoints]) -> Finding:
-    """Return whether requests find somebody wherever a rule sends them."""
+    """Return whether the requests of every rule find a ready endpoint."""
     rules = (route.get("spec") or {}).get("rules") or []
     failing = [text for position, rule in enumerate(rules) if (text := _why_failing(position, rule, found))]
     ready = any(_is_ready(found.get(name)) for name in targets_of(route))
@@ -90,7 +90,7 @@ def _readiness(route: Json, found: Mapping[str, Endpoints]) -> Finding:
 
 
 def _why_failing(position: int, rule: Json, found: Mapping[str, Endpoints]) -> str:
-    """Return which requests of a rule find nobody; empty where all do."""
+    """Return the share of a rule's requests that find no endpoint, or an empty string."""
     weights: dict[str, int] = {}
     for target in rule.get("targetModels") or []:
         name = str(target["modelServerName"])

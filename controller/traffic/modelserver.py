@@ -1,4 +1,4 @@
-"""How a ModelServer stands."""
+"""Status of a ModelServer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controller.traffic.endpoints import server_endpoints
 
 
 def server_found(server: Json, pods: Sequence[Json]) -> Found:
-    """Return what is to be said of a ModelServer; `pods` are those of its namespace."""
+    """Return the status of a ModelServer; `pods` are those of its namespace."""
     found = server_endpoints(server, pods)
     return Found(
         findings={

@@ -1,9 +1,9 @@
-"""`stowplan uninstall`: an installation is taken out of a cluster, and out of objects of others.
+"""`stowplan uninstall`: removes an installation from a cluster, and its traces from objects of others.
 
-installed              what manifests install, in the order in which it goes
-snapshot, gather       what is there, read once; namespace_content: what else is in our namespace
-checks                 what must be in order first, and what stays
-steps                  what is left to do, from what is there: so a run that was cut off is simply run again
-removal, cleaning      doing it: our own objects, and what we wrote into those of others
-uninstall              the verb
+installed              the kinds that manifests install, in the order of removal
+snapshot, gather       the state of the cluster, read once; namespace_content: other objects in our namespace
+checks                 preconditions of the removal, and what stays
+steps                  the remaining steps, from the state: an interrupted run is simply run again
+removal, cleaning      execution of the steps, on our own objects and on those of others
+uninstall              the entry point
 """

@@ -1,4 +1,4 @@
-"""What must be in order before anything is removed, and what stays."""
+"""Preconditions of an uninstallation, and findings about what stays."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from controller.uninstalling.snapshot import Snapshot
 from controller.uninstalling.steps import goes, is_converted
 
 ACCEPTABLE: Final = ("owners", "templates")
-"""Checks whose problems a person may accept."""
+"""Checks whose problems users may accept."""
 
 _MOST_NAMED: Final = 5
 
 
 def uninstall_checks(snapshot: Snapshot, *, with_objects: bool) -> tuple[Finding, ...]:
-    """Return what was checked."""
+    """Return the findings of all checks."""
     found = [*check_permissions(snapshot.denied)]
     if not snapshot.denied:
         found += _owners(snapshot)
@@ -36,7 +36,7 @@ def uninstall_checks(snapshot: Snapshot, *, with_objects: bool) -> tuple[Finding
 
 
 def _owners(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield who else has installed what we are about to remove."""
+    """Yield findings about delivery tools that have installed what is to be removed."""
     kept, releases = defaultdict[str, list[str]](list), set[str]()
     for item in (*snapshot.found, *snapshot.webhooks):
         annotations, labels = item.metadata.get("annotations") or {}, item.metadata.get("labels") or {}
@@ -86,7 +86,7 @@ def _claim(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _objects(snapshot: Snapshot, kind: Kind, *, with_objects: bool) -> Iterator[Finding]:
-    """Yield what becomes of the objects of a kind, if there are any."""
+    """Yield findings about whether the objects of a kind are deleted, if there are any."""
     count, definition = snapshot.objects.get(kind.crd_name, 0), snapshot.definitions.get(kind.crd_name)
     if not count:
         return

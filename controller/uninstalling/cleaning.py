@@ -1,4 +1,4 @@
-"""Takes what we wrote out of objects of others; who writes at the same time wins, and it is tried anew."""
+"""Removal of our changes from objects of others; conflicts with concurrent writers are retried."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from controller.reconcilers.placing import LetIn
 from controller.uninstalling.gather import annotated, read_marked
 
 _ROUNDS: Final = 5
-"""Pods are written by others, too: what had changed is looked at anew."""
+"""Maximum number of rounds: objects that others change meanwhile are read again."""
 
 
 async def clean(cluster: Cluster, pace: Pace) -> str:
-    """Open gates, and take our marks and taint away, until none is left; return what was done."""
+    """Remove gates, deletion costs and taints until none is left; return a summary."""
     gates = costs = nodes = 0
     marked = await read_marked(cluster)
     for _ in range(_ROUNDS):
@@ -39,7 +39,7 @@ async def clean(cluster: Cluster, pace: Pace) -> str:
 
 
 async def forget_writers(cluster: Cluster, pace: Pace) -> str:
-    """Take out of bindings who wrote them, which only our webhooks wrote and our controller read."""
+    """Remove the annotation about the writer from bindings, which only Stowplan writes and reads."""
     done = 0
     for _ in range(_ROUNDS):
         found = await annotated(cluster)
@@ -62,7 +62,7 @@ def _change(item: Json, annotations: Json) -> Json:
 async def _patched(
     cluster: Cluster, resource: Resource, changes: Sequence[tuple[Json, Json]], pace: Pace
 ) -> int:
-    """Write merge patches; return how many were taken, without those of objects that have changed since."""
+    """Apply merge patches; return the number applied, without those of objects that changed meanwhile."""
 
     async def write(change: tuple[Json, Json]) -> bool:
         metadata = change[0]["metadata"]

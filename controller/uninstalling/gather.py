@@ -1,4 +1,4 @@
-"""Reads the snapshot that everything is decided on."""
+"""Reads the snapshot that checks and steps are based on."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _PRIORITIES: Final = "stowplan-accelerators-"
 
 
 async def gather(cluster: Cluster) -> Snapshot:
-    """Read all that is decided on, or only what is denied. Raises ClusterError when that cannot be read."""
+    """Read the whole state, or only the missing permissions. Raises ClusterError if a read fails."""
     namespace = await installation(cluster)
     if denied := await denied_of(cluster, needed()):
         return Snapshot(namespace=namespace, denied=denied)
@@ -98,7 +98,7 @@ async def gather(cluster: Cluster) -> Snapshot:
 
 
 def needed() -> Iterator[Permission]:
-    """Yield what the verb does, in all namespaces."""
+    """Yield the permissions that the command needs, in all namespaces."""
     for resource in (
         *REMOVED,
         *WEBHOOK_CONFIGURATIONS,
@@ -119,7 +119,7 @@ def needed() -> Iterator[Permission]:
 
 
 async def find(cluster: Cluster, resource: Resource, namespace: str) -> list[Found]:
-    """Return the objects of ours of one kind."""
+    """Return our objects of one kind."""
     if resource in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
         items = await _kept(cluster, resource, lambda item: is_for_us(item, namespace))
         items += await _listed(cluster, resource, namespace, SELECTOR)
@@ -133,14 +133,14 @@ async def find(cluster: Cluster, resource: Resource, namespace: str) -> list[Fou
 
 
 async def leaders(cluster: Cluster, namespace: str) -> tuple[str, ...]:
-    """Return the Leases of ours that somebody holds now."""
+    """Return our Leases that are held now."""
     leases = [await _maybe(cluster, LEASES, name, namespace) for name in LEASE_NAMES]
     now = datetime.now(UTC)
     return tuple(item["metadata"]["name"] for item in leases if item and is_held(item.get("spec") or {}, now))
 
 
 async def read_marked(cluster: Cluster) -> Marked:
-    """Return what of ours is in pods and nodes."""
+    """Return the pods and nodes with our gates, deletion costs or taints."""
     pods = await _kept(cluster, PODS, lambda pod: is_gated(pod) or OUR_COST in _annotations(pod))
     nodes = await _kept(cluster, NODES, is_closed)
     return Marked(
@@ -151,19 +151,19 @@ async def read_marked(cluster: Cluster) -> Marked:
 
 
 async def annotated(cluster: Cluster) -> list[Json]:
-    """Return the bindings in which our webhooks noted who wrote them."""
+    """Return the bindings with the annotation about the writer."""
     return await _kept(cluster, AUTOSCALING_POLICY_BINDINGS, lambda item: WRITTEN_BY in _annotations(item))
 
 
 async def count(cluster: Cluster, kind: Kind, definition: Json) -> int:
-    """Return how many objects of a kind there are, as they are stored: that needs no conversion."""
+    """Return the number of objects of a kind, read in the stored version, which needs no conversion."""
     resource = resource_of(kind, storage_version(definition))
     listed = await patiently(partial(cluster.list, resource, metadata_only=True))
     return len(listed["items"])
 
 
 async def installation(cluster: Cluster) -> str:
-    """Return where Stowplan is installed: when most is gone, its accounts say it, and then the namespace."""
+    """Return our namespace; if most is already removed, by the service accounts, then by the label."""
     called = await installed_namespace(cluster)
     listed = await cluster.list(
         SERVICE_ACCOUNTS,
@@ -177,12 +177,12 @@ async def installation(cluster: Cluster) -> str:
 
 
 async def _own_namespaces(cluster: Cluster) -> list[str]:
-    """Return the namespaces that manifests of ours made."""
+    """Return the namespaces that our manifests created."""
     return [item["metadata"]["name"] for item in await _listed(cluster, NAMESPACES, "", SELECTOR)]
 
 
 async def read_former(cluster: Cluster, namespace: str) -> FormerClaim | None:
-    """Return who had external metrics before us, if that is known and its Service is there."""
+    """Return the previous owner of external metrics, if it is known and its Service still exists."""
     lease = await _maybe(cluster, LEASES, LEASE_NAME, namespace)
     former = former_claim(lease) if lease else None
     if former is None:
@@ -192,7 +192,7 @@ async def read_former(cluster: Cluster, namespace: str) -> FormerClaim | None:
 
 
 async def _dependents(cluster: Cluster) -> list[str]:
-    """Return the workloads of others whose new pods would not run without us."""
+    """Return the workloads of others whose new pods would not run without Stowplan."""
     found = []
     for resource in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS):
         for item in await _kept(cluster, resource, lambda item: any(_wants(item))):
@@ -202,7 +202,7 @@ async def _dependents(cluster: Cluster) -> list[str]:
 
 
 def _wants(workload: Json) -> Iterator[str]:
-    """Yield what of ours the pods of a workload ask for."""
+    """Yield the features of Stowplan that the pods of a workload need."""
     spec = workload["spec"]
     group = spec.get("leaderWorkerTemplate") or {}
     for template in (spec.get("template"), group.get("leaderTemplate"), group.get("workerTemplate")):
@@ -216,7 +216,7 @@ def _wants(workload: Json) -> Iterator[str]:
 
 
 def _is_of_us(kind: Kind, definition: Json) -> bool:
-    """Tell whether a definition is ours: our label stays where an earlier release's own is applied."""
+    """Tell whether a definition is ours; our label remains when an earlier release's own is applied."""
     return is_given_back(kind, definition) if kind.has_conversion else is_definition_ours(definition)
 
 
@@ -227,7 +227,7 @@ def _annotations(item: Json) -> Json:
 async def _listed(
     cluster: Cluster, resource: Resource, namespace: str, selector: str | None = None
 ) -> list[Json]:
-    """List metadata, in our namespace where the kind has one; nothing of a kind that is not installed."""
+    """List metadata, in our namespace if the kind is namespaced; empty if the kind is not installed."""
     place = namespace if resource.namespaced else None
     try:
         found = await cluster.list(resource, namespace=place, label_selector=selector, metadata_only=True)
@@ -237,7 +237,7 @@ async def _listed(
 
 
 async def _kept(cluster: Cluster, resource: Resource, wanted: Callable[[Json], bool]) -> list[Json]:
-    """List whole objects, in all namespaces, and keep those that are wanted."""
+    """List full objects in all namespaces, and keep those that are wanted."""
     selection = Selection(resource=resource)
     try:
         items, _ = await patiently(

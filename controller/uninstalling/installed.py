@@ -1,4 +1,4 @@
-"""What manifests and processes of ours leave in a cluster, by kind, in the order in which it is deleted."""
+"""The kinds of objects that our manifests and processes create, in the order of deletion."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from apiserver.cluster.resource import (
 from apiserver.schema.json import Json
 
 PART_OF: Final = "app.kubernetes.io/part-of"
-"""The label by which an object says what it belongs to."""
+"""The label that names the application of an object."""
 OURS: Final = "stowplan"
-"""What it says on objects of ours."""
+"""Its value on our objects."""
 SELECTOR: Final = f"{PART_OF}={OURS}"
-"""Selects what manifests and processes of ours made."""
+"""Selects the objects that our manifests and processes create."""
 ACCOUNT_PREFIX: Final = "stowplan-"
-"""What the names of our service accounts begin with."""
+"""Prefix of the names of our service accounts."""
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
@@ -39,10 +39,10 @@ CLUSTER_ROLE_BINDINGS: Final = Resource(
 )
 
 WEBHOOK_CONFIGURATIONS: Final = (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
-"""They go before the pods that answer them."""
+"""Deleted before the pods that serve them."""
 
 LEASE_NAMES: Final = (LEASE_NAME, "stowplan-models", "stowplan-scheduler")
-"""Leases by which our processes lead; nobody labels them."""
+"""Leases of our leader elections, which have no labels."""
 
 REMOVED: Final = (
     DEPLOYMENTS,
@@ -50,7 +50,7 @@ REMOVED: Final = (
     SERVICES,
     Resource(group="networking.k8s.io", version="v1", plural="networkpolicies", kind="NetworkPolicy"),
     Resource(group="monitoring.coreos.com", version="v1", plural="podmonitors", kind="PodMonitor"),
-    # Before the Secrets, which cert-manager would write anew.
+    # Before the Secrets, which cert-manager would recreate.
     Resource(group=_CERT_MANAGER, version="v1", plural="certificates", kind="Certificate"),
     Resource(group=_CERT_MANAGER, version="v1", plural="issuers", kind="Issuer"),
     SECRETS,
@@ -75,9 +75,9 @@ REMOVED: Final = (
         kind="PriorityClass",
         namespaced=False,
     ),
-    # The namespace of the installation is known by its accounts: the last of what is in it.
+    # The service accounts identify our namespace, so they are the last objects in it.
     SERVICE_ACCOUNTS,
-    # Fences, when nobody is left whom they hold.
+    # Admission policies last, when no account that they restrict is left.
     Resource(
         group=_ADMISSION,
         version="v1",
@@ -93,16 +93,16 @@ REMOVED: Final = (
         namespaced=False,
     ),
 )
-"""Everything but definitions, webhook configurations, the claim to external metrics and the namespace."""
+"""All kinds but definitions, webhook configurations, the APIService of external metrics and the namespace."""
 
 _ACTING: Final = ("controller", "models", "scheduler")
 ACTING_PODS: Final = f"app.kubernetes.io/name={OURS},app.kubernetes.io/component in ({','.join(_ACTING)})"
-"""Selects the pods of processes that write into objects of others, or schedule."""
+"""Selects the pods of processes that write objects of others, or schedule."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """One object of ours."""
+    """One of our objects."""
 
     resource: Resource
     metadata: Json
@@ -118,18 +118,18 @@ class Found:
 
     @property
     def namespace(self) -> str:
-        """Its namespace; empty without one."""
+        """Its namespace; empty for cluster-scoped objects."""
         return str(self.metadata.get("namespace") or "")
 
     @property
     def is_acting(self) -> bool:
-        """Whether it is the Deployment of such pods."""
+        """Whether it is the Deployment of pods selected by ACTING_PODS."""
         component = (self.metadata.get("labels") or {}).get("app.kubernetes.io/component")
         return self.resource is DEPLOYMENTS and component in _ACTING
 
 
 def is_for_us(binding: Json, namespace: str) -> bool:
-    """Tell whether a binding gives rights to our accounts and to nobody else."""
+    """Tell whether a binding grants permissions only to our service accounts."""
     subjects = binding.get("subjects") or []
     return bool(subjects) and all(
         subject["kind"] == "ServiceAccount"

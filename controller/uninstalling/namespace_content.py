@@ -1,4 +1,4 @@
-"""What is in our namespace that is not of ours: it must not go with it."""
+"""Objects of others in our namespace, which must not be deleted with it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from apiserver.upgrading.retrying import patiently
 from controller.uninstalling.installed import OURS, PART_OF
 
 _DERIVED: Final = frozenset({"events", "endpoints", "endpointslices"})
-"""Made by the cluster from other objects, or about them."""
+"""Collections that the cluster derives from other objects."""
 _MEASURED: Final = "metrics.k8s.io"
-"""Groups whose objects are measurements end so."""
+"""Suffix of the API groups that contain measurements."""
 _OF_EVERY_NAMESPACE: Final = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 
 
 async def strangers(cluster: Cluster, namespace: str, ours: Collection[str]) -> tuple[str, ...]:
-    """Return what is in a namespace beside `ours`, as `Kind name`, without what goes with its owner."""
+    """Return the objects in a namespace besides `ours`, as `Kind name`, without those that have an owner."""
     silent: list[str] = []
     resources = await _resources(cluster, silent)
     listed = await asyncio.gather(*(_listed(cluster, resource, namespace) for resource in resources))
@@ -42,7 +42,7 @@ def _is_of_somebody(kind: str, metadata: Json) -> bool:
 
 
 async def _resources(cluster: Cluster, silent: list[str]) -> list[Resource]:
-    """Return every namespaced collection that can be listed, in the preferred version of its group."""
+    """Return all namespaced collections that can be listed, in the preferred version of each group."""
     groups = (await cluster.get_path("/apis")).get("groups") or []
     versions = [("", "v1"), *((group["name"], group["preferredVersion"]["version"]) for group in groups)]
     described = await asyncio.gather(*(_described(cluster, silent, *version) for version in versions))
@@ -50,7 +50,7 @@ async def _resources(cluster: Cluster, silent: list[str]) -> list[Resource]:
 
 
 async def _described(cluster: Cluster, silent: list[str], group: str, version: str) -> list[Resource]:
-    """Return the collections of one version; where whoever serves it does not answer, note that."""
+    """Return the collections of one version; if its server is unavailable, record that in `silent`."""
     if group.endswith(_MEASURED):
         return []
     try:
@@ -72,4 +72,4 @@ async def _listed(cluster: Cluster, resource: Resource, namespace: str) -> list[
         read = partial(cluster.list, resource, namespace=namespace, metadata_only=True)
         return list((await patiently(read))["items"])
     except NotFound:
-        return []  # its definition went meanwhile
+        return []  # its definition was deleted meanwhile

@@ -1,4 +1,4 @@
-"""Does the steps, one after the other. Each is safe to do twice, and none relies on the memory of another."""
+"""Execution of the steps, one after the other. Each is idempotent and independent of the others' memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KINDS: Final = {kind.crd_name: kind for kind in KINDS}
 
 
 class Removal:
-    """Does steps on one cluster. `namespace` is that of Stowplan itself."""
+    """Executes steps on one cluster. `namespace` is that of Stowplan itself."""
 
     def __init__(
         self, cluster: Cluster, progress: Progress, *, namespace: str, per_second: float, with_objects: bool
@@ -64,11 +64,11 @@ class Removal:
         }
 
     async def do(self, step: Step) -> Done:
-        """Do one step. Raises StoppedError, NotTakenUpError and ClusterError."""
+        """Execute one step. Raises StoppedError, NotTakenUpError and ClusterError."""
         return await performed(step, self._actions[step.action], self._progress)
 
     async def _stop(self, _: Step) -> str:
-        """Delete what acts, and wait until it does not any more."""
+        """Delete the Deployments that act, and wait until their pods and leases are gone."""
         found = [item for item in await find(self._cluster, DEPLOYMENTS, self._namespace) if item.is_acting]
         await self._delete(found)
 
@@ -84,7 +84,7 @@ class Removal:
         return "nothing of ours acts any more"
 
     async def _release(self, step: Step) -> str:
-        """Give the claim to external metrics back to whoever had it, if that is known; else delete it."""
+        """Return the APIService of external metrics to its previous owner, if known; else delete it."""
 
         async def attempt() -> str:
             claim = await self._cluster.get(API_SERVICES, step.subject)
@@ -115,7 +115,7 @@ class Removal:
         return "no webhook of ours is called"
 
     async def _withdraw(self, step: Step) -> str:
-        """Serve the version that is stored alone; entries of others in managedFields could not be read."""
+        """Serve only the stored version; without conversion, managedFields of others would be unreadable."""
         kind = _KINDS[step.subject]
         live = await read_definition(self._cluster, kind)
         if live is None:
@@ -173,7 +173,7 @@ class Removal:
         except NotFound:
             return f"{step.subject} is gone"
         except Conflict:
-            pass  # it is on its way
+            pass  # deletion is in progress
 
         async def is_gone() -> bool:
             listed = await self._cluster.list(NAMESPACES, field_selector=f"metadata.name={step.subject}")
@@ -197,12 +197,12 @@ class Removal:
             namespace=item.namespace or None,
             uid=item.metadata["uid"],
         )
-        with suppress(NotFound, Conflict):  # it is gone; what has its name now is another one
+        with suppress(NotFound, Conflict):  # it is gone, or replaced by a namesake
             await steadily(delete)
 
 
 def unconverted(definition: Json) -> Json:
-    """Return a definition with the version that is stored alone, which needs no conversion."""
+    """Return a definition with only the stored version, which needs no conversion."""
     spec = definition["spec"]
     versions = [version for version in spec["versions"] if version["storage"]]
     return definition | {"spec": spec | {"versions": versions, "conversion": {"strategy": "None"}}}

@@ -1,4 +1,4 @@
-"""What was found in the cluster, read once: all that the verb decides on."""
+"""The state of the cluster, read once, that the command is based on."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from controller.uninstalling.installed import Found
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Marked:
-    """What of ours is in objects of others."""
+    """Our changes in objects of others."""
 
     gated: tuple[Json, ...] = ()
-    """Pods that wait for our scheduling gate."""
+    """Pods held by our scheduling gate."""
     costly: tuple[Json, ...] = ()
-    """Pods with the deletion cost that we wrote."""
+    """Pods with a deletion cost that we set."""
     closed: tuple[str, ...] = ()
     """Nodes with our taint."""
 
@@ -35,29 +35,29 @@ class Marked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """One look at the cluster."""
+    """The state of the cluster at one time."""
 
     namespace: str
     found: tuple[Found, ...] = ()
-    """What is deleted as it is, in the order in which it goes."""
+    """Objects to delete, in the order of deletion."""
     webhooks: tuple[Found, ...] = ()
     leaders: tuple[str, ...] = ()
-    """Leases of ours that a process holds."""
+    """Our Leases that a process holds."""
     marked: Marked = field(default_factory=Marked)
     dependents: tuple[str, ...] = ()
-    """Workloads whose new pods would not run without us, and why."""
+    """Workloads whose new pods would not run without Stowplan, and why."""
     definitions: Mapping[str, Json] = field(default_factory=dict)
-    """Those of our kinds that carry our label, by name."""
+    """Definitions of our kinds with our label, by name."""
     objects: Mapping[str, int] = field(default_factory=dict)
-    """How many objects there are of each kind, by the name of its definition, whosever that is."""
+    """The number of objects of each kind by the name of its definition, whether or not that is ours."""
     annotated: int = 0
-    """Bindings in which our webhooks noted who wrote them."""
+    """The number of bindings with the annotation about the writer."""
     api_service: Json | None = None
-    """The claim to external metrics, if it is ours."""
+    """The APIService of external metrics, if it is ours."""
     former: FormerClaim | None = None
-    """Who had external metrics before, if that is known and its Service is still there."""
+    """The previous owner of external metrics, if it is known and its Service still exists."""
     is_namespace_ours: bool = False
-    """Whether manifests of ours made the namespace."""
+    """Whether our manifests created the namespace."""
     strangers: tuple[str, ...] = ()
-    """What else is in it."""
+    """Objects of others in it."""
     denied: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
-"""What is left to do, as a function of what is there.
+"""The remaining steps, as a function of the state.
 
-What acts stops first, so that nothing new is written into objects of others; then what was written is taken
-out. The API server stops calling us before the pods go that answer it: webhooks, then conversion. What says
-where Stowplan is installed goes last. So there is no journal: a run that was cut off is run again.
+Processes that act stop first, so that they write nothing more into objects of others; then their changes are
+removed. Calls by the API server end before the pods that serve them are deleted: webhooks, then conversion.
+The objects that identify our namespace go last. So no journal is needed: an interrupted run is run again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from apiserver.upgrading.definitions import storage_version
 from controller.uninstalling.snapshot import Snapshot
 
 _OWNER: Final = ("stowplan", "Update", None)
-"""What the API server notes of whom our client's writes are."""
+"""Manager, operation and subresource of our client's writes in managedFields."""
 
 
 class Action(StrEnum):
-    """What a step does."""
+    """The kind of a step."""
 
     STOP = "stop"
     CLEAN = "clean"
@@ -37,7 +37,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One step, and what it is about, if that has a name."""
+    """One step, with the name of its subject if there is one."""
 
     action: Action
     subject: str = ""
@@ -45,11 +45,11 @@ class Step:
 
     @property
     def title(self) -> str:
-        """What the step does, for people."""
+        """The step's description for users."""
         return _TITLES[self.action].format(subject=self.subject, detail=self.detail)
 
     def as_json(self) -> Json:
-        """Return what the step does, for programs."""
+        """Return the step as JSON."""
         return {"action": self.action.value, "subject": self.subject}
 
 
@@ -68,22 +68,22 @@ _TITLES: Final = {
 
 
 def goes(snapshot: Snapshot, definition: str, *, with_objects: bool) -> bool:
-    """Tell whether a definition of ours is deleted: it has no objects, or is asked to go with them."""
+    """Tell whether one of our definitions is deleted: it has no objects, or deleting them was requested."""
     return with_objects or not snapshot.objects.get(definition)
 
 
 def is_converted(definition: Json) -> bool:
-    """Tell whether the API server calls a webhook to convert objects."""
+    """Tell whether the API server converts objects by a webhook."""
     return (definition["spec"].get("conversion") or {}).get("strategy") == "Webhook"
 
 
 def is_owned(definition: Json) -> bool:
-    """Tell whether the API server notes fields of a definition as written by our client."""
+    """Tell whether our client owns fields of a definition."""
     return any(map(_is_ours, definition["metadata"].get("managedFields") or []))
 
 
 def disowned(definition: Json) -> Json:
-    """Return a definition that we own no field of, so that applying manifests again is no conflict."""
+    """Return a definition in which we own no field, so that applying manifests again causes no conflict."""
     metadata = definition["metadata"]
     entries = [entry for entry in metadata.get("managedFields") or [] if not _is_ours(entry)]
     return definition | {"metadata": metadata | {"managedFields": entries}}
@@ -94,7 +94,7 @@ def _is_ours(entry: Json) -> bool:
 
 
 def uninstall_steps(snapshot: Snapshot, *, with_objects: bool) -> tuple[Step, ...]:
-    """Return what is left to do; nothing when all is done."""
+    """Return the remaining steps; empty when all are done."""
     return (
         *_out_of_others(snapshot),
         *_calls(snapshot),
@@ -107,7 +107,7 @@ def _out_of_others(snapshot: Snapshot) -> Iterator[Step]:
     acting = dict.fromkeys([*(item.name for item in snapshot.found if item.is_acting), *snapshot.leaders])
     if acting:
         yield Step(action=Action.STOP, detail=", ".join(acting))
-    if acting or snapshot.marked:  # until it stops, what acts may mark others
+    if acting or snapshot.marked:  # processes may set marks until they stop
         yield Step(action=Action.CLEAN, detail=str(snapshot.marked))
 
 
@@ -135,7 +135,7 @@ def _definitions(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Step]:
 
 
 def _rest(snapshot: Snapshot) -> Iterator[Step]:
-    if snapshot.annotated:  # by now no webhook would write it again
+    if snapshot.annotated:  # no webhook is left that would write it again
         yield Step(action=Action.FORGET, detail=str(snapshot.annotated))
     if snapshot.found:
         yield Step(action=Action.REMOVE, detail=str(len(snapshot.found)))

@@ -1,4 +1,4 @@
-"""`stowplan uninstall`: an installation out of a cluster, with a plan first."""
+"""Entry point of `stowplan uninstall`, which prints a plan and removes an installation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ A run that was cut off is simply run again: it goes on with what is left.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Plan or do the removal; the exit code."""
+    """Print or execute the plan; return the exit code."""
     made = parser("uninstall", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE)
     made.add_argument(
         "--delete-objects",
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 def planned(
     snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = (), with_objects: bool = False
 ) -> Run[Step]:
-    """Return the plan for what was found."""
+    """Return the plan for a snapshot."""
     return Run(
         verb="uninstall",
         cluster=cluster,

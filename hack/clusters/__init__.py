@@ -1,11 +1,11 @@
-"""Generated clusters, planned for and then filled by the real kube-scheduler.
+"""Generated clusters that are planned for and then filled by the real kube-scheduler.
 
-Does what a plan says fits find its place? Hundreds of small clusters share one control plane, kept apart by a
-label of their nodes that every pod selects. Nodes and bound pods are put into the API server, read back, and
-planned from as the controller would; the pods that the plan adds are then created for the scheduler to bind.
+They test whether the scheduler finds places for what a plan says fits. Hundreds of small clusters share one
+control plane, separated by a node label that every pod selects. Nodes and bound pods are written to the API
+server, read back, and planned from as the controller would. The pods that the plan adds are then created.
 
-- what a cluster looks like: `generated`; who creates its new pods in which order: `ways`
-- the plan, and what follows from it: `planned`
-- writing to the API server and waiting for the scheduler: `filling`; what came of it: `judged`
-- `python -m hack.clusters` counts, for the profile that we ship and the default one
+- generation of clusters: `generated`; order and scheduler of new pods: `ways`
+- the plan and its consequences: `planned`
+- writing to the API server and waiting for the scheduler: `filling`; evaluation: `judged`
+- `python -m hack.clusters` counts results for the shipped scheduler profile and the default one
 """

@@ -14,11 +14,11 @@ from hack.clusters.plane import cluster_plane, filled
 from hack.clusters.ways import DEFAULT, PACKED, Order, Way
 
 _BATCH = 200
-"""Clusters of each kind in the control plane at a time: it is emptied by starting anew."""
+"""Clusters of each kind per control plane; each batch starts a new one."""
 
 
 def main(arguments: list[str]) -> int:
-    """Print a line for each way; 1 when a scheduler did what none may do."""
+    """Print a line for each way; return 1 if a scheduler violated a constraint."""
     parser = argparse.ArgumentParser(prog="python -m hack.clusters", description=__doc__)
     parser.add_argument("--count", type=int, default=200, help="clusters of each kind (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="the first one's seed (%(default)s)")

@@ -1,4 +1,4 @@
-"""Clusters written into a control plane, planned from what it holds, and filled by its scheduler."""
+"""Writes clusters into a control plane, plans from its content, and has its scheduler place the pods."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _PATIENCE_SECONDS: Final = 120.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Filled:
-    """What the scheduler made of one plan in one way."""
+    """The scheduler's result for one plan in one way."""
 
     cluster: Cluster
     way: Way
     added: int
-    """Replicas that the plan had a node for."""
+    """The number of replicas that the plan had a node for."""
 
     waiting: tuple[str, ...]
-    """Names of those that got none."""
+    """Names of the pods without a node."""
 
     offences: tuple[str, ...]
 
 
 class UnsettledError(Exception):
-    """The scheduler did not come to an end with all pods."""
+    """The scheduler did not process all pods in time."""
 
 
 async def fill(connection: Connection, clusters: Sequence[Cluster], ways: Iterable[Way]) -> list[Filled]:
-    """Write, plan and fill all clusters at once, in one way after the other."""
+    """Write and plan all clusters, then fill them in one way after the other."""
     await _each(clusters, lambda cluster: _found(connection, cluster))
     nodes, pods = await _listed(connection, NODES), await _listed(connection, PODS)
     plans = await _planned(clusters, nodes, pods)
@@ -76,7 +76,7 @@ async def _planned(
 
 
 async def _in_one_way(connection: Connection, plans: Sequence[Planned], way: Way) -> list[Filled]:
-    """Create what the plans add and see what becomes of it."""
+    """Create the pods that the plans add, and return the results."""
     await _each(plans, lambda plan: _grow(connection, plan, way))
     if way.order is Order.GATED:
         pods = await _listed(connection, PODS)
@@ -98,10 +98,11 @@ async def _each(items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]]
 
 
 async def _found(connection: Connection, cluster: Cluster) -> None:
-    """Create the nodes and what runs on them."""
+    """Create the nodes and the pods running on them."""
     for node in cluster.nodes:
         await connection.create(NODES, node)
-        # Admission taints new nodes as not ready; a controller that is not running would take it back.
+        # Admission taints new nodes as not ready, and the controller that would remove the taint is not
+        # running.
         taints = {"op": "add", "path": "/spec/taints", "value": node["spec"]["taints"]}
         await connection.patch_json(NODES, node["metadata"]["name"], [taints])
     for pod in cluster.pods:
@@ -109,7 +110,7 @@ async def _found(connection: Connection, cluster: Cluster) -> None:
 
 
 async def _shrink(connection: Connection, plan: Planned) -> None:
-    """Delete what a smaller number of replicas makes ReplicaSets delete."""
+    """Delete the pods that ReplicaSets would delete on a scale-down."""
     for name in plan.leaving:
         await connection.delete(PODS, name, namespace=NAMESPACE)
 
@@ -120,13 +121,13 @@ async def _grow(connection: Connection, plan: Planned, way: Way) -> None:
 
 
 async def _clear(connection: Connection, plan: Planned) -> None:
-    """Take away what was created, so that the next way finds the same cluster."""
+    """Delete the created pods, so that the next way starts from the same cluster."""
     for name in new_names(plan):
         await connection.delete(PODS, name, namespace=NAMESPACE)
 
 
 async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -> None:
-    """Do with gated pods what the controller does."""
+    """Release gated pods as the controller does."""
     groups = {(key.namespace, key.name): group for key, group in by_target(pods).items()}
     for found in let_in(groups, plan.plan):
         name = found.pod["metadata"]["name"]
@@ -134,7 +135,7 @@ async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -
 
 
 async def _settled(connection: Connection) -> Mapping[str, list[Json]]:
-    """Wait until the scheduler has done with every pod. Raises UnsettledError when it takes too long."""
+    """Wait until the scheduler has processed every pod. Raises UnsettledError after a timeout."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         pods = await _listed(connection, PODS)

@@ -1,4 +1,4 @@
-"""Small clusters at random: nodes, what runs on them, and variants that want more than there is."""
+"""Small random clusters: nodes, running pods, and variants that together want more than there is."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MOST_WANTED: Final = 10
 
 
 class Kind(StrEnum):
-    """How far apart the sizes and the places of a cluster's pods lie."""
+    """How much the sizes and constraints of a cluster's pods vary."""
 
     NESTED = "nested"
-    """1, 2, 4 or 8 accelerators, and every pod may go to every node."""
+    """1, 2, 4 or 8 accelerators, and every pod may run on every node."""
 
     MIXED = "mixed"
     """Any sizes, two types of accelerators, node pools and taints."""
@@ -30,21 +30,21 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cluster:
-    """What is there before the plan."""
+    """The state before the plan."""
 
     name: str
     seed: int
     kind: Kind
     nodes: tuple[Json, ...]
     pods: tuple[Json, ...]
-    """All of them bound."""
+    """All of them are bound."""
 
     shapes: tuple[Shape, ...]
     loads: tuple[ModelLoad, ...]
 
     @property
     def deployments(self) -> dict[tuple[str, str], Json]:
-        """The scale targets by namespace and name, with as many replicas as run."""
+        """The scale targets by namespace and name, with the number of running replicas."""
         return {(NAMESPACE, shape.name): deployment(shape, self._running(shape)) for shape in self.shapes}
 
     @property
@@ -57,7 +57,7 @@ class Cluster:
 
 
 def generated(*, seed: int, kind: Kind) -> Cluster:
-    """Return the cluster of a seed."""
+    """Return the cluster for a seed."""
     name = f"{kind}-{seed}"
     random = Random(name)  # noqa: S311 (nobody's secret)
     nodes = tuple(_node(random, name, number, kind) for number in range(random.randint(3, 6)))
@@ -68,13 +68,13 @@ def generated(*, seed: int, kind: Kind) -> Cluster:
 
 
 def _load(shape: Shape, replicas: int) -> ModelLoad:
-    """Return a load that just so many replicas serve."""
+    """Return a load that needs exactly the given number of replicas."""
     rate = CAPACITY.requests_per_second * replicas
     return stated((NAMESPACE, shape.model_id), rate, None, target_utilization=1.0)
 
 
 def _wanted(random: Random, shape: Shape, free: int) -> int:
-    """Return how many replicas a variant asks for: any share of what is free, so all together too many."""
+    """Return the replicas that a variant wants: any share of the free capacity, so too many in total."""
     return random.randint(1, max(1, min(_MOST_WANTED, free // shape.accelerators)))
 
 
@@ -109,7 +109,7 @@ def _shape(random: Random, cluster: str, number: int, kind: Kind) -> Shape:
 def _pods(
     random: Random, cluster: str, nodes: tuple[Json, ...], shapes: tuple[Shape, ...]
 ) -> tuple[tuple[Json, ...], list[int]]:
-    """Return pods that hold some of each node, ours and others', and what is left free."""
+    """Return pods that use a part of each node, ours and others', and the free accelerators of each node."""
     pods: list[Json] = []
     free = []
     for host in nodes:

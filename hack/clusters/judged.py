@@ -1,4 +1,4 @@
-"""What came of a plan: who waits, who sits where it may not, which node is overfull."""
+"""Evaluation of a scheduler's result: pending pods, pods on forbidden nodes, and overcommitted nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNSCHEDULABLE: Final = "Unschedulable"
 
 
 def is_settled(pod: Json) -> bool:
-    """Tell whether the scheduler has done with a pod: it is bound, or found to fit nowhere."""
+    """Tell whether the scheduler has processed a pod: it is bound, or known to be unschedulable."""
     conditions = (pod.get("status") or {}).get("conditions") or []
     return bool(pod["spec"].get("nodeName")) or any(
         item["type"] == "PodScheduled" and item.get("reason") == _UNSCHEDULABLE for item in conditions
@@ -24,12 +24,12 @@ def is_settled(pod: Json) -> bool:
 
 
 def pending(pods: Sequence[Json]) -> list[Json]:
-    """Return the pods that have no node."""
+    """Return the pods without a node."""
     return [pod for pod in pods if not pod["spec"].get("nodeName")]
 
 
 def offences(planned: Planned, pods: Sequence[Json]) -> Iterator[str]:
-    """Yield what no scheduler may do: a pod on a node that the plan does not admit, a node overfull."""
+    """Yield violations: pods on nodes that the plan does not admit, and overcommitted nodes."""
     nodes = {node.name: node for node in planned.snapshot.nodes}
     variants = {variant.name: variant for variant in planned.snapshot.variants}
     before = {replica.name for variant in planned.snapshot.variants for replica in variant.replicas}

@@ -1,4 +1,4 @@
-"""The objects of a generated cluster, as the API server and the controller take them."""
+"""The Kubernetes objects of a generated cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hack.controlplane.nodes import Node
 
 CLUSTER_LABEL: Final = "stowplan.dev/cluster"
 CAPACITY: Final = Capacity(requests_per_second=1.0, source=CapacitySource.STATED)
-"""What one replica of any variant serves."""
+"""Capacity of one replica of any variant."""
 
 _HASH: Final = "5d4f8c"
 _DEDICATED: Final = {"key": "dedicated", "value": "engines", "effect": "NoSchedule"}
@@ -22,20 +22,20 @@ _READY: Final = {"type": "Ready", "status": "True"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """A variant: what its pods ask for and where they may go."""
+    """A variant: the resources and constraints of its pods."""
 
     name: str
     cluster: str
     accelerators: int
     selector: Mapping[str, str]
-    """Beside the cluster's own label."""
+    """Node selector in addition to the cluster's own label."""
 
     tolerates_dedicated: bool
     cost: int
 
     @property
     def model_id(self) -> str:
-        """A model of its own."""
+        """The variant's own model."""
         return f"model/{self.name}"
 
     def may_use(self, node: Json) -> bool:
@@ -44,7 +44,7 @@ class Shape:
         return fits and (self.tolerates_dedicated or not node["spec"]["taints"])
 
     def pod_spec(self) -> Json:
-        """Return the part that template and pods have in common."""
+        """Return the pod spec that the template and pods share."""
         container: Json = {
             "name": "vllm",
             "image": "vllm",
@@ -55,12 +55,12 @@ class Shape:
             "nodeSelector": {CLUSTER_LABEL: self.cluster, **self.selector},
             "tolerations": tolerations,
             "containers": [container],
-            "terminationGracePeriodSeconds": 0,  # there is no kubelet to say that it has ended
+            "terminationGracePeriodSeconds": 0,  # there is no kubelet to report termination
         }
 
 
 def node(name: str, *, cluster: str, product: str, accelerators: int, pool: str, is_dedicated: bool) -> Json:
-    """Return a Node that is ready."""
+    """Return a ready Node."""
     found: Json = Node(name=name, accelerator=product, accelerator_count=accelerators).manifest()
     found["metadata"]["labels"] |= {CLUSTER_LABEL: cluster, "pool": pool}
     found["status"]["conditions"] = [_READY]
@@ -68,7 +68,7 @@ def node(name: str, *, cluster: str, product: str, accelerators: int, pool: str,
 
 
 def pod(name: str, spec: Json, *, labels: Mapping[str, str], owner: str | None) -> Json:
-    """Return a Pod; one with an owner looks as the ReplicaSet of a Deployment would make it."""
+    """Return a Pod; with an owner, it looks as if the ReplicaSet of a Deployment had created it."""
     metadata: Json = {"name": name, "labels": dict(labels)}
     if owner is not None:
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{owner}-{_HASH}"}
@@ -78,7 +78,7 @@ def pod(name: str, spec: Json, *, labels: Mapping[str, str], owner: str | None) 
 
 
 def bound_pod(name: str, host: Json, *, size: int, shape: Shape | None, cluster: str) -> Json:
-    """Return a pod that runs: a replica, or a workload of somebody else."""
+    """Return a running pod: a replica, or a workload of someone else."""
     if shape is None:
         other = Shape(
             name=name, cluster=cluster, accelerators=size, selector={}, tolerates_dedicated=True, cost=0
@@ -93,7 +93,7 @@ def bound_pod(name: str, host: Json, *, size: int, shape: Shape | None, cluster:
 def new_pod(
     name: str, shape: Shape, *, scheduler: str, priority_class: str = "", is_gated: bool = False
 ) -> Json:
-    """Return a replica that waits for a scheduler, or for the controller to let it go to one."""
+    """Return a replica that waits for a scheduler, or for the controller to remove its gate."""
     spec = shape.pod_spec() | {"schedulerName": scheduler}
     spec |= {"priorityClassName": priority_class} if priority_class else {}
     spec |= {"schedulingGates": [{"name": GATE}]} if is_gated else {}

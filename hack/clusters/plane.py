@@ -18,7 +18,7 @@ MANIFESTS: Final = Path(__file__).parents[2] / "manifests" / "scheduler"
 
 @contextmanager
 def cluster_plane() -> Iterator[ControlPlane]:
-    """Run one whose scheduler has the profile that we ship beside the default one."""
+    """Run a control plane whose scheduler has the shipped profile in addition to the default one."""
     with ControlPlane(
         controller_manager=False, kwok=False, scheduler_profiles=MANIFESTS / "packed.yaml"
     ) as started:

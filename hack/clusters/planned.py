@@ -1,4 +1,4 @@
-"""What the controller decides for a generated cluster, from what the API server holds of it."""
+"""The controller's decision for a generated cluster, from the objects in the API server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SETTINGS: Final = Settings(relief_solves=0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Planned:
-    """A plan that says that everything it adds fits, and what it was made from."""
+    """A plan in which everything that it adds fits, with its inputs."""
 
     cluster: Cluster
     snapshot: Snapshot
@@ -32,7 +32,7 @@ class Planned:
 
     @property
     def added(self) -> Mapping[str, int]:
-        """New pods by variant, those that have a node in the plan."""
+        """The number of new pods by variant that have a node in the plan."""
         counts: Counter[str] = Counter()
         for place in self.plan.placements:
             counts[place.name] += place.pods
@@ -50,7 +50,7 @@ class Planned:
 
 
 def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Planned:
-    """Plan as the controller does. Raises ValueError when no plan was made: there is nothing to measure."""
+    """Plan as the controller does. Raises ValueError if no plan was made."""
     world = World(
         autoscalings=cluster.autoscalings,
         targets={TargetKey(TargetKind.DEPLOYMENT, *key): item for key, item in cluster.deployments.items()},

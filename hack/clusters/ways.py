@@ -1,4 +1,4 @@
-"""Who creates the new pods in which order, for which scheduler."""
+"""Ways to create the new pods: their order and their scheduler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT: Final = "default-scheduler"
 
 
 class Order(StrEnum):
-    """In which order the scheduler gets to see the pods of a cluster."""
+    """The order in which the scheduler receives the pods of a cluster."""
 
     ARBITRARY = "as they come"
     BY_PRIORITY = "as they come, with a priority by size"
@@ -25,19 +25,19 @@ class Order(StrEnum):
 
 
 def new_names(planned: Planned) -> list[str]:
-    """Return what the pods that a plan adds are called, in whatever way they are created."""
+    """Return the names of the pods that a plan adds, which are the same in every way."""
     return [f"{planned.cluster.name}-new-{number}" for number in range(sum(planned.added.values()))]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Way:
-    """One way to have what a plan adds scheduled."""
+    """A scheduler and an order for the pods that a plan adds."""
 
     scheduler: str
     order: Order
 
     def new_pods(self, planned: Planned) -> list[Json]:
-        """Return what the plan adds, in the order of creation."""
+        """Return the pods that the plan adds, in the order of creation."""
         shapes = {shape.name: shape for shape in planned.cluster.shapes}
         wanted = [shapes[name] for name, count in sorted(planned.added.items()) for _ in range(count)]
         Random(planned.cluster.seed).shuffle(wanted)  # noqa: S311 (nobody's secret)

@@ -1,22 +1,22 @@
-"""A real Kubernetes control plane out of plain processes, without containers.
+"""A real Kubernetes control plane of plain processes, without containers.
 
     with ControlPlane() as control_plane:
         control_plane.kubectl("get", "nodes")
 
-etcd, kube-apiserver, kube-controller-manager and kube-scheduler are the real ones; kwok plays the kubelets.
-Each copy has a loopback network of its own, so that copies run side by side, and every pod has an address
-on the loopback interface: a simulated engine really listens on its pod's address and port. (The API server
-refuses EndpointSlices of such pods: find them by pod discovery, not through Services.) A Service of type
-ExternalName to a loopback address stands in for a cluster IP: webhooks, conversion and aggregation call
-there, and TLS still checks the name of the Service.
+etcd, kube-apiserver, kube-controller-manager and kube-scheduler are the real ones; kwok simulates the
+kubelets. Each instance has its own loopback network, so that several run side by side. Every pod has an
+address on the loopback interface, so a simulated engine can listen on its pod's address and port. (The API
+server rejects EndpointSlices with such addresses: find pods by pod discovery, not through Services.) A
+Service of type ExternalName with a loopback address replaces a cluster IP: webhooks, conversion and
+aggregation call it, and TLS still verifies the name of the Service.
 
-- which Go modules pin the programs: `modules`; finding and building them: `binaries`, `build`, `toolchain`
-- kinds of other projects, out of their Go modules: `foreign`
+- pinned Go modules of the programs: `modules`; finding and building them: `binaries`, `build`, `toolchain`
+- kinds of other projects, from their Go modules: `foreign`
 - keys and kubeconfigs: `certificates`, `pki`, `kubeconfig`
-- the loopback network and the folder of one copy: `network`, `workspace`
-- what is started, and how: `components`, `scraping`, `scheduling`, `stages.yaml`
-- keeping it running: `process`, `tether`, `readiness`
-- the whole: `controlplane`; nodes to play with: `nodes`; one in the background: `background`
+- loopback network and directory of one instance: `network`, `workspace`
+- command lines and configurations: `components`, `scraping`, `scheduling`, `stages.yaml`
+- supervision: `process`, `tether`, `readiness`
+- the control plane: `controlplane`; simulated nodes: `nodes`; one in the background: `background`
 """
 
 from hack.controlplane.controlplane import ControlPlane

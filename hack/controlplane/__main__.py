@@ -12,7 +12,7 @@ from hack.controlplane.progress import ProgressLine
 
 
 def main(arguments: list[str]) -> int:
-    """Run one verb; the exit code."""
+    """Run one command; return the exit code."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))

@@ -1,4 +1,4 @@
-"""Every request that kube-apiserver served, by its own audit log."""
+"""Requests served by kube-apiserver, from its audit log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLICY = b"""{
   "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
   "rules": [{"level": "Metadata"}], "omitStages": ["RequestReceived"]
 }"""
-"""Without bodies."""
+"""Audit policy that logs metadata without bodies."""
 
 
 class _Reference(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True, rename="camel"):
-    """One line of the log, as far as it is read; moments are texts that are in order as such."""
+    """The fields of one log line that are read; timestamps are strings that sort chronologically."""
 
     verb: str
     stage: str
@@ -51,17 +51,17 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def credential(self) -> tuple[str, ...]:
-        """Return which token of its account the process has: each is issued one of its own."""
+        """Return the id of the process's token; every process is issued its own."""
         return self.user.extra.get(_CREDENTIAL, ())
 
     @property
     def has_written(self) -> bool:
-        """Tell whether it asked for a change and was not refused."""
+        """Tell whether the request was a successful write."""
         return self.verb not in _READING and 0 < self.response_status.code < _FIRST_ERROR
 
     @property
     def about(self) -> str:
-        """Return what was asked, such as `patch variantautoscalings/status`."""
+        """Return the verb and resource, such as `patch variantautoscalings/status`."""
         reference = self.object_ref
         what = "/".join(filter(None, (reference.resource, reference.subresource)))
         return f"{self.verb} {what}"
@@ -69,17 +69,17 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(slots=True)
 class AuditLog:
-    """Reads the log on from where it was read last."""
+    """Reads the log incrementally."""
 
     path: Path
     offset: int = 0
 
     def since(self, *, user_agent: str) -> Sequence[Request]:
-        """Return what one program asked since the last look: answered requests, and watches that began."""
+        """Return the new requests of one user agent: completed ones, and watches that began."""
         return [item for item in self._read() if item.user_agent == user_agent and _counts(item)]
 
     def since_of(self, *, account: str) -> Sequence[Request]:
-        """Return what one account asked since the last look, likewise."""
+        """Return the new requests of one service account: completed ones, and watches that began."""
         return [item for item in self._read() if item.user.username == account and _counts(item)]
 
     def _read(self) -> Iterator[Request]:
@@ -92,9 +92,9 @@ class AuditLog:
 
 
 def stale_writes(requests: Iterable[Request], *, lease: str) -> list[Request]:
-    """Return what processes wrote after another one of the same account had taken the Lease.
+    """Return the writes of processes after another process of the same account had taken the Lease.
 
-    A write counts from when it was received, and a takeover from when it was answered.
+    The time of a write is when it was received; the time of a takeover is when it was answered.
     """
     writes = [item for item in requests if item.has_written]
     taken: list[Request] = []
@@ -113,7 +113,7 @@ def _is_stale(write: Request, taken: Sequence[Request]) -> bool:
     before = bisect_left(taken, received, key=lambda item: item.stage_timestamp)
     if before and taken[before - 1].credential == write.credential:
         return False
-    # Who has just taken it may write before the log says that the taking was answered.
+    # A new holder may write before the log records the response to its takeover.
     following = taken[before : before + 1]
     return not (
         following

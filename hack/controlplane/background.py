@@ -1,4 +1,4 @@
-"""A named control plane in the background: a supervisor process of its own that outlives the terminal."""
+"""A named control plane in the background, run by a supervisor process that outlives the terminal."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _STOP_SECONDS = 40.0
 
 
 class Background:
-    """One background control plane, known by its name.
+    """One background control plane, identified by its name.
 
-    Its folder holds `pid` (locked for as long as the supervisor lives), `kubeconfig` (a path that stays the
-    same from one start to the next), `state.json` (once ready) and `supervisor.log`.
+    Its directory contains `pid` (locked while the supervisor runs), `kubeconfig` (whose path is the same for
+    every start), `state.json` (once ready) and `supervisor.log`.
     """
 
     def __init__(self, name: str) -> None:
@@ -40,7 +40,7 @@ class Background:
         self._state = self.directory / "state.json"
 
     def is_running(self) -> bool:
-        """Whether its supervisor lives, ready or not."""
+        """Tell whether its supervisor runs, ready or not."""
         if not self._pid.exists():
             return False
         descriptor = try_lock(self._pid)
@@ -50,14 +50,14 @@ class Background:
         return False
 
     def state(self) -> dict[str, str]:
-        """Read `server` and `directory` of the running copy; raises NotRunningError unless one is ready."""
+        """Return `server` and `directory` of the running instance. Raises NotRunningError without one."""
         if not self.is_running() or not self._state.exists():
             raise NotRunningError(f"no control plane {self.name!r} is ready; its log: {self.log}")
         state: dict[str, str] = json.loads(self._state.read_text())
         return state
 
     def start(self, *, prometheus: bool) -> None:
-        """Start the supervisor and wait until all is ready; else raises ControlPlaneError with its log."""
+        """Start the supervisor and wait until it is ready. Raises ControlPlaneError with its log."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self._state.unlink(missing_ok=True)
         command = [sys.executable, "-m", "hack.controlplane", "supervise", f"--name={self.name}"]
@@ -78,7 +78,7 @@ class Background:
             raise
 
     def stop(self) -> None:
-        """End the supervisor and all that it runs; raises NotRunningError when there is nothing to end."""
+        """Stop the supervisor and its processes. Raises NotRunningError if there is none."""
         if not self.is_running():
             raise NotRunningError(f"no control plane {self.name!r} is running")
         pid = int(self._pid.read_text())
@@ -86,11 +86,11 @@ class Background:
         deadline = time.monotonic() + _STOP_SECONDS
         while self.is_running():
             if time.monotonic() > deadline:
-                os.kill(pid, signal.SIGKILL)  # what it runs dies with it
+                os.kill(pid, signal.SIGKILL)  # its processes die with it
             time.sleep(_POLL_SECONDS)
 
     def supervise(self, *, prometheus: bool) -> None:
-        """Be the supervisor: run a control plane until SIGTERM or SIGINT, or until a component crashes."""
+        """Run a control plane as the supervisor until SIGTERM, SIGINT or the crash of a component."""
         descriptor = try_lock(self._pid)
         if descriptor is None:
             raise ControlPlaneError(f"a control plane {self.name!r} is running already")
@@ -102,7 +102,7 @@ class Background:
             stop.set()
 
         with ControlPlane(prometheus=prometheus) as control_plane:
-            # Only now: until everything runs, a signal should interrupt the start.
+            # Only now, because a signal during the start should interrupt it.
             signal.signal(signal.SIGTERM, on_signal)
             signal.signal(signal.SIGINT, on_signal)
             shutil.copyfile(control_plane.kubeconfig, self.kubeconfig)

@@ -1,7 +1,7 @@
-"""Finds the programs of the control plane on this machine, and has the missing ones built.
+"""Finds the programs of the control plane on this machine, and builds the missing ones.
 
-Looked for in this order: the folder `$KUBEBUILDER_ASSETS`, `PATH`, the cache. A program from the first two
-counts when it is of the same minor version as the one that `go.mod` pins.
+The directory `$KUBEBUILDER_ASSETS`, `PATH` and the cache are searched in this order. A program from the first
+two is used if it has the minor version that `go.mod` pins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VERSION_SECONDS = 10.0
 
 
 def provide_binaries(progress: ProgressLine, *, prometheus: bool = False) -> dict[str, Path]:
-    """Every program by name, built first where this machine has none.
+    """Return every program by name, building those that are missing.
 
     Raises ToolchainMissingError or BuildFailedError.
     """
@@ -35,7 +35,7 @@ def provide_binaries(progress: ProgressLine, *, prometheus: bool = False) -> dic
 
 
 def find_binaries(module: GoModule, environment: Mapping[str, str]) -> dict[str, Path]:
-    """Those programs of a module that are on this machine already."""
+    """Return the programs of a module that are already on this machine."""
     found = {}
     for binary in module.binaries:
         path = _installed(binary, module.version(binary), environment) or _cached(binary, module)
@@ -45,12 +45,12 @@ def find_binaries(module: GoModule, environment: Mapping[str, str]) -> dict[str,
 
 
 def built_directory(module: GoModule) -> Path:
-    """Name the cache folder for the built programs of a module."""
+    """Return the cache directory for the built programs of a module."""
     return cache_directory() / "bin" / module.cache_key()
 
 
 def provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]:
-    """Find the programs of one module, built first where this machine has none; raises as above."""
+    """Return the programs of one module, building those that are missing; raises as above."""
     found = find_binaries(module, os.environ)
     if len(found) == len(module.binaries):
         return found
@@ -59,7 +59,7 @@ def provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]:
         directory.with_name(f"{directory.name}.lock"),
         on_wait=lambda: progress.say(f"waiting for another build of {module.folder.name} to end"),
     ):
-        found = find_binaries(module, os.environ)  # another builder may have been here while we waited
+        found = find_binaries(module, os.environ)  # another process may have built them meanwhile
         missing = tuple(binary for binary in module.binaries if binary.name not in found)
         if missing:
             build(module, missing, directory=directory, progress=progress)
@@ -81,7 +81,7 @@ def _installed(binary: Binary, wanted: str, environment: Mapping[str, str]) -> P
 
 
 def same_minor(version: str | None, wanted: str) -> bool:
-    """Whether two versions such as `1.36.0` and `1.36.3` differ in the patch level at most."""
+    """Tell whether two versions such as `1.36.0` and `1.36.3` have the same minor version."""
     return version is not None and version.split(".")[:2] == wanted.split(".")[:2]
 
 
@@ -95,6 +95,6 @@ def _printed_version(path: Path, binary: Binary) -> str | None:
             timeout=_VERSION_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return None  # not a program that runs here: as good as absent
+        return None  # it does not run on this machine, so it counts as missing
     found = re.search(r"\bv?(\d+\.\d+\.\d+)", finished.stdout)
     return found.group(1) if found else None

@@ -21,9 +21,9 @@ _REMEMBERED_LINES = 30
 
 
 def build(module: GoModule, binaries: tuple[Binary, ...], *, directory: Path, progress: ProgressLine) -> None:
-    """Build some programs of a module into `directory`; each appears there whole or not at all.
+    """Build some programs of a module into `directory`; each file appears atomically.
 
-    The caller holds the directory's lock. Raises ToolchainMissingError or BuildFailedError.
+    The caller must hold the directory's lock. Raises ToolchainMissingError or BuildFailedError.
     """
     go = find_go(module)
     names = ", ".join(binary.name for binary in binaries)
@@ -69,7 +69,7 @@ def _compile(
 
 
 def _package_count(go: Path, module: GoModule, packages: list[str], *, environment: dict[str, str]) -> int:
-    """How many packages a build compiles at most; loads the sources of all modules first."""
+    """Return the maximum number of packages to compile; this downloads the sources of all modules."""
     finished = subprocess.run(
         [go, "list", "-deps", "-f", "{{.ImportPath}}", *packages],
         cwd=module.folder,
@@ -87,7 +87,7 @@ def _package_count(go: Path, module: GoModule, packages: list[str], *, environme
 
 
 def _follow(lines: IO[str], *, total: int, name: str, progress: ProgressLine) -> deque[str]:
-    """Show how far the compiler is (it names each package as it starts on it); the last lines it wrote."""
+    """Show the progress, as the compiler names each package when it starts it; return the last lines."""
     started_time = time.monotonic()
     remembered: deque[str] = deque(maxlen=_REMEMBERED_LINES)
     for done, line in enumerate(lines, start=1):

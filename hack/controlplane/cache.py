@@ -1,4 +1,4 @@
-"""Where built binaries and the files of running copies are kept, outside the source tree."""
+"""Directory of built programs and of running instances' files, outside the source tree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def cache_directory() -> Path:
-    """Name `$STOWPLAN_CACHE`, else `$XDG_CACHE_HOME/stowplan`, else `~/.cache/stowplan`; it may not exist."""
+    """Return `$STOWPLAN_CACHE`, `$XDG_CACHE_HOME/stowplan` or `~/.cache/stowplan`; it may not exist."""
     if explicit := os.environ.get("STOWPLAN_CACHE"):
         return Path(explicit).absolute()
     if base := os.environ.get("XDG_CACHE_HOME"):

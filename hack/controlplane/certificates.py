@@ -1,4 +1,4 @@
-"""Certificate authorities and certificates for one copy of the control plane; keys are P-256 throughout."""
+"""Certificate authorities and certificates for one control plane, with P-256 keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class KeyPair:
 
     @classmethod
     def read(cls, directory: Path, name: str) -> Self:
-        """Read what `write` wrote."""
+        """Read the files that `write` creates."""
         certificate, key = ((directory / f"{name}.{suffix}").read_bytes() for suffix in ("crt", "key"))
         return cls(certificate=certificate, key=key)
 
@@ -37,7 +37,7 @@ class KeyPair:
 
 
 class Authority:
-    """A certificate authority that signs leaves for servers and clients."""
+    """A certificate authority for server and client certificates."""
 
     def __init__(self, pair: KeyPair) -> None:
         self.pair = pair
@@ -48,7 +48,7 @@ class Authority:
 
     @classmethod
     def create(cls, common_name: str) -> Self:
-        """Make a key and a certificate that it signs itself."""
+        """Create a key and a self-signed certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name, groups=())
         certificate = (
@@ -60,12 +60,12 @@ class Authority:
         return cls(KeyPair(certificate=_pem(certificate), key=private_pem(key)))
 
     def server(self, common_name: str, *, names: tuple[str, ...]) -> KeyPair:
-        """Sign a certificate for a server reached under these DNS names and addresses."""
+        """Issue a server certificate for these DNS names and addresses."""
         alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
         return self._leaf(common_name, groups=(), purpose=ExtendedKeyUsageOID.SERVER_AUTH, names=alternatives)
 
     def client(self, common_name: str, *, groups: tuple[str, ...] = ()) -> KeyPair:
-        """Sign a certificate for a client: the common name is the user, organisations are groups."""
+        """Issue a client certificate: the common name is the user, organizations are groups."""
         return self._leaf(common_name, groups=groups, purpose=ExtendedKeyUsageOID.CLIENT_AUTH, names=None)
 
     def _leaf(
@@ -89,7 +89,7 @@ class Authority:
 
 
 def signing_key() -> tuple[bytes, bytes]:
-    """Make a private key and its public key as PEM: they sign and check service account tokens."""
+    """Create a key pair as PEM for signing and verifying service account tokens."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -98,7 +98,7 @@ def signing_key() -> tuple[bytes, bytes]:
 
 
 def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """Write a private key as unencrypted PEM, in the form that Kubernetes reads for every purpose."""
+    """Return a private key as unencrypted PEM, in the format that Kubernetes reads for every purpose."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.TraditionalOpenSSL,
@@ -107,7 +107,7 @@ def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Write a file that nobody else may read."""
+    """Write a file that only its owner can read."""
     path.touch(mode=0o600)
     path.write_bytes(content)
 

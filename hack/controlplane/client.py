@@ -1,4 +1,4 @@
-"""One keep-alive connection to the API server as administrator, for what is asked often."""
+"""A keep-alive connection to the API server as administrator, for frequent requests."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 
 class RefusedError(Exception):
-    """The API server refused what it should take, or read."""
+    """The API server rejected a request that should succeed."""
 
 
 class ConflictError(RefusedError):
-    """Somebody else wrote the object since it was read."""
+    """The object was changed since it was read."""
 
 
 class Client:
-    """Speaks JSON to one API server; from one thread at a time."""
+    """A JSON client for one API server; not thread-safe."""
 
     def __init__(self, server: str, pki: Path) -> None:
         self._address = urlsplit(server)
@@ -40,10 +40,10 @@ class Client:
         return http.client.HTTPSConnection(host, port, context=self._context, timeout=_TIMEOUT_SECONDS)
 
     def call(self, method: str, path: str, value: Json | None = None) -> bytes:
-        """Call and return the body.
+        """Send a request and return the body.
 
-        Raises ConflictError where it is not the stored object that was changed, RefusedError, and OSError
-        when nobody is there.
+        Raises ConflictError if the object was changed since it was read, RefusedError for other error codes,
+        and OSError if the server cannot be reached.
         """
         headers = {"Content-Type": "application/json"}
         body = None if value is None else json.dumps(value)
@@ -60,12 +60,12 @@ class Client:
         return answered
 
     def value(self, method: str, path: str, value: Json | None = None) -> Json:
-        """Call and return the object that came back."""
+        """Send a request and return the decoded object."""
         answered: Json = json.loads(self.call(method, path, value))
         return answered
 
     def timed(self, method: str, path: str, value: Json | None = None) -> tuple[float, bytes]:
-        """Call and return the seconds that it took, and the body."""
+        """Send a request and return the elapsed seconds and the body."""
         began = time.perf_counter()
         answered = self.call(method, path, value)
         return time.perf_counter() - began, answered

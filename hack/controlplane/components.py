@@ -1,4 +1,4 @@
-"""The command line of each component: pure, from the layout of one copy."""
+"""The command line of each component, as a pure function of an instance's layout."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from hack.controlplane.pki import PROXY_CLIENT
 from hack.controlplane.readiness import Probe
 
 STAGES = Path(__file__).with_name("stages.yaml")
-"""What kwok does with nodes and pods."""
+"""kwok's simulation of nodes and pods."""
 
 SCHEDULER_CONFIGURATION = "kube-scheduler.yaml"
-"""The file of a copy's folder that kube-scheduler runs by, where there is one."""
+"""File name of kube-scheduler's configuration in an instance's directory, if there is one."""
 
 _AUDIT_LOG_MEBIBYTES = 100_000
-"""The log stays one file, which is read on from where it was read last."""
+"""Maximum log size: it must stay one file, which is read incrementally."""
 
 _FEATURE_GATES = "HPAScaleToZero=true"
-"""Lets an HPA say `minReplicas: 0`; on by itself from Kubernetes 1.37."""
+"""Allows an HPA with `minReplicas: 0`; enabled by default from Kubernetes 1.37."""
 
 SERVICE_CIDR = "10.96.0.0/16"
-"""Cluster addresses of Services; where there is no real node, they lead nowhere."""
+"""Cluster IPs of Services; they are not routed unless there is a real node."""
 
 _ADVERTISED_ADDRESS = "192.0.2.1"
-"""Set aside for documentation: loopback is refused here, and without endpoints nobody dials it."""
+"""From a documentation range: loopback is rejected here, and without endpoints nothing connects to it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Where the parts of one copy are."""
+    """Paths and addresses of one instance."""
 
     binaries: Mapping[str, Path]
     directory: Path
@@ -39,31 +39,31 @@ class Layout:
     """The address on which every component listens."""
 
     ports: Mapping[str, int]
-    """The port of each component; `etcd-peer` besides, which nobody calls."""
+    """The port of each component, and of `etcd-peer`, which is unused."""
 
     pod_cidr: str
     node_address: str
     is_routed: bool
-    """Whether pods reach the components at `address`."""
+    """Whether pods can reach the components at `address`."""
 
     simulated_nodes: str
-    """A label selector for kwok's nodes; empty when all are."""
+    """A label selector for kwok's nodes; empty if all nodes are kwok's."""
 
     admission_plugins: Sequence[str]
-    """On besides those that are by default, and NodeRestriction."""
+    """Enabled in addition to the default ones and NodeRestriction."""
 
     def pki(self, name: str) -> str:
-        """Name the path of a key, certificate or kubeconfig."""
+        """Return the path of a key, certificate or kubeconfig."""
         return str(self.directory / "pki" / name)
 
     def url(self, component: str, *, scheme: str = "https") -> str:
-        """Where a component listens."""
+        """Return the URL of a component."""
         return f"{scheme}://{self.address}:{self.ports[component]}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Component:
-    """How to start one program and how to see that it is ready."""
+    """The command line of one program and its readiness probe."""
 
     name: str
     command: list[str]
@@ -71,7 +71,7 @@ class Component:
 
 
 def etcd(layout: Layout) -> Component:
-    """Run the store; without fsync, as nothing has to survive the machine."""
+    """Return etcd, without fsync, since no data has to survive the machine."""
     client, peer = layout.url("etcd"), layout.url("etcd-peer", scheme="http")
     flags = {
         "data-dir": str(layout.directory / "etcd"),
@@ -95,7 +95,7 @@ def etcd(layout: Layout) -> Component:
 
 
 def kube_apiserver(layout: Layout) -> Component:
-    """Run the API server; it keeps an audit log where there is a policy."""
+    """Return the API server; it writes an audit log if there is a policy."""
     flags = {
         "advertise-address": layout.address if layout.is_routed else _ADVERTISED_ADDRESS,
         "bind-address": layout.address,
@@ -151,7 +151,7 @@ def _aggregation_flags(layout: Layout) -> dict[str, str]:
 
 
 def _kubelet_client_flags(layout: Layout) -> dict[str, str]:
-    """Reach kubelets at their addresses, since no DNS knows the names of nodes."""
+    """Return the flags for calls to kubelets by address, since no DNS resolves node names."""
     return {
         "kubelet-certificate-authority": layout.pki("ca.crt"),
         "kubelet-client-certificate": layout.pki("kubelet-client.crt"),
@@ -172,9 +172,10 @@ def _audit_flags(layout: Layout) -> dict[str, str]:
 
 
 def kube_controller_manager(layout: Layout) -> Component:
-    """Run the controllers, with an HPA controller that acts within seconds.
+    """Return the controller manager, with an HPA controller that acts within seconds.
 
-    The downscale stabilization is the default for HPAs that set none; five minutes would hide scale-downs.
+    The downscale stabilization applies to HPAs that set none; the default of five minutes would hide
+    scale-downs.
     """
     flags = {
         **_follower_flags(layout, "kube-controller-manager"),
@@ -195,7 +196,7 @@ def kube_controller_manager(layout: Layout) -> Component:
 
 
 def kube_scheduler(layout: Layout) -> Component:
-    """Run the scheduler with its default profile, or by the configuration that lies in the copy's folder."""
+    """Return the scheduler, with the configuration in the instance's directory if there is one."""
     configuration = layout.directory / SCHEDULER_CONFIGURATION
     if configuration.exists():
         flags = _serving_flags(layout, "kube-scheduler") | {"config": str(configuration)}
@@ -214,7 +215,7 @@ def _serving_flags(layout: Layout, name: str) -> dict[str, str]:
 
 
 def _follower_flags(layout: Layout, name: str) -> dict[str, str]:
-    """Give what the controller manager and the scheduler have in common."""
+    """Return the flags that the controller manager and the scheduler have in common."""
     return _serving_flags(layout, name) | {
         "kubeconfig": layout.pki(f"{name}.kubeconfig"),
         "leader-elect": "false",
@@ -229,7 +230,7 @@ def _follower_probe(layout: Layout, name: str) -> Probe:
 
 
 def kwok(layout: Layout) -> Component:
-    """Run the kubelets of simulated nodes; pods get addresses that are local here."""
+    """Return kwok, which simulates kubelets; pods get addresses that are local to this machine."""
     flags = {
         "kubeconfig": layout.pki("kwok.kubeconfig"),
         "config": str(STAGES),
@@ -247,7 +248,7 @@ def kwok(layout: Layout) -> Component:
 
 
 def prometheus(layout: Layout) -> Component:
-    """Run Prometheus, scraping the pods that ask for it."""
+    """Return Prometheus, which scrapes annotated pods."""
     flags = {
         "config.file": str(layout.directory / "prometheus.yaml"),
         "storage.tsdb.path": str(layout.directory / "prometheus"),
@@ -263,7 +264,7 @@ FOLLOWERS: Mapping[str, Callable[[Layout], Component]] = {
     "kwok": kwok,
     "prometheus": prometheus,
 }
-"""What can be had beside etcd and kube-apiserver."""
+"""Optional components besides etcd and kube-apiserver."""
 
 
 def _component(name: str, layout: Layout, flags: Mapping[str, str], *, probe: Probe) -> Component:

@@ -1,4 +1,4 @@
-"""A real Kubernetes control plane out of plain processes, as a context manager."""
+"""A real Kubernetes control plane of plain processes, as a context manager."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _LISTENERS = (
 
 
 class ControlPlane:
-    """Components from `start` to `stop`: etcd, kube-apiserver, and what is asked for besides.
+    """Components from `start` to `stop`: etcd, kube-apiserver, and the requested others.
 
-    Blocking throughout: from asynchronous code call it in a thread (any thread will do). Nothing is
-    left running after the block, nor after this process has ended in whatever way. What this machine lacks is
-    built at `start`. With `audit`, kube-apiserver logs every request. `scheduler_profiles` is a
-    KubeSchedulerConfiguration whose profiles the scheduler has beside the default one. `admission_plugins`
-    are on beside those that are by default. `simulated_nodes` is a label selector for kwok's nodes, when
-    there are others.
+    All methods block; asynchronous code must call them in a thread (any thread will do). Nothing is left
+    running after the block, or after this process has ended in any way. Missing programs are built at
+    `start`. With `audit`, kube-apiserver logs every request. `scheduler_profiles` is a
+    KubeSchedulerConfiguration whose profiles the scheduler has in addition to the default one.
+    `admission_plugins` are enabled in addition to the default ones. `simulated_nodes` is a label selector for
+    kwok's nodes, if there are others.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class ControlPlane:
     def start(self) -> None:
         """Build what is missing, start everything and wait until it is ready.
 
-        Raises ControlPlaneError, after stopping whatever had started: ComponentCrashedError or NotReadyError
-        with the tail of a log, ToolchainMissingError or BuildFailedError, NoFreeNetworkError.
+        Raises ControlPlaneError after stopping everything: ComponentCrashedError or NotReadyError with the
+        tail of a log, ToolchainMissingError or BuildFailedError, NoFreeNetworkError.
         """
         binaries = provide_binaries(self._progress, prometheus=self._wanted["prometheus"])
         self._network = self._make_network()
@@ -105,7 +105,7 @@ class ControlPlane:
             raise
 
     def stop(self, *, keep_directory: bool = False) -> None:
-        """Stop everything in reverse order; the directory goes too unless it is to be kept for reading."""
+        """Stop everything in reverse order, and remove the directory unless it should be kept."""
         try:
             for process in reversed(self._processes.values()):
                 process.stop()
@@ -124,7 +124,7 @@ class ControlPlane:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop(keep_directory=isinstance(error, Exception))  # there are logs to read, unless it was Ctrl-C
+        self.stop(keep_directory=isinstance(error, Exception))  # keep the logs, except after Ctrl-C
 
     @property
     def server(self) -> str:
@@ -133,22 +133,22 @@ class ControlPlane:
 
     @property
     def kubeconfig(self) -> Path:
-        """A kubeconfig that may do anything."""
+        """A kubeconfig with all permissions."""
         return self.directory / "pki" / "admin.kubeconfig"
 
     @property
     def directory(self) -> Path:
-        """Everything that belongs to this copy: `pki/`, `NAME.log`, data."""
+        """The files of this instance: `pki/`, `NAME.log`, data."""
         return self._workspace.directory
 
     @property
     def pod_cidr(self) -> str:
-        """Where pods get their addresses from; all are on the loopback interface and can be bound."""
+        """Address range of pods; all addresses are on the loopback interface and can be bound."""
         return self._network.pod_cidr
 
     @property
     def audit_log(self) -> AuditLog:
-        """What kube-apiserver was asked, when it was to be logged."""
+        """The requests to kube-apiserver, if auditing is enabled."""
         return AuditLog(self.directory / LOG_FILE)
 
     @property
@@ -158,14 +158,14 @@ class ControlPlane:
 
     @property
     def prometheus_url(self) -> str:
-        """Where Prometheus answers, when it was asked for."""
+        """URL of Prometheus, if requested."""
         return self._layout.url("prometheus", scheme="http")
 
     def restart(self, component: str) -> None:
-        """End a component that runs, and start it again where it was; the others go on, whatever comes of it.
+        """Stop a running component and start it again in place; the others keep running in any case.
 
-        Raises ComponentCrashedError when one had ended by itself, NotReadyError when this one does not come
-        up, and KeyError for one that was not asked for.
+        Raises ComponentCrashedError if a component had ended by itself, NotReadyError if this one does not
+        become ready, and KeyError if it was not requested.
         """
         self.check()
         self._processes[component].stop()
@@ -179,9 +179,9 @@ class ControlPlane:
         check: bool = True,
         editor: str = "",
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as administrator; with `check`, raises KubectlFailedError unless it exits with 0.
+        """Run kubectl as administrator. With `check`, raises KubectlFailedError unless it exits with 0.
 
-        `kubectl edit` runs `editor` with the name of a file.
+        `kubectl edit` runs `editor` with a file name as its argument.
         """
         environment = {"HOME": str(self.directory), "KUBECONFIG": str(self.kubeconfig), "KUBE_EDITOR": editor}
         finished = subprocess.run(
@@ -193,33 +193,33 @@ class ControlPlane:
             check=False,
         )
         if check and finished.returncode != 0:
-            self.check()  # a crashed component explains more than what kubectl saw of it
+            self.check()  # a crashed component explains more than kubectl's error
             raise KubectlFailedError(f"kubectl {' '.join(arguments)}: {finished.stderr.strip()}")
         return finished
 
     def apply(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Apply one object server-side and return what is stored; raises KubectlFailedError."""
+        """Apply one object server-side and return the stored object. Raises KubectlFailedError."""
         arguments = ("apply", "--server-side", "--filename=-", "--output=json")
         stored: dict[str, Any] = json.loads(self.kubectl(*arguments, input=json.dumps(manifest)).stdout)
         return stored
 
     def wait_until_established(self, *what: str) -> None:
-        """Wait until custom resource definitions are served; raises KubectlFailedError after a minute.
+        """Wait until custom resource definitions are served. Raises KubectlFailedError after a minute.
 
-        `what` selects them, as `kubectl wait` takes it. Waiting for a condition fails at once while a
-        definition has `conditions: null`, as every new one has; waiting for a path does not.
+        `what` selects them as for `kubectl wait`. Waiting for a condition fails at once if a definition has
+        `conditions: null`, as every new one does; waiting for a JSONPath does not.
         """
         for condition in ("jsonpath={.status.conditions[0].type}", "condition=Established"):
             self.kubectl("wait", f"--for={condition}", "--timeout=60s", *what)
 
     def define(self, *definitions: Definition) -> None:
-        """Have kinds of other projects served; raises as `definition_file` and `kubectl` do."""
+        """Install definitions of other projects. Raises the errors of `definition_file` and `kubectl`."""
         files = [f"--filename={definition_file(definition)}" for definition in definitions]
         self.kubectl("apply", "--server-side", *files)
         self.wait_until_established(*files)
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
-        """Write a kubeconfig of an existing service account, with a token that lives for a day."""
+        """Write a kubeconfig for an existing service account, with a token that is valid for a day."""
         created = self.kubectl(
             "create", "token", name, f"--namespace={namespace}", f"--duration={_CREDENTIAL_LIFE}"
         )
@@ -228,16 +228,16 @@ class ControlPlane:
         return path
 
     def allocate_address(self) -> str:
-        """Give out a loopback address for a service of ours, never given out before and nobody else's."""
+        """Return a new loopback address for a service of ours, which nothing else uses."""
         return self._network.allocate_address()
 
     def check(self) -> None:
-        """Raise ComponentCrashedError when a component has ended by itself."""
+        """Raise ComponentCrashedError if a component has ended by itself."""
         for process in self._processes.values():
             process.check()
 
     def watch(self, stop: threading.Event) -> None:
-        """Wait for `stop`; raises ComponentCrashedError as soon as a component ends by itself."""
+        """Wait for `stop`. Raises ComponentCrashedError as soon as a component ends by itself."""
         while not stop.wait(_WATCH_SECONDS):
             self.check()
 
@@ -257,7 +257,7 @@ class ControlPlane:
         wanted = (make for name, make in components.FOLLOWERS.items() if self._wanted[name])
         self._start_and_wait(*(make(self._layout) for make in wanted))
         if self._wanted["kube-controller-manager"]:
-            # Every component says it is ready before a pod may be created in the default namespace.
+            # All components are ready before pods can be created in the default namespace.
             there = replace(self._probes["kube-apiserver"], url=f"{self.server}{_DEFAULT_ACCOUNT}")
             manager = self._processes["kube-controller-manager"]
             wait_until_ready(manager, there, patience_seconds=_READY_SECONDS)

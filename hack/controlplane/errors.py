@@ -1,12 +1,12 @@
-"""What can go wrong in the control plane rig.
+"""Errors of the control plane rig.
 
 ControlPlaneError
-├── ToolchainMissingError     no Go toolchain, and something has to be built
-├── BuildFailedError          `go build` ended with an error
-├── NoFreeNetworkError        every loopback network is taken by another copy
-├── ComponentCrashedError     a component ended although nobody asked it to
+├── ToolchainMissingError     no Go toolchain, but a program must be built
+├── BuildFailedError          `go build` failed
+├── NoFreeNetworkError        all loopback networks are used by other instances
+├── ComponentCrashedError     a component ended by itself
 ├── NotReadyError             a component runs but did not become ready in time
-├── KubectlFailedError        kubectl ended with a non-zero exit code
+├── KubectlFailedError        kubectl exited with a non-zero code
 └── NotRunningError           no control plane of that name runs in the background
 """
 
@@ -18,15 +18,15 @@ class ControlPlaneError(RuntimeError):
 
 
 class ToolchainMissingError(ControlPlaneError):
-    """A binary has to be built and no usable Go toolchain was found."""
+    """A program must be built, but no usable Go toolchain was found."""
 
 
 class BuildFailedError(ControlPlaneError):
-    """`go build` ended with an error; the message ends with its last lines."""
+    """`go build` failed; the message ends with its last lines of output."""
 
 
 class NoFreeNetworkError(ControlPlaneError):
-    """Every loopback network of the range is leased by another running copy."""
+    """All loopback networks of the range are leased by other running instances."""
 
 
 class ComponentCrashedError(ControlPlaneError):
@@ -38,7 +38,7 @@ class NotReadyError(ControlPlaneError):
 
 
 class KubectlFailedError(ControlPlaneError):
-    """Kubectl ended with a non-zero exit code; the message carries what it wrote to standard error."""
+    """Kubectl exited with a non-zero code; the message contains its standard error."""
 
 
 class NotRunningError(ControlPlaneError):

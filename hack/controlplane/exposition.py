@@ -1,4 +1,4 @@
-"""What the API server says of how long it waited for webhooks."""
+"""Durations of webhook calls in the API server's metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 def durations(exposition: str, name: str, *labels: str) -> Mapping[tuple[str, ...], tuple[int, float]]:
-    """Return calls and their seconds together by labels, from the histograms of that name."""
+    """Return the number of calls and their total seconds by labels, from the histograms of a name."""
     wanted = "\n".join(line for line in exposition.splitlines() if line.startswith(name))
     found: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for family in text_string_to_metric_families(f"{wanted}\n"):

@@ -1,4 +1,4 @@
-"""Custom resource definitions of other projects, out of the Go modules that `definitions/go.mod` pins."""
+"""Custom resource definitions of other projects, from the Go modules that `definitions/go.mod` pins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PINS: Final = GoModule(
 
 
 class Definition(Enum):
-    """A kind of another project: its Go module, and the file in it."""
+    """A kind of another project, by its Go module and the file in it."""
 
     LEADER_WORKER_SETS = (
         "sigs.k8s.io/lws",
@@ -38,7 +38,7 @@ class Definition(Enum):
         "sigs.k8s.io/gateway-api",
         "config/crd/experimental/gateway.networking.k8s.io_httproutes.yaml",
     )
-    """With fields that the standard channel does not have yet, such as `retry`."""
+    """With fields that the standard channel lacks so far, such as `retry`."""
 
     INFERENCE_POOLS = (
         "sigs.k8s.io/gateway-api-inference-extension",
@@ -55,7 +55,7 @@ class Definition(Enum):
 
 
 def definition_file(definition: Definition) -> Path:
-    """Return the manifest of a definition, downloaded when this machine does not have it.
+    """Return the manifest of a definition, downloading it if it is not on this machine.
 
     Raises ToolchainMissingError or BuildFailedError.
     """
@@ -73,7 +73,7 @@ def _place(directory: Path, definition: Definition) -> Path:
 
 
 def _download(directory: Path) -> None:
-    """Make a folder of all definitions; it appears whole or not at all."""
+    """Create a directory with all definitions, atomically."""
     modules = sorted({definition.value[0] for definition in Definition})
     finished = subprocess.run(
         [find_go(_PINS), "mod", "download", "-json", *modules],
@@ -88,7 +88,7 @@ def _download(directory: Path) -> None:
             f"the modules of {_PINS.folder} could not be loaded; a first run needs the Go module proxy:\n"
             f"{finished.stdout}{finished.stderr}"
         )
-    documents = finished.stdout.replace("}\n{", "},{")  # one after the other
+    documents = finished.stdout.replace("}\n{", "},{")  # a sequence of documents becomes a list
     loaded = json.loads(f"[{documents}]")
     folders = {module["Path"]: Path(module["Dir"]) for module in loaded}
     with tempfile.TemporaryDirectory(dir=directory.parent) as partial:

@@ -1,4 +1,4 @@
-"""Kubeconfig files, with everything in them, so that they can be copied about."""
+"""Self-contained kubeconfig files, which can be copied."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from hack.controlplane.certificates import KeyPair, write_secret
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cluster:
-    """How to reach a cluster and know that it is the one."""
+    """The URL of a cluster's API server and the CA that authenticates it."""
 
     server: str
     """Such as `https://127.64.128.2:6443`."""
 
     authority: bytes
-    """The certificate of the authority that signed the server's, as PEM."""
+    """Certificate of the CA that issued the server's certificate, as PEM."""
 
 
 def write_certificate_kubeconfig(path: Path, cluster: Cluster, *, pair: KeyPair) -> None:
-    """Write a kubeconfig (JSON is YAML) for a client that shows a certificate."""
+    """Write a kubeconfig (JSON is YAML) for a client with a certificate."""
     user = {"client-certificate-data": _encoded(pair.certificate), "client-key-data": _encoded(pair.key)}
     write_secret(path, _document(cluster, user=user, namespace="default"))
 
 
 def write_token_kubeconfig(path: Path, cluster: Cluster, *, token: str, namespace: str) -> None:
-    """Write a kubeconfig for a client that shows a bearer token and lives in a namespace."""
+    """Write a kubeconfig for a client with a bearer token and a default namespace."""
     write_secret(path, _document(cluster, user={"token": token}, namespace=namespace))
 
 

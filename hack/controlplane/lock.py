@@ -1,4 +1,4 @@
-"""A lock on a file: held by one process, gone with it however it ends."""
+"""A file lock that is held by one process and released when it ends in any way."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 
 def try_lock(path: Path) -> int | None:
-    """Take the lock without waiting: the open descriptor that holds it, or None when another process does.
+    """Take the lock without waiting; return the open descriptor, or None if another process holds it.
 
-    The lock ends when the descriptor is closed; children don't inherit it.
+    The lock is released when the descriptor is closed; child processes don't inherit it.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -25,7 +25,7 @@ def try_lock(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def locked(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the lock for the length of a block; `on_wait` is called once when it has to wait for it."""
+    """Hold the lock during a block; call `on_wait` once if another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as stream:
         try:

@@ -1,4 +1,4 @@
-"""The Go modules beside this file, and the binaries that each of them builds."""
+"""The Go modules next to this file, and the programs that each of them builds."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ class Binary:
     """One program of the control plane."""
 
     name: str
-    """What it is called, on `PATH` and in the cache."""
+    """Its name on `PATH` and in the cache."""
 
     package: str
-    """The Go package that it is built from."""
+    """The Go package to build it from."""
 
     requirement: str
     """The module path whose version is the program's version."""
 
     version_arguments: tuple[str, ...] = ("--version",)
-    """Makes the program print its version."""
+    """Arguments with which the program prints its version."""
 
     @property
     def built_name(self) -> str:
-        """What `go build -o DIRECTORY/` calls it: the last path element that is not a version."""
+        """The file name in `go build -o DIRECTORY/`: the last path element that is not a version."""
         return next(part for part in reversed(self.package.split("/")) if not re.fullmatch(r"v\d+", part))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoModule:
-    """A folder with a `go.mod` that pins what is built."""
+    """A directory with a `go.mod` that pins the versions to build."""
 
     folder: Path
     binaries: tuple[Binary, ...]
     linker_flags: str
-    """With `{version}`, `{major}` and `{minor}` of the first binary's requirement."""
+    """Format string with `{version}`, `{major}` and `{minor}` of the first program's requirement."""
 
     usual_minutes: int
-    """How long the first build takes on two cores."""
+    """Duration in minutes of the first build on two cores."""
 
     def version(self, binary: Binary) -> str:
-        """Read the version of a binary as `go.mod` requires it, such as `1.36.3`."""
+        """Return the version of a program that `go.mod` requires, such as `1.36.3`."""
         text = (self.folder / "go.mod").read_text()
         found = re.search(rf"^\s*(?:require )?{re.escape(binary.requirement)} v(\S+)", text, re.MULTILINE)
         if found is None:
@@ -55,13 +55,13 @@ class GoModule:
         return _release(found.group(1))
 
     def rendered_linker_flags(self) -> str:
-        """Fill in the linker flags with the versions, so that the binaries say which they are."""
+        """Return the linker flags with versions filled in, so that the programs print their version."""
         version = self.version(self.binaries[0])
         major, minor, _ = version.split(".", 2)
         return self.linker_flags.format(version=version, major=major, minor=minor)
 
     def cache_key(self) -> str:
-        """Name the folder of the built binaries, by version, machine and digest of what decides a build."""
+        """Return the cache directory's name, from version, machine and a digest of the build's inputs."""
         digest = hashlib.sha256(self.linker_flags.encode())
         for name in ("go.mod", "go.sum"):
             digest.update((self.folder / name).read_bytes())
@@ -69,7 +69,7 @@ class GoModule:
         return f"{self.folder.name}-{version}-{platform.machine()}-{digest.hexdigest()[:12]}"
 
     def go_version(self) -> str:
-        """Read the oldest Go toolchain that `go.mod` admits, such as `1.26.0`."""
+        """Return the minimum Go version in `go.mod`, such as `1.26.0`."""
         found = re.search(r"^go (\S+)$", (self.folder / "go.mod").read_text(), re.MULTILINE)
         if found is None:
             raise LookupError(f"{self.folder / 'go.mod'} names no Go version")
@@ -114,16 +114,16 @@ KUBERNETES = GoModule(
     linker_flags=_KUBERNETES_LINKER_FLAGS,
     usual_minutes=8,
 )
-"""Kubernetes itself and its database."""
+"""Kubernetes and etcd."""
 
 OLDEST_KUBERNETES = replace(KUBERNETES, folder=_HERE / "kubernetes-oldest")
-"""The same of the oldest minor version that is supported."""
+"""The same for the oldest supported minor version."""
 
 
 def chosen_kubernetes(environment: Mapping[str, str]) -> GoModule:
-    """Return the release that `$STOWPLAN_KUBERNETES` chooses: `newest`, unless it says `oldest`.
+    """Return the release that `$STOWPLAN_KUBERNETES` selects: `newest` (the default) or `oldest`.
 
-    Raises LookupError for another word.
+    Raises LookupError for other values.
     """
     word = environment.get("STOWPLAN_KUBERNETES", "newest")
     releases = {"newest": KUBERNETES, "oldest": OLDEST_KUBERNETES}
@@ -138,7 +138,7 @@ KWOK = GoModule(
     linker_flags="-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v{version}",
     usual_minutes=2,
 )
-"""Plays the kubelets of nodes that do not exist."""
+"""Simulates the kubelets of nodes that do not exist."""
 
 PROMETHEUS = GoModule(
     folder=_HERE / "prometheus",
@@ -152,4 +152,4 @@ PROMETHEUS = GoModule(
     linker_flags="-s -w -X github.com/prometheus/common/version.Version={version}",
     usual_minutes=6,
 )
-"""For the tests that observe through it."""
+"""For tests that read metrics from Prometheus."""

@@ -1,7 +1,7 @@
-"""The network of one copy of the control plane: by default a loopback network of its own.
+"""The network of one control plane: by default its own loopback network.
 
-All of 127.0.0.0/8 is local on Linux, so a copy takes one /16 out of 127.64.0.0/10. Its lower half belongs to
-pods (a simulated engine really listens on its pod's address), its upper half to services.
+All of 127.0.0.0/8 is local on Linux, so an instance takes one /16 of 127.64.0.0/10. The lower half is for
+pods (a simulated engine listens on its pod's address), the upper half for services.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from hack.controlplane.errors import NoFreeNetworkError
 
 _NETWORKS = range(64, 127)
 _LEASE_PORT = 17127
-"""Below the ephemeral ports, so that nothing takes it by chance."""
+"""Below the ephemeral port range, so that no process gets it by chance."""
 
 
 class Network(Protocol):
-    """Where the components of one copy listen, and where its simulated nodes and pods are."""
+    """Addresses of one instance's components, simulated nodes and pods."""
 
     @property
     def pod_cidr(self) -> str:
-        """The addresses of simulated pods."""
+        """Address range of simulated pods."""
 
     @property
     def node_address(self) -> str:
@@ -31,17 +31,17 @@ class Network(Protocol):
 
     @property
     def is_routed(self) -> bool:
-        """Whether pods of a real node reach the components, so that Services can lead to them."""
+        """Whether pods of a real node can reach the components, so that Services can lead to them."""
 
     def allocate_address(self) -> str:
-        """Give out an address to listen on."""
+        """Return a new address to listen on."""
 
     def release(self) -> None:
-        """Give up what the network holds."""
+        """Release the resources of the network."""
 
 
 class LoopbackNetwork:
-    """A leased network; the lease is a bound socket: it holds machine-wide and ends with the process."""
+    """A leased network; the lease is a bound socket, which is exclusive and ends with the process."""
 
     def __init__(self) -> None:
         self._lease, self._prefix = _lease()
@@ -49,7 +49,7 @@ class LoopbackNetwork:
 
     @property
     def pod_cidr(self) -> str:
-        """The addresses of pods, such as `127.64.0.0/17`."""
+        """Address range of pods, such as `127.64.0.0/17`."""
         return f"{self._prefix}.0.0/17"
 
     @property
@@ -59,21 +59,21 @@ class LoopbackNetwork:
 
     @property
     def is_routed(self) -> bool:
-        """Loopback addresses lead everybody to themselves."""
+        """False, since loopback addresses are local to every host."""
         return False
 
     def allocate_address(self) -> str:
-        """Give out an address for a service, never given out before by this copy."""
+        """Return a new address for a service, unique in this instance."""
         third, fourth = divmod(next(self._hosts), 250)
         return f"{self._prefix}.{128 + third}.{fourth + 1}"
 
     def release(self) -> None:
-        """Let another copy have the network."""
+        """Release the network for other instances."""
         self._lease.close()
 
 
 def free_port(address: str) -> int:
-    """Find a TCP port on which nothing listens at this address right now."""
+    """Return a TCP port on which nothing listens at this address now."""
     with socket.socket() as probe:
         probe.bind((address, 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Nodes with accelerators, as they look where the NVIDIA device plugin and GPU feature discovery run."""
+"""Nodes with accelerators, labelled as by the NVIDIA device plugin and GPU feature discovery."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ SIMULATED = "type=kwok"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """A node that kwok keeps Ready and the scheduler fills."""
+    """A simulated node that kwok keeps Ready."""
 
     name: str
     accelerator: str
-    """Product as the label `nvidia.com/gpu.product` says it, such as `NVIDIA-A100-SXM4-80GB`."""
+    """Product in the label `nvidia.com/gpu.product`, such as `NVIDIA-A100-SXM4-80GB`."""
 
     accelerator_count: int
     accelerator_memory_gib: int = 80
-    """Memory of one accelerator; the label says it in MiB."""
+    """Memory of one accelerator in GiB; the label has MiB."""
 
     cpu: int = 96
     memory_gib: int = 1024
     zone: str = "zone-a"
 
     def manifest(self) -> dict[str, Any]:
-        """Build the Node object; kwok adds conditions and addresses."""
+        """Return the Node object; kwok adds conditions and addresses."""
         resources = {
             "cpu": str(self.cpu),
             "memory": f"{self.memory_gib}Gi",

@@ -1,4 +1,4 @@
-"""Every key, certificate and kubeconfig that the components of one copy need, written into a folder."""
+"""All keys, certificates and kubeconfigs of one instance's components."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from hack.controlplane.certificates import Authority, signing_key, write_secret
 from hack.controlplane.kubeconfig import Cluster, write_certificate_kubeconfig
 
 MASTERS = "system:masters"
-"""The group that may do anything."""
+"""The group with all permissions."""
 
 PROXY_CLIENT = "front-proxy-client"
-"""The common name under which kube-apiserver calls aggregated API servers."""
+"""The common name with which kube-apiserver calls aggregated API servers."""
 
 _SERVER_NAMES = (
     "kubernetes",
@@ -24,7 +24,7 @@ _SERVER_NAMES = (
 
 
 def write_pki(directory: Path, *, server: str, address: str) -> Cluster:
-    """Write all of it; `address` is the components' own, `server` the URL of kube-apiserver on it."""
+    """Write all files; `address` is that of the components, `server` the URL of kube-apiserver."""
     authority, proxy_authority, etcd_authority = (
         Authority.create("kubernetes"),
         Authority.create("front-proxy"),
@@ -50,7 +50,7 @@ def write_pki(directory: Path, *, server: str, address: str) -> Cluster:
 def _write_users(directory: Path, authority: Authority, cluster: Cluster) -> None:
     users = {
         "admin": (MASTERS,),
-        "kwok": (MASTERS,),  # plays kubelet for every node, which no shipped role allows
+        "kwok": (MASTERS,),  # simulates the kubelet of every node, which no default role allows
         "system:kube-controller-manager": (),
         "system:kube-scheduler": (),
     }

@@ -1,4 +1,4 @@
-"""One supervised process: started with a log file, watched, stopped, and gone with us however we end."""
+"""One supervised process: started with a log file, watched, stopped, and killed when this process ends."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _TETHER = Path(__file__).with_name("tether.py")
 _TAIL_LINES = 25
 
 _SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controlplane-spawner")
-"""The one thread that starts processes: they die with the thread that started them, which must last."""
+"""The only thread that starts processes: they die with their starting thread, so it must last."""
 
 
 def spawn(
     command: list[str], *, directory: Path, environment: dict[str, str], output: int | IO[bytes]
 ) -> subprocess.Popen[str]:
-    """Start a program that is killed when this process ends, whatever ends it.
+    """Start a program that is killed when this process ends in any way.
 
-    It gets a session of its own, so that Ctrl-C reaches us alone and we stop things in order.
+    It gets its own session, so that Ctrl-C reaches only this process, which stops programs in order.
     """
     tethered = [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), *command]
     return _SPAWNER.submit(
@@ -42,7 +42,7 @@ def spawn(
 
 
 class Process:
-    """A program that should run until it is stopped; it can be started again afterwards."""
+    """A program that runs until it is stopped, and can be started again."""
 
     def __init__(
         self,
@@ -64,16 +64,16 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The process id; raises ControlPlaneError when it is not started."""
+        """The process id. Raises ControlPlaneError if it is not started."""
         if self._running is None:
             raise ControlPlaneError(f"{self.name} is not started")
         return self._running.pid
 
     def start(self) -> None:
-        """Start it, its output going to the end of its log; without effect while it runs."""
+        """Start it, with its output appended to its log; no effect while it runs."""
         if self._running is not None:
             return
-        # Nothing of the user's surroundings: a proxy setting would divert calls to services of the cluster.
+        # Nothing of the user's environment: a proxy setting would divert calls to services of the cluster.
         environment = {"HOME": str(self._directory), "PATH": self._path}
         with self.log.open("ab") as log:
             self._running = spawn(
@@ -82,7 +82,7 @@ class Process:
             self._is_wanted = True
 
     def check(self) -> None:
-        """Raise ComponentCrashedError when it was started and has ended by itself."""
+        """Raise ComponentCrashedError if it has ended by itself."""
         running = self._running
         code = running.poll() if running else None
         if code is not None and self._is_wanted:
@@ -90,13 +90,13 @@ class Process:
             raise ComponentCrashedError(f"{self.name} {how}; {self.log_tail()}")
 
     def log_tail(self) -> str:
-        """Quote the last lines of the log, with a heading that says where the rest is."""
+        """Return the last lines of the log, with a heading that names the file."""
         with self.log.open(errors="replace") as stream:
             lines = deque(stream, maxlen=_TAIL_LINES)
         return f"the last lines of {self.log}:\n" + "".join(f"  {line}" for line in lines)
 
     def stop(self, *, patience_seconds: float = 5.0) -> None:
-        """Ask it to end, and kill it when it does not; without effect when it does not run."""
+        """Terminate it, and kill it after a timeout; no effect if it does not run."""
         if self._running is None:
             return
         self._is_wanted = False

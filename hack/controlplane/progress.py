@@ -1,4 +1,4 @@
-"""One line that says how far a long piece of work is."""
+"""A progress line for long work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TextIO
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """How far a piece of work with a known number of steps is."""
+    """Progress of work with a known number of steps."""
 
     done: int
     total: int
@@ -18,20 +18,20 @@ class Estimate:
 
     @property
     def left_seconds(self) -> float | None:
-        """Seconds still to go at the pace so far; None while there is too little to tell from."""
+        """Estimated seconds left at the current pace; None while less than 2 % is done."""
         if self.done * 50 < self.total:
             return None
         return self.elapsed_seconds * max(self.total - self.done, 0) / self.done
 
 
 def spoken(seconds: float) -> str:
-    """Write a span as a person says it: `45 s`, `3 min 10 s`."""
+    """Return a duration in a readable form: `45 s`, `3 min 10 s`."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
 class ProgressLine:
-    """Rewrites one line on a terminal; elsewhere writes a line now and then."""
+    """Rewrites one line on a terminal; writes a line from time to time to other streams."""
 
     def __init__(self, stream: TextIO | None = None, *, quiet_seconds: float = 20.0) -> None:
         self._stream = stream if stream is not None else sys.stderr
@@ -40,7 +40,7 @@ class ProgressLine:
         self._last_time = 0.0
 
     def update(self, text: str) -> None:
-        """Show `text` unless something was shown very recently."""
+        """Show `text`, unless another text was shown very recently."""
         now = time.monotonic()
         if now - self._last_time < self._interval_seconds:
             return

@@ -1,4 +1,4 @@
-"""Asks a component whether it is ready, until it is."""
+"""Polls a component's readiness."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _ANSWER_SECONDS = 2.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Probe:
-    """A URL that answers 2xx when the component behind it is ready."""
+    """A URL that returns 2xx when the component is ready."""
 
     url: str
     authority: str | None = None
-    """Path of the certificate that the server's is checked against; none for plain HTTP."""
+    """Path of the CA certificate; None for plain HTTP."""
 
     client: str | None = None
-    """Path, without `.crt` and `.key`, of the certificate to show; none to show none."""
+    """Path of the client certificate, without `.crt` and `.key`; None for no client certificate."""
 
     def caller(self) -> Callable[[], str | None]:
-        """Make a function that asks once: None when ready, else what was answered."""
+        """Return a function that probes once: it returns None if ready, else the response."""
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if self.authority is not None:
             context = ssl.create_default_context(cafile=self.authority)
@@ -40,7 +40,7 @@ class Probe:
 
 
 def wait_until_ready(process: Process, probe: Probe, *, patience_seconds: float) -> None:
-    """Poll the probe; raises ComponentCrashedError when the process ends, NotReadyError after `patience`."""
+    """Poll the probe. Raises ComponentCrashedError if the process ends, NotReadyError after a timeout."""
     deadline = time.monotonic() + patience_seconds
     ask = probe.caller()
     while (answer := ask()) is not None:

@@ -1,4 +1,4 @@
-"""The configuration of the rig's scheduler: the default profile, and what a shipped file has besides."""
+"""The configuration of the rig's scheduler: the default profile and those of a shipped file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import yaml
 
 _CALLS_PER_SECOND = 1000
-"""Whoever measures placements should not wait for the scheduler's own manners."""
+"""High enough that measurements of placements don't wait for the scheduler's client-side throttling."""
 
 
 def scheduler_configuration(shipped: Path, *, kubeconfig: str) -> str:
-    """Return a shipped configuration as the scheduler of this copy runs it.
+    """Return a shipped configuration adapted to the scheduler of this instance.
 
-    The profiles stand as they are, beside the default one; only how to reach the API server is ours.
+    The profiles are unchanged, in addition to the default one; only the client settings are replaced.
     """
     document: dict[str, Any] = yaml.safe_load(shipped.read_text(encoding="utf-8"))
     connection = {"kubeconfig": kubeconfig, "qps": _CALLS_PER_SECOND, "burst": 2 * _CALLS_PER_SECOND}

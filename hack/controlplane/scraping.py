@@ -1,4 +1,4 @@
-"""The configuration of the Prometheus that a test observes through."""
+"""The configuration of Prometheus in tests."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ _META = "__meta_kubernetes_pod"
 
 
 def prometheus_configuration(*, kubeconfig: str, scrape_seconds: int = 2) -> str:
-    """Scrape every Running pod annotated `prometheus.io/scrape: "true"` on its `prometheus.io/port`.
+    """Return a configuration that scrapes Running pods annotated with `prometheus.io/scrape: "true"`.
 
-    The series carry `namespace`, `pod` and all of the pod's labels, as usual installations do. JSON is YAML.
+    The port is that of the annotation `prometheus.io/port`. The series have `namespace`, `pod` and all labels
+    of the pod, as in usual installations. JSON is YAML.
     """
     annotation = f"{_META}_annotation_prometheus_io"
     relabelings = [

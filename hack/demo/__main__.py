@@ -21,7 +21,7 @@ from hack.installation.models import start_models
 
 
 def main(arguments: list[str]) -> int:
-    """Run the demo; 0 only if everything was seen that was to be shown."""
+    """Run the demo; return 0 only if everything was observed that should be shown."""
     options = _parser().parse_args(arguments)
     try:
         return _run(options)
@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:
-    """Return the error that ended a group of tasks: the others were only cancelled for it."""
+    """Return the error that ended a group of tasks; the others were only cancelled because of it."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, ExceptionGroup) else error
 

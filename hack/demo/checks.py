@@ -1,4 +1,4 @@
-"""What must have been seen for the demo to hold: pure functions of its history."""
+"""The checks of the demo, as pure functions of its history."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LEAST_IN_TIME = 0.9
 _LEAST_OF_ALL = 0.8
 
 MOST_REVERSALS = 2 * len(CHAPTERS)
-"""Of one variant: in each chapter it may turn twice, once to follow it and once where it went too far."""
+"""For one variant: each chapter may turn it twice, once to follow it and once to correct an overshoot."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that was to be shown, whether it was, and what shows it."""
+    """The result of one check, with its evidence."""
 
     name: str
     holds: bool
@@ -33,7 +33,7 @@ class Finding:
 
 
 def findings(history: History) -> list[Finding]:
-    """Judge the whole history."""
+    """Return the results of all checks."""
     return [check(history) for check in CHECKS]
 
 
@@ -50,7 +50,7 @@ def both_shapes_are_planned_for(history: History) -> Finding:
 
 
 def bad_manifest_is_refused(history: History) -> Finding:
-    """Check that a wrong manifest was refused, with all of its errors at once."""
+    """Check that an invalid manifest was rejected, with all of its errors at once."""
     for refusal in history.refusals:
         errors = re.findall(r"spec\.[\w.\[\]]+: \w+", refusal.output)
         if refusal.exit_code and " is invalid" in refusal.output and len(errors) >= _FEWEST_ERRORS:
@@ -61,7 +61,7 @@ def bad_manifest_is_refused(history: History) -> Finding:
 
 
 def surge_scales_up(history: History) -> Finding:
-    """Check that the model that surges gets more replicas, and tell how soon."""
+    """Check that the model with the surge gets more replicas, and report how soon."""
     calm, surge = _chapter(history, "calm"), _chapter(history, "surge")
     name = "a surge scales up"
     if not calm or not surge:
@@ -81,10 +81,10 @@ def surge_scales_up(history: History) -> Finding:
 
 
 def lower_priority_gives_way(history: History) -> Finding:
-    """Check that in the shortage freemium gives way, its decision says so, and premium grows by then.
+    """Check that in the shortage freemium gives way, its decision says so, and premium has grown by then.
 
-    What goes may go long after premium has grown, and not much before. That the very same accelerators change
-    hands is not looked at.
+    Freemium's replicas may leave long after premium has grown, but not much before. The check does not
+    require that the same accelerators change hands.
     """
     name = "in a shortage the lower priority gives way"
     premium, freemium = _chapter(history, "shortage", index=0), _chapter(history, "shortage")
@@ -108,9 +108,9 @@ def lower_priority_gives_way(history: History) -> Finding:
 
 
 def premium_is_served_in_time(history: History) -> Finding:
-    """Check that nine of ten first tokens of premium come in time, before its surge and once it could be met.
+    """Check that 90 % of premium's first tokens are in time, before its surge and once that is possible.
 
-    The surge rises faster than engines start; of all together, those in between included, it is four of five.
+    The surge rises faster than engines start; including the time in between, 80 % must be in time.
     """
     name = "the premium model is served in time but while engines start"
     begin, _ = _span("shortage")
@@ -130,7 +130,7 @@ def premium_is_served_in_time(history: History) -> Finding:
 
 
 def nobody_flaps(history: History) -> Finding:
-    """Check that the replicas of no variant change direction more often than the story does."""
+    """Check that no variant's replicas change direction more often than the story does."""
     counted = {
         name: reversals([view.current_replicas for _, view in history.of_variant(name)])
         for name in history.variant_names()
@@ -160,7 +160,7 @@ def relief_scales_down(history: History) -> Finding:
 
 
 def autoscaler_follows(history: History) -> Finding:
-    """Check that the HorizontalPodAutoscaler carries out each decision that stands for a while."""
+    """Check that the HorizontalPodAutoscaler applies each decision that is stable for a while."""
     followed, missed = 0, []
     for name in history.variant_names():
         views = list(history.of_variant(name))
@@ -192,7 +192,7 @@ def unlike_pair_shares_a_load(history: History) -> Finding:
 
 
 def outages_change_nothing(history: History) -> Finding:
-    """Check that while a process of ours was away, replicas only went to where it had been decided."""
+    """Check that during an outage of one of our processes, replicas changed only to decided numbers."""
     wrong = [
         f"{name}: {before} -> {after} while {outage.component} was away"
         for outage in history.outages
@@ -225,7 +225,7 @@ def model_scales(history: History) -> Finding:
 
 
 def backend_leaves_without_a_gap(history: History) -> Finding:
-    """Check that requests were led to engines at every moment while a backend went, and are answered."""
+    """Check that requests were always routed to engines while a backend was removed, and are answered."""
     story, name = history.model, "a backend of a Model leaves without a gap"
     if story.lost_seconds is None:
         return Finding(name=name, holds=False, detail=f"{LOST} is still there")
@@ -256,18 +256,18 @@ CHECKS = (
 
 
 def _span(name: str) -> tuple[float, float]:
-    """Return when a chapter begins and ends, in seconds."""
+    """Return the begin and end of a chapter, in seconds."""
     ends = [*(chapter.from_seconds for chapter in CHAPTERS[1:]), END_SECONDS]
     return next((c.from_seconds, e) for c, e in zip(CHAPTERS, ends, strict=True) if c.name == name)
 
 
 def _chapter(history: History, name: str, *, index: int = -1) -> list[ModelView]:
-    """Return one model in one chapter: the last by priority, or the first."""
+    """Return the views of one model in one chapter: the last by priority, or the first."""
     return [o.models[index] for o in history.between(*_span(name)) if o.models]
 
 
 def _grown(history: History, to_seconds: float) -> int:
-    """Return by how many replicas premium grows from the beginning of the shortage until a moment."""
+    """Return the growth of premium in replicas from the beginning of the shortage until a time."""
     begin, _ = _span("shortage")
     during = [o.models[0] for o in history.between(begin, to_seconds) if o.models]
     known = [*_chapter(history, "surge", index=0)[-1:], *during]
@@ -275,7 +275,7 @@ def _grown(history: History, to_seconds: float) -> int:
 
 
 def _rise(models: Sequence[ModelView]) -> int:
-    """Return by how many replicas a model exceeds at most what it had before."""
+    """Return the largest increase of a model's replicas over an earlier number."""
     counts = [model.current_replicas for model in models]
     return max(count - least for count, least in zip(counts, accumulate(counts, min), strict=True))
 

@@ -1,4 +1,4 @@
-"""The simulated time line beside the wall clock."""
+"""Simulated time derived from a monotonic clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class SimulatedClock:
-    """Stands at zero until it is released, then runs `speed` times as fast as `clock` (in seconds)."""
+    """Stays at zero until it is released, then runs `speed` times as fast as `clock` (in seconds)."""
 
     def __init__(self, *, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._speed = speed
@@ -15,7 +15,7 @@ class SimulatedClock:
         self._released: float | None = None
 
     def release(self) -> None:
-        """Let it run from now on; without effect when it runs."""
+        """Start the clock; no effect if it runs."""
         if self._released is None:
             self._released = self._clock()
 
@@ -26,5 +26,5 @@ class SimulatedClock:
 
     @property
     def microseconds(self) -> int:
-        """The same in whole microseconds, as the simulation counts."""
+        """Simulated time in whole microseconds, the unit of the simulation."""
         return round(self.seconds * 1e6)

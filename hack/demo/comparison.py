@@ -1,9 +1,9 @@
-"""What the demo came to, beside what a plain HorizontalPodAutoscaler would have had.
+"""Comparison of the demo's results with those of a plain HorizontalPodAutoscaler.
 
-A plain one scales a Deployment by the requests that wait and run in its own pods, so many per replica, down
-to one replica, by the default rules at the demo's pace: what a person sets up without Stowplan. There is
-one for each Deployment, or one for each model on the variant with which least is missed. It is simulated
-with the same requests, nodes and start-up times, by what `stowplan simulate` plays.
+A plain autoscaler scales a Deployment by the number of waiting and running requests per replica in its own
+pods, down to one replica, with the default rules at the demo's pace. This is what users set up without
+Stowplan. There is one for each Deployment, or one for each model on the variant with the fewest misses.
+`stowplan simulate` simulates it with the same requests, nodes and start-up times.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from hack.demo.history import History
 from hack.demo.rehearsal import simulated
 
 REQUESTS_PER_REPLICA = (12, 24, 48)
-"""Targets of the plain autoscaler. Nobody knows beforehand which one suits."""
+"""Targets of the plain autoscaler. The best one is not known in advance."""
 
 CHOSEN = frozenset({"llama-70b-h100", "llama-8b-a100", "qwen-coder-32b-a100"})
-"""One variant of each model. It is known with hindsight: the other eleven such choices miss more."""
+"""One variant of each model, chosen in hindsight: the other eleven combinations miss more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Account:
-    """What a policy came to; shares are 0 to 1, cost is in the unit of the prices."""
+    """The results of a policy; shares are from 0 to 1, cost is in the unit of the prices."""
 
     policy: str
     missed: Mapping[str, float]
@@ -35,11 +35,11 @@ class Account:
 
     cost: float
     reversals: Mapping[str, int]
-    """How often the replicas that were asked for changed direction, by variant."""
+    """The number of direction changes of the requested replicas, by variant."""
 
 
 def account_of(history: History, *, policy: str) -> Account:
-    """Return what was seen, as an account."""
+    """Return the observed results."""
     return Account(
         policy=policy,
         missed={served.model.model_id: served.outcome.missed for served in history.served},
@@ -55,7 +55,7 @@ def account_of(history: History, *, policy: str) -> Account:
 
 
 def plain_accounts(targets: Sequence[int] = REQUESTS_PER_REPLICA) -> list[Account]:
-    """Simulate the plain autoscaler with each target; for use where no event loop runs."""
+    """Simulate the plain autoscaler with each target; must be called where no event loop runs."""
     every = frozenset(variant.name for variant in simulated()[0].variants)
     return [
         _plain(f"plain HPA on {name}: {target}", scaled, target)

@@ -1,4 +1,4 @@
-"""Plays the scenario on the real control plane and records what is seen."""
+"""Plays the scenario on the real control plane and records observations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hack.demo.stage import Stage
 from hack.demo.traffic import Traffic
 
 REFUSAL_SECONDS = 20.0
-"""When the bad manifest is tried, in seconds after the start of the load."""
+"""When the invalid manifest is applied, in seconds after the start of the load."""
 
 _TICK_SECONDS = 0.1
 _OBSERVE_SECONDS = 1.0
@@ -32,7 +32,7 @@ _ROOT = scenario.MANIFESTS.parents[2]
 
 @dataclass(kw_only=True)
 class Director:
-    """Everything that a performance needs, and what came of it."""
+    """Dependencies and results of a performance."""
 
     control_plane: ControlPlane
     stage: Stage
@@ -45,12 +45,12 @@ class Director:
     _newest: Newest = field(default_factory=Newest)
 
     def note(self, text: str) -> None:
-        """Say what was done or happened."""
+        """Report an action or an event."""
         self._newest.note(text)
         self.show.note(text)
 
     async def set_the_scene(self) -> None:
-        """Apply the manifests and wait until all pods are Ready, engines and all. Raises NotReadyError."""
+        """Apply the manifests and wait until all pods and engines are ready. Raises NotReadyError."""
         await self._apply(scenario.SETTINGS, "--server-side")
         for path in (*scenario.MODELS, scenario.BOUND):
             await self._apply(path)
@@ -68,14 +68,14 @@ class Director:
         return all(engines) and sum(engines) == len(self.stage.pods())
 
     async def run_engines(self) -> None:
-        """Match engines to pods and move the simulation on, until cancelled."""
+        """Start and stop engines with their pods and advance the simulation, until cancelled."""
         while True:
             await self.host.match(self.stage.pods())
             self.traffic.advance(self.clock.seconds)
             await asyncio.sleep(_TICK_SECONDS)
 
     async def play(self) -> None:
-        """Let the load in and record what is seen until the end of the scenario."""
+        """Start the load and record observations until the end of the scenario."""
         self.clock.release()
         refusing = asyncio.create_task(self._try_bad_manifest())
         try:
@@ -88,7 +88,7 @@ class Director:
             refusing.cancel()
 
     async def play_model(self) -> None:
-        """Play the chapter of the Model, and show what is seen meanwhile."""
+        """Play the chapter of the Model, and show observations meanwhile."""
         chapter = ModelChapter(
             control_plane=self.control_plane, clock=self.clock, note=self.note, story=self.history.model
         )
@@ -132,7 +132,7 @@ class Director:
         await self._apply(scenario.REFUSED)
 
     async def _apply(self, path: Path, *flags: str) -> None:
-        """Apply a manifest with plain kubectl, say so, and keep a refusal."""
+        """Apply a manifest with plain kubectl, report it, and record a rejection."""
         shown = path.relative_to(_ROOT)
         command = ("apply", *flags, f"--filename={path}")
         finished = await asyncio.to_thread(self.control_plane.kubectl, *command, check=False)

@@ -1,8 +1,8 @@
-"""Simulated engines in the place of containers: each listens on its pod's own address and port.
+"""Simulated engines instead of containers: each listens on its pod's own address and port.
 
-Pods are followed through the API. A Ready pod that asks for an engine gets one that joins the fleet; until it
-is Ready nobody listens there, as with a real engine that loads its model. A pod that is being deleted is sent
-nothing new; with a pod that is gone goes its engine, and what it had not finished is retried.
+Pods are followed through the API. A Ready pod that requests a simulated engine gets one, which joins the
+fleet. Until the pod is Ready nothing listens there, as with a real engine that loads its model. A pod being
+deleted gets no new requests. When a pod is gone, so is its engine, and unfinished requests are retried.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Hosted:
-    """An engine and where it listens."""
+    """An engine's model and its listener."""
 
     model_id: str
     address: str
@@ -38,9 +38,9 @@ class _Hosted:
 
 
 class EngineHost:
-    """All engines of the fleet behind one web application, told apart by the address that was called.
+    """All engines of the fleet in one web application, distinguished by the called address.
 
-    Use as `async with`; raises OSError when a pod's address cannot be listened on.
+    Use as `async with`; raises OSError if a pod's address cannot be bound.
     """
 
     def __init__(self, fleet: Fleet, clock: SimulatedClock) -> None:
@@ -64,11 +64,11 @@ class EngineHost:
 
     @property
     def addresses(self) -> frozenset[str]:
-        """Where engines listen now."""
+        """Addresses on which engines listen now."""
         return frozenset(self._engines)
 
     async def match(self, pods: Iterable[Json]) -> None:
-        """Start and stop engines until there is one for each Ready pod that asks for it."""
+        """Start and stop engines until there is one for each Ready pod that requests it."""
         wanted = {pod["metadata"]["uid"]: pod for pod in pods if is_simulated(pod) and is_ready(pod)}
         for uid in [uid for uid in self._hosted if uid not in wanted]:
             await self._stop(uid)
@@ -107,16 +107,16 @@ class EngineHost:
         return web.Response()
 
     def _called(self, request: web.Request) -> Engine:
-        """Return the engine whose address was called."""
+        """Return the engine at the called address."""
         return _at(self._engines, request)
 
     def _served_by(self, request: web.Request) -> Served:
-        """Return what the engine serves whose address was called."""
+        """Return the served model at the called address."""
         return _at(self._served, request)
 
 
 def _at(known: Mapping[str, T], request: web.Request) -> T:
-    """Return what is known of the address that was called; a connection may outlive its pod."""
+    """Return the entry for the called address, or raise 503, as connections may outlive pods."""
     assert request.transport is not None
     found = known.get(request.transport.get_extra_info("sockname")[0])
     if found is None:

@@ -1,4 +1,4 @@
-"""What clients of one model see of late: how much they send, how long they wait for the first token."""
+"""Recent measurements of one model's clients: request rate and time to first token."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _FEWEST = 5
 
 
 class RecentFigures:
-    """Sliding windows over arrivals and completions; moments in seconds on the simulated time line."""
+    """Sliding windows over arrivals and completions, in seconds of simulated time."""
 
     def __init__(self) -> None:
         self._arrived: deque[tuple[float, int]] = deque([(0.0, 0)])
         self._waits: deque[tuple[float, float]] = deque()
 
     def update(self, now_seconds: float, *, arrived: int, finished: Iterable[Completion]) -> None:
-        """Take in the count of all arrivals so far and what finished since the last call."""
+        """Add the total number of arrivals so far, and the completions since the last call."""
         self._arrived.append((now_seconds, arrived))
         while len(self._arrived) > 1 and self._arrived[1][0] <= now_seconds - RATE_WINDOW_SECONDS:
             self._arrived.popleft()
@@ -31,7 +31,7 @@ class RecentFigures:
             self._waits.popleft()
 
     def view(self, *, unfinished_requests: int) -> ClientView:
-        """Freeze the figures of the moment."""
+        """Return the current measurements."""
         (first, before), (last, now) = self._arrived[0], self._arrived[-1]
         waits = [seconds for _, seconds in self._waits]
         return ClientView(

@@ -1,4 +1,4 @@
-"""Whether replicas follow the published decisions: pure."""
+"""Whether replicas follow the published decisions. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from hack.demo.observation import VariantView
 
 UP_SECONDS = 15.0
-"""There must not be fewer replicas than the least decision of so long."""
+"""Replicas must not be below the smallest decision of this period, in seconds."""
 
 DOWN_SECONDS = 80.0
-"""There must not be more than the largest decision of so long: the scale-down window of 50 s, and what a slow
-machine may need on top."""
+"""Replicas must not exceed the largest decision of this period, in seconds: the scale-down window of 50 s,
+plus a margin for slow machines."""
 
 
 def unfollowed(views: Sequence[tuple[float, VariantView]]) -> Iterator[float]:
-    """Yield the moments at which decisions had been out long enough and yet were not carried out."""
+    """Yield the times at which decisions were old enough but not applied."""
     for index, (seconds, view) in enumerate(views):
         least = _decided(views[: index + 1], seconds - UP_SECONDS)
         most = _decided(views[: index + 1], seconds - DOWN_SECONDS)
@@ -24,7 +24,7 @@ def unfollowed(views: Sequence[tuple[float, VariantView]]) -> Iterator[float]:
 
 
 def _decided(views: Sequence[tuple[float, VariantView]], since_seconds: float) -> list[int]:
-    """Return the decisions since a moment; none if there was not one all the time."""
+    """Return the decisions since a time; empty unless there was one all the time."""
     if views[0][0] > since_seconds:
         return []
     decided = [view.desired_replicas for moment, view in views if moment >= since_seconds]

@@ -1,4 +1,4 @@
-"""What our processes took of the machine, and how long the API server waited for our webhooks."""
+"""Memory use of our processes, and durations of webhook calls by the API server."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _DURATIONS = {
     "apiserver_crd_conversion_webhook_duration_seconds": (),
     "apiserver_admission_webhook_admission_duration_seconds": ("name",),
 }
-"""Histograms of the API server, and the label that tells our webhooks apart."""
+"""Histograms of the API server, with the label that identifies our webhooks."""
 
 
 def resident_mebibytes(pid: int) -> float:
-    """Return the resident memory of a process of ours. Raises OSError when it is gone."""
+    """Return the resident memory of a process in MiB. Raises OSError if it has ended."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
-    return 0.0  # a process without memory of its own is ending
+    return 0.0  # a process without memory is exiting
 
 
 def mean_call_milliseconds(exposition: str) -> Iterator[tuple[str, int, float]]:
-    """Yield webhook, number of calls and mean duration from the API server's metrics."""
+    """Yield webhook, number of calls and mean duration in milliseconds from the API server's metrics."""
     for histogram, labels in _DURATIONS.items():
         for names, (calls, seconds) in sorted(durations(exposition, histogram, *labels).items()):
             if calls:

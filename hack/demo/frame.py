@@ -1,4 +1,4 @@
-"""What one look at the demo shows, whatever it is shown on."""
+"""Content of the display at one time, independent of its medium."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from hack.demo.scenario import Chapter
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frame:
-    """One observation, where in the story it is, and the newest words."""
+    """One observation with its chapter and the most recent texts."""
 
     observation: Observation
     chapter: Chapter
     decisions: tuple[str, ...]
-    """Newest decision sentences, newest last."""
+    """The most recent decisions' messages, newest last."""
 
     notes: tuple[str, ...]
-    """What was done or happened besides, newest last."""
+    """The most recent actions and events, newest last."""
 
 
 class Show(Protocol):
-    """Something that a demo can be watched on."""
+    """A display of the demo."""
 
     def update(self, frame: Frame) -> None:
-        """Show the newest frame."""
+        """Show a frame."""
 
     def note(self, text: str) -> None:
-        """Say something at once."""
+        """Show a text at once."""
 
     def close(self) -> None:
-        """Leave the screen to what comes next."""
+        """Release the terminal."""

@@ -1,4 +1,4 @@
-"""Whether a model shrinks because it gives way, as its decisions say: pure."""
+"""Whether a model shrinks because it gives way, according to its decisions. Pure."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from hack.demo.history import History, model_view
 from hack.demo.observation import ModelView, VariantView
 
 CARRIED_OUT_SECONDS = 70.0
-"""How long after a decision replicas may go where it says: after the scale-down window of the freemium model,
-which is 40 s, and some more where the machine is slow."""
+"""Time in seconds within which replicas follow a decision: the scale-down window of the freemium model, 40 s,
+plus a margin for slow machines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retreat:
-    """Replicas that a model has no more because its variants' decisions gave way."""
+    """Replicas that a model lost because its variants' decisions gave way."""
 
     seconds: float
-    """When they were seen to be gone."""
+    """When the loss was observed."""
 
     replicas: int
-    """How many those variants lost, and not more than the model as a whole."""
+    """The number that those variants lost, at most that of the whole model."""
 
     message: str
-    """What one of the decisions says, in its latest words."""
+    """The most recent message of one of the decisions."""
 
 
 def gives_way(variant: VariantView) -> bool:
-    """Tell whether a variant gets less than it needs because a higher priority has it, and says so."""
+    """Tell whether a variant's decision says that a higher priority takes what it needs."""
     return variant.reason == "Shortage" and variant.bound_by == "Priority" and bool(variant.message)
 
 
 def retreats(history: History, model_id: str, *, from_seconds: float, to_seconds: float) -> Iterator[Retreat]:
-    """Yield what a model loses because some of its variants go down to where they gave way to in [from, to).
+    """Yield the losses of a model in [from, to) by variants that shrink to decisions in which they gave way.
 
-    How many replicas there were at any one moment does not matter: they may come late, and go more than once.
-    Of a variant that is not seen before and after nobody knows what it lost.
+    The number of replicas at any one time does not matter: they may arrive late, and leave more than once.
+    The loss of a variant that is not observed before and after is unknown.
     """
     decided: list[tuple[float, VariantView]] = []
     for earlier, later in pairwise(history.observations):
@@ -62,6 +62,6 @@ def retreats(history: History, model_id: str, *, from_seconds: float, to_seconds
 
 
 def _lost(before: ModelView, after: ModelView) -> dict[str, int]:
-    """Return by how many replicas each variant that is seen twice has fewer; negative for more."""
+    """Return the decrease in replicas of each variant in both views; negative for an increase."""
     left = {variant.name: variant.current_replicas for variant in after.variants}
     return {v.name: v.current_replicas - left[v.name] for v in before.variants if v.name in left}

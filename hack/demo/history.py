@@ -1,4 +1,4 @@
-"""What was seen from the beginning to now, and what happened besides."""
+"""Observations and events of the demo from its beginning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hack.demo.service import Served
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """An answer to a manifest that should not be taken."""
+    """The answer to a manifest that should be rejected."""
 
     manifest: str
     exit_code: int
@@ -21,7 +21,7 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outage:
-    """One of our processes was away; moments in seconds after the start of the load."""
+    """The absence of one of our processes, in seconds after the start of the load."""
 
     component: str
     from_seconds: float
@@ -30,25 +30,25 @@ class Outage:
 
 @dataclass(slots=True)
 class History:
-    """Observations in the order of time, and events."""
+    """Observations in chronological order, and events."""
 
     observations: list[Observation] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)
     model: ModelStory = field(default_factory=ModelStory)
     served: list[Served] = field(default_factory=list)
-    """What became of the requests of each model, by priority; empty until the end."""
+    """Results of each model's requests, by priority; empty until the end."""
 
     def between(self, from_seconds: float, to_seconds: float) -> list[Observation]:
         """Return the observations in [from, to)."""
         return [o for o in self.observations if from_seconds <= o.seconds < to_seconds]
 
     def variant_names(self) -> list[str]:
-        """Return the names of all variants ever seen, sorted."""
+        """Return the names of all variants ever observed, sorted."""
         return sorted({variant.name for o in self.observations for variant in o.variants})
 
     def of_variant(self, name: str) -> Iterator[tuple[float, VariantView]]:
-        """Yield moments and views of one variant."""
+        """Yield the times and views of one variant."""
         for observation in self.observations:
             for variant in observation.variants:
                 if variant.name == name:
@@ -56,5 +56,5 @@ class History:
 
 
 def model_view(observation: Observation, model_id: str) -> ModelView | None:
-    """Return a model as it was seen, or None if it was not there."""
+    """Return the view of a model, or None if it was not there."""
     return next((model for model in observation.models if model.model_id == model_id), None)

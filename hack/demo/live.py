@@ -32,19 +32,19 @@ class LiveScreen:
         self._live.update(screen(frame), refresh=True)
 
     def note(self, text: str) -> None:
-        """Print it while there is no screen yet; afterwards frames show it."""
+        """Print the text before there is a screen; afterwards frames contain it."""
         if not self._is_open:
             self._console.print(text, highlight=False)
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Release the terminal."""
         if self._is_open:
             self._live.stop()
             self._is_open = False
 
 
 def telling(frames: Sequence[Frame]) -> Frame:
-    """Return the first frame in which somebody gives way with the first model on target, or the last."""
+    """Return the first frame in which a model gives way while the first model is on target, or the last."""
     for frame in frames:
         first, *others = frame.observation.models or (None,)
         if first and first.is_on_target and any(gives_way(v) for model in others for v in model.variants):

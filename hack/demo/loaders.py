@@ -1,8 +1,8 @@
-"""Loaders of adapters beside simulated engines: the real program, run as a kubelet runs it in a pod.
+"""Loaders of adapters for simulated engines: the real program, run as a kubelet would.
 
-Each gets the address of its pod, the list of its ConfigMap in a file that is replaced when that changes, and
-a folder in the place of its volumes. In the place of `hf` there is a program that makes an adapter,
-unless its source ends in `missing`, or in `hanging` and never ends.
+Each loader gets the address of its pod, the list of its ConfigMap in a file that is replaced on changes, and
+a directory instead of its volumes. `hf` is replaced by a program that creates an adapter, but fails for a
+source that ends in `missing`, and never ends for one that ends in `hanging`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Running:
 
 
 class LoaderHost:
-    """All loaders of some pods, with their files below one folder. Use as `with`."""
+    """All loaders of some pods, with their files in one directory. Use as `with`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -56,7 +56,7 @@ class LoaderHost:
             self._stop(uid)
 
     def match(self, pods: Iterable[Json], lists: Mapping[str, Json]) -> None:
-        """Have a loader run for each Ready pod with one, and give all their lists, by name of ConfigMap."""
+        """Run a loader for each Ready pod that has one, and update their lists, given by ConfigMap name."""
         wanted = {pod["metadata"]["uid"]: pod for pod in pods if _loader_of(pod) and is_ready(pod)}
         for uid in self._running.keys() - wanted.keys():
             self._stop(uid)
@@ -82,7 +82,7 @@ class LoaderHost:
         environment = {
             **os.environ,
             "PATH": f"{self._programs}:{os.environ['PATH']}",
-            "http_proxy": "http://127.0.0.1:1",  # as where weights come through one: no engine is behind it
+            "http_proxy": "http://127.0.0.1:1",  # as if downloads used a proxy; engines are not behind it
         }
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
@@ -100,7 +100,7 @@ class LoaderHost:
             raise RuntimeError(f"a loader that was told to end did so with code {process.returncode}")
 
     def _write(self, folder: Path, config_map: Json) -> None:
-        """Replace each file at once, as the kubelet does."""
+        """Replace each file atomically, as the kubelet does."""
         for name, text in (config_map.get("data") or {LIST: "{}"}).items():
             fresh = folder / "fresh"
             fresh.write_text(text, encoding="utf-8")

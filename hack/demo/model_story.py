@@ -22,10 +22,10 @@ from hack.demo.loaders import LoaderHost
 MODEL: Final = "chat"
 ADAPTER: Final = "sql"
 LOST: Final = "chat-a30"
-"""What is made for the backend that is taken out."""
+"""Name of the objects for the backend that is removed."""
 
 _KINDS: Final = "pods,modelservers,deployments,configmaps,modelroutes,models"
-"""Read one after the other: pods first, so that a route that leads to none did so before they were read."""
+"""Read in this order: pods first, so that a route without pods had none before the pods were read."""
 
 _WITHOUT_IT: Final = '[{"op": "remove", "path": "/spec/backends/1"}]'
 _LOOK_SECONDS: Final = 0.5
@@ -35,30 +35,30 @@ _OK: Final = 200
 
 @dataclass(slots=True)
 class ModelStory:
-    """What was seen of the Model."""
+    """Observations of the Model."""
 
     active_seconds: float | None = None
-    """How long it took from the manifest until all backends served."""
+    """Time in seconds from the manifest until all backends served."""
 
     answered: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The servers that answered a completion, by the name that was asked for, when all backends served."""
+    """The servers that answered a completion while all backends served, by requested name."""
 
     replicas: list[int] = field(default_factory=list)
-    """Ready engines, look by look."""
+    """Numbers of ready engines over time."""
 
     lost_seconds: float | None = None
-    """How long it took from the edit until nothing of the backend was left."""
+    """Time in seconds from the edit until nothing of the backend was left."""
 
     gaps: list[str] = field(default_factory=list)
-    """What the route led to though no engine was behind it, once the Model had been active."""
+    """Servers in the route without an engine, since the Model became active."""
 
     answered_after: Sequence[str] = ()
-    """The servers that answered a completion of the adapter in the end."""
+    """The servers that answered a completion of the adapter at the end."""
 
 
 @dataclass(kw_only=True)
 class ModelChapter:
-    """Plays the chapter; the engines are those of the demo, the loaders beside them are its own."""
+    """Plays the chapter; the engines are those of the demo, the loaders are its own."""
 
     control_plane: ControlPlane
     clock: SimulatedClock
@@ -66,7 +66,7 @@ class ModelChapter:
     story: ModelStory = field(default_factory=ModelStory)
 
     async def play(self) -> None:
-        """Play it all, until what is awaited is there or has taken too long."""
+        """Play all steps, each until its condition holds or a timeout."""
         with LoaderHost(self.control_plane.directory / "loaders") as loaders:
             began = time.monotonic()
             await self._kubectl("apply", f"--filename={scenario.MODEL}")
@@ -87,9 +87,10 @@ class ModelChapter:
                 self.story.answered_after = await self._answered_in_the_end(loaders)
 
     async def _answered_in_the_end(self, loaders: LoaderHost) -> list[str]:
-        """Ask for the adapter until somebody answers, or it has taken too long.
+        """Request the adapter until a server answers, or a timeout.
 
-        A kubelet calls a pod Ready once its loader is; here the loader of a new engine begins only then.
+        A kubelet reports a pod as Ready once its loader is ready; here the loader of a new engine starts only
+        then.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while not (answered := await _answered(await self._look(loaders), ADAPTER)):
@@ -110,7 +111,7 @@ class ModelChapter:
         return bool(self.story.replicas) and self.story.replicas[-1] > min(self.story.replicas)
 
     async def _until(self, loaders: LoaderHost, is_so: Callable[[Sequence[Json]], bool]) -> bool:
-        """Look again and again; returns whether it came to be so."""
+        """Poll until a condition holds; return whether it did before the timeout."""
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 while not is_so(await self._look(loaders)):  # noqa: ASYNC110 - pods are no event
@@ -120,7 +121,7 @@ class ModelChapter:
         return True
 
     async def _look(self, loaders: LoaderHost) -> list[Json]:
-        """Note what is seen, and have loaders follow the pods; returns the objects of the Model."""
+        """Record an observation, and update the loaders; return the objects of the Model."""
         items = await self._items()
         lists = {item["metadata"]["name"]: item for item in _of_kind(items, "ConfigMap")}
         loaders.match(_of_kind(items, "Pod"), lists)
@@ -144,7 +145,7 @@ def _of_kind(items: Sequence[Json], kind: str) -> list[Json]:
 
 
 def _routes(items: Sequence[Json]) -> dict[str, set[str]]:
-    """Return which names of models lead to each server, by the route of the Model."""
+    """Return the model names that lead to each server, by the Model's route."""
     found: dict[str, set[str]] = {}
     for route in _of_kind(items, "ModelRoute"):
         names = {route["spec"].get("modelName", ""), *route["spec"].get("loraAdapters", [])} - {""}
@@ -184,7 +185,7 @@ def _is_lost(items: Sequence[Json]) -> bool:
 
 
 async def _answered(items: Sequence[Json], model: str) -> list[str]:
-    """Ask an engine of each server that a name leads to for a completion; returns the servers that answer."""
+    """Request a completion from an engine of each server of a name; return the servers that answer."""
     found = []
     async with aiohttp.ClientSession() as session:
         for server, names in sorted(_routes(items).items()):

@@ -1,4 +1,4 @@
-"""The newest words: decisions that changed, and what happened besides."""
+"""The most recent texts: changed decisions, actions and events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NOTES = 6
 
 
 class Newest:
-    """Keeps the last few sentences of each kind."""
+    """Keeps the last few texts of each kind."""
 
     def __init__(self) -> None:
         self._decisions: deque[str] = deque(maxlen=_DECISIONS)
@@ -19,7 +19,7 @@ class Newest:
         self._known: dict[str, tuple[str, str, int | None]] = {}
 
     def take(self, observation: Observation) -> None:
-        """Take in the decisions that changed in more than their numbers."""
+        """Add the decisions that changed in more than their figures."""
         for variant in observation.variants:
             state = (variant.reason, variant.bound_by, variant.desired_replicas)
             if variant.message and self._known.get(variant.name) != state:
@@ -33,12 +33,12 @@ class Newest:
                 self._decisions.append(f"{binding.name}: {binding.message}")
 
     def note(self, text: str) -> None:
-        """Take in what was done or happened."""
+        """Add an action or event."""
         self._notes.append(text)
 
     @property
     def decisions(self) -> tuple[str, ...]:
-        """Decision sentences, newest last."""
+        """Decisions' messages, newest last."""
         return tuple(self._decisions)
 
     @property

@@ -1,4 +1,4 @@
-"""What can be seen of the demo at one moment."""
+"""The observable state of the demo at one time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantView:
-    """One variant: what runs, what was decided, and what the HorizontalPodAutoscaler made of it."""
+    """One variant: its replicas, the decision, and the HorizontalPodAutoscaler's reaction."""
 
     name: str
     shape: Literal["legacy", "current"]
@@ -17,17 +17,17 @@ class VariantView:
     accelerators_per_replica: int
     cost_per_replica: Decimal
     current_replicas: int
-    """What the Deployment asks for."""
+    """Replicas in the Deployment's spec."""
 
     placed_replicas: int
-    """Those with a place on a node: they cost from then on."""
+    """Replicas with pods bound to nodes, which incur costs."""
 
     ready_replicas: int
     desired_replicas: int | None
-    """The published decision; None before the first."""
+    """The published decision; None before the first one."""
 
     autoscaler_replicas: int | None
-    """What the HorizontalPodAutoscaler last wanted; None before it acted."""
+    """Replicas last wanted by the HorizontalPodAutoscaler; None before it acted."""
 
     unconstrained_replicas: int | None
     reason: str
@@ -37,19 +37,19 @@ class VariantView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClientView:
-    """What the clients of one model measure."""
+    """Measurements by the clients of one model."""
 
     requests_per_second: float
     ttft_p90_ms: float | None
-    """Milliseconds to the first token that nine of ten requests meet; None for too few to tell."""
+    """90th percentile of the time to first token in milliseconds; None for too few samples."""
 
     unfinished_requests: int
-    """Waiting or running."""
+    """Waiting or running requests."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelView:
-    """One model: its class, its clients and its variants."""
+    """One model: its service class, clients and variants."""
 
     model_id: str
     class_name: str
@@ -65,19 +65,19 @@ class ModelView:
 
     @property
     def is_on_target(self) -> bool:
-        """Whether the first token comes in time; False as long as that is not known."""
+        """Whether the time to first token is within its target; False if unknown."""
         measured, target = self.clients.ttft_p90_ms, self.ttft_target_ms
         return measured is not None and target is not None and measured <= target
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoundView:
-    """One target of a binding: what it asks for, and what was decided."""
+    """One target of a binding: its replicas and the decision."""
 
     name: str
     current_replicas: int
     desired_replicas: int | None
-    """The published decision; None before the first."""
+    """The published decision; None before the first one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +87,7 @@ class BindingView:
     name: str
     targets: tuple[BoundView, ...]
     is_placed: bool
-    """Whether the plan has room for all that is required."""
+    """Whether the plan has room for all required replicas."""
 
     message: str
 
@@ -103,7 +103,7 @@ class AcceleratorView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
-    """Everything at one moment; `seconds` counts from the start of the load."""
+    """Everything at one time; `seconds` counts from the start of the load."""
 
     seconds: float
     models: tuple[ModelView, ...]
@@ -119,5 +119,5 @@ class Observation:
 
     @property
     def cost_per_hour(self) -> Decimal:
-        """Cost of all replicas that have a place on a node."""
+        """Cost of all replicas that are bound to nodes."""
         return sum((v.cost_per_replica * v.placed_replicas for v in self.variants), start=Decimal(0))

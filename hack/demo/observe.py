@@ -1,4 +1,4 @@
-"""From Kubernetes objects and the clients' figures to an observation: pure."""
+"""Conversion of Kubernetes objects and client measurements into an observation. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def observe(
     seconds: float,
     bindings: Sequence[Json] = (),
 ) -> Observation:
-    """Put together what can be seen; a variant whose Deployment does not exist is left out."""
+    """Return the observation; a variant whose Deployment does not exist is left out."""
     groups: dict[str, list[Json]] = defaultdict(list)
     for autoscaling in world.autoscalings:
         if _target(autoscaling) in world.targets:
@@ -136,6 +136,6 @@ def _accelerators(world: World) -> tuple[AcceleratorView, ...]:
 
 
 def _target(autoscaling: Json) -> TargetKey:
-    """Return what is scaled: the demo has Deployments only."""
+    """Return the scale target; the demo has only Deployments."""
     name = autoscaling["spec"]["scaleTargetRef"]["name"]
     return TargetKey(TargetKind.DEPLOYMENT, autoscaling["metadata"]["namespace"], name)

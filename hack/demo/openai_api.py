@@ -1,7 +1,7 @@
-"""What a simulated engine answers beside metrics: its models, changes of adapters, and completions.
+"""The API of a simulated engine besides metrics: its models, loading of adapters, and completions.
 
-Paths, codes and members are those of vLLM, and for adapters those of SGLang as well. A completion is answered
-at once and repeats the prompt: how long tokens take is a matter of the simulated requests.
+Paths, codes and fields are those of vLLM, and for adapters also those of SGLang. A completion is answered at
+once and repeats the prompt; only the simulated requests model token times.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ class Served:
 
     model: str
     adapters: dict[str, str] = field(default_factory=dict)
-    """The folder of each one, by name."""
+    """The folder of each adapter, by name."""
 
     broken: frozenset[str] = frozenset()
     """Names of adapters that the engine cannot load."""
 
 
 class OpenAiApi:
-    """The handlers; `served_by` tells whose engine was called."""
+    """The request handlers; `served_by` returns the engine of a request."""
 
     def __init__(self, served_by: Callable[[web.Request], Served]) -> None:
         self._served_by = served_by
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Add the paths to an application."""
+        """Add the routes to an application."""
         router.add_get("/v1/models", self._models)
         router.add_post("/v1/completions", self._complete)
         for prefix in ("/v1", ""):  # vLLM, SGLang

@@ -32,7 +32,7 @@ from hack.installation import Installation
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """What a person may choose."""
+    """User settings of a performance."""
 
     keep: bool
     plain: bool

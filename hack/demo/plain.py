@@ -1,4 +1,4 @@
-"""The demo in plain lines, for logs and pipes: every few seconds, and only what changed."""
+"""The demo as plain lines, for logs and pipes: changes only, every few seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVERY_SECONDS = 5.0
 
 
 class PlainLines:
-    """Writes a line for each new chapter, each model whose replicas changed, and each new decision."""
+    """Writes a line for each new chapter, each model with changed replicas, and each new decision."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.stdout
@@ -22,7 +22,7 @@ class PlainLines:
         self._said: dict[str, str] = {}
 
     def update(self, frame: Frame) -> None:
-        """Write what changed, unless something was written very recently."""
+        """Write the changes, unless something was written very recently."""
         if frame.chapter.name != self._chapter:
             self._chapter = frame.chapter.name
             self._write(frame.observation, f"== {frame.chapter.name}: {frame.chapter.headline}")
@@ -35,18 +35,18 @@ class PlainLines:
                 self._write(frame.observation, text)
 
     def note(self, text: str) -> None:
-        """Write it at once."""
+        """Write a text at once."""
         print(text, file=self._stream, flush=True)
 
     def close(self) -> None:
-        """Nothing to leave."""
+        """Do nothing, as there is no terminal to release."""
 
     def _write(self, observation: Observation, text: str) -> None:
         self.note(f"{observation.seconds:4.0f} s  {text}")
 
 
 def lines(observation: Observation) -> Iterator[tuple[str, str, str]]:
-    """Yield what there is to say: about whom, what must change for it to be said again, and the words."""
+    """Yield a subject, the state whose change triggers a line, and the text of the line."""
     for model in observation.models:
         replicas = ", ".join(map(replicas_text, model.variants))
         yield model.model_id, replicas, f"{model.model_id} ({_clients(model)}): {replicas}"

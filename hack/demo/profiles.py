@@ -1,6 +1,6 @@
-"""What a pod says of the engine that is simulated for it: arguments of its template, and annotations.
+"""The profile of a pod's simulated engine, from arguments in its template and annotations.
 
-Pods of a Model have no annotations of their own: in their place are further arguments of the engine.
+Pods of a Model have no annotations of their own; additional engine arguments replace them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from controller.simulation.profile import EngineProfile
 DECODE_ANNOTATION = "simulation.stowplan.dev/decode-parms"
 PREFILL_ANNOTATION = "simulation.stowplan.dev/prefill-parms"
 START_UP_ANNOTATION = "simulation.stowplan.dev/start-up"
-"""Seconds such as `20s` from a place on a node until the pod is Ready; kwok waits for that long."""
+"""Seconds such as `20s` from binding until the pod is Ready; kwok waits for that time."""
 
 _FLAGS = {
     "--simulated-decode-parms": DECODE_ANNOTATION,
@@ -29,11 +29,11 @@ _SIZES = ("num-gpu-blocks-override", "max-num-seqs", "max-num-batched-tokens", "
 
 
 class UnreadableProfileError(ValueError):
-    """Raised when a pod asks to be simulated but does not say how; the message names pod and field."""
+    """A pod requests a simulated engine with an invalid profile; the message names pod and field."""
 
 
 def is_simulated(pod: Json) -> bool:
-    """Tell whether a pod asks for a simulated engine."""
+    """Tell whether a pod requests a simulated engine."""
     return DECODE_ANNOTATION in _said(pod)
 
 
@@ -46,7 +46,7 @@ def profile_of(pod: Json) -> EngineProfile:
 
 
 def start_up_seconds_of(pod: Json) -> float:
-    """Return the seconds that an engine of a pod takes to start. Raises UnreadableProfileError."""
+    """Return the start-up time of a pod's engine in seconds. Raises UnreadableProfileError."""
     text = pod["metadata"]["annotations"].get(START_UP_ANNOTATION, "0s")
     if not _SECONDS.match(text):
         raise UnreadableProfileError(f"{START_UP_ANNOTATION}: must be seconds such as 20s, was {text!r}")

@@ -1,7 +1,7 @@
-"""Plays the demo's scenario without a cluster, on virtual time: the same manifests, the same controller.
+"""Plays the demo's scenario without a cluster, in virtual time, with the same manifests and controller.
 
-It is what `stowplan simulate` plays, made of the shipped manifests. It shows within seconds whether the
-scenario still tells its story, and what another policy would have made of it.
+It uses `stowplan simulate` with the shipped manifests. It shows within seconds whether the scenario still
+works, and what another policy would achieve.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from hack.installation.installation import NAMESPACE as INSTALLATION_NAMESPACE
 
 
 class WatchedPolicy(ReconciledPolicy):
-    """The real controller, of which is kept in `history` what can be seen after each cycle."""
+    """The real controller, with an observation recorded in `history` after each cycle."""
 
     def __init__(self, played: Scenario, manifests: Manifests) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class WatchedPolicy(ReconciledPolicy):
         self._cluster: VirtualCluster | None = None
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
-        """Run a cycle and look at what there is then."""
+        """Run a cycle and record an observation."""
         self._cluster = cluster
         published = await super().publish(cluster)
         self.history.observations.append(
@@ -67,7 +67,7 @@ class WatchedPolicy(ReconciledPolicy):
 
     @property
     def finished(self) -> Mapping[str, Sequence[Completion]]:
-        """What was finished of each model's requests."""
+        """The completed requests of each model."""
         return self._cluster.traffic.finished if self._cluster else {}
 
     def _clients(self, cluster: VirtualCluster) -> dict[str, ClientView]:
@@ -81,7 +81,7 @@ class WatchedPolicy(ReconciledPolicy):
 
 
 async def rehearse() -> tuple[History, Outcome]:
-    """Play the whole scenario; return what was seen on the way and what it came to."""
+    """Play the whole scenario; return the observations and the outcome."""
     played, manifests = simulated()
     policy = WatchedPolicy(played, manifests)
     outcome = await play(played, policy, manifests=manifests)
@@ -90,7 +90,7 @@ async def rehearse() -> tuple[History, Outcome]:
 
 
 def served(finished: Mapping[str, Sequence[Completion]]) -> list[Served]:
-    """Return what became of the demo's requests, by the priority of their models."""
+    """Return the results of the demo's requests, by the priority of their models."""
     models, requests = simulated()[0].models, scenario.requests_until_the_end()
     end_us = round(scenario.END_SECONDS * 1e6)
     return [
@@ -105,9 +105,9 @@ def served(finished: Mapping[str, Sequence[Completion]]) -> list[Served]:
 
 @cache
 def simulated() -> tuple[Scenario, Manifests]:
-    """Return the demo as a scenario of the closed loop, made of the shipped manifests and the nodes.
+    """Return the demo as a scenario of the closed loop, from the shipped manifests and the nodes.
 
-    Raises ValueError that says what is wrong with them.
+    Raises ValueError if they are invalid.
     """
     found = read(
         [*read_sources([str(path) for path in (scenario.SETTINGS, *scenario.MODELS)]), _nodes()], namespace=""
@@ -142,7 +142,7 @@ def _nodes() -> Source:
 
 
 def _supplied(found: Found) -> Supplied:
-    """Return what no object says to the controller: the load, and how the engines are simulated."""
+    """Return the inputs that no object contains: the load, and the profiles of simulated engines."""
     templates = {
         name: item.value["spec"]["template"]
         for (_, name), item in of_kind(found.manifests, "Deployment").items()

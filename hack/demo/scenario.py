@@ -1,7 +1,7 @@
-"""What the demo plays: the nodes, the load of each model over time, and the chapters of the story.
+"""The demo's scenario: the nodes, the load of each model over time, and the chapters of the story.
 
-The load is real: pieces of the Azure traces of 2023, request by request, with the sizes and the bursts that
-were recorded. Only the pace is chosen, so that an hour of ups and downs fits into minutes.
+The load is real: parts of the Azure traces of 2023, with the recorded requests, sizes and bursts. Only the
+pace is chosen, so that an hour of ups and downs fits into minutes.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ MANIFESTS = Path(__file__).parents[2] / "manifests" / "samples" / "demo"
 SETTINGS = MANIFESTS / "settings.yaml"
 MODELS = tuple(MANIFESTS / f"{name}.yaml" for name in ("llama-70b", "qwen-coder-32b", "llama-8b"))
 BOUND = MANIFESTS / "mistral-7b.yaml"
-"""What a policy scales. It has nodes of its own, and disturbs no variant."""
+"""A model that a policy scales. It has its own nodes, and does not affect the variants."""
 
 MODEL = MANIFESTS / "chat.yaml"
-"""What comes last. It has nodes of its own, too."""
+"""The Model of the last chapter. It has its own nodes, too."""
 
 REFUSED = MANIFESTS / "refused" / "mixed-shapes.yaml"
 NAMESPACE = "demo"
 
-# The pace: a start-up of 20 s stands for one of 120 s. What has to do with it is a sixth of what it is on a
-# cluster, too: the time between decisions (about), the time to work off a backlog, the time that a mix
-# stands, and the windows and periods of the HorizontalPodAutoscalers.
+# The pace: a start-up of 20 s stands for one of 120 s. Everything related is also a sixth of its value in
+# a real cluster: the time between decisions (roughly), the time to drain a backlog, the time that a mix
+# lasts, and the windows and periods of the HorizontalPodAutoscalers.
 START_UP_SECONDS = 20.0
 PLANNING = PlanningConfig(
     interval_seconds=3, drain_seconds=10, standing_seconds=100, joint_bindings_namespaces=("demo",)
 )
 SYNC_SECONDS = 1.5
-"""Between two looks of the simulated autoscalers; the real ones look each 2 s."""
+"""Sync period of the simulated autoscalers in seconds; that of the real ones is 2 s."""
 
 DEFAULT_BEHAVIOUR = Behaviour(
     up=Direction(
@@ -49,7 +49,7 @@ DEFAULT_BEHAVIOUR = Behaviour(
     ),
     down=Direction(window_seconds=50, paces=(Pace(type="Percent", value=100, period_seconds=3),)),
 )
-"""What Kubernetes does for an autoscaler that says nothing, at the demo's pace."""
+"""Kubernetes' default behavior of an autoscaler, at the demo's pace."""
 
 _CONVERSATION = "azure-llm-2023-conv"
 _CODE = "azure-llm-2023-code"
@@ -57,7 +57,7 @@ _CODE = "azure-llm-2023-code"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chapter:
-    """A part of the story; it begins so many seconds after the load does."""
+    """A part of the story; `from_seconds` counts from the start of the load."""
 
     name: str
     from_seconds: float
@@ -65,7 +65,7 @@ class Chapter:
 
 
 RAMP_SECONDS = 30.0
-"""How long the load of the premium model rises when it surges."""
+"""Duration in seconds of the ramp in the premium model's surge."""
 
 CHAPTERS = (
     Chapter(name="calm", from_seconds=0, headline="little load on every model"),
@@ -78,13 +78,13 @@ MODEL_CHAPTER = Chapter(
     name="model", from_seconds=END_SECONDS, headline="one Model becomes engines on two accelerators"
 )
 MODEL_LOAD_SECONDS = 15.0
-"""When the load of the Model begins, after its chapter did."""
+"""Start of the Model's load, in seconds after its chapter begins."""
 
 MODEL_SCALES_SECONDS = 60.0
-"""How long the Model may take to scale, its load's beginning included."""
+"""Time in seconds within which the Model must scale, including the beginning of its load."""
 
 GIVES_WAY_SECONDS = 40.0
-"""The scale-down window of the freemium model: for so long it keeps what it is to give up."""
+"""The scale-down window of the freemium model in seconds, which delays giving way."""
 
 EXCUSED_SECONDS = (
     RAMP_SECONDS
@@ -94,13 +94,13 @@ EXCUSED_SECONDS = (
     + START_UP_SECONDS
     + PLANNING.drain_seconds
 )
-"""How long after its surge began the premium model may miss its targets. What the top of the rise needs takes
-a decision and a look of the autoscaler, the lower priority gives way, engines start, and what waits is worked
-off."""
+"""Time in seconds after its surge begins during which the premium model may miss its targets. The peak of the
+ramp needs a decision and a sync of the autoscaler; then the lower priority gives way, engines start, and the
+backlog drains."""
 
 
 def chapter_at(seconds: float) -> Chapter:
-    """Return the chapter of a moment after the start of the load."""
+    """Return the chapter at a time after the start of the load."""
     begun = (c for c in (*CHAPTERS, MODEL_CHAPTER) if c.from_seconds <= seconds)
     return max(begun, key=lambda c: c.from_seconds)
 
@@ -126,7 +126,7 @@ def nodes() -> Iterator[Node]:
 
 
 def load() -> dict[str, tuple[Phase, ...]]:
-    """Return the load of each model of a variant, phase by phase."""
+    """Return the load of each variant's model, phase by phase."""
     return {
         "meta/llama-3.1-70b": (
             *_ramp(at=60, seconds=30, speeds=(0.3, 0.5, 0.7)),
@@ -159,7 +159,7 @@ def bound_load() -> dict[str, tuple[Phase, ...]]:
 
 
 def arrivals() -> dict[str, Iterator[Request]]:
-    """Return the requests of each model from the start of the load on; the last phase repeats without end."""
+    """Return the requests of each model from the start of the load; the last phase repeats forever."""
     return {
         model_id: requests(chain(phases, repeat(phases[-1])), start_us=0)
         for model_id, phases in (load() | bound_load()).items()
@@ -177,7 +177,7 @@ def model_arrivals() -> dict[str, Iterator[Request]]:
 
 
 def requests_until_the_end() -> dict[str, list[Request]]:
-    """Return the requests of each model of a variant that arrive before the end."""
+    """Return the requests of each variant's model that arrive before the end."""
     end_us = round(END_SECONDS * 1e6)
     return {
         model_id: list(takewhile(lambda request: request.arrival_us < end_us, stream))
@@ -187,7 +187,7 @@ def requests_until_the_end() -> dict[str, list[Request]]:
 
 
 def _ramp(*, at: float, seconds: float, speeds: tuple[float, ...]) -> Iterator[Phase]:
-    """Yield phases that follow each other, each as long as the others."""
+    """Yield consecutive phases of equal duration."""
     for speed in speeds:
         phase = _phase(_CONVERSATION, at=at, seconds=seconds / len(speeds), speed=speed)
         at = phase.to_seconds
@@ -195,5 +195,5 @@ def _ramp(*, at: float, seconds: float, speeds: tuple[float, ...]) -> Iterator[P
 
 
 def _phase(trace: str, *, at: float, seconds: float, speed: float, keep: float = 1.0) -> Phase:
-    """Return so many seconds of the demo, from the moment `at` of a trace on."""
+    """Return a phase of the given duration in the demo, from the time `at` of a trace."""
     return Phase(trace=trace, from_seconds=at, to_seconds=at + seconds * speed, speed=speed, keep=keep)

@@ -1,4 +1,4 @@
-"""The demo's screen for a terminal: a pure function from a frame to something that rich can draw."""
+"""The demo's screen for a terminal, as a pure function of a frame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BAR_CELLS = 20
 
 
 def screen(frame: Frame) -> RenderableType:
-    """Draw everything: heading, models, accelerators, newest decisions and notes."""
+    """Return the whole screen: heading, models, accelerators, recent decisions and notes."""
     return Group(
         _heading(frame),
         _models(frame.observation),
@@ -76,7 +76,7 @@ def _model_cells(model: ModelView, row: int) -> tuple[RenderableType, ...]:
 
 
 def ttft_text(model: ModelView) -> Text:
-    """Write the latency beside its target, red when it is missed."""
+    """Return the latency next to its target, red if it is missed."""
     measured, target = model.clients.ttft_p90_ms, model.ttft_target_ms
     if measured is None:
         return Text("-", "dim")

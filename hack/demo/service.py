@@ -1,4 +1,4 @@
-"""What became of the requests of one model."""
+"""Results of the requests of one model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.simulation.request import Completion, Request
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Served:
-    """All requests that arrived until the end, and those of them that were finished."""
+    """All requests that arrived until the end, and those that were completed."""
 
     model: Model
     requests: Sequence[Request]
@@ -21,11 +21,11 @@ class Served:
 
     @property
     def outcome(self) -> ModelOutcome:
-        """How many missed which target."""
+        """The numbers of missed targets."""
         return model_outcome(self.model, len(self.requests), self.finished)
 
     def first_tokens(self, from_seconds: float, to_seconds: float) -> tuple[int, int]:
-        """Return how many requests arrived in [from, to): those whose first token came in time, and all."""
+        """Return the number of requests in [from, to) with the first token in time, and of all of them."""
         most = self.model.targets.ttft_seconds
         arrived = [r for r in self.requests if from_seconds <= r.arrival_us / 1e6 < to_seconds]
         in_time = sum(

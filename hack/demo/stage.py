@@ -1,4 +1,4 @@
-"""What is there on the real control plane, kept current through the same watches as the controller's."""
+"""Live objects of the real control plane, through the same watches as the controller's."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _UNIT_COSTS = "accelerator-unit-costs"
 
 
 class Stage:
-    """Local copies of everything that the demo shows; `run` keeps them current until it is cancelled."""
+    """Caches of everything that the demo shows; `run` keeps them current until cancelled."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._caches = Caches(cluster, namespace=INSTALLATION_NAMESPACE)
 
     async def run(self) -> None:
-        """Follow all collections."""
+        """Watch all collections."""
         await self._caches.run()
 
     async def synced(self) -> None:
-        """Wait until every collection was listed once."""
+        """Wait until every initial list is complete."""
         await self._caches.synced()
 
     def pods(self) -> tuple[Json, ...]:
@@ -33,7 +33,7 @@ class Stage:
         return tuple(pod for pod in pods if pod["metadata"]["namespace"] == NAMESPACE)
 
     def world(self) -> World:
-        """Return everything at this moment."""
+        """Return the current state."""
         return self._caches.world()
 
     def bindings(self) -> tuple[Json, ...]:
@@ -41,5 +41,5 @@ class Stage:
         return tuple(self._caches.bound_world().bindings)
 
     def policies(self) -> Policies:
-        """Return prices and service classes as they are laid down now."""
+        """Return the current prices and service classes."""
         return read_policies(self._caches.config_maps(), unit_costs=_UNIT_COSTS)

@@ -1,4 +1,4 @@
-"""What the demo says at its end."""
+"""The demo's output at its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMPARED = (
 
 
 def print_summary(console: Console, findings: Iterable[Finding]) -> None:
-    """Print one row per check; on a pipe, one line."""
+    """Print one row per check, or one line on a pipe."""
     found = list(findings)
     if not console.is_terminal:
         for finding in found:
@@ -44,7 +44,7 @@ def print_summary(console: Console, findings: Iterable[Finding]) -> None:
 
 
 def print_comparison(console: Console, accounts: Sequence[Account]) -> None:
-    """Print a row per policy: missed requests of each model, cost and reversals; on a pipe, one line."""
+    """Print a row per policy, or a line on a pipe: missed requests of each model, cost and reversals."""
     console.print(_COMPARED, highlight=False, soft_wrap=not console.is_terminal)
     models = list(accounts[0].missed) if accounts else []
     rows = [
@@ -71,7 +71,7 @@ def print_comparison(console: Console, accounts: Sequence[Account]) -> None:
 
 
 def how_to_look_around(*, kubectl: Path, kubeconfig: Path) -> str:
-    """Return what a person can do while the demo is left running."""
+    """Return instructions for users while the demo is left running."""
     return f"""
 The control plane, Stowplan and the engines go on until Ctrl-C. In another terminal:
 

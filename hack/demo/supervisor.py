@@ -1,4 +1,4 @@
-"""Starts those of our processes again that end by themselves, and remembers how long they were away."""
+"""Restarts our processes when they end by themselves, and records the outages."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hack.demo.history import Outage
 from hack.installation import Installation
 
 ABSENCE_SECONDS = 3.0
-"""How long a process stays away: long enough to see that nothing happens meanwhile."""
+"""Delay before a restart in seconds, long enough to show that nothing happens meanwhile."""
 
 _LOOK_SECONDS = 0.2
 _MOST_RESTARTS = 10
 
 
 class Supervisor:
-    """Watches our processes and the control plane's; `left_alone` are components that shall stay away."""
+    """Watches our processes and the control plane's; `left_alone` are components that should stay down."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class Supervisor:
         self.outages: list[Outage] = []
 
     async def run(self) -> None:
-        """Look after all until cancelled.
+        """Watch all processes until cancelled.
 
-        Raises ComponentCrashedError when a component of the control plane ends, or one of ours too often.
+        Raises ComponentCrashedError if a component of the control plane ends, or one of ours too often.
         """
         while True:
             self._control_plane.check()
@@ -73,5 +73,5 @@ class Supervisor:
         try:
             await asyncio.to_thread(self._installation.start_component, name)
         except ComponentCrashedError:
-            return  # the next look finds it and tries again, not without end
+            return  # the next check detects it and tries again, up to the limit
         self._note(f"stowplan-{name} is back")

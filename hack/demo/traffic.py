@@ -1,4 +1,4 @@
-"""The fleet under its load, moved on by the clock, and what its clients see."""
+"""The fleet under its load, advanced by the clock, and its clients' measurements."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hack.demo.figures import RecentFigures
 from hack.demo.observation import ClientView
 
 _LAST_SECONDS = 300.0
-"""How long requests may still finish after the end, as in a simulation."""
+"""Time in seconds for requests to finish after the end, as in a simulation."""
 
 
 class Traffic:
-    """Requests of all models into one fleet, in the order of their arrival."""
+    """Requests of all models to one fleet, in the order of their arrival."""
 
     def __init__(self, arrivals: Mapping[str, Iterator[Request]]) -> None:
         self.fleet = Fleet(arrivals)
@@ -23,16 +23,16 @@ class Traffic:
         self._finished: dict[str, list[Completion]] = {model_id: [] for model_id in arrivals}
 
     def advance(self, now_seconds: float) -> None:
-        """Bring the fleet and the figures to this moment of the simulated time line."""
+        """Advance the fleet and the measurements to a simulated time."""
         for model_id, finished in self.fleet.advance(round(now_seconds * 1e6)).items():
             arrived = self.fleet.routers[model_id].arrived
             self._figures[model_id].update(now_seconds, arrived=arrived, finished=finished)
             self._finished[model_id] += finished
 
     def concluded(self, now_seconds: float) -> dict[str, list[Completion]]:
-        """Return all that was finished, and what the engines would still finish if nothing more came.
+        """Return all completions, including those that would follow if no more requests arrived.
 
-        The engines themselves are left as they are.
+        The engines themselves are not changed.
         """
         self.advance(now_seconds)
         until_us = round((now_seconds + _LAST_SECONDS) * 1e6)
@@ -42,7 +42,7 @@ class Traffic:
         }
 
     def clients(self) -> dict[str, ClientView]:
-        """Return what the clients of each model see now."""
+        """Return the current measurements of each model's clients."""
         return {
             model_id: self._figures[model_id].view(unfinished_requests=router.unfinished)
             for model_id, router in self.fleet.routers.items()

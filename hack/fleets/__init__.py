@@ -1,8 +1,8 @@
-"""Generated fleets of models, the same by name, size and seed, and what judges answers about them.
+"""Generated fleets of models, reproducible by name, size and seed, and the evaluation of placements for them.
 
-Benchmarks measure with them, and tests of planning demand laws of them. `catalogue` has problems by family,
-`worlds` snapshots of fleets that run. `verify` tells whether an answer can be carried out and `score` what
-it is worth; neither knows how answers are found. `rivals` are the rules by which other autoscalers place.
+Benchmarks measure with them, and tests of planning check invariants on them. `catalogue` has problems by
+family, `worlds` snapshots of running fleets. `verify` tells whether a solution is feasible and `score` its
+quality; neither knows how solutions are found. `rivals` are the placement rules of other autoscalers.
 
 A new family is one function in a file of `families_*` and one line in `catalogue`.
 """

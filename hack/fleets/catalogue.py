@@ -1,4 +1,4 @@
-"""Every family by name, and how its fleets come about: the same name, size and seed make the same problem."""
+"""All families by name, and the generation of their fleets: equal name, size and seed give equal problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hack.fleets import families_loads, families_rules, families_traps, families
 from hack.fleets.scenario import Scenario
 
 VERSION: Final = 1
-"""Of the generator: raised by whatever makes other problems of the same names."""
+"""Version of the generator, incremented by every change that alters the problems of a name."""
 
 SIZES: Final = (20, 100, 500, 2000, 10_000)
 LARGEST: Final = SIZES[-1]
@@ -42,13 +42,13 @@ FAMILIES: Final[Mapping[str, Callable[[np.random.Generator, int], Scenario]]] = 
 }
 
 AT_LARGEST: Final = ("F2-plenty", "F4-tight", "F5-scarce")
-"""That are placed at the largest size, too, unless sizes are asked for by number."""
+"""Families that are also placed at the largest size, unless sizes are given explicitly."""
 
 SCARCE: Final = ("F3-skew", "F4-tight", "F5-scarce")
-"""Where types are short: what an optimiser is for."""
+"""Families with scarce accelerator types, where optimization matters most."""
 
 RULED: Final = ("F9-zones-3", "F9-zones-10", "F12-racks")
-"""Where room alone does not say where pods may go: HiGHS's model does not know of it and is left out."""
+"""Families with topology constraints on pods, which HiGHS's model lacks; it is skipped for them."""
 
 BY_ROOM: Final = (
     "F1-unlimited",
@@ -59,35 +59,35 @@ BY_ROOM: Final = (
     "F6-tiny-load",
     "F7-huge-models",
 )
-"""Where room alone says it, and nothing is made to go wrong."""
+"""Families constrained only by capacity, without traps."""
 
 RIPPLES: Final = "F13-ripples"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Instance:
-    """One generated scenario, by the numbers that it comes from."""
+    """One generated scenario, by its parameters."""
 
     family: str
     size: int
-    """Models."""
+    """The number of models."""
     seed: int
 
     @property
     def name(self) -> str:
-        """What it is called in progress and tables."""
+        """Its name in progress output and tables."""
         return f"{self.family}/{self.size}/{self.seed}"
 
     def scenario(self) -> Scenario:
-        """Generate it."""
+        """Generate the scenario."""
         entropy = [VERSION, *self.family.encode(), self.size, self.seed]
         return FAMILIES[self.family](np.random.default_rng(entropy), self.size)
 
 
 def chosen(prefixes: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the names that are one of some prefixes or begin with one and a dash; all for none.
+    """Return the names that equal a prefix or begin with one and a dash; all names without prefixes.
 
-    Raises KeyError for a prefix of nothing.
+    Raises KeyError for a prefix that matches nothing.
     """
     for prefix in prefixes:
         if not any(_matches(name, prefix) for name in names):

@@ -1,4 +1,4 @@
-"""Fleets by how much there is of what they need: from everything at once to too little."""
+"""Fleets with different ratios of supply to demand, from abundant to scarce."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ SCARCE: Final = (0.6,) * 5
 
 
 def unlimited(rng: np.random.Generator, size: int) -> Scenario:
-    """Everything has room at once: models don't meet."""
+    """Return a fleet with room for everything, so that models don't compete."""
     asks = fleet(rng, size, Mix())
     return Scenario(problem=stated(asks, endless(asks)))
 
 
 def of_mix(rng: np.random.Generator, size: int, *, mix: Mix, factors: tuple[float, ...]) -> Scenario:
-    """Return a fleet with these shares of what it likes best, in random order of the types."""
+    """Return a fleet with these ratios of nodes to preferred demand, in random order of the types."""
     asks = fleet(rng, size, mix)
     return Scenario(problem=stated(asks, drawn_out(rng, asks, factors)))
 
 
 plenty = partial(of_mix, mix=Mix(), factors=PLENTY)
-"""Twice what everybody would like best."""
+"""Twice the accelerators that all models prefer."""
 
 skew = partial(of_mix, mix=Mix(), factors=SKEW)
-"""Enough in sum, not of every type."""
+"""Enough accelerators in total, but not of every type."""
 
 tight = partial(of_mix, mix=Mix(), factors=TIGHT)
-"""Hardly enough in sum."""
+"""Barely enough accelerators in total."""
 
 scarce = partial(of_mix, mix=Mix(), factors=SCARCE)
-"""Six tenths of what everybody would like best."""
+"""60 % of the accelerators that all models prefer."""
 
 tiny_load = partial(of_mix, mix=Mix(load=0.1, most_offers=8), factors=PLENTY)
-"""One replica is mostly too much: rules by cost per capacity go wrong."""
+"""One replica mostly exceeds the demand, which breaks rules by cost per capacity."""
 
 huge_models = partial(of_mix, mix=Mix(huge_share=0.7), factors=TIGHT)
-"""Most models need a whole node: few large blocks."""
+"""Most models need a whole node, so blocks are few and large."""
 
 uneven_sizes = partial(of_mix, mix=Mix(sizes=(1, 2, 3, 4, 6, 8)), factors=SKEW)
-"""Sizes that don't divide each other, where types are short: what fits has to be seen node by node."""
+"""Sizes that don't divide each other, with scarce types: fit must be checked node by node."""

@@ -1,4 +1,4 @@
-"""Fleets whose pods ask where other pods are: zones to spread over, racks to stay within."""
+"""Fleets with topology constraints: zones to spread over, racks to stay within."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from hack.fleets.scenario import Scenario
 from hack.fleets.statement import drawn_out, stated
 
 SPREAD_SHARE: Final = 0.5
-"""Of the models, whose pods are spread."""
+"""Share of the models whose pods are spread."""
 
 SPANNING_SHARE: Final = 0.3
-"""Of the models, whose replicas span several nodes."""
+"""Share of the models whose replicas span several nodes."""
 
 PODS: Final = (2, 4)
-"""Of such a replica, each on a whole node."""
+"""Pods of such a replica, each on a whole node."""
 
 RACK_NODES: Final = 8
 _WEIGHTS_GB: Final = 810
-"""Two bytes a parameter of the largest model."""
+"""Weights of the largest model, with two bytes per parameter."""
 
 
 def zones(rng: np.random.Generator, size: int, *, count: int) -> Scenario:
-    """Half of the models spread their pods evenly over the zones; enough in sum, not of every type."""
+    """Return a fleet in which half of the models are spread over zones, with too few of some types."""
     asks = fleet(rng, size, Mix())
     problem = stated(asks, drawn_out(rng, asks, SKEW))
     zone_of = rng.integers(count, size=len(problem.free)).tolist()
@@ -68,10 +68,10 @@ ten_zones = partial(zones, count=10)
 
 
 def racks(rng: np.random.Generator, size: int) -> Scenario:
-    """Three models of ten need two or four whole nodes in one rack; the others a part of one, beside them."""
+    """Return a fleet in which 30 % of the models need two or four whole nodes in one rack."""
     asks = [_spanning(rng, ask) if rng.random() < SPANNING_SHARE else ask for ask in fleet(rng, size, Mix())]
     problem = stated(asks, drawn_out(rng, asks, SKEW))
-    # The planner knows of no topology beside that of the pods that ask for one.
+    # The planner has no topology except those of pods with a constraint on it.
     return Scenario(
         problem=replace(
             problem,
@@ -84,18 +84,18 @@ def racks(rng: np.random.Generator, size: int) -> Scenario:
 
 
 def _model(terms: VariantTerms) -> int:
-    """Return whose variant it is: its name says it."""
+    """Return the model of a variant, from its name."""
     return int(terms.name.partition("-")[0].removeprefix("m"))
 
 
 def _by_zone(bin_: Bin, zone_of: list[int]) -> Iterator[Bin]:
-    """Yield the nodes of each zone, as the planner's inventory does where anybody spreads."""
+    """Yield one bin per zone, as the planner's inventory does if any variant is spread."""
     for zone in sorted({zone_of[node] for node in bin_.nodes}):
         yield replace(bin_, nodes=tuple(node for node in bin_.nodes if zone_of[node] == zone))
 
 
 def _racks(problem: PlacementProblem) -> tuple[int, ...]:
-    """Return the rack of each node: nodes of one type fill one rack after the other."""
+    """Return the rack of each node; nodes of one type fill one rack after the other."""
     rack_of, racks = [0] * len(problem.free), 0
     for bin_ in problem.bins:
         for turn, node in enumerate(bin_.nodes):
@@ -105,7 +105,7 @@ def _racks(problem: PlacementProblem) -> tuple[int, ...]:
 
 
 def _spanning(rng: np.random.Generator, ask: Ask) -> Ask:
-    """Return the model as one that no node holds: its pods take whole nodes."""
+    """Return the model with a size that no single node holds, so that its pods take whole nodes."""
     fitting = [(a, pods) for a in ACCELERATORS for pods in PODS if _holds(a, pods)]
     kept = 1 + int(rng.integers(len(fitting)))
     chosen = sorted(rng.permutation(len(fitting))[:kept].tolist())
@@ -121,6 +121,6 @@ def _spanning(rng: np.random.Generator, ask: Ask) -> Ask:
 
 
 def _holds(accelerator: Accelerator, pods: int) -> bool:
-    """Tell whether so many nodes hold the model, and one does not."""
+    """Tell whether that many nodes hold the model, but one does not."""
     whole = USABLE_MEMORY * accelerator.memory_gb * accelerator.per_node
     return whole < _WEIGHTS_GB <= whole * pods

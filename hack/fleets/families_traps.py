@@ -1,4 +1,4 @@
-"""Fleets that are made to go wrong: for greedy rules, for ties, and at the edges of what can be said."""
+"""Fleets designed to break greedy rules and tie-breaking, and to cover edge cases."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _PINNED_EVERY = 2
 
 
 def regret(rng: np.random.Generator, size: int) -> Scenario:
-    """Of three models, one regrets most, but takes the room of the two others together.
+    """Return a fleet in which one of three models has the largest regret, but uses the room of both others.
 
-    Two A100 for every three: the first needs both (10, else 19), the others one each (10, else 18).
+    There are two A100 for every three models: the first needs both (10, else 19), the others one each (10,
+    else 18).
     """
     greedy = _ask_of((_A100, 2, 10), (_L40S, 1, 19))
     modest = _ask_of((_A100, 1, 10), (_L40S, 1, 18))
@@ -29,7 +30,7 @@ def regret(rng: np.random.Generator, size: int) -> Scenario:
 
 
 def dominant(rng: np.random.Generator, size: int) -> Scenario:
-    """One model asks for as much as all others together."""
+    """Return a fleet in which one model wants as much as all others together."""
     asks = fleet(rng, size, Mix())
     value = sum(ask.cheapest[0] for ask in asks[1:])
     giant = next((ask for ask in asks if ask.requirement), asks[0])
@@ -39,7 +40,7 @@ def dominant(rng: np.random.Generator, size: int) -> Scenario:
 
 
 def equal_ratios(rng: np.random.Generator, size: int) -> Scenario:
-    """Capacity costs the same everywhere: only rounding tells variants apart."""
+    """Return a fleet with the same cost per capacity everywhere: variants differ only by rounding."""
     asks = [
         replace(ask, offers=tuple(replace(offer, amount=offer.cost // 1000) for offer in ask.offers))
         for ask in fleet(rng, size, Mix())
@@ -50,20 +51,20 @@ def equal_ratios(rng: np.random.Generator, size: int) -> Scenario:
 
 
 def ties(rng: np.random.Generator, size: int) -> Scenario:
-    """All models are one and the same, and there is room for half of them."""
+    """Return a fleet of identical models, with room for half of them."""
     asks = [fleet(rng, 1, Mix())[0]] * size
     asks = [replace(ask, is_warm=True, requirement=max(1, ask.requirement)) for ask in asks]
     return Scenario(problem=stated(asks, shared_out(asks, (0.5,) * 5)))
 
 
 def idle(rng: np.random.Generator, size: int) -> Scenario:
-    """Nobody asks for anything; most models keep one replica all the same."""
+    """Return a fleet without demand, in which most models still keep one replica."""
     asks = [replace(ask, requirement=0) for ask in fleet(rng, size, Mix())]
     return Scenario(problem=stated(asks, _nodes(size)))
 
 
 def pinned(rng: np.random.Generator, size: int) -> Scenario:
-    """Every other model must stay as it is: minimum equals maximum."""
+    """Return a fleet in which every other model must stay as it is: minimum equals maximum."""
     asks = fleet(rng, size, Mix())
     problem = stated(asks, shared_out(asks, PLENTY))
     free = list(problem.free)
@@ -80,7 +81,7 @@ def pinned(rng: np.random.Generator, size: int) -> Scenario:
 
 
 def one_type(rng: np.random.Generator, size: int) -> Scenario:
-    """Nothing but H100, and six tenths of what is wanted: only the shares are to decide."""
+    """Return a fleet with H100 only, for 60 % of the demand: only the shares matter."""
     asks = [
         replace(
             ask,
@@ -94,12 +95,12 @@ def one_type(rng: np.random.Generator, size: int) -> Scenario:
 
 
 def one_node_each(rng: np.random.Generator, size: int) -> Scenario:
-    """Whatever is asked for, there is a single node of every type."""
+    """Return a fleet with a single node of every type, whatever the demand."""
     return Scenario(problem=stated(fleet(rng, size, Mix()), _nodes()))
 
 
 def _ask_of(*offers: tuple[Accelerator, int, int]) -> Ask:
-    """Return a model that any one of these meets alone: (accelerator, size, dollars)."""
+    """Return a model that one replica of any offer serves, given as (accelerator, size, dollars)."""
     return Ask(
         offers=tuple(
             Offer(accelerator=accelerator, size=size, amount=1, cost=dollars * COST_OF_A_DOLLAR)
@@ -112,5 +113,5 @@ def _ask_of(*offers: tuple[Accelerator, int, int]) -> Ask:
 
 
 def _nodes(every: int = 1, **counts: int) -> dict[str, list[int]]:
-    """Return so many nodes of each type."""
+    """Return a number of nodes for each type."""
     return {a.name: [a.per_node] * counts.get(a.name, every) for a in ACCELERATORS}

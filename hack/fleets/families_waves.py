@@ -1,4 +1,4 @@
-"""Demand that changes while the last answer runs: how well and how calmly engines follow."""
+"""Demand that changes while the last placement runs, to test how well and how calmly engines follow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hack.fleets.scenario import Scenario
 from hack.fleets.statement import drawn_out, stated
 
 PRICE_PERCENT: Final = 10
-"""Of a replica's cost, for starting or stopping one."""
+"""Price of starting or stopping a replica, in percent of its cost."""
 
 _SMALL: Final = 100
 _STEPS: Final = 100
@@ -26,7 +26,7 @@ _RIPPLE_SHARE: Final = 0.01
 
 
 def waves(rng: np.random.Generator, size: int) -> Scenario:
-    """Every demand swings by a quarter, each in its own phase; now and then one doubles for a step."""
+    """Return a sequence in which all demands swing by a quarter, with random phases and rare doublings."""
     asks = fleet(rng, size, Mix())
     phases = rng.uniform(0, 2 * math.pi, size)
 
@@ -40,7 +40,7 @@ def waves(rng: np.random.Generator, size: int) -> Scenario:
 
 
 def ripples(rng: np.random.Generator, size: int) -> Scenario:
-    """One model of a hundred changes its demand by a quarter at each step, the others don't."""
+    """Return a sequence in which 1 % of the models change their demand by a quarter at each step."""
     asks = fleet(rng, size, Mix())
     factors = np.ones(size)
     demands = []

@@ -1,4 +1,4 @@
-"""Fleets of models, drawn at random: what each could run on, and how much is asked of it."""
+"""Random fleets of models, with their variants and demands."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from typing import Final
 import numpy as np
 
 COST_OF_A_DOLLAR: Final = 1_000_000
-"""Per hour, in the unit of cost of a problem: the planner counts as finely."""
+"""One dollar per hour in a problem's unit of cost, which is as fine as the planner's."""
 
 USABLE_MEMORY: Final = 0.9
-"""What an engine may fill of an accelerator's memory."""
+"""Share of an accelerator's memory that an engine may use."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Accelerator:
-    """One type of accelerator, and the nodes that have it."""
+    """One type of accelerator, and its nodes."""
 
     name: str
     dollars_per_hour: float
     memory_gb: int
     speed: float
-    """Relative throughput of one."""
+    """Relative throughput of one accelerator."""
 
     slowness: float
-    """How much of it a strict latency target takes away, at most."""
+    """Maximum share of throughput lost by a strict latency target."""
 
     per_node: int
 
     @property
     def cost(self) -> int:
-        """Of one, in the unit of cost."""
+        """Cost of one accelerator, in the unit of cost."""
         return round(self.dollars_per_hour * COST_OF_A_DOLLAR)
 
     def holds(self, weights_gb: float, count: int) -> bool:
-        """Tell whether so many hold a model of that size."""
+        """Tell whether `count` accelerators hold weights of a size."""
         return weights_gb <= USABLE_MEMORY * self.memory_gb * count
 
 
@@ -52,15 +52,15 @@ ACCELERATORS: Final = (
 H100: Final = ACCELERATORS[3]
 
 PRIORITIES: Final = (0.10, 0.25, 0.40, 0.25)
-"""Share of the models of each priority, the most important first."""
+"""Share of the models by priority, the most important first."""
 
 WARM_SHARE: Final = 0.8
-"""Of the models; half of the others have no demand."""
+"""Share of the models with a minimum replica; half of the others have no demand."""
 
 BILLIONS: Final = (3, 8, 14, 32, 70, 123, 405)
 _SHARES: Final = (0.15, 0.30, 0.15, 0.15, 0.15, 0.07, 0.03)
 _WEIGHTS_GB: Final = (6, 16, 28, 64, 140, 246, 405)
-"""Two bytes a parameter, one where no node could hold two."""
+"""Two bytes per parameter, or one byte if no node could hold two."""
 
 _THROUGHPUT: Final = 20_000
 _TAIL: Final = 1.1
@@ -69,7 +69,7 @@ _MOST_REPLICAS: Final = 500.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Offer:
-    """What one variant takes and gives."""
+    """Costs and capacity of one variant."""
 
     accelerator: Accelerator
     size: int
@@ -78,12 +78,12 @@ class Offer:
 
     cost: int
     pods: int = 1
-    """That share its accelerators evenly."""
+    """Pods per replica, which share its accelerators evenly."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
-    """One model: its variants, and what is asked of them."""
+    """One model: its variants and its demand."""
 
     offers: tuple[Offer, ...]
     requirement: int
@@ -92,7 +92,7 @@ class Ask:
 
     @property
     def cheapest(self) -> tuple[int, Offer]:
-        """What serving the whole demand costs on the variant that does it for least, and which that is."""
+        """The cheapest variant for the whole demand, with the total cost."""
         return min(
             ((served(offer, self.requirement) * offer.cost, offer) for offer in self.offers),
             key=lambda pair: pair[0],
@@ -101,26 +101,26 @@ class Ask:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mix:
-    """What a family's fleets are like."""
+    """Parameters of a family's fleets."""
 
     load: float = 1.0
     """Typical demand, in replicas of the model's median variant."""
 
     most_offers: int = 6
     sizes: tuple[int, ...] = (1, 2, 4, 8)
-    """Accelerators of one replica."""
+    """Numbers of accelerators of one replica."""
 
     huge_share: float = 0.0
-    """Of the models, that need a whole node."""
+    """Share of the models that need a whole node."""
 
 
 def served(offer: Offer, requirement: int) -> int:
-    """Return how many replicas of one variant meet a requirement."""
+    """Return the number of replicas of one variant that meet a requirement."""
     return -(-requirement // offer.amount)
 
 
 def fleet(rng: np.random.Generator, size: int, mix: Mix) -> list[Ask]:
-    """Draw so many models."""
+    """Draw a fleet of `size` models."""
     return [_ask(rng, mix) for _ in range(size)]
 
 
@@ -138,12 +138,12 @@ def _ask(rng: np.random.Generator, mix: Mix) -> Ask:
 
 
 def drawn_replicas(rng: np.random.Generator) -> float:
-    """Draw a demand in replicas: most are small, few are very large."""
+    """Draw a demand in replicas from a heavy-tailed distribution."""
     return min(_MOST_REPLICAS, 1 + float(rng.pareto(_TAIL)))
 
 
 def _offers(rng: np.random.Generator, mix: Mix) -> list[Offer]:
-    """Draw a model's size and strictness, then some of the ways to run it."""
+    """Draw a model's size and strictness, then some of its possible variants."""
     which = int(rng.choice(len(BILLIONS), p=_SHARES))
     is_huge = rng.random() < mix.huge_share
     strictness = rng.random()
@@ -161,7 +161,7 @@ def _offers(rng: np.random.Generator, mix: Mix) -> list[Offer]:
 
 
 def _fitting_sizes(accelerator: Accelerator, which: int, sizes: Sequence[int], is_huge: bool) -> list[int]:
-    """Return the two smallest sizes that hold the model on one node, or the whole node for a huge one."""
+    """Return the two smallest sizes that hold the model on one node, or the whole node for a huge model."""
     if is_huge:
         whole = accelerator.per_node == max(sizes) and accelerator.holds(_WEIGHTS_GB[which], max(sizes))
         return [max(sizes)] if whole else []
@@ -172,7 +172,7 @@ def _fitting_sizes(accelerator: Accelerator, which: int, sizes: Sequence[int], i
 def drawn_offer(
     rng: np.random.Generator, accelerator: Accelerator, size: int, *, which: int, strictness: float
 ) -> Offer:
-    """Draw the throughput: by speed and size, less where memory is short or latency strict."""
+    """Draw the throughput from speed and size, reduced for scarce memory and strict latency."""
     memory = USABLE_MEMORY * accelerator.memory_gb * size
     room = min(1.0, 2 * max(0.0, 1 - _WEIGHTS_GB[which] / memory))
     speed = accelerator.speed * size ** rng.uniform(0.8, 1.0) / BILLIONS[which] ** 0.9

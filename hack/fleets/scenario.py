@@ -1,4 +1,4 @@
-"""What engines are asked: a problem, and maybe how demand changes while its answers are carried out."""
+"""The input of engines: a problem, optionally with later changes of demand."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from controller.planning.problem import CoverRow, PlacementProblem, Solution, St
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scenario:
-    """One problem, or a sequence of them in which each begins where the last answer left off."""
+    """One problem, or a sequence in which each begins with the previous solution."""
 
     problem: PlacementProblem
     demands: tuple[tuple[int, ...], ...] = ()
-    """Requirement of each model at every further step, by model; 0 is none."""
+    """Requirement of each model at every further step, by model; 0 for none."""
 
 
 def after(problem: PlacementProblem, solution: Solution, demands: Sequence[int]) -> PlacementProblem:
-    """Return the next problem: the answer runs, what was started last is not ready yet, demand has changed.
+    """Return the next problem: the solution runs, new replicas are not ready yet, and demand has changed.
 
-    The youngest replicas would be removed first.
+    The most recently started replicas come first in removal order.
     """
     new: list[list[int]] = [[] for _ in problem.variants]
     for v, node, count in solution.placements:
@@ -45,7 +45,7 @@ def after(problem: PlacementProblem, solution: Solution, demands: Sequence[int])
 def _rows(
     problem: PlacementProblem, variants: Sequence[VariantTerms], demands: Sequence[int]
 ) -> list[CoverRow]:
-    """Return the rows for changed demands, with what is ready kept until it is replaced."""
+    """Return the rows for changed demands, which keep ready replicas until they are replaced."""
     rows = []
     for row in problem.rows:
         if row.stage is Stage.MINIMUM:
@@ -60,7 +60,7 @@ def _rows(
 
 
 def _bounded(variants: Sequence[VariantTerms], rows: Sequence[CoverRow]) -> tuple[VariantTerms, ...]:
-    """Return the variants with as many replicas allowed as could ever be of use."""
+    """Return the variants with upper bounds at the largest useful number of replicas."""
     upper = [terms.current for terms in variants]
     for row in rows:
         for v, amount in row.terms:

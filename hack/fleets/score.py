@@ -1,4 +1,4 @@
-"""What an answer is worth: its shortfalls level by level, and what it costs. Written down once more."""
+"""The quality of a solution: shortfalls level by level, and cost. An independent second implementation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from controller.planning.problem import CoverRow, PlacementProblem, Stage
 
 Count = Callable[[PlacementProblem, Sequence[int]], int]
-"""Something counted over an answer."""
+"""A quantity counted over a solution."""
 
 COST: Final = "cost"
 _WHOLE: Final = 1000
@@ -19,17 +19,17 @@ _PERCENT: Final = 100.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unmet:
-    """Demand of one priority that is not met."""
+    """Unmet demand of one priority."""
 
     priority: int
     by_value_percent: float
-    """Shares of demand, weighed by what serving it would cost."""
+    """Shares of demand, weighted by the cost of serving it."""
 
     by_model_percent: float
-    """Shares of demand, every model alike."""
+    """Shares of demand, equally weighted by model."""
 
     models: int
-    """Models that miss any part."""
+    """The number of models with any unmet demand."""
 
 
 def levels(problem: PlacementProblem, replicas: Sequence[int]) -> dict[str, int]:
@@ -42,7 +42,7 @@ def levels(problem: PlacementProblem, replicas: Sequence[int]) -> dict[str, int]
 
 
 def cost(problem: PlacementProblem, replicas: Sequence[int]) -> int:
-    """Return what the replicas cost, and what it costs to start and stop them."""
+    """Return the cost of the replicas, plus the prices of starting and stopping them."""
     total = 0
     for terms, count in zip(problem.variants, replicas, strict=True):
         started, stopped = max(0, count - terms.current), max(0, terms.current - count)
@@ -51,12 +51,12 @@ def cost(problem: PlacementProblem, replicas: Sequence[int]) -> int:
 
 
 def started_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
-    """Return the accelerators of all replicas that have to start."""
+    """Return the accelerators of all replicas to start."""
     return _accelerators(problem, [n - t.current for t, n in zip(problem.variants, replicas, strict=True)])
 
 
 def stopped_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
-    """Return the accelerators of all replicas that have to stop."""
+    """Return the accelerators of all replicas to stop."""
     return _accelerators(problem, [t.current - n for t, n in zip(problem.variants, replicas, strict=True)])
 
 
@@ -71,7 +71,7 @@ def _accelerators(problem: PlacementProblem, counts: Sequence[int]) -> int:
 
 
 def unmet(problem: PlacementProblem, replicas: Sequence[int]) -> list[Unmet]:
-    """Return what is missing of the demand of each priority."""
+    """Return the unmet demand of each priority."""
     rows_of: dict[int, list[CoverRow]] = defaultdict(list)
     for row in problem.rows:
         if row.stage is Stage.DEMAND and row.requirement:
@@ -80,7 +80,7 @@ def unmet(problem: PlacementProblem, replicas: Sequence[int]) -> list[Unmet]:
 
 
 def shortfall(problem: PlacementProblem, row: CoverRow, replicas: Sequence[int]) -> int:
-    """Return the per mille of a requirement that the replicas leave uncovered, rounded up."""
+    """Return the uncovered per mille of a requirement, rounded up."""
     if not row.requirement:
         return 0
     given = 0

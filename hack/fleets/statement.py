@@ -1,4 +1,4 @@
-"""From a fleet and an inventory to a placement problem, as the planner would state it."""
+"""The placement problem for a fleet and an inventory, as the planner would formulate it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Nodes = Mapping[str, Sequence[int]]
 
 
 def stated(asks: Sequence[Ask], nodes: Nodes, *, price_percent: int = 0) -> PlacementProblem:
-    """Return the problem of placing the fleet on these nodes, from nothing.
+    """Return the problem of placing the fleet on these nodes, with nothing running.
 
-    Where nothing runs yet, the price of starting scales every cost alike, so that it is left out by default.
+    If nothing runs yet, a start price scales all costs equally, so it is omitted by default.
     """
     rows: list[CoverRow] = []
     variants: list[VariantTerms] = []
@@ -35,7 +35,7 @@ def stated(asks: Sequence[Ask], nodes: Nodes, *, price_percent: int = 0) -> Plac
 
 
 def shared_out(asks: Sequence[Ask], factors: Sequence[float]) -> Nodes:
-    """Return whole nodes for what each model would like best, times a factor per type; at least one node."""
+    """Return nodes for each model's preferred variant, times a factor per type; at least one node each."""
     liked = dict.fromkeys((accelerator.name for accelerator in ACCELERATORS), 0)
     for ask in asks:
         _, offer = ask.cheapest
@@ -81,7 +81,7 @@ def _rows(ask: Ask, model: int, *, first: int) -> Iterator[CoverRow]:
             model=model,
             requirement=ask.requirement,
             terms=tuple((v, offer.amount) for v, offer in numbered),
-            weight=max(1, -(-ask.cheapest[0] // 1000)),  # a per mille of what serving all of it costs
+            weight=max(1, -(-ask.cheapest[0] // 1000)),  # a per mille of the cost of serving all of it
         )
 
 

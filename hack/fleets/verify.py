@@ -1,4 +1,4 @@
-"""Judge answers: that they can be carried out. Shares no code with whatever found them."""
+"""Feasibility of solutions; shares no code with the engines that find them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from controller.planning.problem import NO_DOMAIN, PlacementProblem, Solution, V
 
 
 def wrong(problem: PlacementProblem, solution: Solution) -> list[str]:
-    """Return everything that is impossible about an answer, in sentences."""
+    """Return all constraint violations of a solution, as messages."""
     if len(solution.replicas) != len(problem.variants):
         return [f"{len(solution.replicas)} counts for {len(problem.variants)} variants"]
     return [
@@ -60,7 +60,7 @@ def _places(problem: PlacementProblem, solution: Solution) -> Iterator[str]:
 
 
 def _room(problem: PlacementProblem, solution: Solution) -> list[int]:
-    """Return what is free on each node once those have gone that are wanted no more."""
+    """Return the free accelerators of each node after the removals."""
     room = list(problem.free)
     for terms, count in zip(problem.variants, solution.replicas, strict=True):
         for nodes in terms.bound[: max(0, len(terms.bound) - count)]:
@@ -70,9 +70,9 @@ def _room(problem: PlacementProblem, solution: Solution) -> list[int]:
 
 
 def _broken_rules(problem: PlacementProblem, solution: Solution) -> Iterator[str]:
-    """Yield every rule of pods that an answer breaks: how many to a node, which to one rack, how even.
+    """Yield violations of the pods' rules: pods per node, whole replicas per rack, and even spread.
 
-    Only what is new has to keep the rules: what lies there already may break them.
+    The rules apply to new pods only; existing pods may violate them.
     """
     new: dict[int, Counter[int]] = {}
     for v, node, count in solution.placements:
@@ -101,7 +101,7 @@ def _crowded(terms: VariantTerms, new: Mapping[int, int], lying: Mapping[int, in
 def _torn(
     terms: VariantTerms, new: Mapping[int, int], problem: PlacementProblem, bin_of: Mapping[int, int]
 ) -> Iterator[str]:
-    """Yield blocks that hold a part of a replica; a block is the nodes of one domain in one bin."""
+    """Yield blocks with a part of a replica; a block is the nodes of one domain in one bin."""
     if terms.together is None:
         return
     held = Counter[tuple[int, int]]()
@@ -117,9 +117,10 @@ def _torn(
 def _uneven(
     terms: VariantTerms, new: Mapping[int, int], lying: Mapping[int, int], problem: PlacementProblem
 ) -> Iterator[str]:
-    """Yield zones that got a pod and are too far ahead of the one with the fewest.
+    """Yield zones that got a new pod and exceed the zone with the fewest pods by too much.
 
-    Where none is in the end, there was an order in which none was on the way: fewest first.
+    If the final state satisfies this, so do all intermediate ones when zones with the fewest pods are filled
+    first.
     """
     if terms.spread is None:
         return

@@ -1,4 +1,4 @@
-"""Snapshots of fleets that run: replicas on their nodes, what is asked of them, and how that changes."""
+"""Snapshots of running fleets: replicas on nodes, their loads, and changes of these."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from hack.fleets.fleet import COST_OF_A_DOLLAR, Ask, Mix, Offer, fleet, served
 from hack.fleets.statement import drawn_out
 
 FACTORS: Final = {"plan-plenty": PLENTY, "plan-scarce": SCARCE}
-"""Of what models would like best, per type of accelerator, by name."""
+"""Ratios of nodes to preferred demand per accelerator type, by name."""
 
 _NAMESPACE: Final = "fleet"
 _AMOUNTS_PER_REQUEST: Final = 1000
-"""The throughput of an offer is counted in thousandths of a request per second."""
+"""The unit of an offer's throughput is one thousandth of a request per second."""
 
 _MOST_USED: Final = 0.85
-"""Share of the capacity that the load may take before more is wanted."""
+"""Share of the capacity above which more is wanted."""
 
 _LEAST_USED: Final = 0.70
-"""Share of the capacity below which some of it may go."""
+"""Share of the capacity below which some may be removed."""
 
 _LOADS: Final = (0.4, 0.95)
-"""Load relative to the capacity that would just do, drawn for each model: some grow, some shrink."""
+"""Range of each model's load relative to the sufficient capacity: some models grow, some shrink."""
 
 _SWING: Final = (0.75, 1.25)
 _REPORT_AGE_SECONDS: Final = 5.0
@@ -40,7 +40,7 @@ _START_SECONDS: Final = 120.0
 
 
 def world(name: str, size: int, *, seed: int) -> Snapshot:
-    """Return a fleet of so many models, each running on its cheapest variant as far as there is room."""
+    """Return a fleet of `size` models, each running on its cheapest variant as far as there is room."""
     rng = np.random.default_rng([*name.encode(), size, seed])
     asks = fleet(rng, size, Mix())
     rooms = drawn_out(rng, asks, FACTORS[name])
@@ -60,13 +60,13 @@ def world(name: str, size: int, *, seed: int) -> Snapshot:
 
 
 class _Hosts:
-    """The nodes of a type, filled one after the other."""
+    """The nodes of one type, filled one after the other."""
 
     def __init__(self, kind: str, rooms: Sequence[int]) -> None:
         self._kind, self._rooms, self._first = kind, list(rooms), Counter[int]()
 
     def take(self, accelerators: int) -> str | None:
-        """Return the first node with room, and take it."""
+        """Allocate accelerators on the first node with room, and return it."""
         for node in range(self._first[accelerators], len(self._rooms)):
             if self._rooms[node] >= accelerators:
                 self._rooms[node] -= accelerators
@@ -113,7 +113,7 @@ def _replica(name: str, node: str) -> Replica:
 
 
 def _load(model: str, requests_per_second: float) -> ModelLoad:
-    """Return a steady load, with the dead band around it."""
+    """Return a constant load, with its dead band."""
     return ModelLoad(
         namespace=_NAMESPACE,
         model_id=model,
@@ -126,7 +126,7 @@ def _load(model: str, requests_per_second: float) -> ModelLoad:
 
 
 def carried_out(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """Return the snapshot once the plan runs."""
+    """Return the snapshot after the plan is carried out."""
     nodes_of: dict[tuple[str, str], list[str]] = defaultdict(list)
     for place in plan.placements:
         nodes_of[place.namespace, place.name] += [place.node] * place.pods
@@ -147,7 +147,7 @@ def _scaled(variant: Variant, count: int, nodes: Sequence[str]) -> Variant:
 
 
 def changed(snapshot: Snapshot, *, share: float, seed: int) -> Snapshot:
-    """Return the snapshot after a share of the models that run are asked for a quarter more or less."""
+    """Return the snapshot after a share of the running models gets a quarter more or less load."""
     rng = np.random.default_rng([len(snapshot.variants), seed])
     models = sorted({variant.model_id for variant in snapshot.variants if variant.replicas})
     some = rng.permutation(len(models))[: max(1, round(len(models) * share))].tolist()

@@ -34,12 +34,12 @@ _POLL_SECONDS: Final = 0.1
 
 
 class Installation:
-    """Stowplan from `start` to `stop`; each process can be killed and started again on its own.
+    """Stowplan from `start` to `stop`; each process can be killed and restarted separately.
 
     `manifests` is the folder that is installed into `namespace`. `settings` are merged into the configuration
-    documents, by component. `apply` puts manifests there in place of kubectl. `without_definitions` leaves
-    those of the kinds to `stowplan upgrade`: the controller is not ready before it has been. `source` is the
-    tree whose manifests and code are used, and `certificates` how it names the Secrets of its components.
+    documents, by component. `apply` applies the manifests instead of kubectl. `without_definitions` leaves
+    the definitions to `stowplan upgrade`; the controller is not ready before that. `source` is the tree with
+    the manifests and the code, and `certificates` the name pattern of its components' Secrets.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class Installation:
         self._addresses: dict[str, str] = {}
 
     def start(self, *, without: frozenset[str] = frozenset()) -> None:
-        """Apply the manifests, start the components but those named, and wait until they are ready.
+        """Apply the manifests, start all components but those in `without`, and wait until they are ready.
 
-        Raises ControlPlaneError with the tail of a log when one of them does not come up.
+        Raises ControlPlaneError with the tail of a log if one of them does not become ready.
         """
         self._addresses = {name: self._control_plane.allocate_address() for name in COMPONENTS}
         self._apply()
@@ -78,13 +78,13 @@ class Installation:
         wanted = [name for name in COMPONENTS if name not in without]
         for name in wanted:
             self._begin(name)
-        for name in wanted:  # the controller reads what only the webhooks can convert
+        for name in wanted:  # together, as the controller needs the webhooks for conversion
             self._wait_until_ready(name)
         if "apiserver" not in without:
             self._wait_for_api()
 
     def stop(self) -> None:
-        """Stop the processes in reverse order; what is in the API server stays."""
+        """Stop the processes in reverse order; objects in the API server stay."""
         for process in reversed(self._processes.values()):
             process.stop(patience_seconds=20.0)
         for mount in self._mounts.values():
@@ -109,11 +109,11 @@ class Installation:
         return self._processes
 
     def metrics_url(self, component: str) -> str:
-        """Return where a component serves its own metrics."""
+        """Return the URL of a component's own metrics."""
         return f"http://{self._addresses[component]}:{_METRICS_PORT}/metrics"
 
     def address(self, component: str) -> str:
-        """Return the loopback address that a component listens on."""
+        """Return the loopback address on which a component listens."""
         return self._addresses[component]
 
     def start_component(self, name: str) -> None:

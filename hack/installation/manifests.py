@@ -1,4 +1,4 @@
-"""The shipped manifests, as a control plane without nodes of its own can take them."""
+"""The shipped manifests, adapted to a control plane without real nodes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NOT_HERE: Final = frozenset({"Deployment", "PodDisruptionBudget"})
 
 
 def kustomization(folder: Path, *, manifests: str, namespace: str, source: Path = ROOT) -> Path:
-    """Write what a user would to install a folder of ours, with the metrics API, into a namespace.
+    """Write a kustomization, as a user would, that installs a folder and the metrics API in a namespace.
 
-    `source` is the tree that has the manifests.
+    `source` is the tree with the manifests.
     """
     folder.mkdir(exist_ok=True)
     resources = [
@@ -29,10 +29,10 @@ def kustomization(folder: Path, *, manifests: str, namespace: str, source: Path 
 
 
 def adapted(rendered: str, addresses: Mapping[str, str]) -> tuple[str, str]:
-    """Return rendered manifests with Services that lead to loopback addresses, without our Deployments.
+    """Return rendered manifests with Services for loopback addresses and without our Deployments.
 
-    The second text is the claim to external metrics, which is applied without force. `addresses` is by
-    name of the Service. Ports stay: nothing translates them for an ExternalName.
+    The second string is the APIService of external metrics, which is applied without force. `addresses` is by
+    Service name. Ports stay the same, because an ExternalName does not translate them.
     """
     kept = [
         _service(item, addresses) for item in yaml.safe_load_all(rendered) if item["kind"] not in _NOT_HERE

@@ -1,4 +1,4 @@
-"""Runs the controller of Models, with the rights that its manifests give."""
+"""Runs the controller of Models, with the permissions in its manifests."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PATIENCE_SECONDS: Final = 60.0
 
 
 def start_models(control_plane: ControlPlane, *folders: str, **settings: Any) -> Process:
-    """Apply `manifests/models` but its Deployment, and other folders of `manifests`; start the process.
+    """Apply `manifests/models` without its Deployment, and other folders of `manifests`; start the process.
 
-    `settings` are of its configuration. Raises ControlPlaneError with the tail of the log where it does not
-    get ready.
+    `settings` are added to its configuration. Raises ControlPlaneError with the tail of the log if it does
+    not become ready.
     """
     for folder in ("models", *folders):
         rendered = control_plane.kubectl("kustomize", str(ROOT / "manifests" / folder)).stdout

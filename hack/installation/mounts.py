@@ -1,4 +1,4 @@
-"""Stands in for the kubelet: keeps directories like the Secrets that pods would mount."""
+"""Replaces the kubelet: keeps directories equal to the Secrets that pods would mount."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _POLL_SECONDS: Final = 0.2
 
 
 class SecretMount:
-    """One Secret as a directory of files, followed until stopped."""
+    """One Secret as a directory of files, updated until stopped."""
 
     def __init__(self, control_plane: ControlPlane, *, namespace: str, name: str) -> None:
-        # Asked several times a second for as long as an installation stands: no process for each.
+        # Polled several times a second while an installation runs, so kubectl processes would be too slow.
         self._client = Client(control_plane.server, control_plane.directory / "pki")
         self._path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
         self._content: dict[str, bytes] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name=f"mount-{name}", daemon=True)
         self.directory = control_plane.directory / f"mount-{name}"
-        """Where the files are."""
+        """The directory of the files."""
 
     def start(self) -> None:
-        """Begin to follow the Secret; files appear once it exists."""
+        """Start following the Secret; files appear once it exists."""
         self.directory.mkdir(mode=0o700, exist_ok=True)
         self._thread.start()
 
@@ -39,7 +39,7 @@ class SecretMount:
         self._client.close()
 
     def is_filled(self) -> bool:
-        """Tell whether the Secret was there at the last look."""
+        """Tell whether the Secret existed at the last poll."""
         return bool(self._content)
 
     def _follow(self) -> None:
@@ -51,7 +51,7 @@ class SecretMount:
             self._stop.wait(_POLL_SECONDS)
 
     def _read(self) -> dict[str, bytes]:
-        """Return what the Secret holds; nothing while it, or the API server, is not there."""
+        """Return the Secret's data; empty if it does not exist or the API server is unreachable."""
         try:
             secret = self._client.value("GET", self._path)
         except (RefusedError, OSError, HTTPException):

@@ -19,7 +19,7 @@ from hack.packaging.programs import KUBECTL
 
 
 def main(arguments: list[str]) -> int:
-    """Run every command, shown before it runs, until one fails; its exit code."""
+    """Print and run each command until one fails; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m hack.kind", description="Stowplan on a cluster of kind.")
     parser.add_argument("verb", choices=("up", "down"))
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""The commands that make the cluster, in their order."""
+"""The commands that create the cluster, in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KIND: Final = GoModule(
     usual_minutes=1,
 )
 ENGINES: Final = ("docker", "podman")
-"""In the order of preference."""
+"""In order of preference."""
 
 CONFIGURATION: Final = Path(__file__).with_name("cluster.yaml")
 CLUSTER: Final = "stowplan"
@@ -28,17 +28,17 @@ _HERE: Final = "--namespace=stowplan-system"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Programs:
-    """What the commands run."""
+    """The programs that the commands run."""
 
     kind: Path
     kubectl: Path
     engine: str
-    """One of the engines by its name."""
+    """Name of one of the engines."""
 
 
 def up(programs: Programs, archive: Path) -> Iterator[list[str]]:
-    """Return what makes the cluster, loads the image by an archive, installs, and adds the demo's objects."""
-    image = f"docker.io/library/{shipped_reference()}"  # what a kubelet means by a name without a registry
+    """Yield the commands that create the cluster, load the image, install, and add the demo's objects."""
+    image = f"docker.io/library/{shipped_reference()}"  # the full name of an image without a registry
     yield [str(programs.kind), "create", "cluster", f"--config={CONFIGURATION}", f"--wait={_PATIENCE}"]
     yield [programs.engine, "build", f"--tag={image}", str(ROOT)]
     yield [programs.engine, "save", f"--output={archive}", image]
@@ -52,11 +52,11 @@ def up(programs: Programs, archive: Path) -> Iterator[list[str]]:
     claim = "apiservice/v1beta1.external.metrics.k8s.io"
     yield [*kubectl, "wait", "--for=condition=Available", claim, f"--timeout={_PATIENCE}"]
     demo = manifests / "samples" / "demo"
-    yield [*apply, f"--filename={demo / 'settings.yaml'}"]  # the namespace first
+    yield [*apply, f"--filename={demo / 'settings.yaml'}"]  # contains the namespace
     yield [*apply, f"--filename={demo}"]
     yield [*kubectl, "get", "variantautoscalings", "--namespace=demo"]
 
 
 def down(programs: Programs) -> Iterator[list[str]]:
-    """Return what removes the cluster."""
+    """Yield the commands that delete the cluster."""
     yield [str(programs.kind), "delete", "cluster", f"--name={CLUSTER}"]

@@ -1,5 +1,5 @@
-"""What a release is made of, out of `manifests` and the lock files: one-file YAML, a Helm chart, an SBOM.
+"""The files of a release, generated from `manifests` and lock files: single-file YAML, a Helm chart, an SBOM.
 
-Nothing of it is written twice. Overlays are rendered by kubectl; the chart's templates are read off
-differences between such renderings, its values and their schema off one declaration.
+Nothing is written twice. kubectl renders the overlays. The chart's templates are derived from differences
+between such renderings, its values and their schema from one declaration.
 """

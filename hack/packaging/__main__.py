@@ -16,7 +16,7 @@ from hack.realnode.image import ROOT, shipped_reference
 
 
 def main(arguments: list[str]) -> int:
-    """Write all files, of the time in SOURCE_DATE_EPOCH; the exit code."""
+    """Write all files, with the time in SOURCE_DATE_EPOCH; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m hack.packaging", description=__doc__)
     parser.add_argument(
         "--image", default="", help=f"reference of the pushed image, instead of {shipped_reference()}"

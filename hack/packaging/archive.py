@@ -1,4 +1,4 @@
-"""An archive whose bytes follow from its files alone."""
+"""A reproducible archive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 
 def archive(files: Mapping[str, bytes], *, folder: str, built_time: int) -> bytes:
-    """Return a .tgz of files below a folder, all of one time, in seconds since 1970, and of no owner."""
+    """Return a .tgz of files in a folder, all with one time in seconds since 1970 and without an owner."""
     packed = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as compressed,

@@ -1,7 +1,7 @@
-"""The Helm chart: what kustomize renders, with what parts and values change of it.
+"""The Helm chart: kustomize's rendering, with templates for parts and values.
 
-The base is rendered with all parts, and once more with each component that patches: where the two differ, a
-template asks for the component. Objects are those of the parts that bring them.
+The base is rendered with all parts, and once more with each component that contains patches. Where the two
+differ, a template tests for the component. Other objects are conditional on the parts that contain them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hack.packaging.values import Pods, values_file, values_schema
 
 PROCESSES: Final = ("webhooks", "apiserver", "controller", "models")
 SINGLE_REPLICA: Final = f"{COMPONENTS}single-replica"
-"""A number of replicas in the chart."""
+"""Replaced by a number of replicas in the chart."""
 
 OPTIONS: Final = {
     "external-metrics": "$.Values.externalMetrics",
@@ -37,7 +37,7 @@ OPTIONS: Final = {
     "scaling": "$.Values.scaling.enabled",
     "scheduler": "$.Values.scheduler.enabled",
 }
-"""Folders beside the base, and the values that switch them on."""
+"""Folders besides the base, with the values that enable them."""
 
 _NAMESPACE: Final = "namespace-of-the-release"
 _KEEP: Final = {"helm.sh/resource-policy": "keep"}
@@ -57,19 +57,19 @@ _HELPERS: Final = """\
 
 
 def parts() -> tuple[str, ...]:
-    """Name all parts that the chart can have, folders of `manifests`: those that patch others last."""
+    """Return all parts of the chart, as folders of `manifests`; those with patches come last."""
     components = (f"{COMPONENTS}{path.name}" for path in (MANIFESTS / COMPONENTS).iterdir())
     return (*OPTIONS, *sorted(components, key=lambda part: (is_patching(part), part)))
 
 
 def is_patching(part: str) -> bool:
-    """Tell whether a part changes objects of others."""
+    """Tell whether a part patches objects of other parts."""
     text = (MANIFESTS / part / "kustomization.yaml").read_text(encoding="utf-8")
     return "patches" in yaml.safe_load(text)
 
 
 def chart_files(kubectl: Path) -> Mapping[str, str]:
-    """Return the text of every file of the chart by its path in it."""
+    """Return the text of every file of the chart by its path."""
     sources = _Sources(kubectl)
     templates: dict[str, str] = defaultdict(str)
     for name in sources.shipped:
@@ -88,18 +88,18 @@ def chart_files(kubectl: Path) -> Mapping[str, str]:
 
 
 def switch(part: str) -> str:
-    """Return the value that a part is switched on by, as a template says it."""
+    """Return the template expression of the value that enables a part."""
     if part in OPTIONS:
         return OPTIONS[part]
     return f"$.Values.components.{camel_case(part.removeprefix(COMPONENTS).replace('-', '_'))}"
 
 
 class _Sources:
-    """Renderings, and what follows from their differences."""
+    """Renderings, and templates derived from their differences."""
 
     def __init__(self, kubectl: Path) -> None:
         patching = [part for part in parts() if is_patching(part)]
-        # Components of families bring what their variants without definitions do.
+        # Components of families contain the same as their variants without definitions.
         adding = [part for part in parts() if part not in patching and not part.endswith("-without-crds")]
 
         def rendered(*some: str) -> Mapping[Name, Json]:
@@ -114,7 +114,7 @@ class _Sources:
         self._patched = {part: rendered(*adding, part) for part in patching}
 
     def template(self, name: Name) -> str:
-        """Return the template of one object, a document that is there where one of its conditions holds."""
+        """Return the template of one object, which is rendered if one of its conditions holds."""
         variants = {
             _when(part, name): _expressed(objects[name])
             for part, objects in self._patched.items()
@@ -135,7 +135,7 @@ class _Sources:
 
 
 def _placed(item: Json) -> dict[str, Json]:
-    """Return a Deployment with each of the values that its pods have no field for, where that is set."""
+    """Return variants of a Deployment with each value set that its pods have no field for."""
     if item["kind"] != "Deployment":
         return {}
     forms = {}
@@ -147,7 +147,7 @@ def _placed(item: Json) -> dict[str, Json]:
 
 
 def _in_namespace(text: str) -> str:
-    """Replace the namespace; where it is all of a value it is quoted, since it may look like a number."""
+    """Replace the namespace; a value that consists of it is quoted, since it may look like a number."""
     whole = text.replace(f" {_NAMESPACE}\n", " {{ toJson $.Release.Namespace }}\n")
     return whole.replace(_NAMESPACE, "{{ $.Release.Namespace }}")
 
@@ -159,7 +159,7 @@ def _when(part: str, name: Name) -> str:
 
 
 def _expressed(item: Json) -> Json:
-    """Return an object with expressions where values of the chart decide."""
+    """Return an object with template expressions in the place of configurable values."""
     item = _with_config_names(copy.deepcopy(item))
     kind, name = item["kind"], item["metadata"]["name"]
     if kind == "CustomResourceDefinition":
@@ -206,7 +206,7 @@ def _value(text: str) -> Expression:
 
 
 def _shipped_values(shipped: Mapping[Name, Json]) -> Json:
-    """Return the values that the manifests have already."""
+    """Return the default values, from the manifests."""
 
     def pod(name: str) -> Json:
         found: Json = shipped["Deployment", f"stowplan-{name}"]["spec"]["template"]["spec"]
@@ -225,7 +225,7 @@ def _shipped_values(shipped: Mapping[Name, Json]) -> Json:
 
 
 def _in_namespaces(value: str, role: str, account: str) -> str:
-    """Return what `kubectl create rolebinding` makes in every namespace that gives a right."""
+    """Return the RoleBindings that `kubectl create rolebinding` would make in every opted-in namespace."""
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",

@@ -1,4 +1,4 @@
-"""The programs that packaging needs, found or built as those of the control plane are."""
+"""The programs that packaging needs, found or built like those of the control plane."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KUBECTL: Final = replace(
     binaries=tuple(binary for binary in KUBERNETES.binaries if binary.name == "kubectl"),
     usual_minutes=2,
 )
-"""Renders kustomizations; of the same build as the control plane's."""
+"""Renders kustomizations; the same build as for the control plane."""
 
 HELM: Final = GoModule(
     folder=Path(__file__).with_name("helm"),
@@ -28,4 +28,4 @@ HELM: Final = GoModule(
     linker_flags="-s -w -X helm.sh/helm/v4/internal/version.version=v{version}",
     usual_minutes=4,
 )
-"""The chart is tried with it; making the chart needs none."""
+"""For tests of the chart; generating the chart does not need it."""

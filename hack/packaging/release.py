@@ -18,16 +18,15 @@ SUMS: Final = "SHA256SUMS"
 
 
 def project_version() -> str:
-    """Read the version of the project."""
+    """Return the version of the project."""
     text = (MANIFESTS.parent / "pyproject.toml").read_text(encoding="utf-8")
     return str(tomllib.loads(text)["project"]["version"])
 
 
 def release_files(kubectl: Path, *, image: str = "", built_time: int = 0) -> Mapping[str, bytes]:
-    """Return every file by its name: the same for the same sources, on any machine.
+    """Return every file by its name, reproducibly for the same sources on any machine.
 
-    `image` is the reference to put in place of the one that manifests ship; `built_time` is in seconds since
-    1970.
+    `image` is the reference that replaces the one in the manifests; `built_time` is in seconds since 1970.
     """
     shipped = shipped_reference()
 

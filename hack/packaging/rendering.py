@@ -1,4 +1,4 @@
-"""Kustomizations over folders of `manifests`, rendered as a user has them rendered."""
+"""Kustomizations over folders of `manifests`, rendered as users would."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hack.controlplane.errors import KubectlFailedError
 
 MANIFESTS: Final = Path(__file__).resolve().parents[2] / "manifests"
 COMPONENTS: Final = "components/"
-"""How the names of components among the parts begin."""
+"""Prefix of components among the parts."""
 
 Name: TypeAlias = tuple[str, str]
 """Kind and name of an object."""
 
 
 def render(kubectl: Path, folder: Path) -> str:
-    """Return what kubectl renders of a folder; raises KubectlFailedError with what is wrong in it."""
+    """Return kubectl's rendering of a folder. Raises KubectlFailedError with the error in it."""
     finished = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True, check=False)
     if finished.returncode != 0:
         raise KubectlFailedError(f"kubectl kustomize {folder}: {finished.stderr.strip()}")
@@ -33,10 +33,10 @@ def render(kubectl: Path, folder: Path) -> str:
 def installation(
     kubectl: Path, parts: Sequence[str], *, namespace: str, **settings: Any
 ) -> Mapping[Name, Json]:
-    """Return the objects of the base with some parts, in a namespace of the user's.
+    """Return the objects of the base with some parts, in a given namespace.
 
-    Parts are folders of `manifests`; components are applied in this order, above what says `namespace:`.
-    `settings` are further fields of that kustomization.
+    Parts are folders of `manifests`. Components are applied in this order, on top of the kustomization that
+    sets `namespace:`. `settings` are further fields of that kustomization.
     """
     components = [part for part in parts if part.startswith(COMPONENTS)]
     resources = ["base", *(part for part in parts if part not in components)]
@@ -45,7 +45,7 @@ def installation(
         _write(inner, resources=_paths(resources, inner), namespace=namespace, **settings)
         _write(outer, resources=["../inner"], components=_paths(components, outer), namespace=namespace)
         rendered = render(kubectl, outer)
-    # The loader in C: definitions are large, and are read some twenty times for a chart.
+    # The loader in C, because definitions are large and a chart reads them some twenty times.
     objects: list[Json] = list(yaml.load_all(rendered, Loader=yaml.CSafeLoader))
     return {(item["kind"], item["metadata"]["name"]): item for item in objects}
 

@@ -1,4 +1,4 @@
-"""The software bill of materials of the image: CycloneDX, from the lock file that it is built by."""
+"""The software bill of materials of the image: CycloneDX, from the lock file used to build it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Locked:
     version: str
     marker: str
     hashes: tuple[str, ...]
-    """SHA-256 of every file that may be installed for it, whatever the platform."""
+    """SHA-256 of every file that may be installed, on any platform."""
 
     wanted_by: tuple[str, ...]
-    """Names of other entries, and of the project itself."""
+    """Names of the entries that depend on it, possibly including the project itself."""
 
 
 def locked(text: str) -> Iterator[Locked]:
-    """Read the entries of a lock file."""
+    """Yield the entries of a lock file."""
     for block in re.split(r"^(?=\w)", text, flags=re.MULTILINE):
         lines = block.splitlines()
         if lines and (found := _ENTRY.match(lines[0])):
@@ -53,7 +53,7 @@ def locked(text: str) -> Iterator[Locked]:
 
 
 def bill_of_materials(*, version: str, built_time: int) -> str:
-    """Return the document as JSON; equal for equal lock files. `built_time` is in seconds since 1970."""
+    """Return the document as JSON, reproducibly. `built_time` is in seconds since 1970."""
     image, tag = base_reference().split(":")
     python = tag.partition("-")[0]
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""One template out of an object and what parts of an installation make of it.
+"""A Helm template from an object and its variants under conditions.
 
-A tree is dumped as YAML with marks for what Helm fills in, and marks become actions in the text.
+A tree is dumped as YAML with placeholders for what Helm fills in, which are then replaced by actions.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _UNFIT: Final = re.compile(r"^ *- '@line \d+@': null$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What stands for a value: the text of an action that says it as JSON, which YAML contains."""
+    """A placeholder for a value: the text of an action that renders it as JSON, a subset of YAML."""
 
     text: str
 
 
 def template(shipped: Json, variants: Mapping[str, Json]) -> str:
-    """Return the template of an object as it is shipped and, where a condition holds, in another form.
+    """Return the template of an object, with a variant for each condition.
 
-    Forms may differ in members, in items that are added to a list, and in values; where several conditions
-    hold, each has its effect, as components have theirs. Raises ValueError for other differences.
+    Variants may differ in members, in items appended to a list, and in values. If several conditions hold,
+    all take effect, like components do. Raises ValueError for other differences.
     """
     actions = _Actions()
     tree = actions.joined(shipped, {key: value for key, value in variants.items() if value != shipped})
@@ -45,13 +45,13 @@ def template(shipped: Json, variants: Mapping[str, Json]) -> str:
 
 
 class _Actions:
-    """Joins the forms of a tree, and keeps the texts that its marks stand for."""
+    """Joins the variants of a tree, and keeps the texts of its placeholders."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
 
     def joined(self, shipped: JsonValue, variants: Mapping[str, JsonValue]) -> JsonValue:
-        """Return a tree with marks; every variant differs."""
+        """Return a tree with placeholders; every variant differs from the shipped form."""
         forms = [shipped, *variants.values()]
         if all(isinstance(form, dict) for form in forms):
             return self._members(shipped, variants)

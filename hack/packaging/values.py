@@ -1,6 +1,6 @@
-"""The values of the chart: one declaration, and the file with its comments and the schema read off it.
+"""The values of the chart: one declaration, from which the commented file and its schema are generated.
 
-What the manifests say already has no default here: `values.yaml` gets it from them.
+Values that the manifests contain have no default here: `values.yaml` takes them from the manifests.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Resources:
     """Requests and limits of a container."""
 
     requests: Maybe[dict[str, int | str]] = UNSET
-    """What is kept free for it."""
+    """Resources reserved for it."""
 
     limits: Maybe[dict[str, int | str]] = UNSET
-    """What it may use at most."""
+    """Resources that it may use at most."""
 
 
 @declaration()
@@ -52,13 +52,14 @@ class Webhooks:
     """The webhooks: admission and conversion."""
 
     replicas: Replicas = 2
-    """With 1, as with the component single-replica, nothing answers while a node is drained."""
+    """Number of replicas. With 1, as with the component single-replica, nothing answers while a node is
+    drained."""
 
     resources: Resources
-    """Of each pod."""
+    """Resources of each pod."""
 
     config: WebhooksConfig = WebhooksConfig()
-    """Configuration of the process, by the fields of manifests/reference/config-webhooks.md."""
+    """Configuration of the process; its fields are in manifests/reference/config-webhooks.md."""
 
 
 @declaration()
@@ -69,52 +70,52 @@ class Apiserver:
     """See webhooks.replicas."""
 
     resources: Resources
-    """Of each pod."""
+    """Resources of each pod."""
 
     config: MetricsConfig = MetricsConfig()
-    """Configuration of the process, by the fields of manifests/reference/config-apiserver.md."""
+    """Configuration of the process; its fields are in manifests/reference/config-apiserver.md."""
 
 
 @declaration()
 class Controller:
-    """The controller: one replica decides, the others stand by."""
+    """The controller: one replica leads, the others are on standby."""
 
     replicas: Replicas = 2
     """See webhooks.replicas."""
 
     resources: Resources
-    """Of each pod. The limit of memory holds the solver's, which has a limit of its own below it."""
+    """Resources of each pod. The memory limit covers the solver, which has its own lower limit."""
 
     config: ControllerConfig = ControllerConfig()
-    """Configuration of the process, by the fields of manifests/reference/config-controller.md."""
+    """Configuration of the process; its fields are in manifests/reference/config-controller.md."""
 
 
 @declaration()
 class Models:
-    """The controller of Models (docs/models.md), which needs the kinds of Kthena."""
+    """The controller of Models (docs/models.md), which requires the kinds of Kthena."""
 
     enabled: bool = False
-    """Run it."""
+    """Whether to run it."""
 
     replicas: Replicas = 2
     """See webhooks.replicas."""
 
     resources: Resources
-    """Of each pod."""
+    """Resources of each pod."""
 
     config: ModelsConfig = ModelsConfig()
-    """Configuration of the process, by the fields of manifests/reference/config-models.md."""
+    """Configuration of the process; its fields are in manifests/reference/config-models.md."""
 
 
 @declaration()
 class ModelsGateways:
-    """The right of the controller of Models to translate ModelRoutes for Gateways (docs/gateways.md)."""
+    """Permissions of the controller of Models to translate ModelRoutes for Gateways (docs/gateways.md)."""
 
     enabled: bool = False
-    """Let it read what it needs, and define the role. Set models.config.gateways as well."""
+    """Whether to grant it read access and define the role. Set models.config.gateways as well."""
 
     namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
-    """Namespaces that give it the right."""
+    """Namespaces in which it gets the role."""
 
 
 @declaration()
@@ -122,51 +123,52 @@ class Components:
     """The components of manifests/components, on or off."""
 
     advisory: bool = False
-    """Decisions are told in statuses, events and metrics, and HorizontalPodAutoscalers get no number."""
+    """Publish decisions in statuses, events and metrics only; HorizontalPodAutoscalers get no number."""
 
     cert_manager: bool = False
-    """Certificates by cert-manager, which must be installed, instead of the controller's own."""
+    """Use certificates of cert-manager, which must be installed, instead of the controller's own."""
 
     fail_closed: bool = False
-    """Refuse writes of the kinds of other projects, too, while no webhook answers."""
+    """Also reject writes of other projects' kinds while no webhook answers."""
 
     flow_control: bool = False
-    """A share of the API server for these processes."""
+    """Reserve a share of the API server's capacity for these processes."""
 
     inference_extension: bool = False
-    """The kinds of the Gateway API Inference Extension, with their definitions."""
+    """Support the kinds of the Gateway API Inference Extension, and install their definitions."""
 
     inference_extension_without_crds: bool = False
-    """The same where another project installs the definitions."""
+    """The same if another project installs the definitions."""
 
     kthena: bool = False
-    """The kinds of Kthena, with their definitions."""
+    """Support the kinds of Kthena, and install their definitions."""
 
     kthena_without_crds: bool = False
-    """The same where another project installs the definitions."""
+    """The same if another project installs the definitions."""
 
     metrics_service: bool = False
-    """A Service for the metrics of all processes."""
+    """Create a Service for the metrics of all processes."""
 
     network_policies: bool = False
-    """Who may connect to the pods."""
+    """Create NetworkPolicies that restrict connections to the pods."""
 
     pod_monitor: bool = False
-    """A PodMonitor for the Prometheus operator, which must be installed."""
+    """Create a PodMonitor for the Prometheus operator, which must be installed."""
 
     tenants: bool = False
-    """Service classes and costs by right, for users who don't trust each other (docs/tenancy.md)."""
+    """Check permissions for service classes and costs, for users who don't trust each other
+    (docs/tenancy.md)."""
 
 
 @declaration()
 class Scaling:
-    """The right of the controller to write scales itself (config.scaling)."""
+    """Permissions of the controller to write scales itself (config.scaling)."""
 
     enabled: bool = False
-    """Let it ask who may scale, and define the role."""
+    """Whether to let it check who may scale, and define the role."""
 
     namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
-    """Namespaces that give it the right to scale."""
+    """Namespaces in which it may scale."""
 
 
 @declaration()
@@ -174,10 +176,10 @@ class Scheduler:
     """A second scheduler that packs nodes (docs/scheduler.md)."""
 
     enabled: bool = False
-    """Run it, and define priorities by size."""
+    """Whether to run it, and to define priorities by size."""
 
     image: Text
-    """Its image, of the minor version of the cluster."""
+    """Its image, with the minor version of the cluster."""
 
 
 @declaration()
@@ -185,51 +187,51 @@ class PriorityClass:
     """The priority of all pods."""
 
     name: Text
-    """An existing PriorityClass."""
+    """Name of an existing PriorityClass."""
 
     quota: bool = True
-    """Bring a ResourceQuota for it: GKE, among others, admits system-cluster-critical outside of kube-system
-    only with one."""
+    """Whether to create a ResourceQuota for it. GKE, among others, admits system-cluster-critical outside of
+    kube-system only with one."""
 
     pods: Annotated[int, Range(1, 10_000)]
-    """How many pods the quota admits."""
+    """The number of pods that the quota admits."""
 
 
 @declaration()
 class Toleration:
-    """A taint of nodes that does not keep the pods away."""
+    """A toleration of a taint."""
 
     key: Maybe[Text] = UNSET
-    """Key of the taint; without one, every key with the operator Exists."""
+    """Key of the taint. If unset, every key matches with the operator Exists."""
 
     operator: Maybe[Literal["Equal", "Exists", "Lt", "Gt"]] = UNSET
-    """How the value of the taint is compared; Equal without one."""
+    """How the value of the taint is compared. Defaults to Equal."""
 
     value: Maybe[str] = UNSET
-    """The value that is compared with."""
+    """The value to compare with."""
 
     effect: Maybe[Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]] = UNSET
-    """Effect of the taint; every one without it."""
+    """Effect of the taint. If unset, every effect matches."""
 
     toleration_seconds: Maybe[int] = UNSET
-    """How long the pods stay, with the effect NoExecute; for ever without it."""
+    """How long the pods stay with the effect NoExecute, in seconds. If unset, they stay forever."""
 
 
 @declaration()
 class Pods:
-    """Where all pods run, and how their images are pulled."""
+    """Scheduling constraints and image pull secrets of all pods."""
 
     node_selector: Maybe[dict[str, str]] = UNSET
-    """Labels of the nodes."""
+    """Labels that the nodes must have."""
 
     tolerations: Annotated[tuple[Toleration, ...], Items(maximum=64)] = ()
-    """Taints of nodes that do not keep them away."""
+    """Taints that the pods tolerate."""
 
     affinity: Affinity = Affinity()
-    """Nodes and pods that they must or should be near or away from. Spread over nodes they are already."""
+    """Node and pod affinity. The pods already spread over nodes by default."""
 
     image_pull_secrets: Annotated[tuple[LocalObjectReference, ...], Items(maximum=64)] = ()
-    """Secrets in the namespace of the release with the credentials of the registry."""
+    """Secrets in the namespace of the release with registry credentials."""
 
 
 @declaration()
@@ -237,17 +239,17 @@ class ChartValues:
     """Values of the chart. All objects are in the namespace of the release."""
 
     image: Text
-    """The image of all processes of Stowplan: registry, repository and tag or digest, such as
+    """The image of all Stowplan processes: registry, repository and tag or digest, such as
     registry.example/platform/stowplan@sha256:… (build one with the Dockerfile)."""
 
     crds: bool = True
-    """The definition of VariantAutoscaling. It is upgraded with the release, and `helm uninstall` leaves it,
-    since all objects would go with it. Set it to false where VariantAutoscalings of an earlier release are
-    (docs/upgrading.md)."""
+    """Whether to install the definition of VariantAutoscaling. It is upgraded with the release, and `helm
+    uninstall` keeps it, since all objects would be deleted with it. Set it to false if the cluster has
+    VariantAutoscalings of an earlier release (docs/upgrading.md)."""
 
     external_metrics: bool = True
-    """Claim external.metrics.k8s.io, which has one owner in a cluster. Helm refuses to install where another
-    one, such as KEDA, has it."""
+    """Whether to claim external.metrics.k8s.io, which has one owner per cluster. Helm refuses to install if
+    another project, such as KEDA, owns it."""
 
     webhooks: Webhooks
     apiserver: Apiserver
@@ -257,10 +259,10 @@ class ChartValues:
     components: Components
 
     evictions: bool = False
-    """Let the controller move replicas that run (config.planning.evictions)."""
+    """Whether the controller may move running replicas (config.planning.evictions)."""
 
     objectives: bool = False
-    """Let the controller read InferenceObjectives and their pools (config.planning.objectives)."""
+    """Whether the controller may read InferenceObjectives and their pools (config.planning.objectives)."""
 
     scaling: Scaling
     scheduler: Scheduler
@@ -269,12 +271,12 @@ class ChartValues:
 
 
 def values_file(shipped: Json) -> str:
-    """Return `values.yaml`: every value below what it means. `shipped` holds those without a default."""
+    """Return `values.yaml`, with a comment above every value. `shipped` has the values without a default."""
     return "\n".join(_lines(node_of(ChartValues), shipped)).lstrip("\n") + "\n"
 
 
 def values_schema() -> str:
-    """Return `values.schema.json`, which refuses every name that is not declared."""
+    """Return `values.schema.json`, which rejects undeclared names."""
     schema = settings_schema(ChartValues)
     schema["properties"]["global"] = _GLOBAL
     return json.dumps({"$schema": DIALECT, **schema}, indent=1, ensure_ascii=False) + "\n"
@@ -292,7 +294,7 @@ def _lines(node: Node, shipped: Json, pad: str = "") -> Iterator[str]:
         elif _is_section(prop.node):
             yield f"{pad}{prop.name}:"
             yield from _lines(prop.node, shipped.get(prop.name, {}), f"{pad}  ")
-        else:  # what a configuration leaves out has the defaults of the process
+        else:  # unset fields of a configuration have the defaults of the process
             default = prop.default if prop.has_default and declared is None else {}
             yield f"{pad}{prop.name}: {json.dumps(default)}"
 

@@ -13,7 +13,7 @@ from hack.realnode.prerequisites import missing, missing_packages
 
 
 def main(arguments: list[str]) -> int:
-    """Prepare, then run the module in namespaces of its own; its exit code."""
+    """Prepare, then run the module in new namespaces; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m hack.realnode", description=__doc__)
     parser.add_argument(
         "--optional", action="store_true", help="install nothing: say what is missing and succeed"

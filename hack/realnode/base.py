@@ -1,7 +1,7 @@
-"""The base of the image, put together from Debian packages, since no registry of images is asked.
+"""The base of the image, built from Debian packages, because no image registry is used.
 
-It stands in for what the Dockerfile's FROM names: the same release of Debian, with Debian's own Python of the
-same minor version as `python`. The public base has a Python built from source in /usr/local instead.
+It replaces the image in the Dockerfile's FROM: the same Debian release, with Debian's own Python of the same
+minor version as `python`. The public base has a Python built from source in /usr/local instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UNNEEDED: Final = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*
 
 
 def provide_base(directory: Path, progress: ProgressLine) -> Path:
-    """Return an archive of the root file system, made first where there is none."""
+    """Return an archive of the root file system, creating it if necessary."""
     digest = hashlib.sha256("\n".join((SUITE, _VARIANT, *_PACKAGES, *_UNNEEDED)).encode()).hexdigest()[:12]
     archive = directory / f"base-{digest}.tar"
     with locked(archive.with_suffix(".lock")):
@@ -41,7 +41,7 @@ def _make(archive: Path) -> None:
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in _UNNEEDED),
         *(f"--aptopt={setting}" for setting in _apt_settings()),
     ]
-    # From where this machine has its packages: no other source is named here.
+    # Use this machine's own package sources; no other source is configured here.
     sources = [str(path) for path in _source_files()]
     finished = subprocess.run(
         ["mmdebstrap", "--quiet", *options, SUITE, str(partial), *sources],
@@ -61,7 +61,7 @@ def _source_files() -> list[Path]:
 
 
 def _apt_settings() -> list[str]:
-    """Return how this machine reaches its sources, such as a proxy, and how fresh it wants them."""
+    """Return this machine's settings for package sources, such as a proxy or limits on their age."""
     finished = subprocess.run(
         ["apt-config", "dump", "--format", '%f "%v";%n', "Acquire"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The configuration of containerd, and of the network of its pods."""
+"""Configuration of containerd and of its pod network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hack.realnode.prerequisites import CNI_PLUGINS, PATH
 METRICS_ADDRESS: Final = "127.0.0.1:1338"
 
 _UNUSED: Final = (
-    "io.containerd.internal.v1.opt",  # would make a folder in /opt
+    "io.containerd.internal.v1.opt",  # would create a directory in /opt
     "io.containerd.nri.v1.nri",
     "io.containerd.snapshotter.v1.btrfs",
     "io.containerd.snapshotter.v1.devmapper",
@@ -24,7 +24,7 @@ _UNUSED: Final = (
 
 
 def containerd_configuration(layout: NodeLayout) -> str:
-    """Return containerd's configuration, version 3: runc, data in the node's folder, our sandbox image."""
+    """Return containerd's configuration, version 3: runc, data in the node's directory, our sandbox image."""
     runtime = {
         "runtime_type": "io.containerd.runc.v2",
         "runtime_path": str(layout.prepared.program("containerd-shim-runc-v2")),
@@ -40,7 +40,7 @@ def containerd_configuration(layout: NodeLayout) -> str:
         "plugins": {
             "io.containerd.cri.v1.images": {"pinned_images": {"sandbox": SANDBOX}},
             "io.containerd.cri.v1.runtime": {
-                # A process that may not lower its own oom score cannot lower that of a container.
+                # A process that may not lower its own OOM score cannot lower that of a container.
                 "restrict_oom_score_adj": True,
                 "containerd": {"default_runtime_name": "runc", "runtimes": {"runc": runtime}},
                 "cni": {"bin_dirs": [str(CNI_PLUGINS)], "conf_dir": str(layout.directory / "cni")},
@@ -51,7 +51,7 @@ def containerd_configuration(layout: NodeLayout) -> str:
 
 
 def cni_configuration(layout: NodeLayout) -> str:
-    """Return the network of pods: a pair of interfaces for each, and a route to it."""
+    """Return the pod network: an interface pair and a route for each pod."""
     addresses = {
         "type": "host-local",
         "ranges": [[{"subnet": PODS}]],
@@ -63,7 +63,7 @@ def cni_configuration(layout: NodeLayout) -> str:
 
 
 def _toml(document: dict[str, Any], path: tuple[str, ...] = ()) -> str:
-    """Write a document as TOML: JSON's texts, numbers, truths and lists of texts are TOML's, too."""
+    """Return a document as TOML; JSON's strings, numbers, booleans and lists of strings are valid TOML."""
     own = [f"{key} = {json.dumps(value)}" for key, value in document.items() if not isinstance(value, dict)]
     head = [f"[{'.'.join(json.dumps(part) for part in path)}]"] if path else []
     inner = [_toml(value, (*path, key)) for key, value in document.items() if isinstance(value, dict)]

@@ -1,4 +1,4 @@
-"""Who the node is: its serving certificate, and the kubeconfigs of kubelet and kube-proxy."""
+"""Credentials of the node: its serving certificate, and the kubeconfigs of kubelet and kube-proxy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hack.realnode.network import ADDRESS
 
 
 def write_identity(pki: Path, *, server: str) -> None:
-    """Write them beside the keys of the control plane, signed by its authority."""
+    """Write them next to the keys of the control plane, issued by its CA."""
     pair = KeyPair.read(pki, "ca")
     authority, cluster = Authority(pair), Cluster(server=server, authority=pair.certificate)
     authority.server(f"system:node:{NODE}", names=(ADDRESS, NODE)).write(pki, "kubelet")

@@ -1,4 +1,4 @@
-"""Stowplan's image, by the Dockerfile's own steps, and the one that holds a pod's namespaces."""
+"""Stowplan's image, built by the Dockerfile's own steps, and the sandbox image of pods."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from hack.realnode.wheels import provide_wheels
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SANDBOX: Final = "localhost/pause:1"
-"""Runs in every pod and waits."""
+"""Runs in every pod and only waits."""
 
 _REGISTRY: Final = "docker.io/library"
-"""What a kubelet and a Dockerfile mean by a name without a registry."""
+"""The default registry of image names in kubelets and Dockerfiles."""
 
 _AGAIN: Final = "localhost/stowplan-again"
 _NO_INDEX: Final = "[global]\nno-index = true\nfind-links = /wheels\n"
@@ -38,18 +38,18 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     archive: str
     layer_bytes: tuple[int, ...]
-    """Of each layer, unpacked, from the base up."""
+    """Unpacked size of each layer, from the base up."""
 
 
 def provide_images(progress: ProgressLine) -> tuple[Image, ...]:
-    """Build the images of this tree; steps that did not change are not repeated."""
+    """Build the images of this tree; unchanged steps are cached."""
     with _store(progress) as store:
         base = provide_base(store.directory, progress)
         return store.sandbox(), store.stowplan(base, progress)
 
 
 def build_again(tree: Path, progress: ProgressLine) -> tuple[str, str]:
-    """Return the digests of the image of this tree as built before, and of one built from nothing."""
+    """Return the digests of this tree's image as built before, and of a build without cache."""
     with _store(progress) as store:
         return store.digest(f"{_REGISTRY}/{shipped_reference()}"), store.stowplan_from_nothing(tree, progress)
 
@@ -64,14 +64,14 @@ def _store(progress: ProgressLine) -> Iterator[_Store]:
 
 
 def shipped_reference() -> str:
-    """Read the reference of the image that the manifests ship."""
+    """Return the image reference in the manifests."""
     text = (ROOT / "manifests" / "base" / "deployments.yaml").read_text(encoding="utf-8")
     (reference,) = set(re.findall(r"^\s*image: (\S+)$", text, re.MULTILINE))
     return str(reference)
 
 
 def base_reference() -> str:
-    """Read the base that the Dockerfile's stages begin from."""
+    """Return the base image in the Dockerfile's stages."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     (reference,) = set(re.findall(r"^FROM (\S+)", text, re.MULTILINE))
     return str(reference)
@@ -79,7 +79,7 @@ def base_reference() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """Images and the layers of earlier builds, where nobody else's are."""
+    """A private storage of images and of cached layers."""
 
     directory: Path
 
@@ -101,7 +101,7 @@ class _Store:
         progress.say("building the image: from nothing a minute and a half, else some seconds")
         name = f"{_REGISTRY}/{shipped_reference()}"
         volumes = self._volumes(progress)
-        # A name keeps the steps of the first stage; what has none any more is of an earlier build.
+        # The tag keeps the layers of the first stage; untagged ones are from earlier builds.
         self._build("--target=build", "--tag=localhost/stowplan-build", *volumes, str(ROOT))
         self._build(f"--tag={name}", *volumes, str(ROOT))
         self._buildah("rmi", "--prune")
@@ -118,7 +118,7 @@ class _Store:
         return self._buildah("inspect", "--type=image", "--format={{.FromImageID}}", name)
 
     def _volumes(self, progress: ProgressLine) -> tuple[str, str]:
-        """Return where the build finds wheels, and that it asks nobody else for them."""
+        """Return the volumes with the wheels and with a pip configuration that uses nothing else."""
         locks = (ROOT / "requirements-build.lock", ROOT / "requirements.lock")
         wheels = provide_wheels(self.directory, locks, progress)
         settings = self.directory / "pip.conf"
@@ -126,7 +126,7 @@ class _Store:
         return f"--volume={wheels}:/wheels:ro", f"--volume={settings}:/etc/pip.conf:ro"
 
     def _build(self, *options: str) -> None:
-        isolation = "--isolation=chroot"  # needs neither a daemon nor a network of its own
+        isolation = "--isolation=chroot"  # needs neither a daemon nor its own network
         self._buildah("build", isolation, "--pull-never", "--layers", "--timestamp=0", *options)
 
     def _has(self, name: str, label: str = "") -> bool:

@@ -1,4 +1,4 @@
-"""The configuration and the command lines of kubelet and kube-proxy."""
+"""Configuration and command lines of kubelet and kube-proxy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hack.realnode.layout import NODE, NodeLayout
 from hack.realnode.network import ADDRESS
 
 HEALTH = {"kubelet": "http://127.0.0.1:10248/healthz", "kube-proxy": f"http://{ADDRESS}:10256/livez"}
-"""Where each says whether it works."""
+"""Health endpoints of both programs."""
 
 
 def kubelet_configuration(layout: NodeLayout) -> str:
@@ -28,17 +28,17 @@ def kubelet_configuration(layout: NodeLayout) -> str:
         "containerRuntimeEndpoint": f"unix://{layout.socket}",
         "podLogsDir": str(layout.directory / "logs"),
         "volumePluginDir": str(layout.directory / "volume-plugins"),
-        # Pods are counted below a cgroup of this run's own, and the machine is not divided up.
+        # Pods are in a cgroup of this run, and the machine's resources are not partitioned.
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": f"/{layout.prepared.cgroup}",
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,
         "failSwapOn": False,
         "protectKernelDefaults": True,
-        # How full the machine's disk is says nothing about the node: it evicts nobody and deletes no image.
+        # The machine's disk usage must not cause evictions or image deletions.
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
         "imageGCHighThresholdPercent": 100,
-        # Nothing here is called by a name: Services are reached by cluster address.
+        # No names are resolved: Services are reached by cluster IP.
         "resolvConf": "",
         "clusterDNS": ["10.96.0.10"],
         "clusterDomain": "cluster.local",
@@ -47,7 +47,7 @@ def kubelet_configuration(layout: NodeLayout) -> str:
 
 
 def kubelet_command(layout: NodeLayout) -> list[str]:
-    """Return how kubelet is started."""
+    """Return the command line of kubelet."""
     flags = {
         "config": str(layout.directory / "kubelet.json"),
         "kubeconfig": str(layout.pki / "kubelet.kubeconfig"),
@@ -60,7 +60,7 @@ def kubelet_command(layout: NodeLayout) -> list[str]:
 
 
 def proxy_command(layout: NodeLayout) -> list[str]:
-    """Return how kube-proxy is started; connection tracking keeps the machine's own settings."""
+    """Return the command line of kube-proxy; connection tracking keeps the machine's settings."""
     flags = {
         "kubeconfig": str(layout.pki / "kube-proxy.kubeconfig"),
         "hostname-override": NODE,

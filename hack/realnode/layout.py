@@ -1,4 +1,4 @@
-"""Where the parts of the node are."""
+"""Paths of the node."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ NODE: Final = "real"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeLayout:
-    """The files of one node, and what it is told of its surroundings."""
+    """Files of one node, and what was prepared for it."""
 
     prepared: Prepared
     directory: Path
-    """Everything that the node writes."""
+    """The directory of all files that the node writes."""
 
     pki: Path
-    """The keys of the control plane, and the node's beside them."""
+    """The keys of the control plane and of the node."""
 
     @property
     def socket(self) -> Path:
-        """Where containerd listens."""
+        """The socket of containerd."""
         return self.directory / "containerd.sock"

@@ -1,4 +1,4 @@
-"""Keeps what the node writes away from the machine's own folders and settings, in a mount namespace."""
+"""A mount namespace that protects the machine's own directories and settings from the node's writes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _KERNEL_SETTINGS: Final = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
-"""What a kubelet wants to find, and sets for the whole machine when it does not."""
+"""Settings that a kubelet requires, and sets for the whole machine if they differ."""
 
 
 def shield(directory: Path) -> None:
-    """Cover the folders that node programs write to whatever they are told, and the kernel's settings.
+    """Cover the directories that node programs always write to, and the kernel's settings.
 
-    `/run` is empty afterwards; what is written to `/var` lands in `directory`.
+    `/run` is empty afterwards; writes to `/var` go to `directory`.
     """
     _mount("-t", "tmpfs", "tmpfs", "/run")
     upper, work = directory / "var", directory / "var-work"
@@ -38,7 +38,7 @@ def _mount(*arguments: str) -> None:
 
 
 def uncover(directory: Path) -> None:
-    """Take away what was mounted below a folder, so that it can be removed; whoever uses it keeps it."""
+    """Unmount everything below a directory lazily, so that it can be removed while still in use."""
     mounted = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
     below = [path for path in mounted if path.startswith(f"{directory}/")]
     if below:

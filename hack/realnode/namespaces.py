@@ -1,8 +1,8 @@
-"""Runs a command in namespaces of its own, and removes the cgroup that outlives them.
+"""Runs a command in its own namespaces, and removes the cgroup that outlives them.
 
 Network, mounts and processes end with the command, however it ends: when its first process ends, the kernel
-kills the others, and interfaces and mounts go with the last one. A cgroup does not; it is named after the
-process that made it, so that the next run removes what a killed one left.
+kills the others, and interfaces and mounts disappear with the last one. A cgroup does not. It is named after
+the process that created it, so that the next run can remove those left by killed ones.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _POLL_SECONDS: Final = 0.05
 
 
 def cgroup_name() -> str:
-    """Name the cgroup that `run_inside` makes in this process."""
+    """Return the name of the cgroup that `run_inside` creates in this process."""
     return f"{_PREFIX}{os.getpid()}"
 
 
 def run_inside(command: list[str], environment: Mapping[str, str]) -> int:
-    """Run a command in namespaces of its own and return its exit code.
+    """Run a command in new namespaces and return its exit code.
 
-    Ctrl-C reaches the command; SIGTERM ends it at once, and so does the end of this process.
+    Ctrl-C is delivered to the command. SIGTERM, or the end of this process, kills it at once.
     """
     for left in _cgroups():
         if not Path(f"/proc/{left.removeprefix(_PREFIX)}").exists():
             _remove_cgroup(left)
     with _cgroup(cgroup_name()), _interrupts_left_to_the_command():
         unshare = ["/usr/bin/unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        # catatonit reaps what containers leave behind, as the first process of every container engine does.
+        # catatonit reaps orphans of containers, like the init process of every container engine.
         waiting = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-S", tether.__file__, str(os.getpid())),
@@ -56,7 +56,7 @@ def run_inside(command: list[str], environment: Mapping[str, str]) -> int:
 @contextlib.contextmanager
 def _interrupts_left_to_the_command() -> Iterator[None]:
     def ignore(_number: int, _frame: FrameType | None) -> None:
-        """Do nothing; unlike SIG_IGN this is not inherited by the command."""
+        """Do nothing; unlike SIG_IGN, this handler is not inherited by the command."""
 
     before = signal.signal(signal.SIGINT, ignore)
     try:
@@ -77,14 +77,14 @@ def _cgroup(name: str) -> Iterator[None]:
 
 
 def _copy_cpuset(group: Path) -> None:
-    """Let it use what its parent may: a new cpuset is empty, and takes no process."""
+    """Copy the parent's cpuset, because a new cpuset is empty and accepts no process."""
     for file in ("cpuset.cpus", "cpuset.mems"):
         if (group / file).exists():
             (group / file).write_text((group.parent / file).read_text())
 
 
 def _hierarchies() -> list[Path]:
-    """Return the folder of each hierarchy of cgroup v1 once, without the links that lead to them."""
+    """Return the directory of each cgroup v1 hierarchy once, without symbolic links."""
     folders = (path for path in _HIERARCHIES.iterdir() if path.is_dir() and not path.is_symlink())
     return [path for path in folders if (path / "cgroup.procs").exists()]
 
@@ -94,7 +94,7 @@ def _cgroups() -> set[str]:
 
 
 def _remove_cgroup(name: str) -> None:
-    """Remove it with all below it; the kernel may still be taking their last processes away."""
+    """Remove a cgroup and its descendants, waiting for the kernel to remove their last processes."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     for hierarchy in _hierarchies():
         if not (hierarchy / name).exists():

@@ -1,4 +1,4 @@
-"""The real node: from `start` to `stop`, on a control plane that runs in the same namespaces."""
+"""The real node, from `start` to `stop`, with a control plane in the same namespaces."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _READY_SECONDS: Final = 60.0
 
 
 class RealNode:
-    """Kubelet, containerd and kube-proxy beside a control plane, with the images of this tree loaded.
+    """Kubelet, containerd and kube-proxy with a control plane, and with the images of this tree loaded.
 
-    Works only in what `python -m hack.realnode` starts, where namespaces end what is left here.
+    Works only under `python -m hack.realnode`, whose namespaces clean up what is left.
     """
 
     def __init__(self) -> None:
         self._prepared = Prepared.handed_over()
         self._processes: dict[str, Process] = {}
         self.control_plane = ControlPlane(network=NodeNetwork, simulated_nodes=SIMULATED)
-        """What the node belongs to; pods reach it, and kwok has nodes of its own beside."""
+        """The node's control plane, which also has kwok's nodes; pods can reach it."""
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """The images that are on the node."""
+        """The images on the node."""
         return self._prepared.images
 
     def start(self) -> None:
-        """Start all and wait until the node is Ready; raises ControlPlaneError with the tail of a log."""
+        """Start everything and wait until the node is Ready. Raises ControlPlaneError with a log's tail."""
         self.control_plane.start()
         directory = self.control_plane.directory / "node"
         directory.mkdir()
@@ -57,7 +57,7 @@ class RealNode:
             kubectl("wait", f"--for={condition}", f"node/{NODE}", "--timeout=60s")
 
     def stop(self, *, keep_directory: bool = False) -> None:
-        """Stop the programs; containers are left to the namespace."""
+        """Stop the programs; containers end with the namespace."""
         for process in reversed(self._processes.values()):
             process.stop()
         uncover(self.control_plane.directory)
@@ -77,7 +77,7 @@ class RealNode:
         self.stop(keep_directory=isinstance(error, Exception))
 
     def ctr(self, *arguments: str) -> str:
-        """Run containerd's own client among the containers of pods and return what it printed."""
+        """Run containerd's client on the containers of pods, and return its output."""
         command = [
             str(self._prepared.program("ctr")),
             f"--address={self._layout.socket}",

@@ -1,4 +1,4 @@
-"""What is made before the namespaces are, with the machine's network, and handed to the command in them."""
+"""Preparations that need the machine's network, made before the namespaces and passed on to the command."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     programs: dict[str, str]
     images: tuple[Image, ...]
     cgroup: str
-    """The name of a cgroup in every hierarchy, below which those of pods are."""
+    """Name of a cgroup in every hierarchy, the parent of the pods' cgroups."""
 
     @classmethod
     def make(cls, progress: ProgressLine, *, cgroup: str) -> Self:
-        """Install, build and fetch what is missing; raises ControlPlaneError with what cannot be had."""
+        """Install, build and download what is missing. Raises ControlPlaneError if that is impossible."""
         require(progress)
         programs = {name: str(path) for name, path in provide_programs(progress).items()}
         return cls(programs=programs, images=provide_images(progress), cgroup=cgroup)
 
     @classmethod
     def handed_over(cls) -> Self:
-        """Read what was made for this process; raises ControlPlaneError where nothing was."""
+        """Return what was prepared for this process. Raises ControlPlaneError if nothing was."""
         text = os.environ.get(_VARIABLE)
         if text is None:
             raise ControlPlaneError("a real node needs namespaces of its own: run `make e2e`")
         return msgspec.json.decode(text, type=cls)
 
     def environment(self) -> dict[str, str]:
-        """Return what hands this over to a child process."""
+        """Return the environment variable that passes this on to a child process."""
         return {_VARIABLE: msgspec.json.encode(self).decode()}
 
     def program(self, name: str) -> Path:
-        """Return where a program is."""
+        """Return the path of a program."""
         return Path(self.programs[name])
 
 
 def is_handed_over() -> bool:
-    """Tell whether this process was started in namespaces where a node can be."""
+    """Tell whether this process runs in namespaces where a node can run."""
     return _VARIABLE in os.environ

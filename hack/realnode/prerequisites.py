@@ -1,4 +1,4 @@
-"""What a machine must have for a real node, and the Debian packages that are installed when missing."""
+"""Requirements of a real node, and the Debian packages that are installed if missing."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hack.controlplane.errors import ControlPlaneError
 from hack.controlplane.progress import ProgressLine
 
 SUITE: Final = "bookworm"
-"""The release of Debian that has the Python of the image."""
+"""The Debian release with the Python version of the image."""
 
 PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where packages put their commands."""
+"""Directories in which packages install commands."""
 
 CNI_PLUGINS: Final = Path("/usr/lib/cni")
 
@@ -33,13 +33,13 @@ _CONTROLLERS: Final = ("cpu", "cpuacct", "cpuset", "memory", "pids", "devices", 
 
 
 class PrerequisitesMissingError(ControlPlaneError):
-    """This machine cannot run a real node; the message says all that is missing."""
+    """This machine cannot run a real node; the message lists everything that is missing."""
 
 
 def missing() -> list[str]:
-    """Say in words what this machine lacks that no package brings; nothing is good."""
+    """Return messages about missing requirements that no package provides; empty if there are none."""
     if os.geteuid() != 0:
-        return ["root: namespaces, mounts and cgroups are made"]  # else the attempts below say nothing
+        return ["root: namespaces, mounts and cgroups are made"]  # without it, the checks below mean nothing
     found = []
     if not Path("/etc/debian_version").exists() or shutil.which("apt-get") is None:
         found.append(
@@ -56,7 +56,7 @@ def missing() -> list[str]:
 
 
 def _missing_in_namespaces() -> list[str]:
-    """Try what the node does in a network of its own, and throw the network away."""
+    """Try the node's network operations in a temporary network namespace."""
     attempts = {
         "namespaces for network, mounts and processes": "true",
         "bridge interfaces": "ip link add name probe type bridge",
@@ -79,7 +79,7 @@ def _missing_in_namespaces() -> list[str]:
 
 
 def missing_packages() -> list[str]:
-    """Name the Debian packages that `require` would install."""
+    """Return the Debian packages that `require` would install."""
     packages = {package for command, package in _PACKAGES.items() if shutil.which(command, path=PATH) is None}
     if not (CNI_PLUGINS / "ptp").exists():
         packages.add("containernetworking-plugins")
@@ -87,12 +87,12 @@ def missing_packages() -> list[str]:
 
 
 def require(progress: ProgressLine) -> None:
-    """Install the packages that are missing; raises PrerequisitesMissingError with all that cannot be had."""
+    """Install missing packages. Raises PrerequisitesMissingError with everything that is unavailable."""
     if lacking := missing():
         raise PrerequisitesMissingError("a real node needs what is missing here: " + "; ".join(lacking))
     if packages := missing_packages():
         _install(packages, progress)
-        require(progress)  # nftables can be tried only now
+        require(progress)  # nftables could not be checked before
 
 
 def _install(packages: list[str], progress: ProgressLine) -> None:

@@ -1,4 +1,4 @@
-"""The programs of the node that are built from source, beside those that Debian packages."""
+"""Programs of the node that are built from source; Debian packages provide the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KUBERNETES_NODE: Final = replace(
     ),
     usual_minutes=3,
 )
-"""Of the same version as the control plane, by the same `go.mod`."""
+"""The same version as the control plane, from the same `go.mod`."""
 
 CONTAINERD: Final = GoModule(
     folder=Path(__file__).with_name("containerd"),
@@ -36,11 +36,11 @@ CONTAINERD: Final = GoModule(
     linker_flags=f"-s -w -X {_CONTAINERD_MODULE}/version.Version=v{{version}}",
     usual_minutes=2,
 )
-"""Debian's containerd is older than what this kubelet speaks."""
+"""Debian's containerd is too old for this kubelet."""
 
 
 def provide_programs(progress: ProgressLine) -> dict[str, Path]:
-    """Find the node's programs by name, built first where this machine has none.
+    """Return the node's programs by name, building those that are missing.
 
     Raises ToolchainMissingError or BuildFailedError.
     """

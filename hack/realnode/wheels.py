@@ -1,7 +1,7 @@
-"""The wheels that the image is built from, fetched by the lock files on this machine.
+"""The wheels for the image, downloaded on this machine by the lock files.
 
-The build asks no package index: what this machine's pip is configured to ask, by its files and environment,
-stays outside of it. Hashes are checked twice, here and by the Dockerfile's own steps.
+The build uses no package index, so this machine's pip configuration and environment stay outside of it.
+Hashes are checked twice: here and by the Dockerfile's own steps.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from hack.controlplane.lock import locked
 from hack.controlplane.progress import ProgressLine
 
 _PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
-"""What runs on the base; the newest first."""
+"""Platform tags that the base supports, newest first."""
 
 
 def provide_wheels(directory: Path, locks: tuple[Path, ...], progress: ProgressLine) -> Path:
-    """Return a folder with the wheels of some lock files, fetched first where they are not there."""
+    """Return a directory with the wheels of some lock files, downloading them if necessary."""
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in locks)).hexdigest()[:12]
     folder = directory / f"wheels-{digest}"
     with locked(directory / f"{folder.name}.lock"):

@@ -1,1 +1,1 @@
-"""How many requests many VariantAutoscalings, and many Models, cost the API server, by its own audit log."""
+"""Measures the API requests caused by many VariantAutoscalings or many Models, from the audit log."""

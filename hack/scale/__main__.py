@@ -14,13 +14,13 @@ from hack.scale.campaign import LEASE_WRITES_PER_SECOND, Phase, running
 from hack.scale.memory import serving
 
 _STARTING = 6
-"""Cycles until decisions are taken anew, and the statuses say so."""
+"""Cycles until new decisions are made and written to the statuses."""
 
 _IDLE = 5
 
 
 def main(arguments: list[str]) -> int:
-    """Print a line for each phase; 1 when a goal is missed."""
+    """Print a line for each phase; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m hack.scale", description=__doc__)
     parser.add_argument("--count", type=int, default=10_000, help="VariantAutoscalings (%(default)s)")
     parser.add_argument("--cycles", type=int, default=16, help="cycles with load (%(default)s)")

@@ -1,7 +1,7 @@
-"""One run: the controller's own caches, planner, reconciler, events and Lease beside a real API server.
+"""One run: the controller's own caches, planner, reconciler, events and lease with a real API server.
 
-Engines and time are ours: a cycle takes as long as it takes, and is 15 s of the engines' time. So requests
-per second of the engines' time are those of a controller that keeps its interval.
+Engines and time are simulated: a cycle takes as long as it takes, but counts as 15 s of the engines' time. So
+requests per second of the engines' time are those of a controller that keeps its interval.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hack.scale.memory import forget_peak, peak_mebibytes
 INTERVAL_SECONDS: Final = 15.0
 USER_AGENT: Final = "stowplan"
 LEASE_WRITES_PER_SECOND: Final = 0.5
-"""By the options of the controller's Lease: one renewal in two seconds."""
+"""By the options of the controller's lease: one renewal every two seconds."""
 
 _BEGAN_SECONDS: Final = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
 _PATIENCE_SECONDS: Final = 120.0
@@ -43,33 +43,33 @@ _POLL_SECONDS: Final = 0.05
 _READING: Final = frozenset({"get", "list", "watch"})
 _LEASES: Final = "leases"
 _LOOKED_FOR: Final = frozenset({"list leaderworkersets", "list nodepools"})
-"""Kinds that this control plane has not: a cache looks every few minutes whether they have come."""
+"""Kinds that this control plane lacks; a cache retries to list them every few minutes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """What some cycles in a row cost."""
+    """Costs of some consecutive cycles."""
 
     name: str
     cycles: int
     real_seconds: float
     requests: Mapping[str, int] = field(default_factory=dict)
-    """By verb and resource, without the Lease and what keeps copies current."""
+    """Requests by verb and resource, without those for the lease and for the caches."""
 
     copying: int
-    """Watches that began anew, and looks for kinds that nobody has defined."""
+    """Restarted watches, and attempts to list kinds that are not defined."""
 
     lease_writes: int
     most_writes_of_a_cycle: int
 
     @property
     def writes(self) -> int:
-        """Requests that change something."""
+        """The number of writing requests."""
         return sum(count for what, count in self.requests.items() if _is_write(what))
 
     @property
     def writes_per_second(self) -> float:
-        """Of the engines' time."""
+        """Writes per second of the engines' time."""
         return self.writes / (self.cycles * INTERVAL_SECONDS)
 
     def line(self) -> str:
@@ -104,12 +104,12 @@ class Campaign:
         self._solver = solver
 
     def peaks_mebibytes(self) -> dict[str, float]:
-        """Return the peak of this process, the simulated engines included, and that of the solver's."""
+        """Return the peak memory of this process, including the simulated engines, and of the solver."""
         found = {"controller": peak_mebibytes(os.getpid())}
         return found | ({"solver": peak_mebibytes(self._solver.pid)} if self._solver.pid else {})
 
     async def phase(self, name: str, cycles: int, *, loaded: bool) -> Phase:
-        """Run some cycles and count what they asked for."""
+        """Run some cycles and count their requests."""
         self._engines.is_loaded = loaded
         self._log.since(user_agent=USER_AGENT)
         began, asked, most = time.monotonic(), Counter[str](), 0
@@ -138,7 +138,7 @@ class Campaign:
         return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
 
     async def _seen(self, before: Mapping[str, str], written: int) -> None:
-        """Wait until the copy has what was written, as it has long before the next cycle of a real one."""
+        """Wait until the cache has what was written; a real one has it long before the next cycle."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while sum(before.get(uid) != version for uid, version in self._versions().items()) < written:
             if time.monotonic() > deadline:
@@ -148,7 +148,7 @@ class Campaign:
 
 @asynccontextmanager
 async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Campaign]:
-    """Create a fleet and run the controller's parts beside it."""
+    """Create a fleet and run the controller's parts on it."""
     engines = NoisyEngines([*fleet.pods_of(count)], began_seconds=_BEGAN_SECONDS)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(await Cluster.connect(control_plane.kubeconfig))
@@ -180,7 +180,7 @@ async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Camp
 
 @asynccontextmanager
 async def _background(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Run something until the block ends; what fails in it is raised then."""
+    """Run coroutines until the block ends, and raise their errors then."""
     together = asyncio.ensure_future(asyncio.gather(*work))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Engines whose counters grow by chance around a steady load, in a time that the campaign keeps."""
+"""Engines with a constant load and random counters, in simulated time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.observe.readings import Part, Reading, Totals
 from controller.observe.scraping import Scraped
 
 _RATES: Final = (0.003, 4.0)
-"""Requests per second of an engine, spread evenly by order of magnitude: most models have little to do."""
+"""Requests per second of an engine, log-uniformly distributed: most models have little load."""
 
 _PROMPT: Final = 300.0
 _OUTPUT: Final = 150.0
@@ -21,11 +21,11 @@ _ALPHA_SECONDS: Final = 0.013
 _BETA_SECONDS: Final = 0.0001
 _DELTA_SECONDS: Final = 0.00006
 _UNEQUAL: Final = 0.03
-"""Standard deviation of the time of steps, as a share."""
+"""Relative standard deviation of step times."""
 
 
 class NoisyEngines:
-    """What all engines say; time passes when `pass_seconds` is called."""
+    """Counters of all engines; time passes when `pass_seconds` is called."""
 
     def __init__(self, keys: Sequence[tuple[str, str]], *, began_seconds: float, seed: int = 1) -> None:
         self._numbers = {key: number for number, key in enumerate(keys)}
@@ -38,11 +38,11 @@ class NoisyEngines:
         self.is_loaded = True
 
     def now(self) -> float:
-        """Return the campaign's time."""
+        """Return the simulated time in seconds."""
         return self.seconds
 
     def pass_seconds(self, seconds: float) -> None:
-        """Let requests come and end."""
+        """Advance time, with requests arriving and finishing."""
         self.seconds += seconds
         rates = self._rates if self.is_loaded else np.zeros_like(self._rates)
         came = self._chance.poisson(rates * seconds).astype(float)
@@ -58,7 +58,7 @@ class NoisyEngines:
         self._running = self._chance.poisson(rates * _OUTPUT * step)
 
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
-        """Return what the pods' engines count now."""
+        """Return the current counters of the pods' engines."""
         keys = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
         return Scraped(readings={key: self._reading(self._numbers[key]) for key in keys}, failures={})
 

@@ -1,6 +1,6 @@
-"""Many variants with one replica each, and what is beside them, in a control plane without controllers.
+"""Many variants with one replica each, and related objects, in a control plane without controllers.
 
-What Deployments, the scheduler and kubelets would do is written as if they had: ready pods on nodes.
+The results of Deployments, the scheduler and kubelets are written directly: ready pods on nodes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VARIANTS_OF_A_NAMESPACE: Final = 500
 _MODELS_OF_A_CLASS: Final = 100
 _PER_NODE: Final = 8
 _SPARE: Final = 1.5
-"""So many times as many accelerators as the fleet holds: growth finds a place."""
+"""Ratio of the nodes' accelerators to those that the fleet uses, so that growth finds room."""
 
 _WRITERS: Final = 48
 _HASH: Final = "5d4f8c"
@@ -46,23 +46,23 @@ _READY_SINCE: Final = "2026-01-01T00:02:00Z"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One of the fleet; every third model has two of them, on two types of accelerators."""
+    """A variant of the fleet; every third model has two, on two types of accelerators."""
 
     number: int
 
     @property
     def name(self) -> str:
-        """Of all of its objects."""
+        """Name of all of its objects."""
         return f"v{self.number:05}"
 
     @property
     def namespace(self) -> str:
-        """One of several."""
+        """Its namespace, one of several."""
         return f"fleet-{self.number // _VARIANTS_OF_A_NAMESPACE}"
 
     @property
     def is_second(self) -> bool:
-        """Whether it serves the model of the one before."""
+        """Whether it serves the same model as the variant before."""
         return self.number % 4 == 3  # noqa: PLR2004 (two that are alone, then two together)
 
     @property
@@ -82,7 +82,7 @@ class Variant:
 
 
 def install(control_plane: ControlPlane, count: int) -> None:
-    """Apply the definition, without conversion, and the namespaces."""
+    """Apply the definition without conversion, and create the namespaces."""
     definition = yaml.safe_load(_DEFINITION.read_text(encoding="utf-8"))
     definition["spec"]["conversion"] = {"strategy": "None"}
     control_plane.apply(definition)
@@ -93,7 +93,7 @@ def install(control_plane: ControlPlane, count: int) -> None:
 
 
 async def create(cluster: Cluster, count: int) -> None:
-    """Create everything, some at a time."""
+    """Create all objects with limited concurrency."""
     gate = asyncio.Semaphore(_WRITERS)
 
     async def one(work: Awaitable[None]) -> None:

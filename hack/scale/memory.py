@@ -1,4 +1,4 @@
-"""The serving processes beside a fleet, and what memory each process took."""
+"""The serving processes with a fleet, and the peak memory of each process."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _SERVING: Final = ("webhooks", "apiserver")
 
 
 def peak_mebibytes(pid: int) -> float:
-    """Return the most memory that a process was resident with. Raises OSError when it is gone."""
+    """Return the peak resident memory of a process in MiB. Raises OSError if it has ended."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
     (line,) = (line for line in lines if line.startswith("VmHWM:"))
     return int(line.split()[1]) / 1024
 
 
 def forget_peak() -> None:
-    """Begin the peak of this process anew, from what it holds now. Contract: proc(5), `clear_refs`."""
+    """Reset the peak memory of this process to its current use. Contract: proc(5), `clear_refs`."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
@@ -46,7 +46,7 @@ class Beside:
     webhooks: Server
 
     def convert(self, count: int) -> None:
-        """Have as many objects converted in one review as the fleet has: what a list of all of them takes."""
+        """Convert as many objects in one review as the fleet has, like a list of all of them would."""
         values = objects.mixed((objects.legacy, objects.profiled, objects.released_current), count)
         with closing(self.webhooks.connect()) as connection:
             answer = ask(connection, http_request(review(values, HUB)))
@@ -54,13 +54,13 @@ class Beside:
             raise ValueError("not all objects were converted")
 
     def peaks_mebibytes(self) -> dict[str, float]:
-        """Return the peak of each."""
+        """Return the peak memory of each process in MiB."""
         return {name: peak_mebibytes(process.pid) for name, process in self.processes.items()}
 
 
 @contextmanager
 def serving(control_plane: ControlPlane) -> Iterator[Beside]:
-    """Run webhooks and apiserver until the block ends; they watch what there is."""
+    """Run webhooks and apiserver, with their watches, until the block ends."""
     directory = control_plane.directory
     context = new_identity(directory, server_name=SERVER_NAME)
     ports, processes = dict[str, int](), dict[str, Process]()

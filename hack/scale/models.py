@@ -31,12 +31,12 @@ _MADE: Final = (
     "/apis/networking.volcano.sh/v1alpha1/modelservers",
     "/apis/networking.volcano.sh/v1alpha1/modelroutes",
 )
-"""What a Model without a policy becomes."""
+"""The kinds made for a Model without a policy."""
 
 _NAMESPACES: Final = 10
 _PODS_OF_A_NODE: Final = 80
 _IDLE_SECONDS: Final = 60.0
-"""Less than after what kube-apiserver closes a connection."""
+"""Shorter than the time after which kube-apiserver closes a connection."""
 
 _POLL_SECONDS: Final = 0.5
 _QUIET_SECONDS: Final = 3.0
@@ -46,13 +46,13 @@ _IMAGES: Final = ("vllm/vllm-openai:v0.10.0", "vllm/vllm-openai:v0.10.1")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """What one phase cost."""
+    """Costs of one phase."""
 
     name: str
     seconds: float
     cpu_seconds: float
     requests: Mapping[str, int] = field(default_factory=dict)
-    """By verb and resource."""
+    """Requests by verb and resource."""
 
     def line(self, models: int) -> str:
         """Return the figures as one line."""
@@ -65,21 +65,21 @@ class Phase:
 
 
 class Campaign:
-    """Models in a control plane, and the process that acts on them."""
+    """Models in a control plane, and the process that reconciles them."""
 
     def __init__(self, control_plane: ControlPlane, client: Client, count: int) -> None:
         self._client = client
         self._models = [_model(number, backends=2 + number % 2) for number in range(count)]
         self._process = start_models(control_plane)
         self._log = control_plane.audit_log
-        self._asked(after_seconds=_QUIET_SECONDS)  # what it lists at its start
+        self._asked(after_seconds=_QUIET_SECONDS)  # the lists at its start
 
     def stop(self) -> None:
-        """End the process."""
+        """Stop the process."""
         self._process.stop(patience_seconds=20.0)
 
     def phase(self, name: str, act: Callable[[], None]) -> Phase:
-        """Do something, and count what the process asks for until it is quiet again."""
+        """Call `act`, and count the requests of the process until it is idle again."""
         began, before = time.monotonic(), cpu_seconds(self._process.pid)
         act()
         seconds, asked = time.monotonic() - began, self._asked()
@@ -95,19 +95,19 @@ class Campaign:
         return found
 
     def _asked(self, *, after_seconds: float = 0.0) -> Counter[str]:
-        """Return what the process has asked for since the last look, without the Lease."""
+        """Return the requests of the process since the last call, without those for the lease."""
         time.sleep(after_seconds)
         found = self._log.since_of(account=_ACCOUNT)
         return Counter(item.about for item in found if item.object_ref.resource != "leases")
 
     def create(self) -> None:
-        """Create all, and wait until they serve."""
+        """Create all Models, and wait until they serve."""
         for value in self._models:
             self._client.call("POST", _path(value), value)
         self._until(lambda: all(map(_serves, self._items(_MODELS))))
 
     def change(self) -> None:
-        """Give all backends another image, and wait until it serves."""
+        """Change the image of all backends, and wait until the new one serves."""
         for stored in self._items(_MODELS):
             for backend in stored["spec"]["backends"]:
                 backend["workers"][0]["image"] = _IMAGES[1]
@@ -115,13 +115,13 @@ class Campaign:
         self._until(lambda: all(map(_serves, self._items(_MODELS))))
 
     def delete(self) -> None:
-        """Delete all, and wait until nothing is left of them."""
+        """Delete all Models, and wait until no object of theirs is left."""
         for value in self._models:
             self._client.call("DELETE", f"{_path(value)}/{value['metadata']['name']}")
         self._until(lambda: not any(self._made()))
 
     def waits_seconds(self) -> Sequence[float]:
-        """Return how long each Model took from its creation until it served, in whole seconds."""
+        """Return the time from creation until each Model served, in whole seconds."""
         return [_wait_seconds(item) for item in self._items(_MODELS)]
 
     def _made(self) -> Iterator[Json]:
@@ -141,7 +141,7 @@ class Campaign:
 
 
 def main(arguments: list[str]) -> int:
-    """Print a line for each phase; 1 when a goal is missed."""
+    """Print a line for each phase; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m hack.scale.models", description=__doc__)
     parser.add_argument(
         "--count", type=int, default=200, help="Models of two and three backends (%(default)s)"
@@ -215,7 +215,7 @@ def _path(value: Json) -> str:
 
 
 def _serves(value: Json) -> bool:
-    """Tell whether a Model says of its present generation that it serves, and that nothing is replaced."""
+    """Tell whether a Model's status says, for its current generation, that it serves and is not updating."""
     status = value.get("status") or {}
     said = {item["type"]: item["status"] for item in status.get("conditions") or []}
     is_seen = status.get("observedGeneration") == value["metadata"]["generation"]

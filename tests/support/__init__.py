@@ -1,1 +1,1 @@
-"""What tests of several folders share: builders, stages, stand-ins and what seeds say."""
+"""Shared by tests in several folders: builders, stages, stand-ins, and the promises of reference pages."""

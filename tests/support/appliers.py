@@ -1,4 +1,4 @@
-"""Two ways in which tools keep a cluster as a repository says, whatever others write."""
+"""Two ways in which GitOps tools keep a cluster equal to a repository, despite other writers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Objects = list[dict[str, Any]]
 
 
 class Applier(ABC):
-    """Applies what is desired, and prunes what it applied before and is desired no longer."""
+    """Applies the desired objects, and prunes previously applied ones that are no longer desired."""
 
     manager: ClassVar[str]
     """Its name in managed fields."""
@@ -23,7 +23,7 @@ class Applier(ABC):
         self._inventory: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def apply(self, objects: Objects) -> None:
-        """Bring the cluster to what is desired."""
+        """Bring the cluster to the desired state."""
         self._plane.kubectl("apply", *self.options(), "--filename=-", input=listed(*objects))
         desired = {_identity(item): item for item in objects}
         pruned = [item for name, item in self._inventory.items() if name not in desired]
@@ -32,7 +32,7 @@ class Applier(ABC):
         self._inventory = desired
 
     def drift(self, objects: Objects) -> list[str]:
-        """Name the objects that differ from what applying would make of them."""
+        """Return the names of objects that applying would change."""
         verbs = (("apply", *self.options(), "--dry-run=server"), ("get",))
         made, live = (
             json.loads(
@@ -45,26 +45,26 @@ class Applier(ABC):
 
     @abstractmethod
     def options(self) -> tuple[str, ...]:
-        """Return how kubectl is to apply."""
+        """Return the options of kubectl apply."""
 
 
 class ServerSide(Applier):
-    """As Flux: server-side apply with force, under a name of its own."""
+    """Like Flux: server-side apply with force, under its own field manager."""
 
     manager = "kustomize-controller"
 
     def options(self) -> tuple[str, ...]:
-        """Take over what others have."""
+        """Return the options; conflicts are overridden."""
         return ("--server-side", "--force-conflicts", f"--field-manager={self.manager}")
 
 
 class ThreeWay(Applier):
-    """As Argo CD by default: the client merges what it applied last, what is there and what is desired."""
+    """Like Argo CD by default: a client-side three-way merge of last-applied, live and desired state."""
 
     manager = "argocd-controller"
 
     def options(self) -> tuple[str, ...]:
-        """Keep what was applied last in an annotation."""
+        """Return the options; the last-applied state is kept in an annotation."""
         return (f"--field-manager={self.manager}",)
 
 
@@ -78,7 +78,7 @@ def managed(plane: ControlPlane, kind: str, name: str, *where: str) -> dict[str,
 
 
 def _content(item: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what counts writes; a rehearsal of one counts, too."""
+    """Return the object without its write counters, which even a dry run changes."""
     counts = {"generation", "resourceVersion"}
     metadata = {key: value for key, value in item["metadata"].items() if key not in counts}
     return item | {"metadata": metadata}

@@ -1,4 +1,4 @@
-"""The webhooks process as it is shipped, to be attacked on a loopback port while somebody reads."""
+"""The webhooks process as shipped, attacked on a loopback port while a client reads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VERSIONS: Final = ("v1alpha1", "v1alpha2")
 
 
 def kubeconfig_for(directory: Path, port: int) -> Path:
-    """Write a kubeconfig of an API server on a loopback port."""
+    """Write a kubeconfig for an API server on a loopback port."""
     path = directory / "kubeconfig"
     document = {
         "apiVersion": "v1",
@@ -48,7 +48,7 @@ def kubeconfig_for(directory: Path, port: int) -> Path:
 
 @contextmanager
 def webhooks(directory: Path, kubeconfig: Path) -> Iterator[Server]:
-    """Run the webhooks process with a kubeconfig, from when it listens to the end of the block."""
+    """Run the webhooks process with a kubeconfig until the block ends; it listens when the block begins."""
     context = new_identity(directory, server_name=SERVER_NAME)
     port = free_port(ADDRESS)
     section = {"bindAddress": ADDRESS, "port": port, "metricsPort": 0, "healthPort": 0, "drainSeconds": 0}
@@ -67,7 +67,7 @@ def webhooks(directory: Path, kubeconfig: Path) -> Iterator[Server]:
 
 @dataclass(slots=True)
 class Attacked:
-    """The process, who reads from it, and who may be attacking it."""
+    """The process under attack, and the results of a client that reads from it."""
 
     server: Server
     session: aiohttp.ClientSession
@@ -75,15 +75,15 @@ class Attacked:
     slowest_seconds: float = 0.0
 
     def url(self, path: str) -> str:
-        """Return where it listens."""
+        """Return a URL of the process."""
         return f"https://{ADDRESS}:{self.server.port}{path}"
 
     def peak_mebibytes(self) -> float:
-        """Return the most memory that it had so far. Raises OSError when it has ended."""
+        """Return the peak memory in MiB so far. Raises OSError if the process has ended."""
         return peak_mebibytes(self.server.pid)
 
     async def load(self) -> None:
-        """Have an admission review answered: then all that the process ever loads is there."""
+        """Send an admission review, so that the process has loaded everything."""
         review = create(variant(version="v1alpha2"))
         async with self.session.post(
             self.url("/validate"), data=review, server_hostname=SERVER_NAME
@@ -91,7 +91,7 @@ class Attacked:
             assert answer.status == HTTPStatus.OK
 
     async def read(self) -> None:
-        """Convert an object as a read of either version does; half of the times on a new connection."""
+        """Convert an object as a read of either version does, half of the times on a new connection."""
         number = len(self.results)
         wanted = f"llmd.ai/{_VERSIONS[number % 2]}"
         request = {"uid": "u", "desiredAPIVersion": wanted, "objects": [variant(version="v1alpha1")]}
@@ -113,9 +113,9 @@ class Attacked:
 
 @asynccontextmanager
 async def attacked(directory: Path, *, patience_seconds: float) -> AsyncIterator[Attacked]:
-    """Run the process and read from it while the block goes on; afterwards no read has failed.
+    """Run the process and read from it during the block; afterwards, check that no read failed.
 
-    The process is within nine tenths of the memory that the manifests allow it, and was not started anew.
+    Also check that the process stays within 90 % of its memory limit in the manifests, and did not restart.
     """
     with webhooks(directory, kubeconfig_for(directory, free_port(ADDRESS))) as server:
         connector = aiohttp.TCPConnector(ssl=server.context, limit=0)

@@ -1,4 +1,4 @@
-"""One namespace of a real cluster with bindings in it, and what tests do there."""
+"""One namespace of a real cluster with bindings, and operations of tests in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 40.0
 
 
 class Bench:
-    """One namespace, and what tests do in it."""
+    """One namespace, and operations of tests in it."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self.control_plane = control_plane
@@ -31,7 +31,7 @@ class Bench:
         return found.stdout
 
     def apply(self, *manifests: Manifest) -> str:
-        """Apply manifests; what kubectl said, warnings included."""
+        """Apply manifests; return kubectl's output, including warnings."""
         found = self.control_plane.kubectl(
             "apply", f"--namespace={self.namespace}", "--filename=-", input=listed(*manifests)
         )
@@ -43,7 +43,7 @@ class Bench:
         return found
 
     def until(self, name: str, **want: Any) -> Manifest:
-        """Wait until the status of a binding has these members, or conditions of these reasons."""
+        """Wait until the status of a binding has these fields, or conditions with these reasons."""
 
         def is_so(item: Manifest) -> bool:
             status = item.get("status") or {}
@@ -56,13 +56,13 @@ class Bench:
         return status
 
     def wait_for_metric(self, target: str, text: str) -> None:
-        """Wait until the metrics API says so of a target: it learns of a status by a watch of its own."""
+        """Wait until the metrics API returns a text for a target; it learns of a status by its own watch."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while text not in (said := self._metric(target)):
             assert time.monotonic() < deadline, f"{text} is not in {said}"
 
     def _metric(self, target: str) -> str:
-        """Ask for the published number, through the aggregation layer."""
+        """Read the published metric through the aggregation layer."""
         path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{self.namespace}/policy_desired_replicas"
         found = self.control_plane.kubectl(
             "get", "--raw", f"{path}?labelSelector=target_name%3D{target}", check=False
@@ -70,7 +70,7 @@ class Bench:
         return found.stdout + found.stderr
 
     def wait_for_beats(self, count: int) -> None:
-        """Wait until the controller has finished so many cycles more."""
+        """Wait until the controller has finished that many further cycles."""
         seen = set()
 
         def is_so(lease: Manifest) -> bool:
@@ -80,7 +80,7 @@ class Bench:
         watched(self.control_plane, "stowplan-system", "lease/stowplan-controller", is_so)
 
     def engines(self, **waiting: int) -> ExitStack:
-        """Return engines on the pods of some Deployments, each with so many requests waiting."""
+        """Return engines on the pods of some Deployments, each with a number of waiting requests."""
         stack = ExitStack()
         pods = json.loads(self.kubectl("get", "pods", "--output=json"))
         for pod in pods["items"]:
@@ -94,7 +94,7 @@ class Bench:
 
 
 def policy(name: str, **spec: Any) -> Manifest:
-    """Return a policy that follows waiting requests at once."""
+    """Return a policy that follows waiting requests without delay."""
     at_once = {"period": "0s", "stabilizationWindow": "0s"}
     return {
         "apiVersion": "registry.volcano.sh/v1alpha1",

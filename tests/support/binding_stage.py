@@ -1,4 +1,4 @@
-"""Bindings with their policies, targets and pods, and the reconciler that decides on them, in memory."""
+"""Bindings with their policies, targets and pods, and their reconciler, in memory."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ API = "registry.volcano.sh/v1alpha1"
 
 
 def metadata(name: str, **more: Any) -> Json:
-    """Return what an API server says of an object."""
+    """Return the metadata of a stored object."""
     base = {"namespace": "ns", "name": name, "uid": f"u-{name}", "generation": 1}
     return base | {"creationTimestamp": "2026-01-01T00:00:00Z"} | more
 
 
 def policy(**spec: Any) -> Json:
-    """Return a policy of one metric that is followed at once upwards, and after a minute downwards."""
+    """Return a policy with one metric that scales up at once, and down after a minute."""
     behavior = {
         "scaleUp": {"stablePolicy": {"period": "0s"}},
         "scaleDown": {"period": "0s", "stabilizationWindow": "60s"},
@@ -66,7 +66,7 @@ def binding(name: str = "b", target: str = "a", **more: Any) -> Json:
 
 
 def optimizer(name: str, *targets: str, **more: Any) -> Json:
-    """Return a binding of several Deployments, each dearer than the one before."""
+    """Return a binding of several Deployments with increasing costs."""
     params = [
         {"cost": 10 + place, "minReplicas": 0, "maxReplicas": 9, "target": {"targetRef": reference(target)}}
         for place, target in enumerate(targets)
@@ -88,7 +88,7 @@ def pod(target: str, number: int) -> Json:
 
 
 def router() -> Json:
-    """Return a ready pod that stands before replicas, such as a router."""
+    """Return a ready pod in front of replicas, such as a router."""
     made = pod("router", 0)
     made["metadata"] |= {"name": "router", "labels": {"app": "router"}, "ownerReferences": []}
     return made
@@ -103,22 +103,22 @@ def follower(target: str) -> Json:
 
 @dataclass
 class Stage:
-    """Some bindings and their Deployments; what is written and told is kept."""
+    """Some bindings and their Deployments, with a record of writes and events."""
 
     bindings: dict[str, Json] = field(default_factory=lambda: {"b": binding()})
     policies: list[Json] = field(default_factory=lambda: [policy()])
     replicas: dict[str, int] = field(default_factory=lambda: {"a": 2})
     loads: dict[str, float] = field(default_factory=dict)
-    """What each pod of a Deployment says of the metric; those that are not here are silent."""
+    """The metric's value in each pod of a Deployment; pods of others are silent."""
 
     router_says: float | None = None
-    """What the one pod before the replicas says; None where there is none."""
+    """The metric of the pod in front of the replicas; None if there is none."""
 
     router_counts: bool = False
-    """Whether that is a counter."""
+    """Whether that metric is a counter."""
 
     silent_names: set[str] = field(default_factory=set)
-    """Series that no page has."""
+    """Series that no page contains."""
 
     autoscalers: list[Json] = field(default_factory=lambda: [follower("a")])
     autoscalings: list[Json] = field(default_factory=list)
@@ -135,7 +135,7 @@ class Stage:
         self.begin()
 
     def begin(self) -> None:
-        """Let another process lead, which remembers nothing."""
+        """Replace the reconciler by that of a new leader without memory."""
         tools = BindingTools(
             cluster=cast("Cluster", self),
             events=cast("EventRecorder", self),
@@ -150,19 +150,19 @@ class Stage:
         self.reconciler = AutoscalingPolicyBindingReconciler(tools, self.settings)
 
     def scaler(self) -> DirectScaler | None:
-        """Return what writes scales: here HorizontalPodAutoscalers do."""
+        """Return None, because HorizontalPodAutoscalers scale here."""
         return None
 
     def now(self) -> datetime:
-        """Return what the wall clock shows."""
+        """Return the wall-clock time."""
         return self.time
 
     def steady(self) -> float:
-        """Return the seconds of a clock that nobody sets."""
+        """Return the seconds of a monotonic clock."""
         return self.time.timestamp()
 
     def world(self) -> BoundWorld:
-        """Return what the caches would hold."""
+        """Return the content of the caches."""
         return BoundWorld(
             policies=self.policies,
             bindings=list(self.bindings.values()),
@@ -176,7 +176,7 @@ class Stage:
         )
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
-        """Let the pods of loaded Deployments answer."""
+        """Return the metrics of the pods of Deployments with a load."""
         self.asked = list(questions)
         loads = {item: self.loads.get(item.name.rsplit("-", 1)[0]) for item in questions}
         for item in (item for item in questions if item.name == "router" and self.router_says is not None):
@@ -197,7 +197,7 @@ class Stage:
         )
 
     async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
-        """Take a status, as the API server does."""
+        """Store a status, as the API server does."""
         name = body["metadata"]["name"]
         if name == self.unwritable:
             raise Unavailable("cut off")
@@ -207,11 +207,11 @@ class Stage:
         return self.bindings[name]
 
     def record(self, about: Json, **event: str) -> None:
-        """Take an event."""
+        """Record an event."""
         self.events.append((about["metadata"]["name"], event["reason"]))
 
     async def cycle(self, *, times: int = 1, follow: bool = False) -> BindingOutcome:
-        """Let cycles pass; with `follow`, autoscalers do at once what is decided."""
+        """Run cycles; with `follow`, autoscalers apply decisions at once."""
         for _ in range(times):
             outcome = await self.reconciler.cycle()
             self.time += STEP
@@ -221,7 +221,7 @@ class Stage:
         return outcome
 
     def status(self, name: str = "b") -> Json:
-        """Return what was written."""
+        """Return the written status."""
         found: Json = self.bindings[name].get("status") or {}
         return found
 
@@ -231,7 +231,7 @@ class Stage:
         return str(found["reason"])
 
     def published(self, name: str = "b") -> dict[str, int | None]:
-        """Return what the metrics API serves of a binding, by target."""
+        """Return the published metrics of a binding, by target."""
         entries = bound_metrics_of(bound_essentials(self.bindings[name]))
         return {
             item.labels["target_name"]: item.value_milli // 1000 if isinstance(item, Series) else None

@@ -7,7 +7,7 @@ from typing import Any, Final
 from apiserver.schema.json import Json
 
 SCALING_REF: Final = "spec.scalingConfiguration.target.targetRef"
-"""Where the reference of the one target stands."""
+"""Path of the reference of the only target."""
 
 DEPLOYMENT: Final = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
 """A target of another kind than the default."""
@@ -15,7 +15,7 @@ DEPLOYMENT: Final = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "lla
 _TARGET: Final = {"targetRef": {"name": "llama"}}
 _SCALING: Final = {"minReplicas": 1, "maxReplicas": 4, "target": _TARGET}
 POLICY: Final = {"policyRef": {"name": "queue-length"}}
-"""The policy that every one of them has."""
+"""The policy of all of them."""
 
 
 def scaling(**members: Any) -> Json:
@@ -24,12 +24,12 @@ def scaling(**members: Any) -> Json:
 
 
 def target(**members: Any) -> Json:
-    """Return a binding's spec for one target that has more members."""
+    """Return a binding's spec for one target with additional fields."""
     return scaling(target=_TARGET | members)
 
 
 def reference(**members: Any) -> Json:
-    """Return a binding's spec for one target by its reference."""
+    """Return a binding's spec for one target, given by its reference."""
     return scaling(target={"targetRef": members})
 
 
@@ -44,5 +44,5 @@ def param(name: str, **members: Any) -> Json:
 
 
 def of_kind(**members: Any) -> Json:
-    """Return one of several targets by its reference."""
+    """Return one of several targets, given by its reference."""
     return param("") | {"target": {"targetRef": members}}

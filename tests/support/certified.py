@@ -1,4 +1,4 @@
-"""Certificates of every sort, good and bad, for tests of who is let in."""
+"""Valid and invalid certificates, for tests of authentication."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAY = dt.timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Certified:
-    """A certificate, its key, and how to use them."""
+    """A certificate with its key."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -49,7 +49,7 @@ def issued(
     usage: x509.ObjectIdentifier | None = ExtendedKeyUsageOID.CLIENT_AUTH,
     life: tuple[dt.timedelta, dt.timedelta] = (-DAY, DAY),
 ) -> Certified:
-    """Issue a certificate for a client unless told otherwise; without an authority it is one."""
+    """Issue a certificate, for a client by default; without an authority it is a CA certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)

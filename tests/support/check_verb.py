@@ -1,4 +1,4 @@
-"""`stowplan check` in tests: what one run of it is, and a manifest that it takes."""
+"""`stowplan check` in tests: the type of a run, and a valid manifest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 Check: TypeAlias = Callable[..., tuple[int, list[str], list[str]]]
-"""Writes files, runs the verb with arguments: exit code, lines of output, lines of standard error."""
+"""Writes files and runs the command with arguments: exit code, lines of output, lines of standard error."""
 
 GOOD: Final = """\
 apiVersion: llmd.ai/v1alpha2
@@ -16,4 +16,4 @@ spec:
   modelID: m
   scaleTargetRef: {kind: Deployment, name: x}
 """
-"""A VariantAutoscaling `x` without any fault."""
+"""A valid VariantAutoscaling `x`."""

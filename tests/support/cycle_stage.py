@@ -1,4 +1,4 @@
-"""A world of two variants for whole cycles; the server is a record of what is said."""
+"""A world of two variants for whole cycles, with a recording stand-in for the API server."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ POLICIES = Policies(
 )
 STEP = timedelta(seconds=15)
 PER_SECOND = {"quiet": 0, "loud": 20}
-"""Requests of 100 prompt and 100 answer tokens, with 20 ms between two tokens."""
+"""Request rates, with 100 prompt and 100 output tokens, and 20 ms between tokens."""
 
 SHOWN: Json = {
     "decodeParms": {"alpha": "13.2", "beta": "0.105"},
     "prefillParms": {"delta": "0.066"},
     "samples": 100,
 }
-"""So that steps take 20 ms at that rate. To stay below, a replica may serve 10: three are wanted."""
+"""Step times of 20 ms at that rate. To stay below, a replica may serve 10 requests/s, so three are wanted."""
 
 NODE: Json = {
     "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.product": PRODUCT}},
@@ -59,7 +59,7 @@ NODE: Json = {
 
 
 def placed(manifest: Json, **metadata: object) -> Json:
-    """Return a manifest as the API server would hand it out."""
+    """Return a manifest as the API server would store it."""
     base = {"namespace": "ns", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
     return manifest | {"metadata": base | manifest["metadata"] | metadata}
 
@@ -84,13 +84,13 @@ def pods(name: str) -> list[Json]:
 
 @dataclass
 class Stage:
-    """A world of a variant with too many replicas and one with too few; what is said of them is kept."""
+    """A variant with too many replicas and one with too few, with a record of writes and events."""
 
     annotations: dict[str, str] = field(default_factory=dict)
     statuses: dict[str, Json] = field(default_factory=lambda: {"loud": {"decision": {"performance": SHOWN}}})
     events: dict[str, str] = field(default_factory=dict)
     reasons: list[tuple[str, str]] = field(default_factory=list)
-    """Who was told what, in order."""
+    """Objects and reasons of events, in order."""
 
     asked: list[str] = field(default_factory=list)
     scraped: set[str] = field(default_factory=set)
@@ -98,19 +98,19 @@ class Stage:
     """Why engines do not answer, by pod."""
 
     unready: str = ""
-    """A pod."""
+    """Name of a pod that is not ready."""
 
     time: datetime = NOW
-    """Of the wall clock."""
+    """The wall clock."""
 
     serves: dict[str, str] = field(default_factory=dict)
-    """Models of engines that serve another one than they should, by pod."""
+    """Models of engines that serve another model than they should, by pod."""
 
     gone: set[str] = field(default_factory=set)
-    """Deployments that somebody deleted, with their pods."""
+    """Deployments that were deleted, with their pods."""
 
     set_by: timedelta = timedelta()
-    """What of that somebody set the clock by; the rest has passed."""
+    """The part of the elapsed time by which the clock was set instead of passing."""
 
     unwritable: str = ""
     node: Json = field(default_factory=lambda: NODE)
@@ -119,7 +119,7 @@ class Stage:
     objectives: Objectives = NO_OBJECTIVES
 
     def world(self) -> World:
-        """Return what the caches would hold."""
+        """Return the content of the caches."""
         return World(
             autoscalings=[
                 placed(
@@ -147,11 +147,11 @@ class Stage:
         return pod | {"status": pod["status"] | {"conditions": conditions}}
 
     def steady(self) -> float:
-        """Return a time that nobody sets."""
+        """Return the time of a monotonic clock."""
         return (self.time - self.set_by).timestamp()
 
     async def scrape(self, asked: Sequence[Json]) -> Scraped:
-        """Let the loud one's engine be busy, and the quiet one's idle."""
+        """Return a busy engine for the loud variant, and an idle one for the quiet variant."""
         names = [pod["metadata"]["name"] for pod in asked]
         self.scraped = set(names)
         readings = {
@@ -165,17 +165,17 @@ class Stage:
         return Scraped(readings=readings, failures={("ns", name): why for name, why in self.failures.items()})
 
     async def solve(self, snapshot: Snapshot) -> Plan:
-        """Plan as the controller's own process does."""
+        """Return a plan, like the controller's solver process."""
         self.asked.append("solve")
         return plan(snapshot, PlanningState(), Settings())[0]
 
     async def consider(self, snapshot: Snapshot) -> Plan:
-        """Plan what might be."""
+        """Return a plan for a hypothetical snapshot."""
         self.asked.append("consider")
         return plan(snapshot, PlanningState(), Settings())[0]
 
     async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
-        """Take a status."""
+        """Store a status."""
         self.calls.append("apply")
         if body["metadata"]["name"] == self.unwritable:
             raise Unavailable("no answer")
@@ -194,7 +194,7 @@ class Stage:
         return self.node
 
     def record(self, about: Json, *, note: str, **event: str) -> None:
-        """Take an event."""
+        """Record an event."""
         self.events[about["metadata"]["name"]] = note
         self.reasons.append((about["metadata"]["name"], event["reason"]))
 
@@ -216,7 +216,7 @@ class Stage:
         return VariantAutoscalingReconciler(tools, CycleSettings(scale_to_zero=False, advisory=scope))
 
     async def watched(self, scope: Scope) -> VariantAutoscalingReconciler:
-        """Return a reconciler that has watched this world for a while; what it said is forgotten."""
+        """Return a reconciler after some cycles, with the recorded output cleared."""
         reconciler = self.reconciler(scope)
         for _ in range(6):
             await reconciler.cycle()
@@ -227,7 +227,7 @@ class Stage:
         return reconciler
 
     def number(self, name: str) -> int | None:
-        """Return what a HorizontalPodAutoscaler would be told."""
+        """Return the number that a HorizontalPodAutoscaler would read."""
         number: int | None = self.statuses[name]["desiredOptimizedAlloc"].get("numReplicas")
         return number
 

@@ -1,4 +1,4 @@
-"""Outcomes and rows as tests of the decision benchmark need them."""
+"""Results and rows for tests of the decision benchmark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def played(
     seeds: int = 1,
     by_priority: dict[int, float] | None = None,
 ) -> Played:
-    """Return what came of a point; all that is missed is missed by TTFT."""
+    """Return the result of a point, in which all misses are of the TTFT target."""
     return Played(
         policy=policy,
         seeds=seeds,
@@ -39,7 +39,7 @@ def result(
     clairvoyant: Played | None = None,
     fixed: tuple[Played, ...] = (),
 ) -> RowResult:
-    """Return what a row came to."""
+    """Return the result of a row."""
     return RowResult(
         name=name,
         ours=ours,

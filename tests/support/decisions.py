@@ -1,4 +1,4 @@
-"""Decisions, as tests need them: a model that goes short on a load that is forecast to grow."""
+"""A decision for tests: a model with a shortage, and a load that is forecast to grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of the demo's history: a variant, a moment with two models, and what their clients got."""
+"""Parts of the demo's history: a variant, an observation of two models, and results of requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUIET = ClientView(requests_per_second=1.0, ttft_p90_ms=100.0, unfinished_reques
 
 
 def variant(name: str, replicas: int, *, desired: int | None = None, **changes: object) -> VariantView:
-    """Build a variant at rest."""
+    """Return a view of a variant in a steady state."""
     view = VariantView(
         name=name,
         shape="current",
@@ -36,7 +36,7 @@ def variant(name: str, replicas: int, *, desired: int | None = None, **changes: 
 
 
 def answered(*, late_at: tuple[float, ...] = (), count: int = 300) -> Served:
-    """Build a request per second of the premium model; those at some moments wait too long."""
+    """Return one request per second of the premium model; those at `late_at` miss the TTFT target."""
     model = Model(model_id="big", workload=Played(trace=()), targets=Targets(ttft_seconds=1.0), priority=1)
     requests = [
         Request(request_id=n, arrival_us=n * 1_000_000, prompt_tokens=1, output_tokens=1)
@@ -56,7 +56,7 @@ def answered(*, late_at: tuple[float, ...] = (), count: int = 300) -> Served:
 
 
 def seen(seconds: float, premium: VariantView, freemium: VariantView) -> Observation:
-    """Build an observation of two models with one variant each."""
+    """Return an observation of two models with one variant each."""
     models = [
         ModelView(
             model_id=name,

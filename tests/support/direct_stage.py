@@ -1,4 +1,4 @@
-"""Bindings whose targets the controller itself scales, in memory: scales with versions, and who may what."""
+"""Bindings with direct scaling, in memory: scales with resource versions, and permissions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def written_by_ann(name: str = "b", target: str = "a", **annotations: str) -> Js
 
 @dataclass
 class DirectStage(Stage):
-    """The same with scales; writes of them are noted, as `a: 2 -> 3`, those without effect in brackets."""
+    """A stage with scales; writes are recorded as `a: 2 -> 3`, and dry runs in parentheses."""
 
     bindings: dict[str, Json] = field(default_factory=lambda: {"b": written_by_ann()})
     autoscalers: list[Json] = field(default_factory=list)
@@ -36,20 +36,20 @@ class DirectStage(Stage):
     )
     scales: list[str] = field(default_factory=list)
     refusals: dict[str, ClusterError] = field(default_factory=dict)
-    """By the call: `get b`, `review`, `read a`, `write a`."""
+    """Errors by call: `get b`, `review`, `read a`, `write a`."""
 
     may_scale: set[tuple[str, str]] = field(default_factory=lambda: {("ann", "a"), ("ann", "c")})
-    """User and target."""
+    """Pairs of user and target."""
 
     leads: bool = True
     meanwhile: Callable[[], None] = lambda: None
-    """What somebody does between reading a scale and writing it."""
+    """Called between reading a scale and writing it."""
 
     notes: list[str] = field(default_factory=list)
     version: int = 1
 
     def scaler(self) -> DirectScaler:
-        """Return what writes scales, in a process that has just begun to lead."""
+        """Return the direct scaler of a process that just became leader."""
         return DirectScaler(
             ScalingTools(
                 cluster=cast("Cluster", self),
@@ -65,7 +65,7 @@ class DirectStage(Stage):
         return DEPLOYMENTS if kind == "Deployment" else None
 
     async def get(self, resource: object, name: str, **_options: object) -> Json:
-        """Return a binding as it is stored, or a scale."""
+        """Return a stored binding, or a scale."""
         if resource is AUTOSCALING_POLICY_BINDINGS:
             self._called(f"get {name}")
             return self.bindings[name]
@@ -76,14 +76,14 @@ class DirectStage(Stage):
         }
 
     async def create(self, _resource: object, body: Json, **_options: object) -> Json:
-        """Answer who may scale what."""
+        """Answer a SubjectAccessReview about scaling."""
         self._called("review")
         asked = body["spec"]["resourceAttributes"]
         assert (asked["verb"], asked["resource"], asked["subresource"]) == ("update", "deployments", "scale")
         return {"status": {"allowed": (body["spec"]["user"], asked["name"]) in self.may_scale}}
 
     async def replace(self, _resource: object, scale: Json, *, dry_run: bool, **_options: object) -> Json:
-        """Write a scale of the version that is current."""
+        """Write a scale if its resource version is current."""
         name, replicas = scale["metadata"]["name"], scale["spec"]["replicas"]
         self._called(f"write {name}")
         self.meanwhile()
@@ -98,13 +98,13 @@ class DirectStage(Stage):
         return scale
 
     def record(self, about: Json, **event: str) -> None:
-        """Take an event."""
+        """Record an event."""
         super().record(about, **event)
         if event["reason"] == "Scaled":
             self.notes.append(event["note"])
 
     def scaled_by_somebody(self, name: str, replicas: int) -> None:
-        """Let somebody scale a target by hand."""
+        """Scale a target by hand."""
         self.replicas[name] = replicas
         self.version += 1
 

@@ -1,4 +1,4 @@
-"""What engines serve at `/metrics`, as tests need it: two engines in a vLLM pod, and one SGLang server."""
+"""Metrics pages of engines for tests: two engines in a vLLM pod, and one SGLang server."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ sglang:inter_token_latency_seconds_count{model_name="m"} 1582.0
 
 
 def without(text: str, *beginnings: str) -> str:
-    """Return an exposition without the lines that begin so."""
+    """Return an exposition without the lines that have one of the prefixes."""
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(beginnings))

@@ -1,4 +1,4 @@
-"""Counters of engines, as tests need them."""
+"""Counters of engines for tests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from controller.observe.said import Endpoint
 def counted(
     requests: float, *, prompt_tokens: float, generation_tokens: float | None = None, in_flight: float = 0
 ) -> Totals:
-    """Return the counters of an engine that has finished some requests, of 10 tokens each unless said.
+    """Return the counters of an engine that has finished some requests, by default with 10 tokens each.
 
-    Those in flight have their first token and nothing more.
+    Requests in flight have their first token only.
     """
     generated = 10 * requests if generation_tokens is None else generation_tokens
     return Totals(
@@ -26,5 +26,5 @@ def counted(
 
 
 def alone(totals: Totals, *, waiting: int = 0) -> dict[Endpoint, Part]:
-    """Return the parts of a pod that was asked itself."""
+    """Return the parts of a pod that was scraped directly."""
     return {frozenset(): Part(waiting=waiting, totals=totals)}

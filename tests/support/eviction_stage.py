@@ -1,4 +1,4 @@
-"""A cluster on which pods are evicted, in memory, and plans that ask for it."""
+"""A cluster on which pods are evicted, in memory, and a plan with moves."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def pod(name: str, node: str) -> Json:
 
 @dataclass
 class Stage:
-    """Two small replicas on one node, and an API server that says what was asked of it."""
+    """Two small replicas on one node, and an API server that records its calls."""
 
     refusals: dict[str, ClusterError] = field(default_factory=dict)
-    """By the call: `evict a`, `try a`, `patch n1`."""
+    """Errors by call: `evict a`, `try a`, `patch n1`."""
 
     calls: list[str] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
-    """The last event about each variant, in words."""
+    """The note of the last event about each variant."""
 
     pods: list[Json] = field(default_factory=lambda: [pod("a", "n1"), pod("b", "n1")])
     taints: list[Json] = field(default_factory=lambda: [FOREIGN])
@@ -55,10 +55,10 @@ class Stage:
     nodes: tuple[str, ...] = ("n1",)
     lease: Json = field(default_factory=lambda: {"metadata": {"resourceVersion": "1"}, "spec": {}})
     budgets: list[Json] = field(default_factory=list)
-    """As our copies have them."""
+    """Disruption budgets as in the caches."""
 
     allowed_now: int = 0
-    """Evictions that every budget allows at the moment."""
+    """Evictions that every budget allows now."""
 
     def _called(self, call: str, *, is_noted: bool = True) -> None:
         if call in self.refusals:
@@ -66,7 +66,7 @@ class Stage:
         self.calls += [call] if is_noted else []
 
     async def evict(self, _namespace: str, name: str, *, uid: str, dry_run: bool) -> Json:
-        """Evict a pod, or only say whether that would be allowed."""
+        """Evict a pod, or check whether that is allowed."""
         self._called(f"{'try' if dry_run else 'evict'} {name}")
         self.pods = self.pods if dry_run else [p for p in self.pods if p["metadata"]["uid"] != uid]
         return {}
@@ -82,7 +82,7 @@ class Stage:
         return {"metadata": {"name": name, "resourceVersion": "1"}, "spec": {"taints": [*self.taints]}}
 
     async def replace(self, _resource: object, lease: Json) -> Json:
-        """Write the lease, unless somebody wrote since."""
+        """Write the lease, unless it was changed meanwhile."""
         self._called("record", is_noted=False)
         if lease["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             raise Conflict("modified")
@@ -97,12 +97,12 @@ class Stage:
         return change
 
     def record(self, about: Json, *, reason: str, note: str, **_event: str) -> None:
-        """Take an event."""
+        """Record an event."""
         self.notes[about["metadata"]["name"]] = note
         self.events.append((about["metadata"]["name"], reason))
 
     def world(self) -> World:
-        """Return what the caches hold."""
+        """Return the content of the caches."""
         nodes = [
             {"metadata": {"name": name}, "spec": {"taints": copy.deepcopy(self.taints)}}
             for name in self.nodes
@@ -118,13 +118,13 @@ class Stage:
         )
 
     def evictor(self, rules: EvictionRules = RULES) -> Evictor:
-        """Return an evictor of this cluster, in a process that has just begun to lead."""
+        """Return an evictor of this cluster, in a process that just became leader."""
         cluster = cast("Cluster", self)
         record = EvictionRecord(cluster, namespace="system", name="lease")
         return Evictor(cluster, cast("EventRecorder", self), rules, now=lambda: self.time, record=record)
 
     async def moved(self, evictor: Evictor, tries: int) -> int:
-        """Return how many are evicted in a row of plans; who is made anew is planned to move again."""
+        """Return the number of evictions in a row of plans; recreated pods are planned to move again."""
         count = 0
         for number in range(tries):
             count += (await self.act(evictor)).get("evicted", 0)
@@ -132,7 +132,7 @@ class Stage:
         return count
 
     async def act(self, evictor: Evictor, plan: Plan = PLAN, advised: tuple[str, ...] = ()) -> dict[str, int]:
-        """Take a plan ten seconds after the last one."""
+        """Act on a plan, ten seconds after the last one."""
         self.time += timedelta(seconds=10)
         gathered = Gathered(
             snapshot=Snapshot(nodes=(), variants=()), pods={("ns", "small"): tuple(self.pods)}

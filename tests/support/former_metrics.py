@@ -1,4 +1,4 @@
-"""An adapter that has external.metrics.k8s.io before Stowplan comes: it answers, and has no metrics."""
+"""A previous owner of external.metrics.k8s.io: an adapter that answers discovery but has no metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACE = {"namespace": "former", "name": "former-adapter"}
 
 
 class _Answer(BaseHTTPRequestHandler):
-    """The list of resources, which is empty."""
+    """Serves the empty list of resources."""
 
     def do_GET(self) -> None:
         """Answer discovery and nothing else."""
@@ -35,11 +35,11 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def manifests(address: str) -> list[dict[str, Any]]:
-    """Return what its installation applies; its Service leads to a loopback address."""
+    """Return the manifests of its installation; its Service refers to a loopback address."""
     service = {"type": "ExternalName", "externalName": address, "ports": [{"port": PORT}]}
     spec = {
         "group": "external.metrics.k8s.io",

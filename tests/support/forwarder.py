@@ -1,4 +1,4 @@
-"""Stands in for kube-proxy: one address in front of several, whose choice may change at any time."""
+"""A replacement for kube-proxy: one address in front of several that may change at any time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _BACKLOG = 128
 
 
 class Forwarder:
-    """Carries bytes from an address to those in rotation, one after the other, from `with` to its end.
+    """Forwards connections from an address to targets in rotation, during a `with` block.
 
-    Like kube-proxy it decides once per connection and mends nothing: who is sent to an address on which
-    nobody listens is turned away. Connections that there are stay with whom they reached.
+    Like kube-proxy, it chooses once per connection and does not retry: a connection to a target on which
+    nothing listens is closed. Existing connections keep their target.
     """
 
     def __init__(self, address: Address) -> None:
@@ -33,7 +33,7 @@ class Forwarder:
         self._open: set[socket.socket] = set()
 
     def rotate(self, targets: Sequence[Address]) -> None:
-        """Send new connections to these from now on."""
+        """Send new connections to these targets from now on."""
         self._targets = tuple(targets)
 
     def __enter__(self) -> Self:
@@ -89,7 +89,7 @@ class Forwarder:
 
 
 def _moved(source: object, sink: object) -> bool:
-    """Pass on what has come; an end is passed on, too."""
+    """Forward received bytes, or the end of the stream."""
     assert isinstance(source, socket.socket)
     assert isinstance(sink, socket.socket)
     received = source.recv(_READ_BYTES)

@@ -1,4 +1,4 @@
-"""A small world around one Deployment, and what is gathered from it."""
+"""A small world around one Deployment, and the snapshot gathered from it."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ POLICIES = Policies(unit_costs={"A100": Decimal("40.00")}, classes={("classes", 
 
 
 def placed(manifest: Json, **metadata: object) -> Json:
-    """Return a manifest as the API server would hand it out."""
+    """Return a manifest as the API server would store it."""
     base = {"namespace": "ns", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
     return manifest | {"metadata": base | manifest["metadata"] | metadata}
 
 
 def key_of(manifest: Json) -> TargetKey:
-    """Return which target a manifest is."""
+    """Return the target key of a manifest."""
     metadata = manifest["metadata"]
     return TargetKey(TargetKind(manifest["kind"]), metadata["namespace"], metadata["name"])
 
 
 def pod(name: str, *, owner: str = "chat", node: str = "n1", accelerators: int = 1) -> Json:
-    """Return a ready pod of a Deployment, or of nobody."""
+    """Return a ready pod of a Deployment, or one without an owner."""
     reference = {"kind": "ReplicaSet", "name": f"{owner}-abc", "controller": True}
     return {
         "metadata": {
@@ -79,7 +79,7 @@ def gathered(
     policies: Policies = POLICIES,
     **world: object,
 ) -> Gathered:
-    """Return what is gathered from a small world."""
+    """Return the snapshot gathered from a small world."""
     parts: Json = {
         "pods": (),
         "nodes": (NODE,),

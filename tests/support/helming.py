@@ -1,4 +1,4 @@
-"""The chart of this tree, and the real helm beside it."""
+"""The chart of this tree, and the real helm."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hack.packaging.programs import HELM, KUBECTL
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Helm:
-    """Helm with one chart, in a folder of its own."""
+    """Helm with one chart, in its own directory."""
 
     program: Path
     kubectl: Path
@@ -38,13 +38,13 @@ class Helm:
 
     @property
     def chart(self) -> Path:
-        """Where the chart is."""
+        """The directory of the chart."""
         return self.folder / "stowplan"
 
     def run(
         self, *arguments: str, values: Mapping[str, Any] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run helm, with values as a user writes them into a file."""
+        """Run helm, with values as in a user's file."""
         given = ("--values=-",) if values is not None else ()
         return subprocess.run(
             [self.program, *arguments, *given],
@@ -56,7 +56,7 @@ class Helm:
         )
 
     def rendered(self, values: Mapping[str, Any], *, namespace: str) -> dict[tuple[str, ...], dict[str, Any]]:
-        """Return what the templates render, by kind, namespace and name."""
+        """Return the rendered objects by kind, namespace and name."""
         done = self.run("template", "release", str(self.chart), f"--namespace={namespace}", values=values)
         assert done.returncode == 0, done.stderr
         return by_name([item for item in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if item])

@@ -1,4 +1,4 @@
-"""Stowplan on a real node, as tests look at it and disturb it."""
+"""Stowplan on a real node, for tests that observe and disturb it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Installed:
-    """The node, and what runs on it."""
+    """The node and the installation on it."""
 
     node: RealNode
     first_pods: list[dict[str, Any]]
-    """The pods as they were when every Deployment was rolled out."""
+    """The pods when every Deployment was rolled out."""
 
     ready_seconds: float
-    """From `kubectl apply` of the base until then."""
+    """Time from `kubectl apply` of the base until then."""
 
     available_seconds: float
-    """From the claim to the external metrics API until it was available."""
+    """Time from creating the APIService until external metrics were available."""
 
     def kubectl(
         self, *arguments: str, check: bool = True, text: str | None = None
@@ -44,21 +44,21 @@ class Installed:
         return self.node.control_plane.kubectl(*arguments, check=check, input=text)
 
     def read(self, *arguments: str) -> dict[str, Any]:
-        """Read one object, or a list, from the namespace of ours."""
+        """Read one object, or a list, from our namespace."""
         value: dict[str, Any] = json.loads(self.kubectl("get", HERE, "--output=json", *arguments).stdout)
         return value
 
     def pods(self, component: str) -> list[dict[str, Any]]:
-        """Read the pods of one component that are not on their way out."""
+        """Read the pods of one component that are not being deleted."""
         items = self.read("pods", f"--selector=app.kubernetes.io/component={component}")["items"]
         return [item for item in items if "deletionTimestamp" not in item["metadata"]]
 
     def names(self, component: str) -> list[str]:
-        """Name the pods of one component."""
+        """Return the names of one component's pods."""
         return [pod["metadata"]["name"] for pod in self.pods(component)]
 
     def leader(self) -> str:
-        """Name the pod that holds the Lease; empty when none does."""
+        """Return the name of the pod that holds the Lease, or an empty string."""
         holder: str = self.read("lease", "stowplan-controller")["spec"].get("holderIdentity") or ""
         return holder.rpartition("_")[0]
 
@@ -67,7 +67,7 @@ class Installed:
         return self.kubectl("exec", HERE, pod, "--", *command, check=check)
 
     def kill(self, pod: str) -> None:
-        """End the first process of a pod's container, from outside."""
+        """Kill the first process of a pod's container, from outside."""
         container = self.read("pod", pod)["status"]["containerStatuses"][0]["containerID"]
         identity = container.removeprefix("containerd://")
         (task,) = (line for line in self.node.ctr("tasks", "list").splitlines() if line.startswith(identity))
@@ -79,7 +79,7 @@ class Installed:
 
 
 def wait_for(look: Callable[[], T], what: str) -> T:
-    """Look until there is something to see, and return it; a look takes the time of a request."""
+    """Poll until a result is truthy, and return it; each poll takes the time of a request."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not (seen := look()):
         assert time.monotonic() < deadline, f"not within {PATIENCE_SECONDS:.0f} s: {what}"

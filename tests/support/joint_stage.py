@@ -1,4 +1,4 @@
-"""Bindings and VariantAutoscalings on the same nodes: both reconcilers, which meet in one exchange."""
+"""Bindings and VariantAutoscalings on the same nodes, with both reconcilers and their exchange."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NO_PATIENCE_SECONDS = 0.001
 
 @dataclass
 class JointStage:
-    """Deployments called by their accelerator, such as `h100` or `a100-other`, and nodes for them."""
+    """Deployments named after their accelerator, such as `h100` or `a100-other`, and nodes for them."""
 
     bindings: dict[str, Json]
     replicas: dict[str, int]
@@ -54,14 +54,14 @@ class JointStage:
     objectives: Objectives = NO_OBJECTIVES
     joint: Scope = EVERYWHERE
     accelerators: int = 1
-    """Of one replica."""
+    """Accelerators per replica."""
 
     scale_to_zero: bool = True
     fails: bool = False
-    """Whether planning does."""
+    """Whether planning fails."""
 
     may_use: tuple[str, ...] | None = None
-    """Among tenants: whose service classes and costs count."""
+    """With tenants: users whose service classes and costs count."""
 
     planned: list[Snapshot] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
@@ -105,7 +105,7 @@ class JointStage:
         )
 
     def world(self) -> World:
-        """Return what the caches would hold."""
+        """Return the content of the caches."""
         pods = []
         for pod in self.bound.world().pods:
             kind = _kind(pod["metadata"]["name"])
@@ -128,30 +128,30 @@ class JointStage:
         )
 
     async def scrape(self, _asked: Sequence[Json]) -> Scraped:
-        """Let no engine answer: nothing is known of VariantAutoscalings, and what runs of them stands."""
+        """Return no readings: the loads of VariantAutoscalings are unknown, and their replicas stay."""
         return Scraped(readings={}, failures={})
 
     async def solve(self, snapshot: Snapshot) -> Plan:
-        """Plan as the controller's own process does."""
+        """Return a plan, like the controller's solver process."""
         if self.fails:
             raise RuntimeError("planning fails")
         self.planned.append(snapshot)
         return plan(snapshot, PlanningState(), Settings())[0]
 
     async def create(self, _resource: object, body: Json, **_options: object) -> Json:
-        """Answer who may have what."""
+        """Answer a SubjectAccessReview about privileges."""
         return {"status": {"allowed": body["spec"]["user"] in (self.may_use or ())}}
 
     async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
-        """Take the status of a VariantAutoscaling."""
+        """Store the status of a VariantAutoscaling."""
         self.written.append(body["metadata"]["name"])
         return body
 
     def record(self, about: Json, **event: str) -> None:
-        """Take an event."""
+        """Record an event."""
 
     async def cycle(self, *, times: int = 1, follow: bool = False) -> Outcome | None:
-        """Let bindings be decided on, and a plan come in between; `times` over."""
+        """Run a cycle of the bindings with a plan in between, `times` times."""
         outcome = None
         for _ in range(times):
             self.exchange.patience_seconds = _NO_PATIENCE_SECONDS if self.fails else _PATIENCE_SECONDS

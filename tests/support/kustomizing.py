@@ -1,4 +1,4 @@
-"""Kustomizations as users write them, rendered."""
+"""Rendering of kustomizations as users write them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def kustomized(
     components: Sequence[str] = (),
     **fields: Any,
 ) -> list[dict[str, Any]]:
-    """Return what kubectl renders of a kustomization over folders of ours."""
+    """Return kubectl's rendering of a kustomization over our folders."""
     document = {
         "resources": [os.path.relpath(MANIFESTS / name, folder) for name in resources],
         "components": [os.path.relpath(MANIFESTS / name, folder) for name in components],

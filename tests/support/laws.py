@@ -1,4 +1,4 @@
-"""What the tests of conversion have in common: many objects, and how to read them."""
+"""Shared by the tests of conversion: many objects, and functions to read them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from webhooks.convert import converted
 from webhooks.review import ConversionRequest
 
 OTHER = {SPOKE: HUB, HUB: SPOKE}
-"""The other version of each."""
+"""The other version of each version."""
 
 Law = Callable[[int, str], None]
 
 
 def law(check: Law) -> Law:
-    """Try a law on two thousand objects: hypothesis draws where, and the eight next to it are cheap."""
+    """Check a law on many objects: hypothesis draws seeds, and each is followed by seven cheap neighbours."""
 
     @functools.wraps(check)
     def several(seed: int, version: str) -> None:
@@ -35,7 +35,7 @@ def law(check: Law) -> Law:
 
 
 def annotations_of(value: Json) -> Json:
-    """Return the annotations of an object, whatever stands in their place."""
+    """Return the annotations of an object, or an empty mapping if they are malformed."""
     metadata = value.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return annotations if isinstance(annotations, dict) else {}
@@ -51,7 +51,7 @@ def bare(value: Json) -> Json:
 
 
 def read(value: Json) -> Json:
-    """Return an object with the text of its annotation decoded: the order of members says nothing."""
+    """Return an object with its annotation decoded, since the order of fields in the text is irrelevant."""
     value = copy.deepcopy(value)
     annotations = annotations_of(value)
     if ANNOTATION in annotations:
@@ -60,12 +60,12 @@ def read(value: Json) -> Json:
 
 
 def answered(value: Json, version: str) -> Json:
-    """Return what the webhook answers for an object that comes as text."""
+    """Return the webhook's conversion of an object."""
     return answered_text(msgspec.json.encode(value), version)
 
 
 def answered_text(text: bytes, version: str) -> Json:
-    """Return what the webhook answers for the text of an object."""
+    """Return the webhook's conversion of an object given as text."""
     raw = msgspec.Raw(text)
     [answer] = converted(ConversionRequest(uid="1", desired_api_version=version, objects=[raw]))
     said: Json = msgspec.json.decode(msgspec.json.encode(answer))

@@ -1,4 +1,4 @@
-"""Manifests for tests: valid by default, change what matters."""
+"""Manifests for tests: valid by default, with changeable fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hack.controlplane.modules import OLDEST_KUBERNETES, chosen_kubernetes
 Manifest = dict[str, Any]
 
 _EXACTLY: Final[Manifest] = {} if chosen_kubernetes(os.environ) is OLDEST_KUBERNETES else {"tolerance": "0"}
-"""What no HorizontalPodAutoscaler of the oldest release has: there small differences are ignored."""
+"""Omitted for the oldest release, whose HorizontalPodAutoscalers lack it and ignore small differences."""
 
 PERF_PARMS = {
     "decodeParms": {"alpha": "20.58", "beta": "0.41"},
@@ -56,7 +56,7 @@ def deployment(
     replicas: int = 1,
     annotations: dict[str, str] | None = None,
 ) -> Manifest:
-    """Return a Deployment of engines on one type of accelerator; annotations are the pods'."""
+    """Return a Deployment of engines on one type of accelerator; annotations are those of the pods."""
     container = {
         "name": "vllm",
         "image": "vllm",
@@ -81,7 +81,7 @@ def deployment(
 
 
 def autoscaler(name: str, *, most: int = 10, least: int = 1) -> Manifest:
-    """Return a HorizontalPodAutoscaler that follows the decision for a variant, at once and exactly."""
+    """Return a HorizontalPodAutoscaler that follows a variant's decision without delay and tolerance."""
     metric = {"name": "wva_desired_replicas", "selector": {"matchLabels": {"variant_name": name}}}
     policy = {"type": "Pods", "value": 20, "periodSeconds": 15}
     direction = _EXACTLY | {"stabilizationWindowSeconds": 0, "policies": [policy]}

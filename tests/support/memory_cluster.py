@@ -1,4 +1,4 @@
-"""A cluster in memory: objects of one kind, written as an API server writes them, which can be cut off."""
+"""A cluster in memory: objects of one kind with the semantics of an API server, and injected failures."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Fault = tuple[str, str, str]
 
 
 class CutOffError(Exception):
-    """Whoever was writing is gone; what he wrote last is written."""
+    """The client was cut off; its last write has been stored."""
 
 
 class MemoryCluster(Cluster):
-    """Holds objects, dies after so many writes, and fails where `fault` has an error for a call."""
+    """Stores objects, stops after a number of writes, and fails calls for which `fault` returns an error."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class MemoryCluster(Cluster):
         self._fault = fault
 
     def said(self) -> list[Json]:
-        """Return what all objects say."""
+        """Return all objects without their resource versions."""
         return [
             item | {"metadata": item["metadata"] | {"resourceVersion": ""}} for item in self.objects.values()
         ]
@@ -97,7 +97,7 @@ class MemoryCluster(Cluster):
         dry_run: bool = False,
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Write an object or its status; neither touches the other, and no change is no write."""
+        """Write an object or its status, which are separate; an unchanged object is not written."""
         name = body["metadata"]["name"]
         self._begin("replace", resource, name)
         stored = self._read(name, resource)

@@ -1,4 +1,4 @@
-"""A cluster in memory with objects of every kind, as far as `stowplan uninstall` looks at one."""
+"""A cluster in memory with objects of every kind, as far as `stowplan uninstall` reads them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class MemoryStore(Cluster):
-    """Holds objects, and dies after so many writes. Deployments free Leases, namespaces take all along."""
+    """Stores objects, and stops after a number of writes. Deletions release Leases and cascade."""
 
     def __init__(self, objects: Iterable[tuple[Resource, Json]]) -> None:
         self.objects: dict[Key, Json] = {}
@@ -44,7 +44,7 @@ class MemoryStore(Cluster):
     async def list_kept(
         self, selection: Selection, kept: Callable[[Json], T], *, page_size: int = 0
     ) -> tuple[list[T], str]:
-        """Return what is kept of each object that is selected."""
+        """Return the selected objects, each reduced by `kept`."""
         resource = selection.resource
         if not self._is_served(resource):
             raise NotFound(f"{resource.plural} is not there")
@@ -67,7 +67,7 @@ class MemoryStore(Cluster):
         return body | {"status": {"allowed": True}}
 
     async def replace(self, resource: Resource, body: Json, **_: Any) -> Json:
-        """Write an object; whoever changes its spec owns fields of it."""
+        """Write an object; a changed spec adds an entry to managedFields."""
         written = copy.deepcopy(body)
         metadata = written["metadata"]
         key = self._key(resource, metadata["name"], metadata.get("namespace"))
@@ -79,7 +79,7 @@ class MemoryStore(Cluster):
     async def patch_merge(
         self, resource: Resource, name: str, change: Json, *, namespace: str | None = None, **_: Any
     ) -> Json:
-        """Write what a merge patch makes of an object."""
+        """Apply a merge patch to an object."""
         key = self._key(resource, name, namespace)
         patched = _patched(self.objects[key], change)
         assert isinstance(patched, dict)
@@ -94,7 +94,7 @@ class MemoryStore(Cluster):
         uid: str | None = None,
         **_: Any,
     ) -> Json:
-        """Delete an object, and what goes with it."""
+        """Delete an object, and those that are deleted with it."""
         key = self._key(resource, name, namespace)
         if uid not in {None, self.objects[key]["metadata"]["uid"]}:
             raise Conflict("another one has its name")
@@ -113,7 +113,7 @@ class MemoryStore(Cluster):
         return {}
 
     async def get_path(self, path: str, **_: Any) -> Json:
-        """Describe the API."""
+        """Return discovery documents."""
         served = [resource for resource in self.resources.values() if self._is_served(resource)]
         if path == "/apis":
             versions = {resource.group: resource.version for resource in served if resource.group}
@@ -167,7 +167,7 @@ def _has(item: Json, selector: str) -> bool:
 
 
 def _patched(value: JsonValue, change: JsonValue) -> JsonValue:
-    """Return what a merge patch makes of a value. Source: RFC 7386."""
+    """Return the result of a merge patch. Source: RFC 7386."""
     if not isinstance(change, dict):
         return copy.deepcopy(change)
     made = copy.deepcopy(value) if isinstance(value, dict) else {}

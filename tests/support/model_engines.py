@@ -1,4 +1,4 @@
-"""Engines of Models on simulated nodes: each listens at its pod's address, beside a real loader."""
+"""Engines of Models on simulated nodes: each listens on its pod's address, with a real loader."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _PATIENCE_SECONDS = 120.0
 
 
 class ModelEngines:
-    """The engines of one namespace, of which `kubectl` tells. Use as `async with`."""
+    """The engines of one namespace, whose pods are read by kubectl. Use as `async with`."""
 
     def __init__(self, kubectl: Callable[..., str], folder: Path, *, model: str) -> None:
         self._kubectl = kubectl
         self._model = model
         self._loaders = LoaderHost(folder)
         self.served: dict[str, Served] = {}
-        """What each engine has, by address."""
+        """Served models and adapters of each engine, by address."""
         application = web.Application()
         OpenAiApi(self._called).add_routes(application.router)
         self._runner = web.AppRunner(application)
@@ -42,7 +42,7 @@ class ModelEngines:
             await self._runner.cleanup()
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Have engines and loaders follow the pods until something is so."""
+        """Update engines and loaders with the pods until a condition holds."""
         async with asyncio.timeout(_PATIENCE_SECONDS):
             while True:
                 await self._match(await asyncio.to_thread(self._items, "pods,configmaps"))
@@ -51,11 +51,11 @@ class ModelEngines:
                 await asyncio.sleep(0.2)
 
     def have(self, *names: str) -> bool:
-        """Tell whether there are engines, and every one has just these adapters."""
+        """Tell whether there are engines, all of them with exactly these adapters."""
         return bool(self.served) and all(set(item.adapters) == set(names) for item in self.served.values())
 
     async def complete(self, model: str) -> list[int]:
-        """Ask every engine for a completion; returns the codes of the answers."""
+        """Request a completion from every engine; return the status codes."""
         codes = []
         async with aiohttp.ClientSession() as session:
             for address in self.served:

@@ -1,4 +1,4 @@
-"""A namespace in memory with Models, and what their controller sees, makes and says there."""
+"""A namespace in memory with Models, and with what their controller reads and writes there."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _BACKEND_LABEL = "stowplan.dev/backend"
 
 
 class ModelStage(Cluster):
-    """Models and what was made of them, with pods whose loaders tell what they are said to."""
+    """Models and their objects, with pods whose loaders report what tests set."""
 
     def __init__(self) -> None:
         self.items: dict[str, Json] = {}
         self.made: dict[ChildKey, Json] = {}
         self.unseen: set[ChildKey] = set()
-        """What the watches have not told yet."""
+        """Objects that the watches have not reported yet."""
 
         self.behind: dict[ChildKey, Json] = {}
-        """What they tell that is no longer so."""
+        """Outdated objects that the watches still report."""
 
         self.latecomers: set[ChildKey] = set()
-        """What somebody else makes just after it was looked for."""
+        """Objects that someone else creates just after a failed read."""
 
         self.fails: dict[str, ClusterError] = {}
-        """By kind: what the server answers to an attempt to apply one."""
+        """Errors of the server for applying an object, by kind."""
 
         self.pages: dict[str, Json] = {}
         self.applied: list[str] = []
@@ -57,7 +57,7 @@ class ModelStage(Cluster):
         self.restart()
 
     def restart(self) -> None:
-        """Go on with a controller that remembers nothing."""
+        """Replace the controller by one without memory."""
         writer = StatusWriter(
             cluster=self,
             events=EventRecorder(self, controller="models", instance="one"),
@@ -74,23 +74,23 @@ class ModelStage(Cluster):
         self._reconciler = ModelReconciler(tools)
 
     def put(self, *backends: Json, name: str = "qwen", **members: Any) -> None:
-        """Have a Model ask for some backends."""
+        """Store a Model with some backends."""
         kept = {"status": self.items.get(name, {}).get("status", {})}
         metadata = {"uid": f"uid of {name}", "namespace": NAMESPACE, "generation": 1}
         self.items[name] = model(*backends, name=name, metadata=metadata, **members) | kept
 
     def occupy(self, kind: str, name: str, **spec: Any) -> ChildKey:
-        """Have somebody else make an object, in the place of any that is there."""
+        """Store an object of someone else, replacing any of the same name."""
         key = ChildKey(kind, name)
         self.made[key] = {"kind": kind, "metadata": self._identity(name), "spec": spec}
         return key
 
     async def reconcile(self, name: str = "qwen") -> bool:
-        """Work on a Model once; returns whether it is not to be tried again."""
+        """Reconcile a Model once; return whether no retry is needed."""
         return await self._reconciler.reconcile((NAMESPACE, name))
 
     async def settle(self, name: str = "qwen") -> bool:
-        """Work on a Model until nothing changes; returns whether it is not to be tried again."""
+        """Reconcile a Model until nothing changes; return whether no retry is needed."""
         while True:
             before = len(self.applied) + len(self.deleted)
             is_done = await self.reconcile(name)
@@ -98,18 +98,18 @@ class ModelStage(Cluster):
                 return is_done
 
     def load(self, pod: str, *names: str, **failed: str) -> None:
-        """Have the engine of a pod load some adapters of the list, and others fail."""
+        """Set the listed adapters that a pod's engine has loaded, and those that failed."""
         paths = wanted_paths(self.made.values())["l4"]
         self.pages[pod] = {"loaded": {name: paths[name] for name in names}, "failed": failed}
 
     @property
     def routed(self) -> set[str]:
-        """Return the adapters that requests are routed to."""
+        """The adapters to which requests are routed."""
         return set(self.made[ChildKey("ModelRoute", "qwen")]["spec"].get("loraAdapters", []))
 
     @property
     def listed(self) -> set[str]:
-        """Return the adapters that engines are to load."""
+        """The adapters that engines should load."""
         return set(listed(self.made[ChildKey("ConfigMap", "qwen-l4")]))
 
     def reason(self, condition: str, name: str = "qwen") -> tuple[str, str]:
@@ -118,17 +118,17 @@ class ModelStage(Cluster):
         return found["reason"], found["message"]
 
     def kinds(self, name: str) -> set[str]:
-        """Return the kinds of what there is of a name."""
+        """Return the kinds of the existing objects with a name."""
         return {key.kind for key in self.made if key.name == name}
 
-    # What the reconciler looks at.
+    # Read by the reconciler from its caches.
 
     def models(self, namespace: str) -> Sequence[Json]:
         """Return the Models."""
         return [copy.deepcopy(item) for item in self.items.values()]
 
     def children(self, key: tuple[str, str], asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
-        """Return what bears the label of a Model, as far as the watches have told."""
+        """Return the objects with the label of a Model, as reported by the watches."""
         owner = {
             child: (item["metadata"].get("labels") or {}).get(_MODEL_LABEL)
             for child, item in self.made.items()
@@ -150,17 +150,17 @@ class ModelStage(Cluster):
         ]
 
     def upstream(self) -> str:
-        """Return that no other controller is there."""
+        """Return that there is no other controller."""
         return ""
 
     async def read(self, pod: Json, port: int, path: str) -> str:
-        """Return what a loader tells."""
+        """Return the page of a loader."""
         page = self.pages[pod["metadata"]["name"]]
         if not page:
             raise UnreadableMetricsError("no answer: TimeoutError: ")
         return json.dumps(page)
 
-    # What it reads and writes.
+    # Calls of the API server.
 
     async def get(self, resource: Resource, name: str, **options: Any) -> Json:
         """Return an object."""
@@ -172,7 +172,7 @@ class ModelStage(Cluster):
         return copy.deepcopy(self.made[key])
 
     async def apply(self, resource: Resource, body: Json, **options: Any) -> Json:
-        """Store an object, or the status of a Model. What is asked of uid and version must be so."""
+        """Store an object, or the status of a Model. A given uid or resource version must match."""
         name, key = body["metadata"]["name"], ChildKey(resource.kind, body["metadata"]["name"])
         if options.get("subresource") == "status":
             self.items[name]["status"] = body["status"]
@@ -194,7 +194,7 @@ class ModelStage(Cluster):
         return copy.deepcopy(made)
 
     async def delete(self, resource: Resource, name: str, **options: Any) -> Json:
-        """Delete an object of a uid."""
+        """Delete an object with a given uid."""
         if self.made[ChildKey(resource.kind, name)]["metadata"]["uid"] != options["uid"]:
             raise Conflict("another one has its name")
         del self.made[ChildKey(resource.kind, name)]
@@ -202,7 +202,7 @@ class ModelStage(Cluster):
         return {}
 
     def touch(self, key: ChildKey) -> None:
-        """Give an object that was changed another version, and another generation if its kind has one."""
+        """Give a changed object a new resource version, and a new generation if its kind has one."""
         metadata = self.made[key]["metadata"]
         self._version += 1
         metadata["resourceVersion"] = str(self._version)

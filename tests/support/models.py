@@ -1,4 +1,4 @@
-"""Models for tests: as they are after defaulting, and everything wrong with what they become."""
+"""Models for tests, with their defaults, and validation of the objects made for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def worker(**members: Any) -> Json:
 
 
 def backend(name: str = "l4", /, **members: Any) -> Json:
-    """Return a backend of one server worker that always has two replicas."""
+    """Return a backend with one server worker and always two replicas."""
     return {
         "name": name,
         "type": "vLLM",
@@ -31,24 +31,24 @@ def backend(name: str = "l4", /, **members: Any) -> Json:
 
 
 def adapters(*names: str) -> list[Json]:
-    """Return adapters of some names."""
+    """Return adapters with the given names."""
     return [{"name": name, "artifactURL": f"hf://example/{name}"} for name in names]
 
 
 def loading_backend(*names: str, of: str = "l4", **members: Any) -> Json:
-    """Return a backend with adapters of some names that its engines load while they run."""
+    """Return a backend with adapters that its engines load at run time."""
     allowed = [{"name": "VLLM_ALLOW_RUNTIME_LORA_UPDATING", "value": "True"}]
     return backend(of, **{"env": allowed, "loraAdapters": adapters(*names), **members})
 
 
 def split(name: str = "split", /, **members: Any) -> Json:
-    """Return a backend with prefill and decode apart."""
+    """Return a disaggregated backend."""
     workers = [worker(type="prefill", replicas=3), worker(type="decode", replicas=2)]
     return backend(name, **{"type": "vLLMDisaggregated", "workers": workers, **members})
 
 
 def model(*backends: Json, name: str = "qwen", metadata: Json | None = None, **members: Any) -> Json:
-    """Return a Model with its defaults. Raises AssertionError where it is invalid."""
+    """Return a Model with its defaults. Raises AssertionError if it is invalid."""
     value = copy.deepcopy(
         {
             "apiVersion": "registry.volcano.sh/v1alpha1",
@@ -62,7 +62,7 @@ def model(*backends: Json, name: str = "qwen", metadata: Json | None = None, **m
 
 
 def errors_of(value: Json) -> list[str]:
-    """Return what is wrong with an object, and fill in its defaults; nothing of kinds that are not ours."""
+    """Return the errors of an object, and fill in its defaults; nothing for kinds of other projects."""
     found = find_version(value["apiVersion"], value["kind"])
     if found is None:
         return []
@@ -70,13 +70,13 @@ def errors_of(value: Json) -> list[str]:
 
 
 def one(objects: tuple[Json, ...], kind: str, name: str = "") -> Json:
-    """Return the only object of a kind, or that of a name."""
+    """Return the only object of a kind, or the one with a name."""
     found = [item for item in objects if item["kind"] == kind and name in ("", item["metadata"]["name"])]
     assert len(found) == 1, [item["metadata"]["name"] for item in objects if item["kind"] == kind]
     return found[0]
 
 
 def engine_of(workload: Json) -> Json:
-    """Return the container of the engine of a Deployment."""
+    """Return the engine container of a Deployment."""
     container: Json = workload["spec"]["template"]["spec"]["containers"][0]
     return container

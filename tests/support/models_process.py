@@ -1,4 +1,4 @@
-"""The controller of Models as a process for the length of a block."""
+"""The controller of Models as a process for the duration of a block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACCOUNT = "stowplan-models"
 
 @contextlib.contextmanager
 def models_process(control_plane: ControlPlane, *folders: str, **settings: Any) -> Iterator[Process]:
-    """Run it from now to the end of the block, with folders of `manifests` beside its own."""
+    """Run the process until the block ends, with further folders of `manifests` applied."""
     process = start_models(control_plane, *folders, **settings)
     try:
         yield process

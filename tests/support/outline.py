@@ -1,4 +1,4 @@
-"""Reads a page as strictly as the pages of this project are written."""
+"""A strict parser for the HTML pages of this project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ VOID = {"meta", "rect"}
 
 
 class Outline(HTMLParser):
-    """Reads a page strictly: every element that is opened is closed, in order."""
+    """Parses a page and checks that every opened element is closed, in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -16,13 +16,13 @@ class Outline(HTMLParser):
         self.elements: list[tuple[str, dict[str, str | None]]] = []
 
     def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Take note of an element."""
+        """Record an element."""
         self.elements.append((name, dict(attributes)))
         if name not in VOID:
             self.open.append(name)
 
     def handle_startendtag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Take note of an element without content."""
+        """Record an element without content."""
         assert name in VOID
         self.elements.append((name, dict(attributes)))
 
@@ -32,7 +32,7 @@ class Outline(HTMLParser):
 
 
 def outline(text: str) -> Outline:
-    """Return what a page consists of."""
+    """Return the parsed elements of a page."""
     found = Outline()
     found.feed(text)
     found.close()

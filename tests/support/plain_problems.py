@@ -1,4 +1,4 @@
-"""Problems for the rules of other autoscalers: in few words, or drawn at random."""
+"""Problems for the rules of other autoscalers: compact, or drawn at random."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MANY = 1000
 
 
 def terms(cost: int, *, current: int = 0, size: int = 1, upper: int = MANY, name: str = "v") -> VariantTerms:
-    """Return a variant whose replicas, if it has any, have no node."""
+    """Return a variant whose replicas, if any, have no node."""
     return VariantTerms(
         name=name,
         accelerators=size,
@@ -53,7 +53,7 @@ def demand(model: int, requirement: int, *amounts: tuple[int, int], priority: in
 
 
 def warm(model: int, *variants: int) -> CoverRow:
-    """Return that a model may not scale to zero."""
+    """Return the requirement that a model must not scale to zero."""
     return CoverRow(
         name=f"m{model}",
         stage=Stage.MINIMUM,
@@ -70,7 +70,7 @@ def problem(
     *pools: tuple[tuple[int, ...], tuple[int, ...]],
     limits: Sequence[LimitRow] = (),
 ) -> PlacementProblem:
-    """Return a problem with pools of nodes: (free accelerators of each, the variants that may use them)."""
+    """Return a problem with pools of nodes, as (free accelerators of each node, variants allowed there)."""
     free: list[int] = []
     bins = []
     for room, users in pools:

@@ -1,4 +1,4 @@
-"""Processes of an installation that run more than once, as in a cluster, and who calls them all the time."""
+"""Additional processes of an installation's components, as in a cluster, and concurrent callers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PATIENCE_SECONDS = 60.0
 
 
 class Replica:
-    """One of several processes of a component, on an address of its own.
+    """One of several processes of a component, on its own address.
 
-    Of the component's configuration, which an `Installation` has written, `changes` are made.
+    `changes` are made to the component's configuration, which an `Installation` has written.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Replica:
 
     @property
     def pid(self) -> int:
-        """Of the process that runs."""
+        """Id of the running process."""
         return self._process.pid
 
     def start(self) -> None:
@@ -59,23 +59,23 @@ class Replica:
         wait_until_ready(self._process, probe, patience_seconds=PATIENCE_SECONDS)
 
     def stop(self) -> None:
-        """Ask it to end, as a kubelet does, and wait until it has."""
+        """Terminate it, as a kubelet does, and wait until it has ended."""
         self._process.stop(patience_seconds=PATIENCE_SECONDS)
 
     def stop_beside(self, note: Callable[[], None]) -> None:
-        """End it while somebody hears of its end, as endpoints do: at the same time, not before."""
+        """Terminate it while another thread is notified at the same time, as endpoints are."""
         heard = threading.Thread(target=note)
         heard.start()
         self.stop()
         heard.join()
 
     def kill(self) -> None:
-        """End it as the kernel does when memory is short."""
+        """Kill it, as the kernel does when memory is short."""
         os.kill(self.pid, signal.SIGKILL)
         self.stop()
 
     def said(self) -> str:
-        """Return its log, that of earlier processes included."""
+        """Return its log, including that of earlier processes."""
         return self._process.log.read_text(encoding="utf-8", errors="replace")
 
     def wait_until_ended(self) -> None:
@@ -95,19 +95,19 @@ class Replica:
         return False
 
     def freeze(self) -> None:
-        """Let it do nothing, as on a machine that is suspended."""
+        """Suspend it, as on a suspended machine."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def wake(self) -> None:
-        """Let it go on."""
+        """Resume it."""
         os.kill(self.pid, signal.SIGCONT)
 
 
 class Caller:
-    """Calls again and again in a thread of its own, until the block ends; the first failure ends it, too.
+    """Calls repeatedly in its own thread until the block ends or the first failure.
 
-    `disturbances` changes when somebody disturbs what is called, and again when callers are not to notice any
-    more, from odd to even: failures of calls that lay in between are only counted.
+    `disturbances` returns a number that becomes odd when a test disturbs the called process, and even when
+    callers should no longer notice. Failures of calls in between are only counted.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Caller:
         self._client.close()
 
     def wait_for(self, more: int) -> None:
-        """Wait until so many more calls have been answered, or one has failed for good."""
+        """Wait until that many more calls have been answered, or one has failed permanently."""
         with self._progress:
             until = self.calls + more
             assert self._progress.wait_for(

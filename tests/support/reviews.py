@@ -1,4 +1,4 @@
-"""Reviews as an API server sends them, what the webhooks say to them, and stand-ins for a cluster."""
+"""Reviews as API servers send them, the webhooks' answers, and stand-ins for a cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Deployments:
         self._names = names
 
     def has(self, reference: Reference, namespace: str) -> bool | None:
-        """Tell whether it is one of those given, in namespace ns; of other kinds nothing is known."""
+        """Tell whether a Deployment in namespace ns is one of those given; None for other kinds."""
         return (namespace, reference.name) in {("ns", name) for name in self._names} or (
             None if reference.kind != "Deployment" else False
         )
@@ -39,13 +39,13 @@ class Deployments:
         return namespace
 
     def others(self, reference: Reference, namespace: str, own: Claimant) -> Iterable[Claimant]:
-        """Say that a VariantAutoscaling scales whatever is called `claimed`."""
+        """Return a VariantAutoscaling that scales every target named `claimed`."""
         claimant = ("VariantAutoscaling", "older")
         return (claimant,) if (namespace, reference.name) == ("ns", "claimed") and own != claimant else ()
 
 
 class Permissions:
-    """Lets some users do everything; counts how often it was asked. Without users it cannot be reached."""
+    """Allows everything to some users, and records requests. Without users, it is unreachable."""
 
     def __init__(self, *users: str, refuses: tuple[str, ...] = ()) -> None:
         self._users = users
@@ -53,7 +53,7 @@ class Permissions:
         self.asked: list[AccessRequest] = []
 
     async def may(self, request: AccessRequest) -> bool:
-        """Answer by the user's name."""
+        """Decide by the user's name."""
         self.asked.append(request)
         if not self._users:
             raise UndecidedError("nobody there")
@@ -69,19 +69,19 @@ ANYBODY = Scaling(resources=RESOURCES, authorizer=None)
 
 
 def mutate(request: Json, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN) -> Verdict:
-    """Return what /mutate says of a request."""
+    """Return the verdict of /mutate on a request."""
     return asyncio.run(ask_mutate(read(request), scaling, tenancy))
 
 
 def validate(
     request: Json, referents: Referents = NOBODY, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN
 ) -> Verdict:
-    """Return what /validate says of a request."""
+    """Return the verdict of /validate on a request."""
     return asyncio.run(ask_validate(read(request), scaling, referents, tenancy))
 
 
 def read(request: Json) -> AdmissionRequest:
-    """Return a request as it is read off the wire."""
+    """Return a request as decoded from its wire format."""
     return decode_admission(json.dumps({"kind": "AdmissionReview", "request": request}).encode())
 
 
@@ -96,13 +96,13 @@ def variant(*, version: str = "v1alpha2", metadata: Json | None = None, **spec: 
 
 
 def review(value: Json | None, old: Json | None = None, **members: object) -> Json:
-    """Return an admission request for a create, or an update when there is an old object."""
+    """Return an admission request for a create, or for an update if there is an old object."""
     request = {"uid": "u1", "operation": "UPDATE" if old else "CREATE", "namespace": "ns"}
     return request | {"object": value, "oldObject": old} | members
 
 
 def asked_by(user: str, value: Json, old: Json | None = None) -> Json:
-    """Return a request of somebody."""
+    """Return a request of a user."""
     return review(value, old, userInfo={"username": user, "groups": ["devs"]})
 
 
@@ -112,7 +112,7 @@ def owned_by(name: str) -> Json:
 
 
 def legacy(metadata: Json) -> Json:
-    """Return a legacy object, whose target its owner implies."""
+    """Return a legacy object, whose target is implied by its owner."""
     value = variant(version="v1alpha1", metadata=metadata, sloClassRef={"name": "c", "key": "k"})
     del value["spec"]["scaleTargetRef"]
     return value

@@ -1,4 +1,4 @@
-"""Every right that the shipped manifests give, read off them, and who may what."""
+"""All permissions in the shipped manifests, and permission checks."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class Rule:
     rule: dict[str, Any]
 
     def __str__(self) -> str:
-        """Return what the rule is called, such as `stowplan-controller: pods`."""
+        """Return the name of the rule, such as `stowplan-controller: pods`."""
         names = self.rule.get("resourceNames", [])
         called = [*self.rule["resources"], *([f"({', '.join(names)})"] if names else [])]
         return f"{self.role}: {' '.join(called)}"
 
     @property
     def process(self) -> str:
-        """The process whose account the role is for; empty where it is for users."""
+        """The process whose account has the role; empty for roles of users."""
         return next((name for name in self.role.split("-") if name in _PROCESSES), "")
 
     def denial(self, verb: str, resource: str) -> str:
-        """Return what the API server says to who may not do this."""
+        """Return the API server's message to a user without the permission."""
         return f'cannot {verb} resource "{resource}" in API group "{self.rule["apiGroups"][0]}"'
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """What may be done."""
+        """The allowed verbs."""
         return tuple(self.rule["verbs"])
 
 
@@ -56,10 +56,10 @@ def shipped_accounts() -> list[str]:
 
 
 def may(client: Client, user: str, verb: str, what: str) -> bool:
-    """Ask the API server whether a user may do something.
+    """Check with the API server whether a user may do something.
 
-    `what` is a resource as `kubectl auth can-i` takes it, such as `pods/exec` or `deployments.apps`, with a
-    name after `=` and a namespace after `@`.
+    `what` is a resource in the format of `kubectl auth can-i`, such as `pods/exec` or `deployments.apps`,
+    with a name after `=` and a namespace after `@`.
     """
     what, _, namespace = what.partition("@")
     what, _, name = what.partition("=")

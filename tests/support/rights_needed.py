@@ -1,4 +1,4 @@
-"""What each right of a process is for, and where its loss is told: a row for every rule of the manifests."""
+"""The purpose of each permission of a process, and where its loss is reported: one row per rule."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from support.rights_stage import RightsStage
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The feature that goes with a right."""
+    """The feature that needs a permission."""
 
     feature: str
     told: str
-    """What the line has beside the sentence of the API server: an event of the log, or a condition."""
+    """Text in the line with the API server's message: an event of the log, or a condition."""
 
     use: Callable[[RightsStage], None] = RightsStage.renew
-    """What makes the process use the right, where that is not to list or watch."""
+    """Makes the process use the permission, if that is not list or watch."""
 
     unread: str = ""
-    """What the line has when the kind cannot be listed, where that is something else."""
+    """Text in the line if the kind cannot be listed, if it differs."""
 
     instead: str = ""
-    """What is said where it is not the right itself that the API server misses."""
+    """The message, if it is not about the permission itself."""
 
 
 _WATCH: Final = "watch interrupted"
@@ -191,14 +191,14 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-models: leases (stowplan-models)": Need("one leader at a time", _LEASE),
     "stowplan-scheduler: leases (stowplan-scheduler)": Need("one leader at a time", "stowplan-scheduler"),
 }
-"""By rule, as `support.rights` calls it."""
+"""By rule, with the names of `support.rights`."""
 
 READERS: Final = {
     f"stowplan-{role}{family}": role
     for role in ("edit", "view")
     for family in ("", "-inference-extension", "-kthena")
 }
-"""Roles of others, and who has them: users whom somebody gives them."""
+"""Roles that are aggregated to the built-in roles `edit` and `view`."""
 
 USES: Final[dict[str, Manifest]] = {
     "stowplan-service-classes": {
@@ -207,7 +207,7 @@ USES: Final[dict[str, Manifest]] = {
     },
     "stowplan-variant-costs": {"variantCost": "1"},
 }
-"""Roles of users among tenants, and what a VariantAutoscaling says that takes them."""
+"""Roles of users among tenants, and fields of a VariantAutoscaling that need them."""
 
 ELSEWHERE: Final = {
     ("stowplan-controller: events", "patch"),
@@ -215,4 +215,4 @@ ELSEWHERE: Final = {
     ("stowplan-controller-evictions: pods/eviction", "create"),
     ("stowplan-controller-evictions: poddisruptionbudgets", "get"),
 }
-"""Rights that no object alone makes a process use."""
+"""Permissions that a process does not use because of a single object."""

@@ -1,4 +1,4 @@
-"""Objects on which every right is used."""
+"""Objects whose processing uses every permission."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEHIND_GATEWAYS: Final = {
 
 
 def standing() -> list[Manifest]:
-    """Return what is there all the time."""
+    """Return the objects that exist all the time."""
     gated = deployment("gated", product=PRODUCT, accelerators=1)
     gated["spec"]["template"]["spec"] |= _GATED
     return [
@@ -36,7 +36,7 @@ def standing() -> list[Manifest]:
 
 
 def renewed() -> list[Manifest]:
-    """Return what is decided, expanded, translated or reported on."""
+    """Return the objects that are decided on, expanded, translated or reported on."""
     kinds = {"chat": ("apps/v1", "Deployment"), "stateful": ("apps/v1", "StatefulSet")}
     kinds |= {"group": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")}
     bindings = []
@@ -55,12 +55,12 @@ def renewed() -> list[Manifest]:
 
 
 def shrunk() -> list[Manifest]:
-    """Return a Model and a ModelRoute that want nothing of what they became."""
+    """Return a Model and a ModelRoute that no longer need the objects made for them."""
     return [model(backend("other")), route()]
 
 
 def _model() -> Manifest:
-    """Return a Model that becomes a Deployment and a LeaderWorkerSet, both scaled, and a list of adapters."""
+    """Return a Model with a scaled Deployment, a scaled LeaderWorkerSet and a list of adapters."""
     scaled = {"maxReplicas": 4, "autoscalingPolicy": POLICY}
     return model(
         backend(**scaled),
@@ -92,4 +92,4 @@ SERVED_BY_OTHERS: Final = listed(
     _definition("nodepools", "karpenter.sh", "NodePool", "v1", "Cluster"),
     _definition("inferencepools", "inference.networking.x-k8s.io", "InferencePool", "v1alpha2", "Namespaced"),
 )
-"""Kinds that no module of another project defines any more, or that is not one of ours."""
+"""Kinds that no module of another project defines any more, or that are not ours."""

@@ -1,4 +1,4 @@
-"""An installation with every part, from which one right after the other is taken away."""
+"""An installation with all parts, from which single permissions are removed."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _PARTS: Final = (
     f"--filename={ROOT}/manifests/components/tenants/rbac.yaml",
 )
 _ASKS_FOR_FINALIZERS: Final = "OwnerReferencesPermissionEnforcement"
-"""A plug-in that some distributions have on: who lets an owner wait for what it owns needs a right for it."""
+"""An admission plug-in of some distributions: setting blockOwnerDeletion requires a permission."""
 
 _BOUND_IN_NAMESPACES: Final = {
     "stowplan-controller-scaling": "stowplan-controller",
     "stowplan-models-gateways": ACCOUNT,
 }
-"""ClusterRoles that users bind, and to which account."""
+"""ClusterRoles that users bind, and the accounts to bind them to."""
 
 _DEFINITIONS: Final = (
     Definition.LEADER_WORKER_SETS,
@@ -66,11 +66,11 @@ _ISSUED: Final = {
     ),
     "apiservice/v1beta1.external.metrics.k8s.io": ("/spec/caBundle", "{.spec.caBundle}"),
 }
-"""What the controller writes for certificates, and where, as a patch and as kubectl say it."""
+"""Objects with certificates or CA bundles from the controller, with paths for patches and for kubectl."""
 
 
 class RightsStage:
-    """What runs, and the objects on which every right is used."""
+    """The running processes, and the objects that make them use every permission."""
 
     def __init__(self, plane: ControlPlane, installation: Installation, **others: Process) -> None:
         self.plane = plane
@@ -80,26 +80,26 @@ class RightsStage:
         self._has_forgotten = False
 
     def renew(self) -> None:
-        """Make what is decided, expanded and translated anew, so that all of it is written once more."""
+        """Recreate what is decided on, expanded or translated, so that everything is written again."""
         made = listed(*renewed())
         self.plane.kubectl("delete", "--ignore-not-found", "--wait", "--filename=-", input=made)
         self.plane.kubectl("delete", "pod", "--selector=app=gated")
         self.plane.kubectl("apply", "--filename=-", input=made, check=False)
 
     def renew_unremembered(self) -> None:
-        """Do the same with webhooks that do not remember who may scale what."""
+        """Do the same with restarted webhooks, whose permission cache is empty."""
         self._processes["webhooks"].stop(patience_seconds=20.0)
         self._installation.start_component("webhooks")
         self.renew()
 
     def shrink(self) -> None:
-        """Let a Model and a ModelRoute want nothing of what they became."""
+        """Apply a Model and a ModelRoute that no longer need the objects made for them."""
         self.plane.kubectl("wait", "model/qwen", "--for=jsonpath={.status.conditions}", "--timeout=60s")
         self.plane.kubectl("wait", "modelroute/chat", "--for=condition=Translated", "--timeout=60s")
         self.plane.kubectl("apply", "--filename=-", input=listed(*shrunk()))
 
     def taint(self) -> None:
-        """Leave a node as a controller does that ends while it moves pods."""
+        """Leave a node in the state after a controller ended while it moved pods."""
         self.plane.kubectl("taint", "--overwrite", "node", _NODE, "stowplan.dev/moving=:NoSchedule")
 
     def vacate(self) -> None:
@@ -108,7 +108,7 @@ class RightsStage:
         self.plane.kubectl("delete", "--ignore-not-found", "lease", *leases, f"--namespace={_SYSTEM}")
 
     def forget(self) -> None:
-        """Take away what the controller issued and injected."""
+        """Remove what the controller issued and injected."""
         for what, (path, _) in _ISSUED.items():
             patch = json.dumps([{"op": "remove", "path": path}])
             self.plane.kubectl("patch", what, f"--namespace={_SYSTEM}", "--type=json", f"--patch={patch}")
@@ -116,22 +116,22 @@ class RightsStage:
 
     @contextmanager
     def without(self, rule: Rule, verb: str) -> Iterator[None]:
-        """Take a verb out of a rule, and out of its equals in other parts; it comes back at the end."""
+        """Remove a verb from a rule and from equal rules in other parts, until the block ends."""
         same = [item for item in shipped_rules() if (item.process, item.rule) == (rule.process, rule.rule)]
         with ExitStack() as stack:
-            stack.callback(self._until_issued)  # comes last
+            stack.callback(self._until_issued)  # runs last
             for item in same:
                 stack.enter_context(self._less(item, verb))
             yield
 
     def restart(self, process: str, use: Callable[[RightsStage], None] | None) -> None:
-        """Start a process anew, with something to do; what it says from now on is read."""
+        """Restart a process with something to do; only its later log is read."""
         running = self._processes[process]
         running.stop(patience_seconds=20.0)
         self._read[process] = running.log.stat().st_size
         if use is None:
             running.start()
-        elif process == "webhooks":  # nothing is written without them
+        elif process == "webhooks":  # nothing can be written without them
             self._installation.start_component(process)
             use(self)
         else:
@@ -139,7 +139,7 @@ class RightsStage:
             running.start()
 
     def wait_until_told(self, process: str, where: str, sentences: Iterable[str]) -> None:
-        """Wait until a line of the process, or of a status, has one of some sentences beside another text."""
+        """Wait until a line of the process or of a status contains one of some sentences and another text."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             lines = [*self._log(process), *self._statuses()]
@@ -150,7 +150,7 @@ class RightsStage:
 
     @contextmanager
     def bound(self, rule: Rule, user: str) -> Iterator[None]:
-        """Give a user the role of a rule."""
+        """Bind a user to the role of a rule."""
         kind, where = rule.kind.lower(), f"--namespace={_SYSTEM}"
         self.plane.kubectl(
             "create", f"{kind}binding", "rights", f"--{kind}={rule.role}", f"--user={user}", where
@@ -161,16 +161,16 @@ class RightsStage:
             self.plane.kubectl("delete", f"{kind}binding", "rights", where)
 
     def may(self, user: str, rule: Rule, verb: str, *, want: bool) -> bool:
-        """Ask whether a user may do what a rule is about, as long as the answer is not the wanted one."""
+        """Return whether a user may do what a rule allows, waiting for the wanted answer up to a timeout."""
         what = f"{rule.rule['resources'][0]}.{rule.rule['apiGroups'][0]}"
         deadline = time.monotonic() + _PATIENCE_SECONDS
         with closing(Client(self.plane.server, self.plane.directory / "pki")) as client:
             while (found := may(client, user, verb, what)) != want and time.monotonic() < deadline:
-                pass  # a look takes the time of a request
+                pass  # each check takes the time of a request
         return found
 
     def wait_until_answered(self, user: str, manifest: Manifest, answer: str) -> None:
-        """Create an object as a user, without storing it, until the answer has a text."""
+        """Create an object as a user by dry run until the output contains a text."""
         create = ("create", f"--as={user}", "--dry-run=server", "--filename=-")
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
@@ -220,7 +220,7 @@ class RightsStage:
 
 @contextmanager
 def rights_stage() -> Iterator[RightsStage]:
-    """Run a control plane with all of it."""
+    """Run a control plane with an installation of all parts."""
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(admission_plugins=[_ASKS_FOR_FINALIZERS]))
         installation = stack.enter_context(Installation(plane, settings=_SETTINGS))

@@ -1,4 +1,4 @@
-"""ModelRoutes and ModelServers for tests: as they are after defaulting."""
+"""ModelRoutes and ModelServers for tests, with their defaults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GATEWAY = {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "inf
 
 
 def server(name: str = "l4", /, *, annotations: Json | None = None, **members: Any) -> Json:
-    """Return a ModelServer of vLLM engines. Raises AssertionError where it is invalid."""
+    """Return a ModelServer of vLLM engines. Raises AssertionError if it is invalid."""
     spec = {
         "inferenceEngine": "vLLM",
         "workloadSelector": {"matchLabels": {"app": name}},
@@ -26,19 +26,19 @@ def server(name: str = "l4", /, *, annotations: Json | None = None, **members: A
 
 
 def rule(*targets: str, **match: Any) -> Json:
-    """Return a rule that shares requests out evenly."""
+    """Return a rule that distributes requests evenly."""
     found: Json = {"targetModels": [{"modelServerName": name} for name in targets or ("l4",)]}
     return found | ({"modelMatch": match} if match else {})
 
 
 def route(*rules: Json, name: str = "chat", annotations: Json | None = None, **members: Any) -> Json:
-    """Return a ModelRoute that answers to `chat`. Raises AssertionError where it is invalid."""
+    """Return a ModelRoute for the model `chat`. Raises AssertionError if it is invalid."""
     spec = {"modelName": "chat", "rules": list(rules) or [rule()]} | members
     return _valid("ModelRoute", name, annotations, {key: item for key, item in spec.items() if item != ""})
 
 
 def translated(value: Json, *servers: Json, installed: Installed | None = None) -> Translation:
-    """Return what a route becomes behind one Gateway, with a server if none is given."""
+    """Return the translation of a route for one Gateway, with a default server if none is given."""
     known: Iterable[Json] = servers or (server(),)
     by_name = {item["metadata"]["name"]: item for item in known}
     return translate(value, by_name, [GATEWAY], installed or Installed())

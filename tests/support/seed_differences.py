@@ -1,4 +1,4 @@
-"""What is declared otherwise than the pages say, on purpose: single fields, and classes of additions."""
+"""Deliberate differences between declarations and reference pages: fields, and classes of additions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from support.seed_rows import documents, loaded
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """One deliberate difference: what is declared instead, in which versions, and why.
+    """One deliberate difference: the declared value, the versions, and the reason.
 
-    Without `declared`, anything may be that is there where the page has nothing.
+    Without `declared`, any value is allowed where the page has none.
     """
 
     document: str
@@ -42,7 +42,7 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Addition:
-    """A class of demands of ours where the pages demand nothing. It never explains a change.
+    """A class of our own constraints where the pages have none. It never explains a change.
 
     Without `types` it holds for fields of any type, without `fields` for those of any name.
     """
@@ -57,7 +57,7 @@ class Addition:
         return self.name
 
     def explains(self, finding: Finding) -> bool:
-        """Tell whether a finding is one of the class."""
+        """Tell whether a finding belongs to the class."""
         return (
             _is_addition(finding)
             and finding.keyword in self.keywords
@@ -102,13 +102,13 @@ def additions() -> tuple[Addition, ...]:
 
 
 def unexplained(found: Sequence[Finding]) -> list[str]:
-    """Return the findings that nothing explains, as sentences."""
+    """Return the findings without an explanation, as sentences."""
     reasons: list[Difference | Addition] = [*differences(), *additions()]
     return [str(one) for one in found if not any(reason.explains(one) for reason in reasons)]
 
 
 def _is_addition(finding: Finding) -> bool:
-    # A wanted 0 is a demand; an absent required mark is none.
+    # A wanted 0 is a constraint; a missing required mark is none.
     is_free = finding.wanted is None or finding.wanted is False
     return is_free and finding.declared is not None and finding.declared is not False
 

@@ -1,4 +1,4 @@
-"""Compares what a page says of a field with what is declared, keyword by keyword."""
+"""Comparison of the reference pages' fields with our declarations, keyword by keyword."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ KEYWORDS: Final = (
     "pattern",
     "x-kubernetes-list-map-keys",
 )
-"""What a field may demand. Formats are left out: the pages do not tell `int32` from `int64`."""
+"""Constraints on a field. Formats are left out: the pages do not distinguish `int32` from `int64`."""
 
 _SCALARS: Final = frozenset({"string", "integer", "boolean"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """A field that is declared otherwise than the page says. None stands for what is not there.
+    """A field whose declaration differs from the page. None stands for an absent value.
 
-    `field_type` is the type as the page writes it, without array or map.
+    `field_type` is the type as written in the page, without array or map.
     """
 
     document: str
@@ -53,7 +53,7 @@ class Finding:
 
 
 class Contrast(NamedTuple):
-    """One keyword that differs, at a part of a field: itself, its items `[]`, its values `{}`, a member."""
+    """One differing keyword, at a part of a field: itself, its items `[]`, its values `{}`, or a member."""
 
     part: str
     keyword: str
@@ -69,7 +69,7 @@ def all_findings() -> list[Finding]:
 
 @functools.cache
 def findings(document_name: str, type_name: str) -> tuple[Finding, ...]:
-    """Return every difference of a type, in all its places, each once."""
+    """Return every difference of a type, in all its places, without duplicates."""
     document = documents()[document_name]
     item = document.types[type_name]
     found = [
@@ -106,7 +106,7 @@ def _of_type(document: Document, item: SeedType, place: Place) -> Iterator[tuple
 
 
 def contrasts(document: Document, row: Row, place: Place | None, *, is_required: bool) -> Iterator[Contrast]:
-    """Yield each keyword in which a field is declared otherwise than its row says."""
+    """Yield each keyword in which a field's declaration differs from its row."""
     if place is None:
         yield Contrast("", "field", wanted=row.type, declared=None)
         return
@@ -134,7 +134,7 @@ def _keywords(part: str, wanted: Json, schema: Json) -> Iterator[Contrast]:
 
 
 def _comparable(value: JsonValue, keyword: str) -> str:
-    # As JSON, since True equals 1 and a list may be a tuple. The order of choices says nothing.
+    # As JSON, since True equals 1 and a list may be a tuple. The order of an enum is irrelevant.
     return json.dumps(sorted(value) if keyword == "enum" and value else value, sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""Where the types of a page stand in our declarations: one type may stand in several fields and versions."""
+"""Places of the pages' types in our declarations: a type may occur in several fields and versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apiserver.schema.structural import crd_manifest
 from support.seed_rows import Document, SeedType, documents
 
 ROOT_FIELDS = ("apiVersion", "kind", "metadata")
-"""Fields of every root: the API server itself declares and checks them."""
+"""Fields of every root object, which the API server itself declares and validates."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +28,7 @@ class Place:
     nodes: tuple[Node, ...]
 
     def child(self, name: str) -> Place | None:
-        """Return where a field stands, or None if nothing declares it."""
+        """Return the place of a field, or None if it is not declared."""
         schema = self.schema.get("properties", {}).get(name)
         node = self.nodes[-1].property(name)
         if schema is None or node is None:
@@ -47,7 +47,7 @@ class Place:
 
     @property
     def rules(self) -> dict[str, bool]:
-        """Return the sentences of all rules on it, its items or above it; each with whether CEL has it."""
+        """The sentences of all rules on it, on its items or above it, each with whether it is in CEL."""
         nodes = [*self.nodes, self.element.nodes[-1]]
         return {rule.english(): bool(rule.cel()) for node in nodes for rule in node.rules}
 
@@ -58,7 +58,7 @@ class Place:
 
 
 def places(document_name: str) -> Mapping[str, list[Place]]:
-    """Return every place of every type of a page that a declaration reaches."""
+    """Return every declared place of every type of a page."""
     return {name: found for (page, name), found in _all_places().items() if page == document_name}
 
 

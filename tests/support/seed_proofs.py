@@ -1,17 +1,17 @@
-"""Shows that a promise is kept by what its decision names, in every place where it has to be.
+"""Checks of the proofs that promises are kept, in every place where they apply.
 
-What a promise may name:
+A proof may have these members:
 
     keywords        the schema of the field has these, `required` and `type` among them
-    valid, invalid  the schema takes that value, or refuses it
+    valid, invalid  the schema accepts that value, or rejects it
     without         neither that keyword nor a member of that name is declared
-    rule            a rule on it, its items or above it says that; in CEL exactly where `cel` keeps it
-    fills           admission fills `value` in at that place of an example
+    rule            a rule on it, its items or above it has that sentence; in CEL exactly if `cel` keeps it
+    fills           admission sets `value` at that place of an example
     warns           admission warns about that place of a valid example
-    refers          that place of an example names another object, whose absence is warned about
+    refers          that place of an example names another object, whose absence causes a warning
     column          the list of the kind has that column
     test            there is a test of that name
-    module, word    that module says that word
+    module, word    that module contains that word
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NEEDS_PROOF: Final = frozenset({"schema", "cel", "webhook", "warning"})
 
 
 def breaches(document: Document, promise: Promise) -> list[str]:
-    """Return what is wrong with the proof of a promise; empty when it holds."""
+    """Return the errors in the proof of a promise; empty if it holds."""
     if promise.kept in NEEDS_PROOF and not promise.proof:
         return [f"{promise.kept} keeps it, and nothing is named that would show a breach"]
     proof = dict(promise.proof)
@@ -61,7 +61,7 @@ def _in_every_place(document: Document, promise: Promise, name: str, value: Json
 
 
 def _standing(document: Document, at: str) -> Iterator[tuple[Place, Place | None]]:
-    """Yield each place of a type, with that of its field where one is meant; of named texts, their users."""
+    """Yield each place of a type, with that of its field if given; for named strings, of their users."""
     type_name, _, field = at.partition(".")
     named = document.types.get(type_name)
     if named is not None and named.is_text:

@@ -1,7 +1,7 @@
-"""The promises of the reference pages as this project keeps them: rows, sentences, decisions, differences.
+"""The promises of the reference pages, as data: rows, sentences, decisions and differences.
 
-One YAML file for each page lies in `tests/contract/seeds`, beside `kubernetes.yaml` with what all pages take
-from Kubernetes itself and `differences.yaml` with what is declared otherwise on purpose.
+`tests/contract/seeds` has one YAML file for each page, `kubernetes.yaml` with what all pages inherit from
+Kubernetes, and `differences.yaml` with deliberate differences of our declarations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DECISIONS: Final = (
     "description",
     "server",
 )
-"""Who keeps a promise. `reader`: whoever acts on the object, taking what is absent as the page says;
+"""What keeps a promise. `reader`: every component that acts on the object and applies the page's defaults;
 `server`: Kubernetes itself; `description`: the sentence only explains."""
 
 _NO_PROOF: Final = frozenset({"says", "kept", "at"})
@@ -36,10 +36,10 @@ _NO_PROOF: Final = frozenset({"says", "kept", "at"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Promise:
-    """One sentence of a page: what it promises in our words, who keeps it, and what would show a breach.
+    """One sentence of a page: the promise in our words, what keeps it, and what would reveal a breach.
 
-    `place` is a type or `Type.field`, as is `at`, where the promise is kept. What is only implied by a page,
-    or said by the released schemas alone, has no digest.
+    `place` is a type or `Type.field`, and so is `at`, where the promise is kept. Promises that a page only
+    implies, or that only the released schemas contain, have no digest.
     """
 
     place: str
@@ -52,41 +52,41 @@ class Promise:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One row of a table. `released` adds what the released schemas say and the page leaves out."""
+    """One row of a table. `released` adds what the released schemas contain and the page lacks."""
 
     facts: Json
     released: Json
 
     @property
     def type(self) -> str:
-        """Return the type as the page writes it: `string`, `Rule array`, `string map`."""
+        """The type as written in the page: `string`, `Rule array`, `string map`."""
         written: str = self.facts["type"]
         return written
 
     @property
     def element(self) -> str:
-        """Return the type without `array` or `map`."""
+        """The type without `array` or `map`."""
         return self.type.partition(" ")[0]
 
     @property
     def shape(self) -> str:
-        """Return `array`, `map`, or nothing."""
+        """`array`, `map`, or an empty string."""
         return self.type.partition(" ")[2]
 
     @property
     def wanted(self) -> Json:
-        """Return all that a declaration has to say of the field."""
+        """All facts that the field's declaration must contain."""
         return self.facts | self.released
 
     @property
     def is_required(self) -> bool:
-        """Tell whether the field has to be required."""
+        """Whether the field must be required."""
         return bool(self.wanted.get("required"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeedType:
-    """One section of a page: an object with its rows, or a named text with its constraints."""
+    """One section of a page: an object with its rows, or a named string with its constraints."""
 
     name: str
     rows: Mapping[str, Row]
@@ -94,25 +94,25 @@ class SeedType:
 
     @property
     def is_text(self) -> bool:
-        """Tell whether it is a named text, which stands wherever a row has its type."""
+        """Whether it is a named string, which replaces the type in rows that name it."""
         return "underlying" in self.facts
 
     @property
     def is_root(self) -> bool:
-        """Tell whether it is a kind, or the list of one."""
+        """Whether it is a kind, or the list of one."""
         return "kind" in self.rows and "const" in self.rows["kind"].facts
 
     @property
     def is_list(self) -> bool:
-        """Tell whether it is the list of a kind, which the API server makes by itself."""
+        """Whether it is the list of a kind, which the API server defines by itself."""
         return self.is_root and "items" in self.rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """One page: its group, the versions of ours that keep it, its types and its promises.
+    """One page: its API group, our versions that keep it, its types and its promises.
 
-    `elsewhere` names the page of each type that this one uses without saying what it is.
+    `elsewhere` maps each type that this page uses without defining it to the page that defines it.
     """
 
     name: str
@@ -138,19 +138,19 @@ def documents() -> Mapping[str, Document]:
 
 @functools.cache
 def core_types() -> Mapping[str, Json]:
-    """Return the types of Kubernetes that pages name: the keywords of each, and its fields."""
+    """Return the Kubernetes types that pages name, with their keywords and fields."""
     found: Mapping[str, Json] = loaded("kubernetes")["types"]
     return found
 
 
 def root_promises() -> Mapping[str, list[str]]:
-    """Return the digests of what every page says of `apiVersion`, `kind` and `metadata`."""
+    """Return the digests of the sentences in every page about `apiVersion`, `kind` and `metadata`."""
     return {name: list(item["promises"]) for name, item in loaded("kubernetes")["roots"].items()}
 
 
 @functools.cache
 def loaded(name: str) -> JsonValue:
-    """Return one data file as it is written."""
+    """Return the content of one data file."""
     return yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""The scheduler that is shipped, as a process for the length of a block: its configuration and its rights."""
+"""The shipped scheduler as a process for the duration of a block, with its configuration and permissions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def shipped_scheduler(control_plane: ControlPlane, folder: Path, *, namespace: str) -> Iterator[Process]:
-    """Run it in a namespace that there is, as the shipped account and with no right added.
+    """Run it in an existing namespace, with the shipped service account and no other permissions.
 
     Files are written to `folder`.
     """
@@ -36,7 +36,7 @@ def shipped_scheduler(control_plane: ControlPlane, folder: Path, *, namespace: s
     address = control_plane.allocate_address()
     port = free_port(address)
     configuration = folder / "config.yaml"
-    # In a pod the account is found by itself; nothing else is changed.
+    # In a pod the credentials are found automatically; nothing else is changed.
     connection = {"clientConnection": {"kubeconfig": str(kubeconfig)}}
     configuration.write_text(yaml.safe_dump(yaml.safe_load(shipped) | connection))
     binary = str(provide_binaries(ProgressLine())["kube-scheduler"])

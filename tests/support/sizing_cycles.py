@@ -1,4 +1,4 @@
-"""Cycles of sizing over engines that serve what a test says."""
+"""Cycles of sizing over engines with given loads."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def interval(
     output: float = 200.0,
     **changes: Any,
 ) -> EngineInterval:
-    """Return a cycle of an engine that serves so many requests per second."""
+    """Return one cycle's metrics of an engine that serves a number of requests per second."""
     busy = 1 - rate * (engine.beta_ms * output + engine.delta_ms * prompt) / 1e3
     tau, count = engine.alpha_ms / 1e3 / busy, rate * CYCLE_SECONDS
     fields: dict[str, Any] = {
@@ -68,7 +68,7 @@ def interval(
 
 
 def report(found: EngineInterval | None, **changes: Any) -> EngineReport:
-    """Return a fresh report."""
+    """Return a recent report."""
     fields: dict[str, Any] = {"age_seconds": 1.0, "waiting": 0, "running": 1, "kv_tokens": 384_000}
     return EngineReport(**fields | {"interval": found} | changes)
 
@@ -84,7 +84,7 @@ class Watch:
     now: float = 100_000.0
 
     def see(self, reports: Mapping[str, EngineReport]) -> Sized:
-        """Size once, a cycle later; reports are by pod."""
+        """Run sizing once, one cycle later; reports are by pod."""
         self.now += CYCLE_SECONDS
         snapshot = Snapshot(nodes=(), variants=self.variants, taken_seconds=self.now)
         known = {("llm", pod): item for pod, item in reports.items()}
@@ -93,7 +93,7 @@ class Watch:
         return found
 
     def keep(self, ready: int) -> None:
-        """Let the last pods go."""
+        """Keep only the first pods."""
         self.variants = (variant(ready=ready),)
 
     def pods(self) -> Iterator[str]:
@@ -101,7 +101,7 @@ class Watch:
         yield from (pod.name for item in self.variants for pod in item.replicas)
 
     def steady(self, cycles: int, each: float = 10.0, **changes: Any) -> Sized:
-        """Let every engine serve so many requests per second for some cycles."""
+        """Run cycles in which every engine serves a number of requests per second."""
         found = [
             self.see({pod: report(interval(each, **changes)) for pod in self.pods()}) for _ in range(cycles)
         ]
@@ -109,7 +109,7 @@ class Watch:
 
 
 def load(found: Sized) -> ModelLoad:
-    """Return the load of the one model."""
+    """Return the load of the only model."""
     assert len(found.snapshot.loads) == 1
     return found.snapshot.loads[0]
 

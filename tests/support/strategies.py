@@ -1,4 +1,4 @@
-"""Hypothesis strategies that are read off the declarations."""
+"""Hypothesis strategies derived from declarations."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Override = Callable[[Node], SearchStrategy[JsonValue] | None]
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What generated objects should look like beyond their schema.
+    """Additional constraints on generated objects.
 
-    `override` gives the values of some nodes; fields named in `always` are there, in `never` they are not.
+    `override` gives the values of some nodes; fields in `always` are present, those in `never` absent.
     """
 
     override: Override = lambda _: None
@@ -31,7 +31,7 @@ class Drawn:
 
 
 def objects_of(declared: type, drawn: Drawn = Drawn()) -> SearchStrategy[Json]:
-    """Return objects that meet the schema of a declaration; rules over several fields may not hold."""
+    """Return objects that match the schema of a declaration; cross-field rules may be violated."""
     return _object(node_of(declared), drawn)
 
 

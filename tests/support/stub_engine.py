@@ -1,4 +1,4 @@
-"""An engine that says what it is told to, on a pod's own address: load without a load generator."""
+"""An engine with given metrics on a pod's own address: load without a load generator."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ vllm:request_prompt_tokens_bucket{{model_name="{model}",le="500.0"}} 0
 vllm:request_prompt_tokens_bucket{{model_name="{model}",le="1000.0"}} {requests}
 vllm:request_prompt_tokens_bucket{{model_name="{model}",le="+Inf"}} {requests}
 """
-"""A KV cache of 16,000 tokens; requests of 1,000 tokens in and 200 out, with 20 ms between two tokens."""
+"""A KV cache of 16,000 tokens; requests of 1,000 input and 200 output tokens, with 20 ms between tokens."""
 
 _SERVED_BEFORE = 100
 
 
 def exposition(*, model: str, usage: float, waiting: int, requests: int = _SERVED_BEFORE) -> str:
-    """Return what an engine says that has served so many requests."""
+    """Return the metrics of an engine that has served a number of requests."""
     return EXPOSITION.format(
         model=model,
         usage=usage,
@@ -45,7 +45,7 @@ def exposition(*, model: str, usage: float, waiting: int, requests: int = _SERVE
 
 
 class StubEngine:
-    """Serves `/metrics` on one address from `__enter__` to `__exit__`; its counters grow at a steady rate."""
+    """Serves `/metrics` on one address during a `with` block; its counters grow at a constant rate."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class StubEngine:
             """Answers every GET with the exposition."""
 
             def do_GET(self) -> None:
-                """Answer."""
+                """Answer with the exposition."""
                 body = text()
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

@@ -39,7 +39,7 @@ def server(name: str, selector: Json, **spec: Any) -> Json:
 
 
 def rule(*targets: str | tuple[str, int], **members: Any) -> Json:
-    """Return a rule of a route to servers, with their weights."""
+    """Return a rule of a route, with the weights of its servers."""
     pairs = [(target, 100) if isinstance(target, str) else target for target in targets]
     return {
         "targetModels": [{"modelServerName": name, "weight": weight} for name, weight in pairs],
@@ -55,7 +55,7 @@ def route(name: str, *rules: Json, created: str = "2026-01-01T00:00:00Z", **spec
 
 
 def pool(name: str, labels: Json, *, former: bool = False, namespace: str = "chat") -> Json:
-    """Return an InferencePool of the present group, or of the former one, which selects otherwise."""
+    """Return an InferencePool of the current API group, or of the former one with its other selector."""
     if former:
         value = _named("inference.networking.x-k8s.io/v1alpha2", "InferencePool", name, namespace)
         return value | {"spec": {"selector": labels}}

@@ -1,4 +1,4 @@
-"""A cluster of an earlier era with our processes beside it, and people who go on using it meanwhile."""
+"""A cluster of an earlier release with our processes, and clients that use it during an upgrade."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Manifest = dict[str, Any]
 
 _LOOKS: Final = 100
 _TAKEN_UP_SECONDS: Final = 1.0
-"""How long the API server goes on as before after a change of definitions and webhook configurations."""
+"""Time in seconds until the API server applies changes of definitions and webhook configurations."""
 
 
 def resource(version: str) -> Resource:
-    """Return VariantAutoscalings in one version."""
+    """Return the resource of VariantAutoscalings in one version."""
     return Resource(group="llmd.ai", version=version, plural="variantautoscalings", kind="VariantAutoscaling")
 
 
@@ -43,13 +43,13 @@ OLD, NEW = resource("v1alpha1"), resource("v1alpha2")
 
 
 def samples(era: str) -> list[Manifest]:
-    """Return what a cluster of an era holds."""
+    """Return the objects of a cluster of an earlier release."""
     text = (ERAS / f"{era}-objects.yaml").read_text(encoding="utf-8")
     return list(yaml.safe_load_all(text))
 
 
 def copies(manifests: Sequence[Manifest], count: int) -> list[Manifest]:
-    """Return so many objects, by turns like each of the manifests, with names of their own."""
+    """Return a number of objects with unique names, copied from the manifests in turn."""
     made = []
     for number in range(count):
         manifest = copy.deepcopy(manifests[number % len(manifests)])
@@ -59,31 +59,31 @@ def copies(manifests: Sequence[Manifest], count: int) -> list[Manifest]:
 
 
 def said(item: Manifest) -> Manifest:
-    """Return what an object says, without what the server and our webhooks keep about it."""
+    """Return an object without the fields that the API server and our webhooks manage."""
     metadata = {name: dict(item["metadata"].get(name) or {}) for name in ("labels", "annotations")}
     metadata["annotations"].pop(WRITTEN_BY, None)
     return {"metadata": metadata, "spec": item.get("spec"), "status": item.get("status")}
 
 
 def definition(control_plane: ControlPlane) -> Manifest:
-    """Read the definition as it is."""
+    """Return the current definition."""
     text = control_plane.kubectl("get", "crd", CRD, "--output=json").stdout
     found: Manifest = json.loads(text)
     return found
 
 
 def enter(control_plane: ControlPlane, era: str) -> None:
-    """Make the cluster one of an era: its definition, and no objects.
+    """Put the cluster into the state of an earlier release: its definition, and no objects.
 
-    Our other kinds stay: an API server that is told to delete a definition whose storage it is still setting
-    up tries again only after minutes.
+    Our other kinds stay: if a definition is deleted while its storage is being set up, the API server retries
+    only after minutes.
     """
     control_plane.kubectl("delete", "crd", CRD, "--ignore-not-found", "--wait")
     apply_definition(control_plane, era)
 
 
 def apply_definition(control_plane: ControlPlane, era: str) -> None:
-    """Apply the definition of an era as its release tells people to."""
+    """Apply the definition of an earlier release, as its documentation says."""
     path = str(ERAS / f"{era}-definition.yaml")
     control_plane.kubectl("apply", "--server-side", "--force-conflicts", "--filename", path)
     control_plane.wait_until_established(f"crd/{CRD}")
@@ -96,7 +96,7 @@ async def fill(
     *,
     created: Sequence[Manifest] = (),
 ) -> dict[str, Manifest]:
-    """Apply objects as people did before we came, with their status; return what they say, by name.
+    """Apply objects as users did before our installation, with their status; return their content by name.
 
     Those in `created` are too large for `kubectl apply`.
     """
@@ -114,14 +114,14 @@ async def fill(
 
 
 def apply(control_plane: ControlPlane, manifests: Sequence[Manifest]) -> subprocess.CompletedProcess[str]:
-    """Apply manifests, whose status kubectl leaves alone, with plain `kubectl apply`."""
+    """Apply manifests without their status with plain `kubectl apply`."""
     items = [{name: item for name, item in manifest.items() if name != "status"} for manifest in manifests]
     document = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     return control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=document)
 
 
 async def _until_listed(cluster: Cluster) -> None:
-    """Wait until a definition is taken up, some moments after it is established."""
+    """Wait until a definition is served, some moments after it is established."""
     async with asyncio.timeout(60):
         while True:
             try:
@@ -134,26 +134,26 @@ async def _until_listed(cluster: Cluster) -> None:
 
 
 async def read(cluster: Cluster, where: Resource) -> dict[str, Manifest]:
-    """Return what all objects say, by name."""
+    """Return the content of all objects, by name."""
     return {item["metadata"]["name"]: said(item) for item in (await cluster.list(where))["items"]}
 
 
 async def stowplan(control_plane: ControlPlane, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a verb to its end."""
+    """Run a command to its end."""
     process = await _start(control_plane, arguments)
     output, _ = await process.communicate()
     return subprocess.CompletedProcess(arguments, process.returncode or 0, stdout=output.decode())
 
 
 Point = tuple[str, str]
-"""How the title of a step begins, and whether it `begins` or is `on its way`."""
+"""The beginning of a step's title, and whether it `begins` or is `on its way`."""
 _PART: Final = re.compile(r"(\d+) of (\d+)")
 
 
 async def killed(control_plane: ControlPlane, *arguments: str, points: Sequence[Point]) -> list[Point] | None:
-    """Run a verb, and kill it at the first of these points that it comes to; return those behind it.
+    """Run a command, and kill it at the first of these points; return the later points.
 
-    None when it came to none of them.
+    Return None if it reached none of them.
     """
     process = await _start(control_plane, arguments)
     assert process.stdout is not None
@@ -187,9 +187,9 @@ async def _start(control_plane: ControlPlane, arguments: Sequence[str]) -> async
 
 
 class Traffic:
-    """Lists, reads and writes in one version without a pause; every call that fails is kept.
+    """Lists, reads and writes in one version continuously, and records every failed call.
 
-    Where the API server asks to wait, it waits, as every client does.
+    Like every client, it waits if the API server asks for that.
     """
 
     def __init__(self, cluster: Cluster, where: Resource, busy: str) -> None:
@@ -200,7 +200,7 @@ class Traffic:
         self.failures: list[str] = []
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Send requests until cancelled."""
         while True:
             for call in (self._list, self._get, self._write):
                 try:
@@ -222,7 +222,7 @@ class Traffic:
 
 
 class Follower:
-    """Follows all objects in one version, as every controller does: list, watch, list again when told to."""
+    """Follows all objects in one version, like every controller: list, watch, and list again if required."""
 
     def __init__(self, cluster: Cluster, where: Resource) -> None:
         self._cluster = cluster
@@ -233,7 +233,7 @@ class Follower:
         self.ends = 0
 
     async def run(self) -> None:
-        """Go on until cancelled. A watch may end, and be too old to be resumed; it may not fail."""
+        """Follow until cancelled. A watch may end, and be too old to resume, but must not fail."""
         version = ""
         while True:
             try:
@@ -251,7 +251,7 @@ class Follower:
             except NotFound as error:
                 if self.lists:
                     self.broken.append(error.message)
-                await asyncio.sleep(0.05)  # the version may come
+                await asyncio.sleep(0.05)  # the version may be served soon
             except ClusterError as error:
                 self.broken.append(error.message)
                 await asyncio.sleep(0.05)
@@ -269,7 +269,7 @@ class Follower:
             self.objects.pop(item["metadata"]["name"], None)
 
     async def has_caught_up(self) -> bool:
-        """Tell whether, within a few seconds, it holds what a list says."""
+        """Tell whether it has the content of a list within a few seconds."""
         for _ in range(_LOOKS):
             found = await self._cluster.list_selection(self._selection)
             if {item["metadata"]["name"]: said(item) for item in found["items"]} == {
@@ -282,7 +282,7 @@ class Follower:
 
 @asynccontextmanager
 async def running(*jobs: Traffic | Follower) -> AsyncIterator[None]:
-    """Let jobs run during a block."""
+    """Run jobs during a block."""
     tasks = [asyncio.create_task(job.run()) for job in jobs]
     try:
         yield
@@ -294,7 +294,7 @@ async def running(*jobs: Traffic | Follower) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def without_admission(control_plane: ControlPlane) -> AsyncIterator[None]:
-    """Take our admission away during a block, for what was stored before it was there."""
+    """Remove our admission during a block, to store objects as before our installation."""
     taken = []
     for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
         found = json.loads(control_plane.kubectl("get", kind, "stowplan", "--output=json").stdout)

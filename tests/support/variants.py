@@ -1,6 +1,6 @@
-"""VariantAutoscalings by the thousand: drawn from a seed, read off the declarations, valid or of no shape.
+"""Thousands of VariantAutoscalings, drawn from seeds by the declarations, valid or malformed.
 
-Hypothesis builds such an object in 13 ms, this in a fraction of one. A failing law names the seed, and
+Hypothesis builds such an object in 13 ms, this module in less than one. A failing law prints the seed, and
 `python -c "from variants import *; print(valid(SEED, SPOKE))"` shows the object again.
 """
 
@@ -23,7 +23,7 @@ SHAPES = {
     "current": (frozenset({"scaleTargetRef"}), (LEGACY | {"modelProfile"}) - {"sloClassRef"}),
     "bare": (frozenset(), (LEGACY | {"modelProfile", "scaleTargetRef"}) - {"sloClassRef"}),
 }
-"""For each shape of v1alpha1 the fields that it has and those that it has not."""
+"""The present and absent fields of each shape of v1alpha1."""
 
 _ROOTS = {SPOKE: node_of(v1alpha1.VariantAutoscaling), HUB: node_of(v1alpha2.VariantAutoscaling)}
 _LARGEST = 2**63 - 1
@@ -40,7 +40,7 @@ _BY_NAME = {
     "kind": ("Deployment", "LeaderWorkerSet"),
     "apiVersion": ("apps/v1", "v1", "leaderworkerset.x-k8s.io/v1"),
 }
-"""What names something in the cluster has the form that the cluster demands."""
+"""Values for fields that name objects, in the format that the cluster requires."""
 
 _TYPES = ("MetricsAvailable", "OptimizationReady", "x.example.com/Y", "Z")
 _NAMES = ("alpha", "beta", "gamma", "delta", "", "Größe", "with.dot", "k" * 40)
@@ -52,7 +52,7 @@ _OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "ms-decode", "c
 
 
 def valid(seed: int, api_version: str) -> Json:
-    """Return a valid object in a version; the seed decides on everything else."""
+    """Return a valid object in a version; the seed determines everything else."""
     random = Random(seed)
     drawn = random.choice(list(SHAPES.values())) if api_version == SPOKE else (frozenset(), frozenset())
     body = {}
@@ -65,7 +65,7 @@ def valid(seed: int, api_version: str) -> Json:
 
 
 def odd(seed: int, api_version: str) -> Json:
-    """Return an object of no shape: fields of all of them, of any type, and some that nobody declares."""
+    """Return a malformed object: fields of all shapes, of any type, and undeclared ones."""
     random = Random(seed)
     value = valid(seed, random.choice([SPOKE, HUB]))
     for _ in range(random.randint(1, 6)):
@@ -75,7 +75,7 @@ def odd(seed: int, api_version: str) -> Json:
 
 
 def forged(seed: int, value: Json) -> JsonValue:
-    """Return what somebody could have written into our annotation of an object."""
+    """Return a value that a user could have written into our annotation of an object."""
     random = Random(seed)
     paths: list[list[JsonValue]] = [
         ["metadata", "name"], ["apiVersion"], ["kind"], ["spec"], ["status"], [], ["spec", "modelID"],

@@ -1,4 +1,4 @@
-"""Every object of a cluster, without what passes and what the cluster itself counts."""
+"""All objects of a cluster, without transient ones and without counters of the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client, RefusedError
 
 Objects = dict[tuple[str, str, str], Any]
-"""By resource, namespace and name."""
+"""Objects by resource, namespace and name."""
 
 _PASSING: Final = frozenset({"events", "leases", "componentstatuses"})
 _COUNTED: Final = ("resourceVersion", "managedFields", "generation")
@@ -31,7 +31,7 @@ def everything(plane: ControlPlane) -> Objects:
 
 
 def quiet(plane: ControlPlane) -> Objects:
-    """Return all objects when two looks, of hundreds of requests each, show the same."""
+    """Return all objects once two consecutive reads, of hundreds of requests each, are equal."""
     deadline, last = time.monotonic() + _PATIENCE_SECONDS, everything(plane)
     while (found := everything(plane)) != last:
         assert time.monotonic() < deadline, differing(last, found)
@@ -40,9 +40,9 @@ def quiet(plane: ControlPlane) -> Objects:
 
 
 def settled(plane: ControlPlane, wanted: Objects) -> Objects:
-    """Return all objects as soon as they are those that are wanted, and at last as they are.
+    """Return all objects as soon as they equal the wanted ones, or after a timeout.
 
-    What the cluster's own controllers derive follows some moments later.
+    Objects derived by the cluster's own controllers follow some moments later.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while (found := everything(plane)) != wanted:
@@ -52,7 +52,7 @@ def settled(plane: ControlPlane, wanted: Objects) -> Objects:
 
 
 def differing(one: Objects, other: Objects) -> dict[tuple[str, str, str], tuple[Any, Any]]:
-    """Return what is in one and not in the other, or not the same."""
+    """Return the objects that are missing in one of the two, or differ."""
     return {
         key: (one.get(key), other.get(key))
         for key in sorted(one.keys() | other.keys())
@@ -69,7 +69,7 @@ def _resources(client: Client, version: str) -> list[dict[str, Any]]:
     try:
         listed = client.value("GET", version)["resources"]
     except RefusedError:
-        return []  # a group that went while it was looked at
+        return []  # the group was removed meanwhile
     return [
         item
         for item in listed
@@ -78,7 +78,7 @@ def _resources(client: Client, version: str) -> list[dict[str, Any]]:
 
 
 def _listed(client: Client, path: str) -> list[dict[str, Any]]:
-    """List a collection; one whose definition has just changed asks to wait, or is gone."""
+    """List a collection; retry on 429 after a change of its definition, and return nothing on 404."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Stateful and grouped workloads for tests, with the pods that their controllers would make."""
+"""StatefulSets and LeaderWorkerSets for tests, with pods as their controllers would create them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 
 
 def stateful_set(name: str, *, product: str, accelerators: int, replicas: int = 1) -> Manifest:
-    """Return a StatefulSet of engines on one type of accelerator, whose pods all start at once."""
+    """Return a StatefulSet of engines on one type of accelerator, whose pods start in parallel."""
     made = deployment(name, product=product, accelerators=accelerators, replicas=replicas)
     made["kind"] = "StatefulSet"
     made["spec"] |= {"serviceName": name, "podManagementPolicy": "Parallel"}
@@ -29,7 +29,7 @@ def leader_worker_set(
     leader_accelerators: int | None = None,
     **annotations: str,
 ) -> Manifest:
-    """Return a LeaderWorkerSet of groups; without a number of its own the leader is as its workers."""
+    """Return a LeaderWorkerSet; by default the leader has the template of its workers."""
     template = deployment(name, product=product, accelerators=accelerators)["spec"]["template"]
     group: Manifest = {"size": size, "workerTemplate": template}
     if leader_accelerators is not None:
@@ -45,7 +45,7 @@ def leader_worker_set(
 
 
 def stateful_pod(name: str, number: int, *, node: str = "n1", accelerators: int = 1) -> Manifest:
-    """Return a ready pod of a StatefulSet; without a node it waits."""
+    """Return a ready pod of a StatefulSet; without a node it is pending."""
     return _pod(f"{name}-{number}", name, {}, node=node, accelerators=accelerators)
 
 

@@ -1,11 +1,11 @@
-"""What other autoscalers do, as engines of their own to compare with.
+"""The rules of other autoscalers, as engines for comparison.
 
-Each looks at replica counts only, as the original does. What it asks for is then granted as far as limits and
-real nodes allow (`granting`), so that every answer is a possible plan.
+Like the originals, each rule considers replica counts only. Its counts are then granted as far as limits and
+real nodes allow (`granting`), so that every result is a feasible plan.
 
-wva-greedy        one variant per model, by priority and then regret; the rest as far as it goes.
-wva-cost-aware    from what runs: more of the best cost per capacity, less of the dearest; then a limiter.
-kthena-expansion  blocks of doubling size in order of their cost, whatever a replica can do.
+wva-greedy        one variant per model, by priority and then regret; the rest as far as possible.
+wva-cost-aware    changes to the current state by cost per capacity; then a limiter.
+kthena-expansion  blocks of doubling size in order of their cost, regardless of capacity per replica.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from hack.fleets.rivals.view import View, view_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
-    """What it asks for, and whose turn it is when that is granted."""
+    """The requested counts of an autoscaler, and the order in which they are granted."""
 
     asks: Callable[[View], tuple[int, ...]]
-    """Replicas of each variant, before limits and nodes cut them."""
+    """Replicas of each variant, before limits and nodes reduce them."""
 
     order: Callable[[View], list[int]]
-    """Whose replicas are granted first, by variant."""
+    """Variants in the order in which their replicas are granted."""
 
     def place(self, problem: PlacementProblem) -> Solution:
         """Return the plan as far as limits and nodes allow."""
@@ -36,7 +36,7 @@ class Rule:
         return granted(view, self.asks(view), self.order(view))
 
     def pending(self, problem: PlacementProblem) -> int:
-        """Return how many accelerators the counts ask for and no node has: their pods would stay pending."""
+        """Return the requested accelerators that no node has: their pods would stay pending."""
         view = view_of(problem)
         return pending(view, self.asks(view), self.order(view))
 
@@ -46,4 +46,4 @@ RULES: Final[Mapping[str, Rule]] = {
     "wva-cost-aware": Rule(asks=wva_cost_aware.counts, order=by_priority),
     "kthena-expansion": Rule(asks=kthena_expansion.counts, order=by_arrival),
 }
-"""All of them by name."""
+"""All rules by name."""

@@ -1,4 +1,4 @@
-"""From counts to a possible plan: what limits and real nodes don't allow is cut, least important first."""
+"""Feasible plans from requested counts: what limits and nodes don't allow is cut, least important first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hack.fleets.rivals.view import Kind, View
 
 
 def by_priority(view: View) -> list[int]:
-    """Return the variants, the most important first, among equals the largest replicas first."""
+    """Return the variants by priority, and then by descending replica size."""
     variants = view.problem.variants
     priority_of = {v: model.priority for model in view.models for v in model.variants}
     last = max(priority_of.values(), default=0) + 1
@@ -24,14 +24,14 @@ def by_priority(view: View) -> list[int]:
 
 
 def by_arrival(view: View) -> list[int]:
-    """Return the variants by name: who came first is not known here."""
+    """Return the variants by name, as their order of arrival is unknown here."""
     return list(view.by_name)
 
 
 def granted(view: View, counts: Sequence[int], order: Sequence[int]) -> Solution:
-    """Return a plan with at most these counts, where those earlier in the order give way last.
+    """Return a plan with at most these counts, in which variants earlier in the order have precedence.
 
-    What runs already keeps its node; only what a variant wants less of makes room.
+    Running replicas keep their nodes; only variants that shrink free accelerators.
     """
     allowed = within_limits(view.problem, counts, order)
     if _is_ruled(view.problem):
@@ -40,9 +40,9 @@ def granted(view: View, counts: Sequence[int], order: Sequence[int]) -> Solution
 
 
 def _placed_by_slots(view: View, allowed: tuple[int, ...], order: Sequence[int]) -> Solution:
-    """Return the replicas that find slots on nodes of a kind, those earlier in the order first.
+    """Return the replicas that find slots on nodes of a kind, in order.
 
-    Slots say that all of them have room when the largest are placed first, whoever is more important.
+    If the slots suffice, all of the replicas fit when the largest are placed first, regardless of importance.
     """
     variants, free = view.problem.variants, freed(view.problem, allowed)
     slots = {k: Slots(kind, free) for k, kind in enumerate(view.kinds) if kind.sizes}
@@ -66,14 +66,14 @@ def _placed_by_slots(view: View, allowed: tuple[int, ...], order: Sequence[int])
 
 
 def _put(shelf: Shelf, variant: int, size: int, replicas: int, placed: Counter[tuple[int, int]]) -> int:
-    """Place replicas of a variant as far as there is room, and return how many."""
+    """Place replicas of a variant as far as there is room, and return the number."""
     at = shelf.put(size, replicas)
     placed.update({(variant, node): count for node, count in at})
     return sum(count for _, count in at)
 
 
 def _placed_by_rules(problem: PlacementProblem, counts: Sequence[int], order: Sequence[int]) -> Solution:
-    """Return the replicas that stay and, one after the other, those that find nodes their rules admit."""
+    """Return the replicas that stay, and those that find nodes admitted by their rules, in order."""
     rooms, bins, replicas = Rooms(problem, counts), bins_of(problem), list(counts)
     for v in order:
         terms = problem.variants[v]
@@ -96,7 +96,7 @@ def pending(view: View, counts: Sequence[int], order: Sequence[int]) -> int:
 
 
 def within_limits(problem: PlacementProblem, counts: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    """Return the counts within bounds and limits."""
+    """Return the counts reduced to bounds and limits."""
     rows_of: dict[int, list[tuple[int, int]]] = defaultdict(list)
     left = []
     for index, row in enumerate(problem.limits):
@@ -116,21 +116,21 @@ def within_limits(problem: PlacementProblem, counts: Sequence[int], order: Seque
 
 
 def _is_ruled(problem: PlacementProblem) -> bool:
-    """Whether room alone does not say where pods may go."""
+    """Tell whether topology constraints, and not only capacity, restrict placement."""
     return any(terms.is_topology_constrained or terms.pods > 1 for terms in problem.variants)
 
 
 class Shelf:
-    """Nodes by what is free on them: a replica goes to the fullest that has room, the first among equals."""
+    """Nodes by free accelerators: a replica goes to the fullest node with room, the first among equals."""
 
     def __init__(self, nodes: Sequence[int], free: Sequence[int]) -> None:
-        """Put each node where its free accelerators say."""
+        """Index the nodes by their free accelerators."""
         self._nodes: dict[int, list[int]] = defaultdict(list)
         for node in sorted(nodes):
             self._nodes[free[node]].append(node)
 
     def put(self, accelerators: int, replicas: int) -> list[tuple[int, int]]:
-        """Place replicas of a size, as many as have room; return (node, replicas)."""
+        """Place as many replicas of a size as fit; return (node, replicas)."""
         placed = []
         while replicas:
             free = min((free for free in self._nodes if free >= accelerators), default=None)
@@ -147,7 +147,7 @@ class Shelf:
 
 
 class Slots:
-    """How many replicas of each size still fit on the nodes of one bin (see `Bin`)."""
+    """Remaining slots for each replica size on the nodes of one bin (see `Bin`)."""
 
     def __init__(self, kind: Kind, free: Sequence[int]) -> None:
         """Count the slots of every size."""
@@ -155,7 +155,7 @@ class Slots:
         self._slots_of: dict[int, list[tuple[int, int]]] = {}
 
     def take(self, accelerators: int, replicas: int) -> int:
-        """Take slots for replicas of a size, as many as are left; return how many."""
+        """Take slots for as many replicas of a size as fit; return the number."""
         if accelerators not in self._slots_of:
             self._slots_of[accelerators] = [(s, accelerators // s) for s in self._left if s <= accelerators]
         count = replicas

@@ -1,9 +1,9 @@
 """Blocks of replicas in order of their cost, as Kthena's autoscaler splits a total over its backends.
 
-Each variant's range is cut into blocks of 1, 2, 4, ... replicas (`costExpansionRatePercent` 200) and the
-blocks of all variants are sorted by what a whole block costs. A total fills them in that order. What a
-replica can do is not known to it; it is given the smallest total whose order meets the demand, the best fixed
-point that its feedback loop could find. Models know nothing of each other: accelerators go by arrival.
+Each variant's range is cut into blocks of 1, 2, 4, ... replicas (`costExpansionRatePercent` 200), and the
+blocks of all variants are sorted by the cost of a whole block. A total fills them in that order. The rule
+does not know the capacity of a replica. It is given the smallest total whose order meets the demand, which is
+the best fixed point of its feedback loop. Models are independent: accelerators are granted by arrival.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from controller.planning.problem import VariantTerms
 from hack.fleets.rivals.view import Asking, View, Want
 
 _MANY_LENGTHS: Final = 4096
-"""Ranges whose blocks are remembered: most variants share theirs with others."""
+"""Cache size for ranges and their blocks, which most variants share with others."""
 
 
 def counts(view: View) -> tuple[int, ...]:
     """Return the replicas of each variant, as if there were accelerators for all."""
     replicas = list(view.floors)
     for model, lacking in zip(view.models, view.lacking, strict=True):
-        # Not to know a capacity is no reason to fill anything.
+        # An unknown capacity is no reason to fill blocks.
         if known := [want for want in lacking if want[1]]:
             _expand(view.problem.variants, model, known, replicas)
     return tuple(replicas)
@@ -31,7 +31,7 @@ def counts(view: View) -> tuple[int, ...]:
 
 @lru_cache(maxsize=_MANY_LENGTHS)
 def blocks(length: int) -> tuple[int, ...]:
-    """Return the lengths of the blocks that so many replicas are cut into, each twice the last."""
+    """Return the lengths of the blocks into which a range is cut, each twice the last."""
     found, size = [], 1
     while length:
         found.append(min(length, size))
@@ -66,7 +66,7 @@ def _expand(
 
 
 def _needed(lacking: Sequence[Want], variant: int, *, most: int) -> int:
-    """Return how much of a block is filled: all, unless less of it meets what is still missing."""
+    """Return the part of a block to fill: all of it, unless less meets what is missing."""
     needed = 0
     for missing, amounts in lacking:
         amount = amounts.get(variant)

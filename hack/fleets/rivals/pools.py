@@ -1,4 +1,4 @@
-"""Accelerators by kind of node: the inventory of those who count only."""
+"""Accelerators by kind of node, the inventory of rules that only count."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from hack.fleets.rivals.view import View
 
 
 class Pools:
-    """Accelerators left of each kind, in sum over its nodes."""
+    """Remaining accelerators of each kind, summed over its nodes."""
 
     def __init__(self, view: View, replicas: Sequence[int]) -> None:
-        """Begin without what some replicas of each variant take, by name and as far as it goes."""
+        """Create the pools without what the given replicas use, by variant name and as far as possible."""
         self._left = list(view.rooms)
         self._usable = view.usable
         self._accelerators = [terms.accelerators_per_replica for terms in view.problem.variants]
@@ -20,14 +20,14 @@ class Pools:
                 self.take(v, replicas[v])
 
     def fits(self, variant: int, replicas: int) -> bool:
-        """Tell whether so many replicas of the variant are left."""
+        """Tell whether that many replicas of the variant fit."""
         each = self._accelerators[variant]
         for k in self._usable[variant] if each else ():
             replicas -= self._left[k] // each
         return not each or replicas <= 0
 
     def take(self, variant: int, replicas: int) -> int:
-        """Take so many replicas, or as many as are left; return how many."""
+        """Take as many of the replicas as fit; return the number."""
         each, taken = self._accelerators[variant], 0
         if not each:
             return replicas

@@ -1,4 +1,4 @@
-"""The problem as every rule looks at it: who asks for how much, of which variants, and the nodes by kind."""
+"""The problem as all rules see it: the models' requirements and variants, and the nodes by kind."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import NamedTuple
 from controller.planning.problem import CoverRow, PlacementProblem, Stage
 
 Want = tuple[int, Mapping[int, int]]
-"""A requirement, and what a replica of each variant that helps provides of it."""
+"""A requirement, and the capacity of one replica of each variant that counts towards it."""
 
 
 class Asking(NamedTuple):
-    """One model that wants something."""
+    """One model with requirements."""
 
     name: str
-    """That of its first variant: what else is equal goes by name."""
+    """Name of its first variant, which breaks ties."""
 
     priority: int
     variants: tuple[int, ...]
     demands: Sequence[Want]
-    """Required capacity, by any of its variants; by none where no capacity is known."""
+    """Required capacities, by any of its variants; none if no capacity is known."""
 
     warmth: Sequence[Want]
     """Replicas to keep, of any of its variants."""
 
     floors: Mapping[int, int]
-    """Replicas of a variant of its own that are wanted whatever the model needs; 0 is left out."""
+    """Minimum replicas of single variants regardless of the model's demand; 0 is omitted."""
 
 
 def _askings(problem: PlacementProblem) -> list[Asking]:
-    """Return the models that want anything of a variant, by name; none here knows of continuity."""
+    """Return the models with requirements, by name; continuity is ignored by all rules."""
     rows_of: dict[int, list[CoverRow]] = defaultdict(list)
     continuity = Stage.CONTINUITY
     for row in problem.rows:
@@ -43,7 +43,7 @@ def _askings(problem: PlacementProblem) -> list[Asking]:
 
 
 def _lacking(models: Sequence[Asking], replicas: Sequence[int]) -> list[list[Want]]:
-    """Return what is left of all that each model's variants can share, when there are some replicas."""
+    """Return the unmet part of each model's shared requirements for given replicas."""
     some = {v for v, count in enumerate(replicas) if count}
     found = []
     for model in models:
@@ -55,7 +55,7 @@ def _lacking(models: Sequence[Asking], replicas: Sequence[int]) -> list[list[Wan
 
 
 def missing(want: Want, replicas: Sequence[int]) -> int:
-    """Return what of a requirement is not provided; negative is to spare."""
+    """Return the unmet part of a requirement; negative for a surplus."""
     left, amounts = want
     for v, amount in amounts.items():
         left -= amount * replicas[v]
@@ -63,7 +63,7 @@ def missing(want: Want, replicas: Sequence[int]) -> int:
 
 
 def _floors(problem: PlacementProblem, models: Sequence[Asking]) -> list[int]:
-    """Return the replicas of each variant that are there whatever is decided."""
+    """Return the minimum replicas of each variant."""
     least = [terms.lower for terms in problem.variants]
     for model in models:
         for v, count in model.floors.items():
@@ -93,11 +93,11 @@ def _asking(problem: PlacementProblem, rows: Sequence[CoverRow]) -> Asking | Non
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
-    """Nodes that the same variants may use, in one bin or in many."""
+    """Nodes that the same variants may use, in one or more bins."""
 
     nodes: tuple[int, ...]
     sizes: tuple[int, ...]
-    """Of slots that tell exactly what fits, smallest first; empty where every node is a bin of its own."""
+    """Slot sizes that determine exactly what fits, smallest first; empty if every node is its own bin."""
 
     variants: tuple[int, ...]
 
@@ -105,7 +105,7 @@ class Kind:
 def _kinds(problem: PlacementProblem) -> list[Kind]:
     """Return the kinds of nodes, in the order of their first bins."""
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    # Bins of one kind mostly share one tuple; to hash thousands of long ones would take forever.
+    # Bins of one kind mostly share one tuple, and hashing thousands of long tuples would be slow.
     group_of: dict[int, list[int]] = {}
     for b, bin_ in enumerate(problem.bins):
         if id(bin_.variants) not in group_of:
@@ -132,7 +132,7 @@ def _kinds_of(problem: PlacementProblem, known: Sequence[Kind]) -> list[tuple[in
 
 
 def _rooms_of(problem: PlacementProblem, known: Sequence[Kind]) -> tuple[int, ...]:
-    """Return the accelerators of each kind that are free or in use by the variants of the problem."""
+    """Return the accelerators of each kind that are free or used by the problem's variants."""
     room = list(problem.free)
     for terms in problem.variants:
         for places in terms.bound:
@@ -143,31 +143,31 @@ def _rooms_of(problem: PlacementProblem, known: Sequence[Kind]) -> tuple[int, ..
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class View:
-    """Who asks, and the nodes by kind."""
+    """The models with requirements, and the nodes by kind."""
 
     problem: PlacementProblem
     models: Sequence[Asking]
-    """By name."""
+    """Sorted by name."""
 
     floors: tuple[int, ...]
-    """Replicas of each variant that are there whatever is decided."""
+    """Minimum replicas of each variant."""
 
     lacking: Sequence[Sequence[Want]]
-    """What is left of each model's wants then."""
+    """The unmet part of each model's requirements at the minimum replicas."""
 
     kinds: Sequence[Kind]
     rooms: tuple[int, ...]
-    """Accelerators of each kind that are free or in use by the variants of the problem."""
+    """Accelerators of each kind that are free or used by the problem's variants."""
 
     usable: Sequence[Sequence[int]]
     """Kinds that each variant may use."""
 
     by_name: tuple[int, ...]
-    """The variants by name."""
+    """The variants sorted by name."""
 
 
 def view_of(problem: PlacementProblem) -> View:
-    """Return what there is to see of a problem."""
+    """Return the view of a problem."""
     models, known = _askings(problem), _kinds(problem)
     least = _floors(problem, models)
     names = [terms.name for terms in problem.variants]

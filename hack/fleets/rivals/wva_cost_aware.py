@@ -1,8 +1,8 @@
-"""From what runs now, as the workload-variant autoscaler's cost-aware optimizer and its limiter decide.
+"""Changes to the current state by the workload-variant autoscaler's cost-aware optimizer and its limiter.
 
-Each model alone: what is missing goes to the variant with the least cost per capacity, what is to spare is
-taken from the dearest. The limiter then grants scale-ups from the accelerators left of each kind, to whoever
-has least to spare first; priorities and other variants are not known to it.
+For each model separately, missing capacity is added to the variant with the lowest cost per capacity, and
+surplus is removed from the most expensive. The limiter then grants scale-ups from the remaining accelerators
+of each kind, starting with the model with the least surplus. It ignores priorities and other variants.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hack.fleets.rivals.view import Asking, View, Want, missing
 
 
 def counts(view: View) -> tuple[int, ...]:
-    """Return the replicas of each variant, by the number of accelerators of each kind only."""
+    """Return the replicas of each variant, considering only accelerator counts by kind."""
     variants = view.problem.variants
     running = [max(t.lower, min(t.current, t.upper)) for t in variants]
     targets = list(view.floors)
@@ -29,7 +29,7 @@ def counts(view: View) -> tuple[int, ...]:
 def _decide(
     variants: Sequence[VariantTerms], model: Asking, targets: list[int], least: Sequence[int]
 ) -> None:
-    """Change the targets of one model's variants."""
+    """Update the targets of one model's variants."""
     for want in model.demands:
         lacking = missing(want, targets)
         if lacking > 0:
@@ -48,7 +48,7 @@ def _decide(
 
 
 def _scale_up(variants: Sequence[VariantTerms], lacking: Want, targets: list[int]) -> None:
-    """Add what is missing where capacity costs least; to the next variant only what a maximum leaves over."""
+    """Add missing capacity at the lowest cost per capacity; a maximum passes the rest to the next variant."""
     left, amounts = lacking
     by_ratio = [(variants[v].cost / amount, v, amount) for v, amount in amounts.items()]
     by_ratio.sort()
@@ -67,9 +67,9 @@ def _scale_down(
     targets: list[int],
     least: Sequence[int],
 ) -> None:
-    """Remove whole replicas, (-cost, variant) after (-cost, variant); the last one left is the cheapest.
+    """Remove whole replicas in the order of (-cost, variant); the last one left is the cheapest.
 
-    Nothing is removed while any demand is not met.
+    Nothing is removed while any demand is unmet.
     """
     spare = [(-missing(want, targets), want[1]) for want in model.demands]
     for left, _ in spare:
@@ -92,7 +92,7 @@ def _cheapest(variants: Sequence[VariantTerms], some: Iterable[int]) -> int:
 
 
 def _limited(view: View, running: Sequence[int], targets: Sequence[int]) -> list[int]:
-    """Return the targets, scale-ups clipped; what is scaled down now is free for others only next time."""
+    """Return the targets with scale-ups limited; accelerators freed by scale-downs count only next time."""
     variants, pools, result = view.problem.variants, Pools(view, running), list(targets)
     ups = [v for v, target in enumerate(targets) if target > running[v]]
     spare_of = dict.fromkeys(ups, 0)
@@ -106,5 +106,5 @@ def _limited(view: View, running: Sequence[int], targets: Sequence[int]) -> list
 
 
 def _spare(model: Asking, running: Sequence[int]) -> int:
-    """Return what the model has beyond its demand, per mille of it; negative when it has too little."""
+    """Return the model's surplus in per mille of its demand; negative for a deficit."""
     return min([-missing(want, running) * PER_MILLE // want[0] for want in model.demands], default=0)

@@ -1,7 +1,8 @@
 """One variant per model, as the workload-variant autoscaler's `SolveGreedy` allocates accelerators.
 
-By priority, and then first whoever loses most by their second choice; whole requirements only. Who got
-nothing then takes as many replicas as are left, by priority (its policy `PriorityExhaustive`).
+Models are served by priority, and then by the loss of their second choice, with whole requirements only.
+Models without an allocation then get as many replicas as are left, by priority (its policy
+`PriorityExhaustive`).
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from hack.fleets.rivals.pools import Pools
 from hack.fleets.rivals.view import Asking, View, Want
 
 Choice = tuple[int, int, int, bool]
-"""All that a model needs, of one variant: (value, variant, replicas, whether they meet everything).
+"""A way to serve a model with one variant: (value, variant, replicas, whether they meet everything).
 
-The value is the cost against what runs now, and a price for changing the variant. The replicas come on
-top of those that are there whatever is decided.
+The value is the cost relative to the current one, plus a penalty for changing the variant. The replicas are
+in addition to the minimum.
 """
 
 Turn = tuple[int, int, int, int, str, int, int]
 
 _TENTHS = 10
-"""Changing the variant costs a tenth of both costs; values are counted in tenths."""
+"""Changing the variant costs a tenth of both costs, so values are counted in tenths."""
 
 
 def counts(view: View) -> tuple[int, ...]:
-    """Return the replicas of each variant, by the number of accelerators of each kind only."""
+    """Return the replicas of each variant, considering only accelerator counts by kind."""
     replicas = list(view.floors)
     pools = Pools(view, replicas)
     variants = view.problem.variants
@@ -47,7 +48,7 @@ def counts(view: View) -> tuple[int, ...]:
 def _allocate(
     models: Sequence[Asking], choices: Sequence[Sequence[Choice]], pools: Pools, replicas: list[int]
 ) -> list[int]:
-    """Serve whole requirements in turn; return the models that got nothing, the most important first."""
+    """Serve whole requirements in turn; return the models without an allocation, most important first."""
     left = []
     turns = [_turn(models[index], own, index, 0) for index, own in enumerate(choices) if own]
     heapq.heapify(turns)
@@ -65,7 +66,7 @@ def _allocate(
 
 
 def _turn(model: Asking, own: Sequence[Choice], index: int, position: int) -> Turn:
-    """Return when a model's choice is tried: by priority, regret, value, name."""
+    """Return the sort key of a model's choice: by priority, regret, value, name."""
     value = own[position][0]
     if position + 1 == len(own):
         return model.priority, 0, 0, -value, model.name, index, position
@@ -75,7 +76,7 @@ def _turn(model: Asking, own: Sequence[Choice], index: int, position: int) -> Tu
 def _choices(
     variants: Sequence[VariantTerms], model: Asking, lacking: Sequence[Want], base: Sequence[int]
 ) -> list[Choice]:
-    """Return what each variant alone would take, the least value first; nothing when nothing is missing."""
+    """Return the replicas of each variant alone, by ascending value; empty if nothing is missing."""
     if not lacking:
         return []
     running = [v for v in model.variants if variants[v].current]

@@ -21,7 +21,7 @@ def assign(
 ) -> Placements:
     """Return (variant, node, replicas) for a given share of each (bin, variant).
 
-    Exact wherever the shares respect the slots of each bin (see `Bin`). Raises ValueError where they don't.
+    Exact if the shares respect the slots of each bin (see `Bin`). Raises ValueError otherwise.
     """
     hosts = Hosts(freed(problem, replicas), {b: bin_.nodes for b, bin_ in enumerate(problem.bins)})
     placed: Counter[tuple[int, int]] = Counter()

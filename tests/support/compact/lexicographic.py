@@ -1,8 +1,8 @@
-"""Minimise one objective after the other with CP-SAT, none at the expense of an earlier one.
+"""Lexicographic minimization with CP-SAT: one objective after the other, earlier ones fixed.
 
-One worker, a fixed seed and a limit in deterministic time make the answer reproducible; the limit by the
-clock is a safety net. Each step starts from the best assignment so far and may use half of the effort that is
-left, so that a hard proof early on leaves something for the later ones.
+One worker, a fixed seed and a deterministic time limit make the result reproducible; the wall-clock limit is
+a safety net. Each step starts from the best assignment so far and may use half of the remaining effort, so
+that a hard proof early on leaves effort for later objectives.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ SHARE_PER_STEP = 0.5
 
 
 class NoSolutionError(RuntimeError):
-    """The effort was spent before there was any solution."""
+    """The effort was spent before any solution was found."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Objective:
-    """A sum of non-negative terms to minimise."""
+    """A sum of non-negative terms to minimize."""
 
     name: str
     terms: Terms
 
     def value(self, values: Sequence[int]) -> int:
-        """Return the sum under an assignment."""
+        """Return the value of the sum for an assignment."""
         return sum(coefficient * values[variable.index] for variable, coefficient in self.terms)
 
 
@@ -44,16 +44,16 @@ class Outcome:
     """The best assignment found."""
 
     values: tuple[int, ...]
-    """Of all variables, by index."""
+    """Values of all variables, by index."""
 
     bounds: tuple[int, ...]
-    """Per objective: nothing has less that is as good at those before."""
+    """Lower bound of each objective, given the values of those before."""
 
     unproven: str
-    """Name of the first objective whose minimum was not proven; empty when all were."""
+    """Name of the first objective without a proven minimum; empty if all are proven."""
 
     gap: float
-    """Relative distance to the bound at that objective."""
+    """Relative gap to the bound of that objective."""
 
 
 def minimize_in_order(
@@ -63,12 +63,12 @@ def minimize_in_order(
     valued: Callable[[tuple[int, ...]], tuple[int, ...]],
     limits: Limits,
 ) -> Outcome:
-    """Return the lexicographic minimum, or the best that is known when the effort is spent.
+    """Return the lexicographic minimum, or the best known assignment when the effort is spent.
 
-    `valued` returns the decision of an assignment with its true values: what is not minimised yet the solver
-    leaves as large as it happens to be.
+    `valued` returns an assignment with the true values of dependent variables, because the solver leaves
+    those unconstrained by the current objective arbitrarily large.
 
-    Raises NoSolutionError when the effort does not suffice for any assignment.
+    Raises NoSolutionError if the effort does not suffice for any assignment.
     """
 
     def in_order(values: tuple[int, ...]) -> list[int]:
@@ -80,14 +80,14 @@ def minimize_in_order(
     values = valued(first)
     bounds: list[int] = []
     for index, objective in enumerate(objectives):
-        bound = 0  # the least there is
+        bound = 0  # the trivial lower bound
         if objective.value(values):
             solver = _solver(limits, share=1.0 if objective is objectives[-1] else SHARE_PER_STEP)
             found, bound = _minimize(model, objective, solver=solver, hint=values)
             limits = _left(limits, solver)
             values = min(values, valued(found) if found else values, key=in_order)
         bounds.append(bound)
-        for settled in objectives[: index + 1]:  # what was settled may have become better, too
+        for settled in objectives[: index + 1]:  # earlier objectives may have improved, too
             model.add(_sum(settled.terms) <= settled.value(values))
     unproven, gap = _worst(objectives, bounds, values)
     return Outcome(values=values, bounds=tuple(bounds), unproven=unproven, gap=gap)
@@ -96,7 +96,7 @@ def minimize_in_order(
 def _worst(
     objectives: Sequence[Objective], bounds: Sequence[int], values: Sequence[int]
 ) -> tuple[str, float]:
-    """Return the first objective whose minimum is not proven, and its distance to the bound."""
+    """Return the first objective without a proven minimum, and its relative gap to the bound."""
     for objective, bound in zip(objectives, bounds, strict=True):
         if (value := objective.value(values)) > bound:
             return objective.name, 1 - bound / value
@@ -110,7 +110,7 @@ def _minimize(
     solver: cp_model.CpSolver,
     hint: tuple[int, ...],
 ) -> tuple[tuple[int, ...], int]:
-    """Return an assignment, or nothing, and the least value that the objective can have."""
+    """Return an assignment, or an empty one, and a lower bound of the objective."""
     model.minimize(_sum(objective.terms))
     _hint(model, hint)
     found = _solve(model, solver)
@@ -118,7 +118,7 @@ def _minimize(
 
 
 def _solve(model: cp_model.CpModel, solver: cp_model.CpSolver) -> tuple[int, ...]:
-    """Return the values of all variables, or nothing when the effort was spent before a solution."""
+    """Return the values of all variables; empty if the effort was spent before a solution."""
     status = solver.solve(model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return tuple(solver.response_proto.solution)
@@ -128,7 +128,7 @@ def _solve(model: cp_model.CpModel, solver: cp_model.CpSolver) -> tuple[int, ...
 
 
 def _hint(model: cp_model.CpModel, values: Sequence[int]) -> None:
-    """Let the solver begin with the values of all variables."""
+    """Set the solver's warm start to the given values."""
     model.clear_hints()  # type: ignore[no-untyped-call]  # OR-Tools leaves this one without a return type
     for index, value in enumerate(values):
         model.add_hint(model.get_int_var_from_proto_index(index), value)

@@ -1,7 +1,7 @@
-"""How many replicas of each variant, and on which nodes: the compact formulation as one CP-SAT model.
+"""The compact formulation: replicas of each variant and their nodes, as one CP-SAT model.
 
-Lexicographic: minimum replicas and then required capacity, each by priority (per mille of each requirement),
-ready capacity while replacements start, cost with the price of transitions, least disruption, first by name.
+Lexicographic objectives: minimum replicas and then required capacity, each by priority (per mille of each
+requirement), ready capacity while replacements start, cost including transitions, disruption, and name order.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Var = cp_model.IntVar
 
 
 def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
-    """Return the best placement, or the best that is found when the effort does not suffice.
+    """Return the best placement, or the best one found if the effort does not suffice.
 
-    Raises NumbersTooLargeError, and NoSolutionError when the limits allow no answer.
+    Raises NumbersTooLargeError, and NoSolutionError if the limits allow no solution.
     """
     check_magnitude(problem)
     given, problem = problem, expanded(problem)
@@ -66,7 +66,7 @@ def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
 def _proofs(
     problem: PlacementProblem, objectives: Sequence[Objective], outcome: Outcome
 ) -> tuple[Proof, ...]:
-    """Return what is proven of each level, cost being the last."""
+    """Return the proof of each level, with cost as the last."""
     totals = Counter[str]()
     for row in problem.rows:
         totals[level_name(*row.level)] += PER_MILLE * row.weight if row.requirement else 0
@@ -102,7 +102,7 @@ def _variables(model: cp_model.CpModel, given: PlacementProblem, problem: Placem
 
 
 def _remove_in_order(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
-    """Replicas stay or are new; removal follows the given order, and nothing is new unless all stay."""
+    """Split replicas into staying and new ones; removal follows the order, and new ones need all to stay."""
     for v, terms in enumerate(problem.variants):
         stays = variables.stays[v]
         model.add(variables.replicas[v] == sum(stays) + variables.new[v])
@@ -113,14 +113,14 @@ def _remove_in_order(model: cp_model.CpModel, variables: Variables, problem: Pla
 
 
 def _price_transitions(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
-    """Count what starts and what stops against what runs now."""
+    """Count starts and stops relative to the current replicas."""
     for v, terms in enumerate(problem.variants):
         change = variables.started[v] - variables.stopped[v]
         model.add(variables.replicas[v] - terms.current == change)
 
 
 def _cover(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
-    """Meet each requirement by what the replicas provide plus a shortfall."""
+    """Cover each requirement by the replicas' capacity plus a shortfall."""
     for serving, replicas in zip(variables.serving, variables.replicas, strict=True):
         model.add(serving <= replicas)
     for row, shortfall in zip(problem.rows, variables.shortfall, strict=True):
@@ -132,14 +132,14 @@ def _cover(model: cp_model.CpModel, variables: Variables, problem: PlacementProb
 
 
 def _keep_limits(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
-    """Exceed no quota and no budget further than what must not be touched does."""
+    """Keep quotas and budgets, except for the excess of replicas that must not be removed."""
     for row in problem.limits:
         untouched = sum(amount * problem.variants[v].lower for v, amount in row.terms)
         model.add(sum(amount * variables.replicas[v] for v, amount in row.terms) <= max(row.limit, untouched))
 
 
 def _fit_nodes(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
-    """Each new replica gets a slot in one bin, and no bin gives more slots than its nodes have."""
+    """Give each new replica a slot in one bin, within the slots of the bin's nodes."""
     leaving = _leaving(variables, problem)
     places: list[list[Var]] = [[] for _ in problem.variants]
     for b, bin_ in enumerate(problem.bins):
@@ -171,7 +171,7 @@ def _fit_nodes(model: cp_model.CpModel, variables: Variables, problem: Placement
 def _keep_rules(
     model: cp_model.CpModel, variables: Variables, given: PlacementProblem, problem: PlacementProblem
 ) -> None:
-    """Spread pods, keep them together and keep them apart, where that is asked: then a bin is a node."""
+    """Add the rules for spreading pods and for keeping them together or apart; each bin is then one node."""
     home = {node: b for b, bin_ in enumerate(given.bins) for node in bin_.nodes}
     to_come = [growth.bin for growth in given.growth for _ in range(growth.limit)]
     home |= dict(enumerate(to_come, start=len(given.free)))
@@ -183,7 +183,7 @@ def _keep_rules(
 
 
 def _leaving(variables: Variables, problem: PlacementProblem) -> list[list[tuple[Var, int]]]:
-    """Return for each node the replicas that might leave it: (stays, accelerators)."""
+    """Return for each node the replicas that may leave it: (stays, accelerators)."""
     leaving: list[list[tuple[Var, int]]] = [[] for _ in problem.free]
     for terms, stays in zip(problem.variants, variables.stays, strict=True):
         removable = len(terms.bound) - terms.lower
@@ -202,7 +202,7 @@ def _slots(
     node: int,
     size: int,
 ) -> cp_model.LinearExprT:
-    """Return how many replicas of a size the node has room for, after the removals."""
+    """Return the number of replicas of a size that fit on the node after the removals."""
     free = problem.free[node]
     if not leaving:
         return max(0, free) // size
@@ -212,7 +212,7 @@ def _slots(
     if free >= 0:
         model.add(size * slots <= room)
         return slots
-    # An overcommitted node gives nothing until enough has left; without the literal it would force removals.
+    # An overcommitted node has no slots until enough has left. Without the literal, removals would be forced.
     has_room = variables.has_room[node, size] = model.new_bool_var(f"has_room_{node}_{size}")
     model.add(size * slots <= room).only_enforce_if(has_room)
     model.add(slots == 0).only_enforce_if(~has_room)
@@ -220,7 +220,7 @@ def _slots(
 
 
 def _objectives(variables: Variables, given: PlacementProblem, problem: PlacementProblem) -> list[Objective]:
-    """Return what to minimise, in order."""
+    """Return the objectives, in order."""
     prices = [growth.price for growth in given.growth for _ in range(growth.limit)]
     cost, disruption = list(zip(variables.opened.values(), prices, strict=True)), []
     for v, terms in enumerate(problem.variants):
@@ -255,7 +255,7 @@ def _solution(
     variables: Variables,
     outcome: Outcome,
 ) -> Solution:
-    """Read the assignment and name a node for each replica that gets a place."""
+    """Return the solution of an assignment, with a node for each placed replica."""
     places = named(problem, variables, outcome.values)
     origin = [index for index, growth in enumerate(given.growth) for _ in range(growth.limit)]
     grown: Counter[tuple[int, int]] = Counter()
@@ -276,10 +276,10 @@ def _solution(
 
 
 def expanded(problem: PlacementProblem) -> PlacementProblem:
-    """Return the problem with every node that could be added among its nodes, behind the others.
+    """Return the problem with all nodes that could be added, after the existing ones.
 
-    Bins whose sizes do not divide each other become one bin per node with slots of a single accelerator, and
-    so do all bins where room alone does not say where pods may go.
+    Bins whose sizes do not divide each other become one bin per node with slots of a single accelerator. So
+    do all bins if there are topology constraints.
     """
     is_simple = not any(terms.is_topology_constrained for terms in problem.variants)
     free = list(problem.free)

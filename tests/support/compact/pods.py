@@ -1,4 +1,4 @@
-"""Pods that are spread, kept together or kept apart: rows of the compact formulation, node by node."""
+"""Rules for pods that are spread, kept together or kept apart, node by node, as constraints."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pods:
-    """The pods of one variant, in the solver's terms."""
+    """The variables of one variant's pods."""
 
     new: Mapping[int, cp_model.IntVar]
-    """By node."""
+    """Number of new pods by node."""
 
     stays: Sequence[cp_model.IntVar]
-    """Per bound replica."""
+    """Whether each bound replica stays."""
 
 
 def keep_rules(
@@ -36,9 +36,9 @@ def keep_rules(
     problem: PlacementProblem,
     home: Mapping[int, int],
 ) -> None:
-    """Let a variant's new pods go only where its rules admit them; `home` is the bin of each node.
+    """Restrict a variant's new pods to what its rules admit; `home` is the bin of each node.
 
-    What lies there already may break a rule, as long as nothing new is added to it.
+    Existing pods may violate a rule, as long as no new pod is added to them.
     """
     lying: dict[int, list[cp_model.IntVar]] = defaultdict(list)
     for stay, nodes in zip(pods.stays, terms.bound, strict=True):
@@ -60,7 +60,7 @@ def _keep_together(
     domain_of: Sequence[int],
     home: Mapping[int, int],
 ) -> None:
-    """Let each block hold whole replicas."""
+    """Require whole replicas in each block."""
     blocks: dict[tuple[int, int], list[cp_model.IntVar]] = defaultdict(list)
     for node, new in pods.new.items():
         if domain_of[node] == NO_DOMAIN:
@@ -78,7 +78,7 @@ def _keep_even(
     lying: Mapping[int, Sequence[cp_model.IntVar]],
     domain_of: Sequence[int],
 ) -> None:
-    """Let no domain that gets a new pod be further ahead of the one with the fewest than allowed."""
+    """Limit the skew of each domain that gets a new pod."""
     added: dict[int, list[cp_model.IntVar]] = {domain: [] for domain in spread.domains}
     staying: dict[int, list[cp_model.IntVar]] = {domain: [] for domain in spread.domains}
     for node, pods in new.items():
@@ -100,7 +100,7 @@ def _keep_even(
 def _if_any(
     model: cp_model.CpModel, pods: Iterable[cp_model.IntVar], rule: cp_model.BoundedLinearExpression | bool
 ) -> None:
-    """Demand a rule if any of some numbers is not zero."""
+    """Enforce a rule if any of some numbers is not zero."""
     if isinstance(rule, bool):
         return
     for number in pods:

@@ -1,7 +1,7 @@
-"""Variables of the compact formulation, and what follows in an answer from its replicas and their places.
+"""Variables of the compact formulation, and the values that follow from replicas and their places.
 
-The solver minimises one objective at a time and leaves what the later ones add up as large as it happens to
-be. Taken at its word an answer would look worse than it is, and be given up for one that is.
+The solver minimizes one objective at a time, and leaves the terms of later objectives arbitrarily large.
+Without a correction, a solution would look worse than it is, and might be discarded for one that is.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Variables:
-    """The decision in the solver's terms; lists are indexed as the problem's tuples are."""
+    """The decision variables; lists have the indices of the problem's tuples."""
 
     replicas: list[IntVar]
     stays: list[list[IntVar]]
-    """Per variant and bound replica, in removal order."""
+    """By variant and bound replica, in removal order."""
 
     placed: dict[tuple[int, int], IntVar]
-    """(bin, variant) -> replicas that get a place there."""
+    """(bin, variant) -> new pods of the variant there."""
 
     new: list[IntVar]
     started: list[IntVar]
     stopped: list[IntVar]
     serving: list[IntVar]
-    """Replicas that are ready now and stay: they are removed last."""
+    """Replicas that are ready now and stay, as they are removed last."""
 
     shortfall: list[IntVar]
-    """Per row, in per mille."""
+    """By row, in per mille."""
 
     slots: dict[tuple[int, int], IntVar]
-    """(node, size) -> how many of a size it has room for, where that depends on who leaves."""
+    """(node, size) -> number of slots of a size, if that depends on removals."""
 
     has_room: dict[tuple[int, int], IntVar]
-    """The same -> whether it has any, where it is overcommitted now."""
+    """(node, size) -> whether there is any room, if the node is overcommitted now."""
 
     opened: dict[int, IntVar]
     """Node that does not exist yet -> whether it is added."""
 
 
 def valued(problem: PlacementProblem, variables: Variables, values: Sequence[int]) -> tuple[int, ...]:
-    """Return an assignment with nothing larger than its replicas and their places make it."""
+    """Return an assignment with dependent variables reduced to what replicas and their places imply."""
     made = list(values)
     replicas = tuple(values[var.index] for var in variables.replicas)
     used = {node for _, node, _ in named(problem, variables, values)} if variables.opened else set[int]()
@@ -63,7 +63,7 @@ def valued(problem: PlacementProblem, variables: Variables, values: Sequence[int
 
 
 def named(problem: PlacementProblem, variables: Variables, values: Sequence[int]) -> Placements:
-    """Return a node for each replica that gets a place: (variant, node, replicas)."""
+    """Return (variant, node, replicas) for all placed replicas."""
     closed = {node for node, var in variables.opened.items() if not values[var.index]}
     usable = replace(
         problem, free=tuple(0 if node in closed else free for node, free in enumerate(problem.free))
@@ -75,7 +75,7 @@ def named(problem: PlacementProblem, variables: Variables, values: Sequence[int]
 def _following(
     problem: PlacementProblem, variables: Variables, replicas: tuple[int, ...], *, used: AbstractSet[int]
 ) -> Iterator[tuple[IntVar, int]]:
-    """Yield what the objectives add up, who of those that run stays, and the room that there is then."""
+    """Yield the values of the objectives' terms, of the staying replicas, and of the resulting room."""
     for v, (terms, count) in enumerate(zip(problem.variants, replicas, strict=True)):
         leaving = max(0, len(terms.bound) - count)
         yield variables.replicas[v], count
