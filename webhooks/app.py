@@ -94,7 +94,7 @@ def _admission(verb: str, decide: Decide, bodies: Bodies, limit_bytes: int) -> H
         if _is_compressed(request):
             return _malformed(MalformedReviewError("compressed bodies are not read"))
         async with bodies.read(request, limit_bytes=limit_bytes, times=ADMISSION_TIMES) as body:
-            return await _judged(verb, decide, body)
+            return await answered(request, await _judged(verb, decide, body))
 
     return handle
 

@@ -20,7 +20,7 @@ from aiohttp import web
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-SMALL_ANSWER_BYTES: Final = 1 << 20
+SMALL_ANSWER_BYTES: Final = 64 << 10
 """The maximum size of a small response, in bytes."""
 
 SMALL_ROOM_BYTES: Final = 64 << 20
@@ -77,7 +77,7 @@ async def answered(request: web.Request, response: web.Response) -> web.Response
     """Return a response, a large one only after it is sent; abort a client that does not read it in time.
 
     Must be called while the room of the request body is held, since a written response waits in memory for
-    the client.
+    the client. aiohttp keeps the last response of an idle connection, so a large one loses its body.
     """
     if (response.content_length or 0) <= SMALL_ANSWER_BYTES:
         return response
@@ -88,6 +88,8 @@ async def answered(request: web.Request, response: web.Response) -> web.Response
     except TimeoutError:
         if request.transport:
             request.transport.abort()
+    finally:
+        response.body = None
     return response
 
 

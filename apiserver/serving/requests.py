@@ -41,9 +41,10 @@ def request_middleware(
             code = response.status
         except web.HTTPException as answer:
             code = answer.status
-            if readiness.is_draining:
-                answer.force_close()
-            raise
+            # aiohttp keeps the last response of an idle connection, and an exception keeps its frames.
+            response = web.Response(
+                status=code, reason=answer.reason, headers=answer.headers, body=answer.body
+            )
         except Exception:  # the boundary of a request: logged in full, answered without internals
             log.exception("request failed", method=request.method, path=request.path)
             response = web.Response(status=_FAILED, text="internal error: see the server's log\n")

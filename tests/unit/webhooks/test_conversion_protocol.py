@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import json
 from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from aiohttp.web import Application, HTTPUnprocessableEntity, Request
+from aiohttp.web import Application, HTTPUnprocessableEntity, Request, Response
 
 from apiserver.schema.json import Json, JsonValue
+from apiserver.serving.bodies import SMALL_ANSWER_BYTES
 from webhooks.app import Judges, application
 from webhooks.judging import judges_of
 from webhooks.references import NoReferents
@@ -305,6 +307,19 @@ async def test_of_two_members_of_one_name_the_last_counts(client: Client) -> Non
 
     assert status == 200
     assert answer["response"]["convertedObjects"][0]["metadata"]["name"] == "other"
+
+
+async def test_idle_connections_hold_no_large_answers(client: Client) -> None:
+    """Or as many clients as may connect, each having read a long list once, would take all memory."""
+    large = json.dumps(review([variant() for _ in range(5000)])).encode()
+    async with client.post("/convert", data=io.BytesIO(large)) as response:
+        assert len(await response.read()) > 10 * SMALL_ANSWER_BYTES
+    async with client.post("/convert", data=b"{}", headers={"Connection": "close"}) as response:
+        await response.read()  # the first request has ended by now
+
+    answers = (item for item in gc.get_objects() if isinstance(item, Response))
+    held = [len(item.body) for item in answers if isinstance(item.body, bytes)]
+    assert max(held, default=0) <= SMALL_ANSWER_BYTES
 
 
 async def test_conversion_does_not_wait_for_the_judgement_of_a_large_object(client: Client) -> None:

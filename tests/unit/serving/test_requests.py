@@ -1,0 +1,39 @@
+"""What the middleware makes of refusals."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from time import monotonic
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from apiserver.serving.process_metrics import ProcessMetrics
+from apiserver.serving.readiness import Readiness
+from apiserver.serving.requests import request_middleware
+
+
+class Held:
+    """What a handler has in a local variable, such as the body of a request."""
+
+
+async def test_a_refused_request_holds_no_memory_while_its_connection_is_idle() -> None:
+    """Or as many clients as may connect, each refused once, would take all memory."""
+    held: list[weakref.ref[Held]] = []
+
+    async def refuse(_: web.Request) -> web.Response:
+        local = Held()
+        held.append(weakref.ref(local))
+        raise web.HTTPServiceUnavailable(headers={"Retry-After": "1"}, text="later\n")
+
+    app = web.Application(
+        middlewares=[request_middleware(ProcessMetrics("t", "0"), Readiness(), clock=monotonic)]
+    )
+    app.router.add_post("/", refuse)
+    async with TestClient(TestServer(app)) as client:
+        async with client.post("/") as response:
+            assert (response.status, response.headers["Retry-After"]) == (503, "1")
+            assert await response.text() == "later\n"
+        gc.collect()
+        assert [found() for found in held] == [None]
