@@ -10,6 +10,7 @@ import numpy as np
 from controller.planning.engine.alternatives import alternatives
 from controller.planning.engine.assign import assign
 from controller.planning.engine.core import Selection
+from controller.planning.engine.counts import MOST_COUNTED
 from controller.planning.engine.levels import Levels, proofs_of, whole_bound
 from controller.planning.engine.options import options_of
 from controller.planning.engine.patterns import MOST_OF_MODEL, first_patterns, is_allowed, joined
@@ -74,16 +75,23 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
 class Engine:
     """A problem with its patterns. Raises NumbersTooLargeError.
 
-    Models with at most `most_of_model` mixes are enumerated; for the others columns are generated.
+    Models with at most `most_of_model` mixes are enumerated; for the others columns are generated. Up to
+    `most_counted` models are settled by replica counts, more by cores of patterns.
     """
 
     def __init__(
-        self, problem: PlacementProblem, *, retries: int = RETRIES, most_of_model: int = MOST_OF_MODEL
+        self,
+        problem: PlacementProblem,
+        *,
+        retries: int = RETRIES,
+        most_of_model: int = MOST_OF_MODEL,
+        most_counted: int = MOST_COUNTED,
     ) -> None:
         check_magnitude(problem)
         self._problem = problem
         self._retries = retries
         self._most_of_model = most_of_model
+        self._most_counted = most_counted
         if problem.variants:
             self._options, self._shared = options_of(problem)
             patterns = first_patterns(self._options, most_of_model)
@@ -123,6 +131,7 @@ class Engine:
             self._patterns,
             limits,
             known=known,
+            most_counted=self._most_counted,
         )
         answer = search.run(self._start(begin, start.added if start else ()))
         self._patterns = answer.patterns
@@ -145,7 +154,12 @@ class Engine:
             for terms, count, wanted in zip(self._problem.variants, cut.replicas, chosen, strict=True)
         )
         tightened = replace(self._problem, variants=variants)
-        engine = Engine(tightened, retries=self._retries - 1, most_of_model=self._most_of_model)
+        engine = Engine(
+            tightened,
+            retries=self._retries - 1,
+            most_of_model=self._most_of_model,
+            most_counted=self._most_counted,
+        )
         other = engine.place(answer.left, known=answer.prices, start=cut)
         values = [proof.value for proof in other.proofs]
         if values >= [proof.value for proof in cut.proofs]:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.engine.core import Core, Selection, core_of
+from controller.planning.engine.counts import Counted, Counts
 from controller.planning.engine.known_prices import KnownPrices
 from controller.planning.engine.levels import Levels, Standing, proofs_of, whole_bound
 from controller.planning.engine.master import Duals, Master, Objective
 from controller.planning.engine.patterns import around, joined
-from controller.planning.engine.pricing import LOOKED_AT, Prices, price
+from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.rounding import rounded
 
 if TYPE_CHECKING:
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
     from controller.planning.warm_start import DualPrices
 
 GAP = 1e-3
-"""Relative gap at which an answer is accepted; with few models the optimum is sought."""
+"""Relative gap at which an answer is accepted, where levels are not settled by replica counts."""
 
-PROVEN_MODELS = 30
 TRIFLE = 0.1
 """The accepted gap is relative to at least this share of a level's total."""
 
@@ -48,12 +48,8 @@ FAR = 10.0
 PRICINGS = 4
 """The maximum number of pricing rounds over all mixes per level."""
 
-LEAST_PRICED = 24
-MOST_PRICED = 5_000
-"""Mixes of each model that pricing adds at once; MOST_PRICED if the optimum is sought."""
-
-MOST_LOOKED_AT = 100_000
-"""Mixes of each model that pricing enumerates if the optimum is sought."""
+PRICED = 24
+"""Mixes of each model that pricing adds at once."""
 
 SHARE_PER_LEVEL = 0.5
 """Share of the remaining effort that a level may use."""
@@ -97,8 +93,9 @@ class Search:
         limits: Limits,
         *,
         known: DualPrices | None,
+        most_counted: int,
     ) -> None:
-        """Start with patterns only."""
+        """Start with patterns only; up to `most_counted` models are settled by replica counts."""
         self._problem = problem
         self._options = options
         self._shared = shared
@@ -110,7 +107,8 @@ class Search:
         size = len(options.members) * len(shared.slots)
         self._left_seconds = limits.deterministic_seconds * max(1.0, size / LARGE)
         self._deadline_seconds = monotonic() + limits.wall_seconds
-        self._gap = 0.0 if len(options.members) <= PROVEN_MODELS else GAP
+        self._is_counted = len(options.members) <= most_counted
+        self._gap = 0.0 if self._is_counted else GAP
         self._bound = -math.inf
         """Bound over all mixes, from the last pricing."""
         self._linear = around(options, {})
@@ -239,10 +237,7 @@ class Search:
         prices = Prices(
             options=counted + duals.option_prices, stages=stages, least=self._patterns.least_short
         )
-        most, looked_at = LEAST_PRICED, LOOKED_AT
-        if distance and not self._gap:  # the optimum requires all mixes that might be part of it
-            most, looked_at = MOST_PRICED, MOST_LOOKED_AT
-        found = price(self._options, models, prices, least + distance, most=most, looked_at=looked_at)
+        found = price(self._options, models, prices, least + distance, most=PRICED)
         self._extend(found.model, found.options)
         bound = duals.bound - float((least - np.minimum(found.bound, least)).sum())
         return bound, bool((found.reaches >= np.minimum(found.bound, least) + distance).all())
@@ -265,6 +260,8 @@ class Search:
         bound, seconds = self._bound, self._left_seconds * SHARE_PER_LEVEL
         if self._counted(objective) - bound > tolerance + ROUNDING:
             objective, duals = self._begin_rounded(level, duals)
+        if self._is_counted:
+            return self._by_counts(level, bound, seconds)
         solved: NDArray[np.void] | None = None
         has_all = False
         attempts = deque((extra, True) for extra in EXTRAS)
@@ -274,7 +271,7 @@ class Search:
             enough = FAR * tolerance if extra == EXTRAS[-1] else tolerance
             if distance <= enough + ROUNDING or seconds <= 0 or monotonic() >= self._deadline_seconds:
                 break
-            if solved is None or not self._gap:
+            if solved is None:
                 objective, duals, has_all = self._within(level, duals, distance)
             kept, holds_all = core_of(
                 self._patterns, objective, duals, self._always(), distance=distance, extra=extra
@@ -292,6 +289,33 @@ class Search:
             if core.fixes_domains and self._incumbent is before:
                 attempts.appendleft((extra, False))  # the fixed domains may be the obstacle
         return min(bound, self._counted(objective))
+
+    def _by_counts(self, level: int, bound: float, seconds: float) -> float:
+        """Solve the program over replica counts, and return the lower bound."""
+        counted = self._counted(self._objective(level))
+        if counted - bound <= ROUNDING or seconds <= 0:
+            return min(bound, counted)
+        caps = {
+            self._options.levels[n]: self._least(n) if n in self._standing.easy else self._standing.values[n]
+            for n in range(level)
+        }
+        counts = Counts(self._problem, self._options, self._shared, caps)
+        if level < self._levels.cost:
+            counts.minimize_level(self._options.levels[level])
+        else:
+            counts.minimize_cost(self._levels.unit(level))
+        held = self._patterns.replicas(self._options, self._incumbent.patterns)
+        begin = Counted(replicas=held, added=self._incumbent.added)
+        found, result = counts.solve(begin, bound=bound, limits=self._left(seconds))
+        self._left_seconds -= result.deterministic_seconds
+        if found is None:
+            return bound
+        mixes = self._options.mixes(found.replicas)
+        self._extend(*mixes)
+        objective = self._objective(level)
+        self._take(objective, Selection(patterns=self._patterns.numbers(*mixes), added=found.added))
+        counted = self._counted(objective)
+        return max(bound, counted if result.is_optimal else min(result.bound, counted))
 
     def _begin_rounded(self, level: int, duals: Duals) -> tuple[Objective, Duals]:
         """Round the LP solution, keep it if better, and return the problem with its patterns."""

@@ -30,7 +30,7 @@ from controller.planning.problem import (
 from controller.planning.proofs import with_values, worst
 from controller.planning.settings import Settings
 from controller.planning.state import PlanningState
-from hack.fleets.catalogue import Instance
+from hack.fleets.catalogue import FAMILIES, Instance
 from hack.fleets.worlds import world
 
 if TYPE_CHECKING:
@@ -39,14 +39,13 @@ if TYPE_CHECKING:
     Make = Callable[[Random], PlacementProblem]
 
 MAKERS: dict[str, Make] = {"small": small_problem, "constrained": constrained_problem}
-FAMILIES = ("F3-skew", "F4-tight", "F5-scarce", "F7-huge-models", "F14-pinned")
 LEFT_OVER = (905, 2011)
 """Seeds of problems in which a rule leaves no place for a replica that room alone would allow."""
 
 
 def _generated(problem: PlacementProblem) -> Solution:
-    """Place with mixes generated for every model, as for those that have too many to enumerate."""
-    return Engine(problem, most_of_model=0).place(LIMITS)
+    """Place as with many models that have too many mixes to enumerate: by cores of generated patterns."""
+    return Engine(problem, most_of_model=0, most_counted=0).place(LIMITS)
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -57,6 +56,18 @@ def test_a_small_problem_of_any_kind_is_the_best_of_all(make: Make) -> None:
         solution = place(problem, limits=LIMITS)
         check_claims(problem, solution, seed)
         assert [proof.value for proof in solution.proofs] == best_rank(problem), seed
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_cores_of_enumerated_patterns_come_close_to_the_best(make: Make) -> None:
+    """As with many models: what is found is possible, bounds hold, and mostly it is the best of all."""
+    best = 0
+    for seed in range(4000, 4000 + often(60)):
+        problem = make(Random(seed))
+        solution = Engine(problem, most_counted=0).place(LIMITS)
+        check_claims(problem, solution, seed)
+        best += [proof.value for proof in solution.proofs] == best_rank(problem)
+    assert best > often(60) * 0.9
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -91,10 +102,10 @@ def test_what_rules_leave_without_a_place_is_no_loss(seed: int) -> None:
     assert not solution.unproven
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_a_small_fleet_is_proven_over_every_mix(family: str) -> None:
     """Twenty models: nothing could be better at any level, whichever replicas there were."""
-    for seed in range(1, 4):
+    for seed in range(1, 1 + often(1)):
         problem = Instance(family=family, size=20, seed=seed).scenario().problem
         solution = place(problem, limits=LIMITS)
         assert [proof.bound for proof in solution.proofs] == [proof.value for proof in solution.proofs], seed

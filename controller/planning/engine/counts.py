@@ -1,0 +1,204 @@
+"""The integer program over replica counts, which settles the levels of a small fleet.
+
+The bound over patterns is that of a linear program. Where few large replicas compete for few nodes, the
+optimum can be far above it, and no core of patterns proves that. Here each variant has its number of replicas
+as a variable: the program contains all mixes, and branching closes the gap. The rows for nodes and for the
+rules of pods are those of the core. With many models branching takes too long, and their gaps are smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from controller.planning.cpsat import Program
+from controller.planning.engine.demands import NewReplicas, demands_of
+from controller.planning.engine.fit import Fit, Leaving
+from controller.planning.engine.shared import limit_of
+from controller.planning.problem import PER_MILLE, Stage, per_mille_missing, provided
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controller.planning.cpsat import Limits, Result, Terms
+    from controller.planning.engine.options import Options
+    from controller.planning.engine.shared import Shared
+    from controller.planning.problem import Level, PlacementProblem
+
+MOST_COUNTED = 40
+"""Models up to which levels are settled by counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """Replicas of each variant, and nodes to add."""
+
+    replicas: tuple[int, ...]
+    added: tuple[int, ...]
+    """Per growth."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Replicas:
+    """The replicas of one variant in the program's variables."""
+
+    bound: int
+    """How many have a node."""
+
+    gone: range
+    """0-1 per replica that may be removed, in the order of removal."""
+
+    new: NewReplicas
+    """How many more: a number, or of pods that are spread a 0-1 variable for each number."""
+
+    def terms(self, one: int) -> Terms:
+        """Return how many there are, as a sum of variables."""
+        stay = [(one, self.bound)] if self.bound else []
+        return [*stay, *((variable, -1) for variable in self.gone), *self.new.terms]
+
+    def values(self, count: int) -> list[tuple[int, int]]:
+        """Return variables and their values for a number of replicas."""
+        more = count - self.bound
+        gone = [(variable, int(position < -more)) for position, variable in enumerate(self.gone)]
+        if len(self.new.terms) == 1 == self.new.terms[0][1]:
+            return [*gone, (self.new.terms[0][0], max(0, more))]
+        return [*gone, *((variable, int(number == more)) for variable, number in self.new.terms)]
+
+    def count(self, values: Sequence[int]) -> int:
+        """Return the number of replicas in a solution."""
+        gone = sum(values[variable] for variable in self.gone)
+        return self.bound - gone + sum(values[variable] * weight for variable, weight in self.new.terms)
+
+
+class Counts:
+    """One level of a problem, with the levels before it as rows."""
+
+    def __init__(
+        self, problem: PlacementProblem, options: Options, shared: Shared, caps: Mapping[Level, int]
+    ) -> None:
+        """Write all rows; `caps` are what levels may come to at most."""
+        self._problem = problem
+        self._program = Program()
+        self._one = self._program.constant()
+        self._replicas = [
+            self._variant(v, lower, top)
+            for v, (lower, top) in enumerate(zip(options.lower.tolist(), options.top.tolist(), strict=True))
+        ]
+        self._terms = [replicas.terms(self._one) for replicas in self._replicas]
+        self._growth = [self._program.variables(1, growth.limit).start for growth in problem.growth]
+        self._short = [self._shortfall(row) for row in range(len(problem.rows))]
+        for row in problem.limits:
+            used = [(t, amount * w) for v, amount in row.terms for t, w in self._terms[v] if amount]
+            self._program.row(_merged(used), most=limit_of(row, problem))
+        for level, most in caps.items():
+            self._program.row(self._level(level), most=most)
+        self._place(shared)
+
+    def minimize_level(self, level: Level) -> None:
+        """Minimize the weighted shortfall of a level, in per mille."""
+        self._objective = self._level(level)
+
+    def minimize_cost(self, unit: int) -> None:
+        """Minimize cost, a unit of which counts for `unit`; if that is more than 1, then disruption."""
+        found: Terms = []
+        for terms, count in zip(self._problem.variants, self._terms, strict=True):
+            started = self._program.variables(1, terms.upper).start
+            stopped = self._program.variables(1, terms.current).start
+            self._program.row([*count, (started, -1), (stopped, 1)], least=terms.current, most=terms.current)
+            size = max(1, terms.accelerators_per_replica) if unit > 1 else 0
+            found += [(v, w * terms.cost * unit) for v, w in count]
+            found += [(started, terms.start_price * unit + size), (stopped, terms.stop_price * unit + size)]
+        found += [(v, g.price * unit) for v, g in zip(self._growth, self._problem.growth, strict=True)]
+        self._objective = _merged(found)
+
+    def solve(self, begin: Counted, *, bound: float, limits: Limits) -> tuple[Counted | None, Result]:
+        """Return the best answer found, if any, and the account of the search, which begins with an answer.
+
+        `bound` is what the objective cannot be below.
+        """
+        self._program.minimize(self._objective)
+        if math.isfinite(bound):
+            self._program.row(self._objective, least=math.ceil(bound - 1e-9 * abs(bound) - 1e-6))
+        hints = dict(zip(self._growth, begin.added, strict=True))
+        for replicas, count in zip(self._replicas, begin.replicas, strict=True):
+            hints.update(replicas.values(count))
+        for row, short in zip(self._problem.rows, self._short, strict=True):
+            hints[short] = per_mille_missing(row.requirement, provided(self._problem, row, begin.replicas))
+        self._program.hint(list(hints), list(hints.values()))
+        result = self._program.solve(limits)
+        if not result.values:
+            return None, result
+        found = Counted(
+            replicas=tuple(replicas.count(result.values) for replicas in self._replicas),
+            added=tuple(result.values[v] for v in self._growth),
+        )
+        return found, result
+
+    def _variant(self, v: int, lower: int, top: int) -> _Replicas:
+        """Add the variables of a variant: replicas leave in order, and none is new unless all stay."""
+        program, bound = self._program, len(self._problem.variants[v].bound)
+        gone = program.variables(max(0, bound - lower))
+        most = max(0, top - bound)
+        for earlier, later in pairwise(gone):
+            program.row([(later, 1), (earlier, -1)], most=0)
+        if self._problem.variants[v].spread is None:
+            new = [(variable, 1) for variable in program.variables(int(most > 0), most)]
+            if gone and new:
+                program.row([*new, (gone.start, most)], most=most)
+        else:
+            new = [(variable, number) for number, variable in enumerate(program.variables(most), start=1)]
+            program.row([*((variable, 1) for variable, _ in new), *((g, 1) for g in gone[:1])], most=1)
+        replicas = _Replicas(bound=bound, gone=gone, new=NewReplicas(terms=new, most=most))
+        program.row(replicas.terms(self._one), least=lower, most=top)
+        return replicas
+
+    def _shortfall(self, number: int) -> int:
+        """Add what a row is short of, in per mille of its requirement."""
+        program, row = self._program, self._problem.rows[number]
+        short = program.variables(1, PER_MILLE).start
+        capacity: Terms = []
+        for v, amount in row.terms:
+            terms = self._terms[v]
+            if row.stage is Stage.CONTINUITY:
+                serving = program.variables(1, self._problem.variants[v].ready).start
+                program.row([(serving, 1), *((t, -w) for t, w in terms)], most=0)
+                terms = [(serving, 1)]
+            capacity += [(t, w * amount * PER_MILLE) for t, w in terms]
+        program.row(_merged([*capacity, (short, row.requirement)]), least=PER_MILLE * row.requirement)
+        return short
+
+    def _level(self, level: Level) -> Terms:
+        """Return what a level comes to, as a sum of variables."""
+        rows = zip(self._problem.rows, self._short, strict=True)
+        return [(short, row.weight) for row, short in rows if row.level == level]
+
+    def _place(self, shared: Shared) -> None:
+        """Give every new replica a place."""
+        problem = self._problem
+        freed: dict[int, Counter[int]] = {}
+        for terms, replicas in zip(problem.variants, self._replicas, strict=True):
+            for variable, nodes in zip(replicas.gone, terms.bound, strict=False):
+                for node in nodes if terms.accelerators else ():
+                    freed.setdefault(node, Counter())[variable] += terms.accelerators
+        new = {v: replicas.new for v, replicas in enumerate(self._replicas)}
+        demands, _, _ = demands_of(self._program, problem, new, may_fix_domains=False)
+        fit = Fit(
+            self._program,
+            problem,
+            shared.nodes,
+            leaving={n: Leaving(terms=list(held.items()), most=held.total()) for n, held in freed.items()},
+            growth=self._growth,
+            free=problem.free,
+        )
+        fit.add(demands)
+
+
+def _merged(terms: Terms) -> Terms:
+    """Return a sum in which each variable stands once."""
+    found: Counter[int] = Counter()
+    for variable, weight in terms:
+        found[variable] += weight
+    return list(found.items())
