@@ -81,7 +81,8 @@ def main(arguments: Sequence[str]) -> int:
         ControllerConfig,
         arguments,
         verb="controller",
-        description="Observe engines and nodes, plan replicas, and write the decisions to status.",
+        description="Run the controller, which observes engines and nodes, plans replicas, and publishes"
+        " decisions in status.",
         serving=lambda config: config.serving,
         start=_start,
     )

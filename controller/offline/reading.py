@@ -152,7 +152,7 @@ def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> No
     value = tree.value
     if not isinstance(value, dict) or not all(isinstance(value.get(n), str) for n in ("apiVersion", "kind")):
         if source.is_named:
-            text = "no object: a manifest is a mapping with apiVersion and kind"
+            text = "not an object: a manifest is a mapping with apiVersion and kind"
             found.problems.append(Problem(file=source.name, line=tree.line, text=text))
         return
     group_kind = value["apiVersion"].rpartition("/")[0], value["kind"]

@@ -69,7 +69,7 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
     found = read(list(read_sources(options.files)), namespace=options.namespace)
     if found.passed_over:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.passed_over.items()))
-        sys.stderr.write(f"passed over: {kinds}\n")
+        sys.stderr.write(f"skipped: {kinds}\n")
     if found.saved and not found.problems:
         inputs = configuring.over(found.saved[0])
         return Gathering(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)

@@ -96,7 +96,7 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
     found = read(list(read_sources(options.files)), namespace=options.namespace or _DEFAULT_NAMESPACE)
     if found.passed_over:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.passed_over.items()))
-        sys.stderr.write(f"passed over: {kinds}\n")
+        sys.stderr.write(f"skipped: {kinds}\n")
     supplied = Supplied(
         workloads=workloads,
         start_up_seconds=dict(options.start_up),

@@ -21,7 +21,7 @@ def test_what_is_left_out_is_told(plan: Plan, parts: Callable[..., list[dict[str
 
     code, out, err = plan("-f", "-", given=listed(*parts(), other, service, autoscaler("chat")))
 
-    assert err == ["passed over: 1 Service (v1)"]
+    assert err == ["skipped: 1 Service (v1)"]
     left_out = "warning: VariantAutoscaling default/set is left out: ModelServing 'set' cannot be planned:"
     assert f"{left_out} Deployments and StatefulSets of apps" in " ".join(out.split())
     assert code == 0

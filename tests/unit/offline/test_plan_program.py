@@ -23,24 +23,23 @@ WRONG_ARGUMENTS = {
     "without a file": ([], "the following arguments are required: -f"),
     "a demand without a number": (
         ["--demand", "chat"],
-        "'chat': say NAME=RATE in requests per second, such as meta/llama-3.1-8b=41 or ...=41@1155/211",
+        "'chat': must be NAME=RATE in requests per second, such as meta/llama-3.1-8b=41 or ...=41@1155/211",
     ),
-    "a demand with a unit": (["--demand", "chat=5k"], "'chat=5k': say NAME=RATE"),
-    "a demand of less than nothing": (["--demand", "chat=-5"], "'chat=-5': say NAME=RATE"),
-    "a demand without end": (["--demand", "chat=inf"], "'chat=inf': say NAME=RATE"),
-    "a demand of nothing in particular": (["--demand", "=5"], "'=5': say NAME=RATE"),
-    "requests without an answer's length": (["--demand", "chat=5@100"], "'chat=5@100': say NAME=RATE"),
-    "requests of half a pair": (["--demand", "chat=5@100/"], "'chat=5@100/': say NAME=RATE"),
-    "a capacity without a number": (["--capacity", "chat"], "'chat': say NAME=RATE"),
+    "a demand with a unit": (["--demand", "chat=5k"], "'chat=5k': must be NAME=RATE"),
+    "a demand of less than nothing": (["--demand", "chat=-5"], "'chat=-5': must be NAME=RATE"),
+    "a demand without end": (["--demand", "chat=inf"], "'chat=inf': must be NAME=RATE"),
+    "a demand of nothing in particular": (["--demand", "=5"], "'=5': must be NAME=RATE"),
+    "requests without an answer's length": (["--demand", "chat=5@100"], "'chat=5@100': must be NAME=RATE"),
+    "requests of half a pair": (["--demand", "chat=5@100/"], "'chat=5@100/': must be NAME=RATE"),
+    "a capacity without a number": (["--capacity", "chat"], "'chat': must be NAME=RATE"),
     "a capacity for lengths": (
         ["--capacity", "chat=5@100/20"],
-        "'chat=5@100/20': a capacity is for the lengths of the model's own requests: "
-        "say it without @PROMPT/ANSWER",
+        "'chat=5@100/20': a capacity is for the lengths of the model's own requests: omit @PROMPT/ANSWER",
     ),
-    "nodes without a size": (["--add-node", "H100"], "'H100': say TYPExACCELERATORS[:COUNT]"),
-    "nodes without accelerators": (["--add-node", "H100x0"], "'H100x0': say TYPExACCELERATORS[:COUNT]"),
-    "no node at all": (["--add-node", "H100x8:0"], "'H100x8:0': say TYPExACCELERATORS[:COUNT]"),
-    "a negative budget": (["--budget=-1"], "'-1': say a cost per hour"),
+    "nodes without a size": (["--add-node", "H100"], "'H100': must be TYPExACCELERATORS[:COUNT]"),
+    "nodes without accelerators": (["--add-node", "H100x0"], "'H100x0': must be TYPExACCELERATORS[:COUNT]"),
+    "no node at all": (["--add-node", "H100x8:0"], "'H100x8:0': must be TYPExACCELERATORS[:COUNT]"),
+    "a negative budget": (["--budget=-1"], "'-1': must be a cost per hour"),
     "an unknown way to go short": (["--unmet", "luck"], "choose from"),
 }
 
@@ -232,8 +231,8 @@ def test_without_demand_what_runs_stands(plan: Plan, world: World, granted: Gran
 
     assert granted(out) == {"chat": 1, "code": 1}
     assert json.loads(out)["warnings"][0] == (
-        "the load of default/chat is unknown, so what runs stands: "
-        "say --demand default/chat=REQUESTS_PER_SECOND"
+        "the load of default/chat is unknown, so what runs stands: say --demand"
+        " default/chat=REQUESTS_PER_SECOND"
     )
     assert json.loads(out)["conclusion"] == (
         "nobody is known to go short; of unknown demand: default/chat, default/code"

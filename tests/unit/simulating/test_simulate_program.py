@@ -250,13 +250,13 @@ def test_each_wrong_line_of_a_trace_is_told(simulate: Simulate, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--start-up", "v"], "'v': say VARIANT=SECONDS"),
-        (["--start-up", "v=soon"], "'soon': say seconds from 0"),
+        (["--start-up", "v"], "'v': must be VARIANT=SECONDS"),
+        (["--start-up", "v=soon"], "'soon': must be a number of seconds from 0"),
         (["--profile", "v=1,2"], "must be three or four numbers"),
         (["--profile", "v=nan,2,3"], "must be finite numbers"),
         (["--kv-tokens", "v=0"], "must be more than 0"),
-        (["--seed", "-1"], "'-1': say a whole number"),
-        (["--duration", "inf"], "'inf': say seconds from 0"),
+        (["--seed", "-1"], "'-1': must be a whole number"),
+        (["--duration", "inf"], "'inf': must be a number of seconds from 0"),
         (["--duration", "3"], "'3': must be at least 15 s"),
     ],
 )

@@ -87,7 +87,7 @@ def test_mooncake_lines() -> None:
             [
                 "t:1: input_length, output_length is missing",
                 "t:2: timestamp -1 must be a number of milliseconds, 0 or more; input_length True must",
-                "t:3: is no JSON object",
+                "t:3: is not a JSON object",
                 "t:4: is no JSON",
             ],
             id="every wrong line of JSON",
