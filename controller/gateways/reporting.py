@@ -60,7 +60,7 @@ def not_translated(reason: GatewayReason, texts: Sequence[str]) -> Finding:
 def finding(outcome: Outcome) -> Finding:
     """Return what is said of a route that was translated: what is worst first, and then all the rest."""
     taken = [
-        f"{kind} {name} is not of this route and stays as it is: delete it, or give the route another name"
+        f"{kind} {name} does not belong to this route and is not changed: delete it, or rename the route"
         for kind, name in sorted(outcome.foreign)
     ]
     refused = [outcome.refused] if outcome.refused else []

@@ -82,7 +82,8 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
 
 def _without_variants(inputs: PlanningInputs) -> Gathering:
     text = (
-        "nothing to plan: no VariantAutoscaling among what was read; export it with kubectl get va -A -o yaml"
+        "nothing to plan: the input contains no VariantAutoscaling; export them with kubectl get va -A -o"
+        " yaml"
     )
     return Gathering(inputs=inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
 

@@ -32,7 +32,7 @@ _WATCH: Final = "watch interrupted"
 _CERTIFICATES: Final = "certificates not finished"
 _LEASE: Final = "lease not reached"
 _EVENT: Final = "event not written"
-_ADVICE: Final = "no advice about other objects of a kind"
+_ADVICE: Final = "no warnings about other objects of a kind"
 _DYNAMIC: Final = "continuing without devices of Dynamic Resource Allocation"
 _MODEL: Final = "Model Failed"
 _ROUTE: Final = "ModelRoute Translated"
@@ -67,7 +67,7 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-controller: horizontalpodautoscalers": Need("who else scales a target", _WATCH),
     "stowplan-controller: nodes pods": Need("what runs, and where there is room", _WATCH),
     "stowplan-controller: pods": Need(
-        "the order in which pods go, and the scheduling gate", "pods with our scheduling gate wait"
+        "the order in which pods go, and the scheduling gate", "scheduling gates not removed"
     ),
     "stowplan-controller: resourcequotas": Need("planning within quotas", "continuing without quotas"),
     "stowplan-controller: leaderworkersets": Need(
@@ -106,7 +106,7 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-controller-evictions: pods/eviction": Need("moving replicas", ""),
     "stowplan-controller-evictions: poddisruptionbudgets": Need("evicting several pods of one budget", ""),
     "stowplan-controller-evictions: nodes": Need(
-        "keeping new pods off a node meanwhile", "node is not open to new pods", RightsStage.taint
+        "keeping new pods off a node meanwhile", "taint not removed from node", RightsStage.taint
     ),
     "stowplan-controller-scaling-reviews: subjectaccessreviews": Need(
         "scaling by the author's rights", _SCALING

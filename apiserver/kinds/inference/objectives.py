@@ -45,24 +45,24 @@ def objective_advice(value: Json) -> list[str]:
     """Return a sentence for each oddity of a valid objective."""
     spec: Json | None = value.get("spec")
     if spec is None:
-        return ["spec: not set: the objective is about no pool, and no request can use it"]
+        return ["spec: not set: the objective names no pool, and no request can use it"]
     return [*_priority_advice(spec), *_pool_advice(spec["poolRef"])]
 
 
 def _priority_advice(spec: Json) -> Iterator[str]:
     if not _INT32[0] <= spec.get("priority", 0) <= _INT32[-1]:  # 1e9 is in no range without a search
-        yield "spec.priority: beyond 32 bits, which is all that llm-d.ai/v1alpha2 InferenceObjective takes"
+        yield "spec.priority: exceeds 32 bits, the limit of llm-d.ai/v1alpha2 InferenceObjective"
 
 
 def _pool_advice(pool: Json) -> Iterator[str]:
     path = "spec.poolRef"
     if pool.get("kind", POOL_KIND) != POOL_KIND:
-        yield f"{path}.kind: endpoint pickers look for an InferencePool of that name, whatever stands here"
+        yield f"{path}.kind: endpoint pickers look for an InferencePool of that name and ignore this field"
     group = pool.get("group", POOL_GROUP)
     if group == FORMER_POOL_GROUP:
-        yield f"{path}.group: the group of InferencePools before they were stable; now {POOL_GROUP}"
+        yield f"{path}.group: the former group of InferencePools; use {POOL_GROUP}"
     elif group != POOL_GROUP:
-        yield f"{path}.group: no InferencePool is in this group; most are in {POOL_GROUP}"
+        yield f"{path}.group: InferencePools are not in this group; use {POOL_GROUP}"
 
 
 def _references(value: Json) -> Iterator[Reference]:
