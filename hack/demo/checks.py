@@ -96,7 +96,7 @@ def lower_priority_gives_way(history: History) -> Finding:
         detail = f"{premium[0].model_id} {_grown(history, end):+d} replicas"
         spoken = any(gives_way(v) for model in freemium for v in model.variants)
         why = (
-            ("did not follow its decisions")
+            "did not follow its decisions"
             if spoken
             else "has no decision that reduces its replicas for the higher priority"
         )
@@ -206,7 +206,7 @@ def outages_change_nothing(history: History) -> Finding:
     return Finding(
         name="a process that is down changes nothing",
         holds=not wrong,
-        detail="; ".join(wrong) or (f"away: {away}" if away else "none was down"),
+        detail="; ".join(wrong) or (f"down: {away}" if away else "none was down"),
     )
 
 

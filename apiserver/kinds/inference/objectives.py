@@ -24,20 +24,22 @@ _COLUMNS: Final = (
         name="Inference Pool",
         type="string",
         json_path=".spec.poolRef.name",
-        description="Pool whose capacity is shared.",
+        description="Pool that serves the requests.",
     ),
     Column(
         name="Priority",
         type="string",
         json_path=".spec.priority",
-        description="Importance of requests; 0 when there is none.",
+        description="Importance of the requests; 0 if unset.",
     ),
     AGE,
     condition("Accepted", "Accepted", description="Whether the spec is valid.", priority=1),
-    condition("ResolvedRefs", "Resolved", description="Whether the pool is there.", priority=1),
-    condition("Ready", "Ready", description="Whether pods of the pool are ready.", priority=1),
-    condition("ResolvedRefs", "Models", member="message", description="What the pool serves.", priority=1),
-    condition("Ready", "Endpoints", member="message", description="Its ready pods.", priority=1),
+    condition("ResolvedRefs", "Resolved", description="Whether the pool exists.", priority=1),
+    condition("Ready", "Ready", description="Whether the pool has ready pods.", priority=1),
+    condition(
+        "ResolvedRefs", "Models", member="message", description="Models that the pool serves.", priority=1
+    ),
+    condition("Ready", "Endpoints", member="message", description="Ready pods of the pool.", priority=1),
 )
 
 

@@ -101,7 +101,7 @@ def test_what_a_schema_cannot_judge_is_judged_before_anything_starts() -> None:
             "engines: {credentials: {caFile: /nowhere, keyFile: TOKEN}}",
             [
                 "engines.credentials.caFile: there is no file /nowhere",
-                "engines.credentials.keyFile: needs certificateFile",
+                "engines.credentials.keyFile: requires certificateFile",
             ],
             id="files",
         ),
