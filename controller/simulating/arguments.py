@@ -25,7 +25,7 @@ policies:
   queue:N[@VARIANT]        HPA on waiting requests, N per replica
   constant:N[@VARIANT]     always N replicas
   wva-v1, wva-v2           saturation rules of the Workload Variant Autoscaler
-  clairvoyant              lower bound with perfect foresight; takes six runs
+  clairvoyant              lower bound with perfect foresight; about six runs
   FILE.yaml                AutoscalingPolicy, with its binding if there is one
 
 Without SCENARIO and -f, the FILE of --trace can also contain metrics: CSV with
