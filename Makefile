@@ -9,7 +9,7 @@ RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest --dist=loadfile --no-loadscope-reorder
 
 .PHONY: help
-help: ## Show this list
+help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.installed: requirements-dev.lock pyproject.toml
@@ -20,114 +20,114 @@ $(VENV)/.installed: requirements-dev.lock pyproject.toml
 	@touch $@
 
 .PHONY: setup
-setup: $(VENV)/.installed ## Install everything into .venv, by the lock file
+setup: $(VENV)/.installed ## Install all dependencies from the lock file into .venv
 
 .PHONY: demo
-demo: setup ## Watch the real HorizontalPodAutoscaler scale by our decisions (KEEP=1 leaves it running)
+demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's decisions (KEEP=1 keeps it running)
 	$(RUN) -m hack.demo $(if $(KEEP),--keep) $(ARGS)
 
 .PHONY: test
-test: setup lint verify ## Lint, verify, and run every test, the control plane's included: a quarter of an hour on two cores
+test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 15 minutes on two cores
 	$(PYTEST) -n auto -m "not controlplane and not e2e" $(ARGS)
 	$(RUN) -m hack.controlplane build
 	$(PYTEST) -n 2 -m controlplane $(ARGS)
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS)
 
 .PHONY: e2e
-e2e: setup ## Install what is shipped on a real node, disturb it and remove it: four minutes on two cores, the first time ten (root on Debian 12)
+e2e: setup ## Install the manifests on a real node, inject failures and uninstall: 4 minutes on two cores, 10 the first time (root on Debian 12)
 	$(RUN) -m hack.realnode pytest tests/e2e $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the tests that need no control plane: about two and a half minutes on two cores
+unit: setup ## Run the tests that need no control plane: about 2.5 minutes on two cores
 	$(PYTEST) -n auto -m "not controlplane and not e2e" $(ARGS)
 
 .PHONY: fuzz
-fuzz: setup ## Let three judges look at 100,000 objects of each kind: about an hour and a half
+fuzz: setup ## Compare three validators on 100,000 generated objects of each kind: about 90 minutes
 	PYTHONPATH=.:tests $(RUN) -m judges --count 100000 $(ARGS)
 
 .PHONY: fuzz-placement
-fuzz-placement: setup ## Draw twenty times as many problems for placement as the tests do, others each time: about a quarter of an hour
+fuzz-placement: setup ## Run the property tests of placement with 20 times as many random problems: about 15 minutes
 	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest --hypothesis-profile=default tests/unit/planning $(ARGS)
 
 .PHONY: fuzz-laws
-fuzz-laws: setup ## Draw twenty times as many objects and reviews for the laws of conversion, checking and serving, others each time: about ten minutes
+fuzz-laws: setup ## Run the property tests of conversion, validation and admission with 20 times as many random inputs: about 10 minutes
 	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest --hypothesis-profile=default tests/unit/kinds tests/unit/checking tests/unit/webhooks $(ARGS)
 
 .PHONY: oracles
-oracles: setup ## Hold the definitions against what releases demand, every page's promise, and a second judge of 20,000 objects of each kind: about ten minutes
+oracles: setup ## Compare the definitions with released CRDs, the docs and a second validator (20,000 objects of each kind): about 10 minutes
 	STOWPLAN_JUDGED=20000 $(RUN) -m pytest tests/contract $(ARGS)
 
 .PHONY: rights
-rights: setup ## Take away every right of every account, one after the other, and see who tells of it: about a quarter of an hour
+rights: setup ## Remove each permission of each service account in turn, and check that this is reported: about 15 minutes
 	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest tests/controlplane/test_rights.py $(ARGS)
 
 OLDEST := $(addprefix tests/controlplane/test_,parts.py components.py namespace.py samples.py admission.py \
   both_versions.py fences.py loop.py model_controller.py)
 .PHONY: oldest
-oldest: setup ## Install and use what is shipped on the oldest Kubernetes that is supported: about five minutes, the first time ten more
+oldest: setup ## Install and use the manifests on the oldest supported Kubernetes: about 5 minutes, 10 more the first time
 	STOWPLAN_KUBERNETES=oldest $(RUN) -m pytest $(OLDEST) $(ARGS)
 
 .PHONY: clusters
-clusters: setup ## Count how often the real scheduler places what a plan says fits, in 400 clusters and 8 ways: about ten minutes
+clusters: setup ## Measure how often the real scheduler can place a plan, in 400 clusters and 8 variants: about 10 minutes
 	$(RUN) -m hack.clusters $(ARGS)
 
 CHAOS := tests/unit/serving/test_tls.py tests/unit/webhooks/test_memory.py tests/unit/webhooks/test_attacks.py \
   tests/controlplane/test_conversion_availability.py tests/controlplane/test_chaos.py
 
 .PHONY: chaos
-chaos: setup ## Kill 500 processes, freeze 300 leaders, rotate 1,000 certificates, roll 200 replicas, and attack what listens: about five hours (CHAOS=FILES takes some, SHARE=10 a tenth)
+chaos: setup ## Kill 500 processes, freeze 300 leaders, rotate 1,000 certificates, roll 200 replicas, and attack the listeners: about 5 hours (CHAOS=FILES selects tests, SHARE=10 runs a tenth)
 	STOWPLAN_CAMPAIGN=$(or $(SHARE),100) $(RUN) -m pytest -s $(CHAOS) $(ARGS)
 
 .PHONY: scale
-scale: setup ## Count what 10,000 VariantAutoscalings cost the API server, by its audit log: about half an hour
+scale: setup ## Measure the API server's load from 10,000 VariantAutoscalings with its audit log: about 30 minutes
 	$(RUN) -m hack.scale $(ARGS)
 
 .PHONY: scale-models
-scale-models: setup ## Count what 200 Models cost the API server, by its audit log: about five minutes
+scale-models: setup ## Measure the API server's load from 200 Models with its audit log: about 5 minutes
 	$(RUN) -m hack.scale.models $(ARGS)
 
 .PHONY: bench-admission
-bench-admission: setup ## Measure admission beside a straightforward server: about three minutes
+bench-admission: setup ## Benchmark admission against a simple server: about 3 minutes
 	$(RUN) -m hack.bench.admission $(ARGS)
 
 .PHONY: bench-conversion
-bench-conversion: setup ## Measure conversion beside a straightforward server, and a restart with 5,000 old objects: about six minutes
+bench-conversion: setup ## Benchmark conversion against a simple server, and a restart with 5,000 old objects: about 6 minutes
 	$(RUN) -m hack.bench.conversion $(ARGS)
 
 .PHONY: bench-placement
-bench-placement: setup ## Measure placements of 20 to 10,000 models beside other autoscalers' and HiGHS's: about three quarters of an hour
+bench-placement: setup ## Benchmark placement of 20 to 10,000 models against other autoscalers and HiGHS: about 45 minutes
 	$(RUN) -m hack.bench.placement $(ARGS)
 
 .PHONY: bench-decisions
-bench-decisions: setup ## Play decisions in closed loop beside other policies' best settings: about an hour (ARGS=--quick: a quarter)
+bench-decisions: setup ## Compare decisions in a closed loop with the best settings of other policies: about an hour (ARGS=--quick: 15 minutes)
 	$(RUN) -m hack.bench.decisions $(ARGS)
 
 .PHONY: bench-policies
-bench-policies: setup ## Measure a cycle of 1,000 AutoscalingPolicyBindings beside plain parsing of their pods' answers: about a minute (ARGS=--live: a quarter of an hour)
+bench-policies: setup ## Benchmark a cycle of 1,000 AutoscalingPolicyBindings against plain parsing of their pods' metrics: about a minute (ARGS=--live: 15 minutes)
 	$(RUN) -m hack.bench.policies $(ARGS)
 
 .PHONY: lint
-lint: setup ## Check style, types and the arrows between packages
+lint: setup ## Check style, types and imports between packages
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check --quiet .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo
 
 .PHONY: format
-format: setup ## Mend what ruff can mend
+format: setup ## Apply the fixes and the formatting of ruff
 	$(VENV)/bin/ruff check --fix-only --quiet .
 	$(VENV)/bin/ruff format --quiet .
 
 .PHONY: generate
-generate: setup ## Write CRDs, editor schemas, webhook configurations and reference pages from the declarations
+generate: setup ## Generate CRDs, editor schemas, webhook configurations and reference pages
 	$(RUN) -m hack.generate
 
 .PHONY: verify
-verify: setup ## Fail when a generated file is stale
+verify: setup ## Fail if a generated file is out of date
 	$(RUN) -m hack.generate --verify
 
 .PHONY: dist
-dist: setup ## Write a release into build/dist: one-file YAML, Helm chart, SBOM and their checksums (ARGS="--image REFERENCE")
+dist: setup ## Build a release in build/dist: one-file YAML, Helm chart, SBOM and their checksums (ARGS="--image REFERENCE")
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(RUN) -m hack.packaging $(ARGS)
 
 .PHONY: cluster-up
@@ -135,22 +135,22 @@ cluster-up: setup ## Start a control plane in the background
 	$(RUN) -m hack.controlplane up $(ARGS)
 
 .PHONY: cluster-down
-cluster-down: setup ## Stop it
+cluster-down: setup ## Stop the control plane
 	$(RUN) -m hack.controlplane down $(ARGS)
 
 UV_COMPILE := uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
   --python-version 3.11
 
 .PHONY: lock
-lock: ## Renew the lock files: what runs, what is needed to work on it besides, what builds the wheel (needs uv)
+lock: ## Update the lock files for run time, development and builds (needs uv)
 	$(UV_COMPILE) pyproject.toml --extra dev -o requirements-dev.lock
 	$(UV_COMPILE) pyproject.toml -c requirements-dev.lock -o requirements.lock
 	echo setuptools | $(UV_COMPILE) --no-annotate - -c requirements-dev.lock -o requirements-build.lock
 
 .PHONY: kind
-kind: setup ## Install this tree on a cluster of kind, with the demo's objects (needs docker or podman; ARGS=down removes it)
+kind: setup ## Install this tree in a kind cluster, with the demo's objects (needs docker or podman; ARGS=down removes it)
 	$(RUN) -m hack.kind $(or $(ARGS),up)
 
 .PHONY: clean
-clean: ## Remove what was installed and built here
+clean: ## Remove installed and built files
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -15,19 +15,28 @@ from apiserver.serving.aside import load_http_library_aside
 _USAGE_ERROR: Final = 2
 
 VERBS: Final[Mapping[str, tuple[str, str]]] = {
-    "webhooks": ("webhooks.run", "serve admission and conversion to the API server"),
-    "apiserver": ("apiserver.metrics.run", "serve external.metrics.k8s.io to the HorizontalPodAutoscaler"),
-    "controller": ("controller.run", "observe, plan, and write decisions to status"),
-    "models": ("controller.models_run", "make what Models become, and keep it so"),
-    "check": ("apiserver.checking.run", "default and validate manifests, without a cluster"),
-    "convert": ("apiserver.converting.run", "rewrite manifests in another version or shape"),
-    "expand": ("controller.expanding.run", "print what a Model becomes, without a cluster"),
-    "plan": ("controller.offline.run", "say what would be decided, and why, without a cluster"),
-    "simulate": ("controller.simulating.run", "play requests against policies, and say cost and latency"),
-    "explain": ("controller.explaining.run", "say why a variant has the replicas that it has"),
-    "upgrade": ("apiserver.upgrading.upgrade", "take a live cluster to this release's definitions"),
-    "downgrade": ("apiserver.upgrading.downgrade", "give a live cluster back to an earlier release"),
-    "uninstall": ("controller.uninstalling.uninstall", "take Stowplan out of a cluster"),
+    "webhooks": ("webhooks.run", "run the admission and conversion webhooks"),
+    "apiserver": ("apiserver.metrics.run", "run the external metrics API server (external.metrics.k8s.io)"),
+    "controller": ("controller.run", "run the controller that observes, plans and publishes decisions"),
+    "models": ("controller.models_run", "run the controller that expands Models into workloads and routes"),
+    "check": ("apiserver.checking.run", "validate manifests without a cluster"),
+    "convert": ("apiserver.converting.run", "convert VariantAutoscaling manifests to another API version"),
+    "expand": ("controller.expanding.run", "print the objects that a Model expands to, without a cluster"),
+    "plan": (
+        "controller.offline.run",
+        "compute a plan from manifests or exported objects, without a cluster",
+    ),
+    "simulate": ("controller.simulating.run", "simulate autoscaling policies, and compare cost and latency"),
+    "explain": (
+        "controller.explaining.run",
+        "explain the decision for a variant or a binding in a live cluster",
+    ),
+    "upgrade": ("apiserver.upgrading.upgrade", "upgrade a live cluster to the definitions of this release"),
+    "downgrade": (
+        "apiserver.upgrading.downgrade",
+        "restore a live cluster to the definitions of an earlier release",
+    ),
+    "uninstall": ("controller.uninstalling.uninstall", "remove Stowplan from a cluster"),
 }
 """The subcommands: the module whose `main(arguments)` returns an exit code, and the description."""
 
@@ -45,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_version())  # noqa: T201 (as above)
         return 0
     if words[0] not in VERBS:
-        print(f"{program()}: no verb {words[0]!r}; there are: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (as above)
+        print(f"{program()}: unknown verb {words[0]!r}; available verbs: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (as above)
         return _USAGE_ERROR
     return int(_loaded(words[0]).main(words[1:]))
 
@@ -72,13 +81,14 @@ def _help() -> str:
     lines = [f"  {verb:<12} {purpose}" for verb, (_, purpose) in VERBS.items()]
     return "\n".join(
         [
-            f"usage: {program()} VERB [--help] ...",
+            f"usage: {program()} VERB [options]",
             "",
             "Autoscaling control plane for LLM inference on Kubernetes.",
             "",
             *lines,
             "",
-            f"{program()} VERB --help says what a verb can be told; {program()} version prints the version.",
+            f'Use "{program()} VERB --help" for the options of a verb.',
+            f'Use "{program()} version" for the version.',
         ]
     )
 

@@ -19,7 +19,7 @@ class BindingTelemetry:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._desired = Gauge(
             "stowplan_policy_desired_replicas",
-            "Replicas that a target of a binding should have; without those that are advice only.",
+            "Replicas that a target of a binding should have; not for bindings in advisory mode.",
             _TARGET,
             registry=registry,
         )
@@ -34,12 +34,12 @@ class BindingTelemetry:
         )
         self._limited = Gauge(
             "stowplan_policy_limited",
-            "1 for each limit that made something else of what the metrics ask for.",
+            "1 for each limit that changed what the metrics ask for.",
             (*_BINDING, "limit"),
             registry=registry,
         )
         self._silent = Gauge(
-            "stowplan_policy_silent_pods", "Bound pods that did not answer.", registry=registry
+            "stowplan_policy_silent_pods", "Bound pods that did not respond.", registry=registry
         )
         self._written = Counter(
             "stowplan_policy_status_writes", "Statuses of bindings written.", registry=registry
@@ -51,7 +51,7 @@ class BindingTelemetry:
             registry=registry,
         )
         self._failed = Counter(
-            "stowplan_policy_cycles_failed", "Cycles of bindings that did not go through.", registry=registry
+            "stowplan_policy_cycles_failed", "Failed cycles of bindings.", registry=registry
         )
 
     def observe(self, outcome: BindingOutcome) -> None:

@@ -93,7 +93,7 @@ class Caches:
         self._disruption_budgets = OptionalCache(
             cluster,
             DISRUPTION_BUDGETS,
-            without="disruption budgets: evictions keep them all the same, preemption does not",
+            without="disruption budgets: evictions still respect them, preemption does not",
         )
         self._objective_rules = objectives
         self._objectives = _objectives(cluster) if objectives.are_in_force else {}
@@ -131,7 +131,7 @@ class Caches:
             if not cache.synced.is_set():
                 return f"{cache.resource.plural} are not listed yet"
             if cache.age_seconds() > SILENT_SECONDS:
-                return f"nothing was heard of {cache.resource.plural} for {cache.age_seconds():.0f} s"
+                return f"{cache.resource.plural} have not been updated for {cache.age_seconds():.0f} s"
         # Nodes must not seem to have lost their devices, nor bindings to be gone, because a watch failed.
         watched = (*self._dynamic.values(), *self._objectives.values(), self._policies, self._bindings)
         return next(filter(None, (cache.why_lost() for cache in watched)), None)

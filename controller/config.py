@@ -178,7 +178,7 @@ def config_problems(config: ControllerConfig) -> list[str]:
 def network_problems(where: str, texts: Sequence[str]) -> list[str]:
     """Return one problem for each text that is no network in CIDR notation."""
     return [
-        f"{where}.{position}: {text!r} is no network in CIDR notation: {why}"
+        f"{where}.{position}: {text!r} must be a network in CIDR notation: {why}"
         for position, text in enumerate(texts)
         if (why := _network_problem(text))
     ]
@@ -199,13 +199,13 @@ def credential_problems(section: str, config: CredentialsConfig, lacks: Sequence
         if path and not Path(path).is_file()
     ]
     if config.key_file and not config.certificate_file:
-        problems.append(f"{where}.keyFile: needs certificateFile, the certificate that it is for")
+        problems.append(f"{where}.keyFile: requires certificateFile")
     if config.token_file and not config.insecure_token:
         needs = [*lacks, *(["insecureSkipVerify: false"] if config.insecure_skip_verify else [])]
         if needs:
             problems.append(
-                f"{where}.tokenFile: needs {' and '.join(needs)}, or others could read the token;"
-                f" insecureToken: true allows that"
+                f"{where}.tokenFile: requires {' and '.join(needs)}, otherwise others could read the"
+                " token; insecureToken: true overrides this"
             )
     return problems
 

@@ -340,4 +340,4 @@ def objectives_of(planning: PlanningConfig) -> ObjectiveRules:
 
 def _repeated(where: str, names: Sequence[str]) -> list[str]:
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    return [f"planning.{where}: the name {name!r} stands there more than once" for name in twice]
+    return [f"planning.{where}: duplicate name {name!r}" for name in twice]

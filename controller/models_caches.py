@@ -82,7 +82,7 @@ class ModelCaches:
             if not cache.synced.is_set():
                 return f"{cache.resource.plural} are not listed yet"
             if cache.age_seconds() > SILENT_SECONDS:
-                return f"nothing was heard of {cache.resource.plural} for {cache.age_seconds():.0f} s"
+                return f"{cache.resource.plural} have not been updated for {cache.age_seconds():.0f} s"
         return self._groups.why_lost()
 
     def models(self, namespace: str) -> Sequence[Json]:

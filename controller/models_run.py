@@ -44,7 +44,8 @@ def main(arguments: Sequence[str]) -> int:
         ModelsConfig,
         arguments,
         verb="models",
-        description="Make what Models become, keep it so, and write how they stand to status.",
+        description="Run the controller that expands Models into workloads and routes, and reports their"
+        " state in status.",
         serving=lambda config: config.serving,
         start=_start,
     )

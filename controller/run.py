@@ -81,7 +81,8 @@ def main(arguments: Sequence[str]) -> int:
         ControllerConfig,
         arguments,
         verb="controller",
-        description="Observe engines and nodes, plan replicas, and write the decisions to status.",
+        description="Run the controller, which observes engines and nodes, plans replicas, and publishes"
+        " decisions in status.",
         serving=lambda config: config.serving,
         start=_start,
     )
@@ -244,7 +245,7 @@ class Controller:
         except Exception:  # noqa: BLE001 (the boundary, as below)
             self._pulse.unbound()
             self._binding_telemetry.failed()
-            _log.exception("cycle of the bindings failed: the last decisions stand")
+            _log.exception("cycle of the bindings failed: the last decisions stay")
 
     async def _decide(self, reconciler: VariantAutoscalingReconciler, caches: Caches) -> None:
         """Run one cycle. The next cycle retries whatever the API server rejected or delayed."""
@@ -261,7 +262,7 @@ class Controller:
             return
         except Exception:  # noqa: BLE001 (the boundary: what one object provokes must not end it for all)
             self._telemetry.failed("Error")
-            _log.exception("cycle failed: the last decisions stand")
+            _log.exception("cycle failed: the last decisions stay")
             return
         self._telemetry.observe(outcome, seconds=time.monotonic() - began)
 

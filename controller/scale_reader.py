@@ -99,8 +99,8 @@ class ScaleReader:
         except Forbidden as error:
             group = resource.group
             raise UnreadableScaleError(
-                f"the controller may not get {resource.plural}/scale of {group}: give it that right by a"
-                " ClusterRole with the label stowplan.dev/aggregate-to-targets"
+                f"the controller is not allowed to get {resource.plural}/scale of {group}: grant this"
+                " permission in a ClusterRole with the label stowplan.dev/aggregate-to-targets"
             ) from error
         return scale_of(value)
 

@@ -88,7 +88,7 @@ class Worker:
         except asyncio.IncompleteReadError:
             code = await self._process.wait()
             await self._listener
-            words = "; ".join(list(self._last_words)[-1:]) or "it said nothing"
+            words = "; ".join(list(self._last_words)[-1:]) or "no output"
             raise WorkerEndedError(f"the solver process ended with code {code}: {words}") from None
 
     async def kill(self) -> None:
@@ -158,7 +158,7 @@ class Solver:
                 return await self._ask(snapshot, state, settings)
             except TimeoutError:
                 status, detail = SolverStatus.TIMED_OUT, ""
-                message = f"the solver gave no answer within {self._deadline_seconds:g} s"
+                message = f"the solver returned no answer within {self._deadline_seconds:g} s"
             except WorkerEndedError as error:
                 status, message, detail = SolverStatus.FAILED, "the solver process ended", str(error)
         # In a thread: it takes a while for a large cluster, and leases must be renewed meanwhile.

@@ -41,18 +41,22 @@ _GAUGES: Final = (
     (_LEVEL_GAP, "Distance of the last plan from its proven bound, by level.", ("level",)),
     (_NODES, "Nodes to add that the last plan counts on.", ("pool",)),
     (_COST, "Cost per hour of all granted replicas.", ()),
-    (_GAP, "Distance of the last plan from its proven bound; 1 where what runs stands.", ()),
-    (_WAITING, "Replicas that a plan had room for and that fit nowhere since.", _VARIANT[:2]),
-    (_SILENT, "Engines that did not answer.", ()),
-    (_RATE, "Requests per second that a model is asked for now.", _MODEL[:2]),
-    (_UPPER, "Upper bound of that until replicas that are started now are ready.", _MODEL[:2]),
+    (_GAP, "Distance of the last plan from its proven bound; 1 if the running replicas stay.", ()),
+    (_WAITING, "Replicas that a plan had room for and that now fit on no node.", _VARIANT[:2]),
+    (_SILENT, "Engines that did not respond.", ()),
+    (_RATE, "Current requests per second of a model.", _MODEL[:2]),
+    (
+        _UPPER,
+        "Upper bound of the requests per second of a model until replicas that start now are ready.",
+        _MODEL[:2],
+    ),
     (_REQUIRED, "Requests per second that a model's replicas are to serve within their targets.", _MODEL[:2]),
     (
         _SIGNAL,
-        "1 for how well a model's load is known: Fresh, Quorum, Held or Unknown.",
+        "1 for the current signal of a model's load: Fresh, Quorum, Held or Unknown.",
         (*_MODEL[:2], "state"),
     ),
-    (_AGE, "Age of the oldest report of a model's engines that counts.", _MODEL[:2]),
+    (_AGE, "Age of the oldest report of a model's engines that is used.", _MODEL[:2]),
     (_SERVES, "Requests per second that one replica serves within its targets.", (*_VARIANT[:2], "source")),
 )
 
@@ -70,7 +74,7 @@ class Telemetry:
         )
         self._elsewhere = Counter(
             "stowplan_placements_diverged",
-            "Replicas bound to a node on which the plan before had no place for them.",
+            "Replicas bound to a node where the previous plan had no place for them.",
             registry=registry,
         )
         self._reversals = Counter(
@@ -82,7 +86,7 @@ class Telemetry:
         self._courses: dict[tuple[str, str], tuple[int, int]] = {}
         self._seconds = Histogram(
             "stowplan_cycle_duration_seconds",
-            "Time from looking to having published.",
+            "Time from reading the cluster state to publishing the decisions.",
             buckets=_SECONDS,
             registry=registry,
         )

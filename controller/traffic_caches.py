@@ -89,7 +89,7 @@ class TrafficCaches:
             if not cache.synced.is_set():
                 return f"{cache.resource.plural} are not listed yet"
             if cache.age_seconds() > SILENT_SECONDS:
-                return f"nothing was heard of {cache.resource.plural} for {cache.age_seconds():.0f} s"
+                return f"{cache.resource.plural} have not been updated for {cache.age_seconds():.0f} s"
         return next(filter(None, (cache.why_lost() for cache in self._optional.values())), None)
 
     def all_changed(self) -> None:

@@ -92,7 +92,7 @@ def application(
 def _admission(verb: str, decide: Decide, bodies: Bodies, limit_bytes: int) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         if _is_compressed(request):
-            return _malformed(MalformedReviewError("compressed bodies are not read"))
+            return _malformed(MalformedReviewError("compressed bodies are not supported"))
         async with bodies.read(request, limit_bytes=limit_bytes, times=ADMISSION_TIMES) as body:
             return await answered(request, await _judged(verb, decide, body))
 
@@ -120,7 +120,7 @@ async def _judged(verb: str, decide: Decide, body: bytes) -> web.Response:
 def _conversion(bodies: Bodies, limit_bytes: int) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         if _is_compressed(request):
-            return _malformed(MalformedReviewError("compressed bodies are not read"))
+            return _malformed(MalformedReviewError("compressed bodies are not supported"))
         async with bodies.read(request, limit_bytes=limit_bytes, times=CONVERSION_TIMES) as body:
             return await answered(request, await _converted(body))
 

@@ -77,5 +77,5 @@ class ClusterAuthorizer:
             )
         except (TimeoutError, ClusterError) as error:
             why = str(error) or "no connection to the API server yet"
-            raise UndecidedError(f"the API server could not be asked for permissions: {why}") from error
+            raise UndecidedError(f"the API server could not check permissions: {why}") from error
         return is_allowed(answer)

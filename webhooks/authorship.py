@@ -34,7 +34,7 @@ def record_errors(subject: Subject, request: AdmissionRequest) -> Iterator[Field
     due = due_record(subject, request)
     if due is not None and recorded(subject.value) not in {None, due}:
         path = FieldPath().child("metadata", "annotations").key(WRITTEN_BY)
-        yield errors.forbidden(path, "names somebody else than who writes now; admission sets it: try again")
+        yield errors.forbidden(path, "does not name the user of this request; admission sets it: try again")
 
 
 def user_of(request: AdmissionRequest) -> Json:

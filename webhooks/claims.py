@@ -59,7 +59,7 @@ def targets_only(group: str, kind: str) -> _Reducer:
 class _Reducer:
     def __init__(self, group: str, kind: str) -> None:
         found = find_kind(group, kind)
-        assert found is not None, f"{kind} of {group} is one of ours"
+        assert found is not None, f"{kind} of {group} is a kind of Stowplan"
         self._references = found.storage_version.references
 
     def __call__(self, value: Json) -> Json:

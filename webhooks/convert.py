@@ -29,7 +29,7 @@ def converted(request: ConversionRequest) -> Iterator[Raw]:
         for text in request.objects:
             yield convert_text(text, desired)
     except KeyError as error:
-        raise UnconvertibleError(f"nothing converts to {desired}: {error}") from error
+        raise UnconvertibleError(f"cannot convert to {desired}: {error}") from error
     except RecursionError as error:
         raise UnconvertibleError("an object is nested too deeply to be read") from error
     except ValueError as error:

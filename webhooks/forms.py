@@ -38,7 +38,7 @@ class Form:
         before = set() if self.old is None else set(self._errors(self.old))
         found = [error for error in self._errors(self.value) if error not in before]
         is_same = same(self._status(self.value), self._status(self.old or {}))
-        return found if is_same else [*found, "status: may not be changed here"]
+        return found if is_same else [*found, "status: may not be changed by this request"]
 
     def _errors(self, value: Json) -> list[str]:
         bare = {name: item for name, item in value.items() if name != "status"}
@@ -74,7 +74,7 @@ def form_errors(kind: Kind, forms: list[Form]) -> list[FieldError]:
     """Return one error, at the annotation, for each invalid form."""
     path = FieldPath().child("metadata", "annotations").key(kept_annotation(kind))
     return [
-        errors.forbidden(path, f"what it keeps is wrong in {form.version.name}: {'; '.join(faults)}")
+        errors.forbidden(path, f"its content is invalid in {form.version.name}: {'; '.join(faults)}")
         for form in forms
         if (faults := form.faults())
     ]

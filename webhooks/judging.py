@@ -68,7 +68,7 @@ class Judging:
             connection = await Cluster.connect(kubeconfig, cluster.context or None)
         except NotConfigured as error:
             _log.warning(
-                "no cluster: no advice about other objects, and no permission to scale can be asked for",
+                "no cluster: no warnings about other objects, and permissions to scale cannot be checked",
                 why=error.message,
             )
             await _compile_judges()

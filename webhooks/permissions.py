@@ -57,5 +57,5 @@ async def refused(
         async with asyncio.timeout(patience_seconds):
             answers = await asyncio.gather(*(ask(request) for request, _ in asked))
     except TimeoutError as error:
-        raise UndecidedError("the API server did not say in time who may do what") from error
+        raise UndecidedError("the API server did not check permissions in time") from error
     return [error for (_, error), is_allowed in zip(asked, answers, strict=True) if not is_allowed]

@@ -15,7 +15,7 @@ from webhooks.claims import Claimant
 AUTOSCALER: Final = "HorizontalPodAutoscaler"
 """The kind of claimant that never yields a target to another one."""
 
-_OF_ITS_OWN: Final = " by metrics of its own: let that one follow the decision, or delete it"
+_OF_ITS_OWN: Final = " by its own metrics: let it follow the decision, or delete it"
 
 
 class Referents(Protocol):
@@ -60,9 +60,7 @@ def advise(
                 f'{reference.path}: {reference.kind} "{reference.name}" is already scaled by {kind} "{name}"'
             )
             yield (
-                f"{what}{_OF_ITS_OWN}"
-                if kind == AUTOSCALER
-                else f"{what}: the younger one of both stands back"
+                f"{what}{_OF_ITS_OWN}" if kind == AUTOSCALER else f"{what}: the newer of the two is ignored"
             )
         if referents.has(reference, namespace) is False:
             what = f'{reference.kind} "{reference.name}"'

@@ -122,7 +122,7 @@ async def _until_served(cluster: Cluster, resource: Resource) -> None:
             pass
         except Forbidden as error:
             if not has_told:
-                _log.info("no advice about other objects of a kind", kind=resource.kind, why=error.message)
+                _log.info("no warnings about other objects of a kind", kind=resource.kind, why=error.message)
             has_told = True
         except ClusterError:
             return  # the cache retries after any other error, and logs it

@@ -152,11 +152,9 @@ def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], envelope: M
     except _UNREADABLE as error:
         raise _unreadable(body, error) from error
     if review.kind != kind:
-        raise MalformedReviewError(f"the body is no {kind}")
+        raise MalformedReviewError(f"the body is not a {kind}")
     if review.api_version not in {api_version, ""}:
-        why = (
-            f"the {kind} is malformed: only those of {api_version} are answered, not of {review.api_version}"
-        )
+        why = f"the {kind} is malformed: only {api_version} is supported, not {review.api_version}"
         raise UnreadableRequestError(_uid(body, kind), why)
     return review.request
 
@@ -173,17 +171,17 @@ def _uid(body: bytes, kind: str) -> str:
     try:
         review = _identified.decode(body)
     except msgspec.ValidationError as error:
-        raise MalformedReviewError(f"the body is no {kind} with a request that has a uid") from error
+        raise MalformedReviewError(f"the body is not a {kind} with a request that has a uid") from error
     except _UNREADABLE as error:
         raise _unreadable(body, error) from error
     if review.kind != kind:
-        raise MalformedReviewError(f"the body is no {kind} with a request that has a uid")
+        raise MalformedReviewError(f"the body is not a {kind} with a request that has a uid")
     return review.request.uid
 
 
 def _unreadable(body: bytes, error: Exception) -> Exception:
     """Return the error for an unreadable body, with the uid if it is where API servers write it."""
-    why = f"the body is no JSON that can be read: {error}"
+    why = f"the body is not valid JSON: {error}"
     found = _UID.match(body)
     if found is None:
         return MalformedReviewError(why)

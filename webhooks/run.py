@@ -20,7 +20,7 @@ def main(arguments: Sequence[str]) -> int:
         WebhooksConfig,
         arguments,
         verb="webhooks",
-        description="Serve admission and conversion webhooks to the API server.",
+        description="Run the admission and conversion webhooks.",
         serving=lambda config: config.serving,
         start=_start,
         uses_structlog=False,

@@ -55,7 +55,7 @@ class Tenancy:
     def _error(self, privilege: Privilege, path: FieldPath, user: Json) -> FieldError:
         who = user.get("username", "")
         return errors.forbidden(
-            path, f'User "{who}" cannot use {privilege} in the namespace "{self.namespace}": leave it out'
+            path, f'User "{who}" cannot use {privilege} in the namespace "{self.namespace}": omit it'
         )
 
 

@@ -66,7 +66,7 @@ def _tree(text: str, first_line: int) -> Tree:
                 builder.end()
             case word:
                 builder.scalar(_scalar(word, line), line)
-    assert builder.tree is not None, "the text was found to be JSON"
+    assert builder.tree is not None, "the text is JSON"
     return builder.tree
 
 

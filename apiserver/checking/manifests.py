@@ -62,7 +62,7 @@ def _claims_to_be_a_manifest(value: JsonValue) -> bool:
 
 def _problem(value: JsonValue) -> str:
     if not isinstance(value, dict):
-        return "no object: a manifest is a mapping with apiVersion and kind"
+        return "not an object: a manifest is a mapping with apiVersion and kind"
     for name in ("apiVersion", "kind"):
         if not isinstance(value.get(name), str) or not value[name]:
             return f"Object '{name}' is missing: a manifest names its kind and the version of it"

@@ -45,12 +45,12 @@ def mismatch(api_version: str, kind: str) -> Mismatch | None:
     no_matches = f'no matches for kind "{kind}" in version "{api_version}"'
     if (known := find_kind(group, kind)) is not None:
         served = ", ".join(f"{group}/{version.name}" for version in known.versions)
-        return Mismatch(field="apiVersion", message=f"{no_matches}: served are {served}")
+        return Mismatch(field="apiVersion", message=f"{no_matches}: the served versions are {served}")
     here = [name for version, name in _served() if version == api_version]
     if not here:
         return None
     meant = _nearest(api_version, kind)
-    advice = f"did you mean {' or '.join(meant)}?" if meant else f"served are {', '.join(here)}"
+    advice = f"did you mean {' or '.join(meant)}?" if meant else f"the served kinds are {', '.join(here)}"
     return Mismatch(field="kind", message=f"{no_matches}: {advice}")
 
 

@@ -22,20 +22,20 @@ _REFUSED: Final = 1
 _UNREADABLE: Final = 2
 
 _EPILOG: Final = """\
-FILE is a file, a directory (all *.yaml, *.yml and *.json below it) or - for
-standard input. Objects of other kinds are passed over with a note. Errors read
-as kubectl prints them, each with file and line in front.
+A directory stands for all *.yaml, *.yml and *.json files below it. Objects of
+other kinds are skipped. Errors read as in kubectl, with file and line.
 
-Only a cluster knows permissions, whether what is named exists, whether names
-are free, other webhooks, and the kinds it lets be scaled (here: the default).
+Not checked without a cluster: permissions, whether referenced objects exist and
+names are free, other webhooks, and which kinds can be scaled (default list).
 
 examples:
-  stowplan check model.yaml                 say what is wrong, and where
-  stowplan check manifests/ -o json         the same for programs
-  helm template . | stowplan check -        check what a chart makes
-  stowplan check model.yaml -o yaml         print it with all defaults
+  stowplan check model.yaml                 print all errors with file and line
+  stowplan check manifests/ -o json         print them as JSON
+  helm template . | stowplan check -        check the output of a Helm chart
+  stowplan check model.yaml -o yaml         print the object with all defaults
 
-exit code: 0 all valid, 1 something refused, 2 wrong usage or unreadable input
+exit code: 0 all objects are valid, 1 an object was refused, 2 wrong usage or
+unreadable input
 """
 
 
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if not options.files:  # after unknown options, which are the more likely mistake
-        parser.error("name at least one FILE, or - for standard input")
+        parser.error("at least one FILE is required, or - for standard input")
     return exit_code(lambda: _run(options), unread=_REFUSED)
 
 
@@ -100,15 +100,15 @@ _PRINTERS: Final[Mapping[str, Callable[[Iterable[Outcome]], list[Outcome]]]] = {
 
 def _note(outcomes: Sequence[Outcome]) -> None:
     if kinds := passed_over(outcomes):
-        sys.stderr.write(f"passed over: {kinds}\n")
+        sys.stderr.write(f"skipped: {kinds}\n")
     if not any(outcome.verdict is not Verdict.PASSED_OVER for outcome in outcomes):
-        sys.stderr.write("nothing to check: no object of a kind of Stowplan\n")
+        sys.stderr.write("nothing to check: no object is of a supported kind\n")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program("check"),
-        description="Default and validate manifests, as admission would. Needs no cluster.",
+        description="Default and validate manifests as the admission webhooks do. Needs no cluster.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -118,16 +118,15 @@ def _parser() -> argparse.ArgumentParser:
         type=_namespace,
         default="",
         metavar="NS",
-        help="namespace of objects that name none (default: unknown)",
+        help="namespace of objects that do not specify one (default: unknown)",
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="what to check")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="file, directory, or - for standard input")
     parser.add_argument(
         "-o",
         "--output",
         choices=list(_PRINTERS),
         default="text",
-        help="text: a line for each object and error (the default); yaml: the objects with their defaults,"
-        " errors on standard error; json: everything, as one document",
+        help="text: one line per object and error (default); yaml: objects with defaults; json: everything",
     )
     return parser
 

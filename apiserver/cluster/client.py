@@ -179,7 +179,7 @@ class Cluster:
         )
         page = await self._transport.json(call)
         if not _metadata(page).get("resourceVersion"):
-            raise Unavailable(f"GET {selection.path}: the answer is no list")
+            raise Unavailable(f"GET {selection.path}: the response is not a list")
         return page
 
     async def watch(

@@ -53,8 +53,8 @@ class Credentials:
         files = self._files or str(_HOME_KUBECONFIG.expanduser())  # noqa: ASYNC240 - reads a variable
         if not _any_exists(files):
             raise NotConfigured(
-                f"no cluster to speak to: there is no kubeconfig at {files} and this is no pod; "
-                "name a file with --kubeconfig or in KUBECONFIG"
+                f"no cluster is configured: there is no kubeconfig at {files}, and this process does not"
+                " run in a pod; specify a file with --kubeconfig or KUBECONFIG"
             )
         await load_kube_config(
             config_file=files,

@@ -119,7 +119,7 @@ def error_of(code: int, *, status: Json | None = None, retry_after: str | None =
     seconds = _seconds(retry_after)
     if seconds is None:
         seconds = _seconds(_member(status.get("details"), "retryAfterSeconds"))
-    message = str(status.get("message") or f"the API server answered with HTTP status {code}")
+    message = str(status.get("message") or f"the API server responded with HTTP status {code}")
     return kind(message, code=code, status=status or None, retry_after_seconds=seconds)
 
 

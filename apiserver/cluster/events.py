@@ -94,7 +94,9 @@ class EventRecorder:
         try:
             self._queue.put_nowait(_Letter(occurrence, send, now))
         except asyncio.QueueFull:
-            log.warning("event dropped", reason=reason, note=note, why="too many are waiting to be written")
+            log.warning(
+                "event dropped", reason=reason, note=note, why="too many events are waiting to be written"
+            )
 
     async def run(self) -> None:
         """Write events until cancelled; an event that cannot be written is logged and dropped."""

@@ -78,7 +78,7 @@ class OptionalCache:
                 # In a separate task, since a task group that fails leaves its own task marked as cancelled.
                 await asyncio.create_task(self._keep_current())
             except* NotFound:  # the definition was deleted, together with all objects
-                _log.info("a kind is served no longer", kind=self._resource.kind)
+                _log.info("a kind is no longer served", kind=self._resource.kind)
                 await asyncio.sleep(min(_RETRY_SECONDS, self._ask_again_seconds))
 
     async def _keep_current(self) -> None:
@@ -90,7 +90,7 @@ class OptionalCache:
     def why_lost(self) -> str | None:
         """Return why objects that were readable no longer are; None if they are, or never were."""
         if self._cache.synced.is_set() and self._cache.age_seconds() > self._silent_seconds:
-            return f"nothing was heard of {self._resource.plural} for {self._cache.age_seconds():.0f} s"
+            return f"{self._resource.plural} have not been updated for {self._cache.age_seconds():.0f} s"
         return None
 
     @property
@@ -103,7 +103,7 @@ class OptionalCache:
         if not self._cache.synced.is_set():
             return ()
         if self._cache.age_seconds() > self._silent_seconds:
-            self._tell(f"nothing was heard of them for {self._cache.age_seconds():.0f} s")
+            self._tell(f"they have not been updated for {self._cache.age_seconds():.0f} s")
             return ()
         self._has_told = False
         return self._cache.items()
@@ -125,5 +125,5 @@ class OptionalCache:
 
     def _tell(self, why: str) -> None:
         if not self._has_told:
-            _log.warning(f"going on without {self._without}", kind=self._resource.kind, why=why)
+            _log.warning(f"continuing without {self._without}", kind=self._resource.kind, why=why)
         self._has_told = True

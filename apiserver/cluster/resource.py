@@ -34,7 +34,7 @@ class Resource:
         namespace.
         """
         if name is not None and self.namespaced and not namespace:
-            raise Invalid(f"a {self.kind} lives in a namespace: say which one {name!r} is in")
+            raise Invalid(f"a {self.kind} is namespaced: specify the namespace of {name!r}")
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", _segment("namespace", namespace)]

@@ -75,7 +75,7 @@ class Transport:
         """Return the JSON object of a response."""
         answer = decode(await self.read(call))
         if not isinstance(answer, dict):
-            raise Unavailable(f"{call.method} {call.path}: the answer is no JSON object")
+            raise Unavailable(f"{call.method} {call.path}: the response is not a JSON object")
         return answer
 
     @asynccontextmanager
@@ -93,7 +93,7 @@ class Transport:
             ) from error
         except TimeoutError as error:
             raise Unavailable(
-                f"{call.method} {call.path}: no complete answer within {call.timeout_seconds:g} s"
+                f"{call.method} {call.path}: no complete response within {call.timeout_seconds:g} s"
             ) from error
         except (aiohttp.ClientError, OSError) as error:
             raise Unavailable(f"{call.method} {call.path}: {str(error) or type(error).__name__}") from error
@@ -109,7 +109,9 @@ class Transport:
 
     async def _send_once(self, call: Call) -> aiohttp.ClientResponse:
         if call.method != "GET" and not self._may_write():
-            raise NotLeading(f"{call.method} {call.path}: not sent, as this process does not hold the lease")
+            raise NotLeading(
+                f"{call.method} {call.path}: not sent, because this process does not hold the lease"
+            )
         response: aiohttp.ClientResponse = await self._api.call_api(
             call.path,
             call.method,
@@ -141,7 +143,7 @@ def decode(body: bytes | bytearray) -> JsonValue:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Unavailable(f"the answer is not JSON: {error}") from error
+        raise Unavailable(f"the response is not JSON: {error}") from error
 
 
 async def _raise_for(response: aiohttp.ClientResponse) -> NoReturn:

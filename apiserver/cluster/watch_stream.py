@@ -51,7 +51,7 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 def _event_of(line: object) -> WatchEvent:
     if not isinstance(line, dict) or not isinstance(line.get("object"), dict):
-        raise Unavailable("the watch sent a line that is no event")
+        raise Unavailable("the watch sent a line that is not an event")
     if line.get("type") == "ERROR":
         raise error_of(int(line["object"].get("code") or 500), status=line["object"])
     metadata = line["object"].get("metadata")

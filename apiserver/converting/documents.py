@@ -74,7 +74,9 @@ def _part(text: str, line: int, convert: Convert, file: ConvertedFile) -> str:
     trees = [tree for tree in read_documents(text.encode()) if isinstance(tree, Tree)]
     spans = json_spans(text)
     if spans is None and (down := _lines_to_second(text)) is not None:
-        file.problems.append(Note(line=line + down, text="a second document: put a line of --- before it"))
+        file.problems.append(
+            Note(line=line + down, text="a second document: insert a line with --- before it")
+        )
         return text
     values = [_value(tree, line + tree.line - 1, convert, file) for tree in trees]
     file.values += values
@@ -84,7 +86,7 @@ def _part(text: str, line: int, convert: Convert, file: ConvertedFile) -> str:
         return _yaml(text, line, trees[0], values[0], file)
     result = rewritten(text, spans, [tree.value for tree in trees], values)
     file.notes += [
-        Note(line=line + text.count("\n", 0, span.start), text="numbers and spacing are written anew")
+        Note(line=line + text.count("\n", 0, span.start), text="numbers and spacing are reformatted")
         for span in result.restyled
     ]
     return result.text
@@ -107,14 +109,14 @@ def _yaml(text: str, line: int, tree: Tree, value: JsonValue, file: ConvertedFil
     if edited is not None:
         file.notes += [_farewell(line, part) for part in edited.uncommented]
         return edited.text
-    note = "written anew, without its comments: it has anchors, or a form that cannot be edited in place"
+    note = "rewritten without its comments: it has anchors, or a form that cannot be edited in place"
     file.notes.append(Note(line=line + tree.line - 1, text=note))
     return as_yaml(value).removeprefix("---\n").replace("\n", newline_of(text))
 
 
 def _farewell(line: int, part: Uncommented) -> Note:
     count = f"{part.comments} comment{'s' if part.comments > 1 else ''}"
-    return Note(line=line + part.lines_above, text=f"{count} went with {part.path or 'the whole document'}")
+    return Note(line=line + part.lines_above, text=f"{count} lost with {part.path or 'the whole document'}")
 
 
 def _value(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> JsonValue:

@@ -23,8 +23,7 @@ _REMEMBERED: Final = frozenset({"modelProfile", "variantID"})
 edit."""
 
 _NAMELESS: Final = (
-    "metadata.name is missing, so spec.scaleTargetRef.name, which would be the same, is empty:"
-    " set metadata.name first, or fill that one in"
+    "metadata.name is missing, so spec.scaleTargetRef.name, which defaults to it, is empty: set one of them"
 )
 
 
@@ -80,7 +79,9 @@ def _convertible(api_version: JsonValue, name: str) -> Kind | None:
         return None
     versions = [item.name for item in kind.versions]
     if version not in versions:
-        raise UnknownVersionError(f"{name} has no version {api_version}: there are {', '.join(versions)}")
+        raise UnknownVersionError(
+            f"{name} has no version {api_version}: its versions are {', '.join(versions)}"
+        )
     return kind
 
 
@@ -90,7 +91,7 @@ def _object(value: Json, kind: Kind, wanted: Wanted) -> Converted:
         shaped = in_shape(value, wanted.shape)
         result = shaped.value
         notes += [f"lost: {sentence}" for sentence in shaped.lost]
-        notes += [f"made up: {sentence}" for sentence in shaped.made_up]
+        notes += [f"placeholder: {sentence}" for sentence in shaped.made_up]
     else:
         result = convert(value, f"{kind.group}/{wanted.version}")
         if result is not value:
@@ -116,7 +117,7 @@ def _tidied(value: Json, wanted: Wanted, notes: list[str]) -> Json:
     """Drop the annotation if not wanted, and note the fields that it keeps, or that are lost without it."""
     missing = [".".join(path) for path in _kept_fields(value) if not _is_said(value, path)]
     if wanted.drops_kept:
-        notes += [f"lost: {path} has no place in {wanted.version}" for path in missing]
+        notes += [f"lost: {path} does not exist in {wanted.version}" for path in missing]
         return without_annotation(value)
     if missing:
         what = f"{', '.join(missing)} kept in the annotation {ANNOTATION}"

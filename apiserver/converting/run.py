@@ -30,25 +30,23 @@ _UNREADABLE: Final = 2
 _VERSIONS: Final = ("v1alpha1", "v1alpha2")
 
 _EPILOG: Final = f"""\
-Prints the files with every VariantAutoscaling converted as the webhook does it;
-comments, order and all other documents stay as they are. Comments of a part
-that is rewritten go with it. What only the old version says is kept in the
-annotation llmd.ai/kept-by-conversion, which is written only then.
-Notes on all this go to standard error.
+Every VariantAutoscaling is converted as by the webhook. Other documents, order
+and comments do not change, but comments in a rewritten part are lost. Values
+that the new version cannot express are kept in the annotation
+llmd.ai/kept-by-conversion. Notes about all this go to standard error.
 
-shapes, for --to v1alpha1: {", ".join(SHAPES)}; or that of a release:
+shapes, for --to v1alpha1: {", ".join(SHAPES)}; or a release:
 {", ".join(list(RELEASES)[:5])},
 {", ".join(list(RELEASES)[5:])}.
-A shape keeps nothing aside: what is lost or made up is told.
+With --shape no annotation is written: notes list lost values and placeholders.
 
 examples:
-  stowplan convert -f va.yaml --to v1alpha2            print it in v1alpha2
-  stowplan convert -f deploy/ --to v1alpha2 --diff     show what would change
+  stowplan convert -f va.yaml --to v1alpha2            print it converted
+  stowplan convert -f deploy/ --to v1alpha2 --diff     print the changes
   stowplan convert -f deploy/ --to v1alpha2 --in-place rewrite the files
   kubectl get va -o yaml | stowplan convert -f - --to v1alpha1 --shape v0.4.2
 
-exit code: 0 done, 1 with --diff where something would change, 2 wrong usage or
-something could not be read
+exit code: 0 done, 1 --diff found changes, 2 wrong usage or unreadable input
 """
 
 _Pair = tuple[Source, ConvertedFile]
@@ -65,9 +63,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _problem(options: argparse.Namespace) -> str:
     if options.shape and options.to != "v1alpha1":
-        return "--shape is for --to v1alpha1: v1alpha2 has one shape only"
+        return "--shape requires --to v1alpha1: v1alpha2 has only one shape"
     if options.in_place and STANDARD_INPUT in options.files:
-        return "--in-place has no file to write where the input is -"
+        return "--in-place cannot be used with standard input (-)"
     return ""
 
 
@@ -79,7 +77,7 @@ def _run(options: argparse.Namespace) -> int:
     for source, file in pairs:
         _tell(source, file)
     if not any(file.found for _, file in pairs) and not any(file.problems for _, file in pairs):
-        sys.stderr.write("nothing to convert: no VariantAutoscaling\n")
+        sys.stderr.write("nothing to convert: no VariantAutoscaling was found\n")
     is_complete = not any(file.problems for _, file in pairs)
     code = _DONE
     if options.diff:
@@ -187,18 +185,34 @@ _PRINTERS: Final[Mapping[str | None, Callable[[Sequence[_Pair]], None]]] = {
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program("convert"),
-        description="Rewrite manifests in another version. Needs no cluster.",
+        description="Convert VariantAutoscaling manifests to another API version. Needs no cluster.",
         usage="%(prog)s -f FILE [-f ...] --to VERSION [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("-f", dest="files", action="append", required=True, metavar="FILE", help="file, directory or -")
-    add("--to", choices=_VERSIONS, required=True, help="the version that is wanted")
-    add("--shape", choices=[*SHAPES, *RELEASES], metavar="SHAPE", help="the shape that is wanted, see below")
-    add("--drop-kept", action="store_true", help="leave the annotation out, and tell what that loses")
+    add(
+        "-f",
+        dest="files",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="file, directory, or -; may be repeated",
+    )
+    add("--to", choices=_VERSIONS, required=True, help="target API version")
+    add("--shape", choices=[*SHAPES, *RELEASES], metavar="SHAPE", help="target shape, see below")
+    add(
+        "--drop-kept",
+        action="store_true",
+        help="do not write the annotation; notes list the values that are lost",
+    )
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("-o", "--output", choices=("yaml", "json"), help="print in this format, not as it was")
-    how.add_argument("--diff", action="store_true", help="print the changes only")
+    how.add_argument(
+        "-o",
+        "--output",
+        choices=("yaml", "json"),
+        help="print in this format instead of the format of the input",
+    )
+    how.add_argument("--diff", action="store_true", help="print only the changes")
     how.add_argument("--in-place", action="store_true", help="write the files instead of printing them")
     return parser

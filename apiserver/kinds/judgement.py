@@ -71,8 +71,8 @@ def _conversion_errors(kind: Kind, value: Json, old: Json | None) -> list[FieldE
     if wanted <= LIMIT_BYTES or (old is not None and _wanted_bytes(kind, old) > LIMIT_BYTES):
         return []
     detail = (
-        f"what other versions cannot say takes {wanted} bytes together with all annotations,"
-        f" which may not be more than {LIMIT_BYTES}"
+        f"the data that other versions cannot express takes {wanted} bytes together with all annotations,"
+        f" which must have at most {LIMIT_BYTES}"
     )
     return [errors.forbidden(FieldPath().child("spec"), detail)]
 

@@ -36,7 +36,9 @@ def application(
         if request.path not in _OPEN_PATHS:
             current = gate()
             if current is None:
-                raise ServiceUnavailableError("who the front proxy of this cluster is has not been read yet")
+                raise ServiceUnavailableError(
+                    "the front proxy settings of this cluster have not been read yet"
+                )
             current.authenticate(peer_certificate(request), request.headers, now=clock())
         return await handler(request)
 

@@ -60,7 +60,7 @@ class FrontProxy:
             )
         except ValueError as error:
             where = f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP_NAME}"
-            raise FrontProxyUnknownError(f"{where} does not say who the front proxy is: {error}") from error
+            raise FrontProxyUnknownError(f"{where} does not identify the front proxy: {error}") from error
 
 
 class Gate:
@@ -86,7 +86,7 @@ class Gate:
         if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
             raise UnauthorizedError("the client certificate is not valid at this time")
         if not any(headers.get(name) for name in self._front_proxy.username_headers):
-            raise UnauthorizedError("the front proxy did not say for which user it calls")
+            raise UnauthorizedError("the front proxy did not name the user of the request")
 
     def _read(self, certificate_der: bytes) -> x509.Certificate | str:
         """Return the certificate if it is that of the front proxy, else why it is not."""
@@ -94,7 +94,7 @@ class Gate:
         if not any(_has_issued(authority, certificate) for authority in self._authorities):
             return "the client certificate was not issued by the front proxy's authority"
         if not _is_for_clients(certificate):
-            return "the certificate is not for clients"
+            return "the certificate is not a client certificate"
         names = {str(attribute.value) for attribute in _common_names(certificate)}
         allowed = self._front_proxy.allowed_names
         if allowed and not names & allowed:

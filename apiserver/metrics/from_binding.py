@@ -10,7 +10,7 @@ from apiserver.metrics.series import BOUND_REPLICAS, TARGET_ID, Series, Unknown
 from apiserver.schema.json import Json, JsonValue
 
 _STATUS_FIELDS: Final = ("lastDecisionTime", "targets")
-_UNDECIDED: Final = "nothing has been decided for it yet, or what was decided is advice only"
+_UNDECIDED: Final = "it has no decision yet, or its decision is only advice"
 
 
 def bound_metrics_of(value: Json) -> tuple[Series | Unknown, ...]:

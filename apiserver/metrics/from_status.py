@@ -82,13 +82,13 @@ def _desired_milli(status: Json) -> int:
     return 1000 * _replicas(
         status,
         "desiredOptimizedAlloc",
-        absent="nothing has been decided for it yet, or what was decided is advice only",
+        absent="it has no decision yet, or its decision is only advice",
     )
 
 
 def _ratio_milli(status: Json) -> int:
     desired_milli = _desired_milli(status)
-    current = _replicas(status, "currentAlloc", absent="how many replicas it has now is not known")
+    current = _replicas(status, "currentAlloc", absent="its current number of replicas is unknown")
     # Rounded down: HPA multiplies by the current replicas and rounds up, which results in the decision.
     return desired_milli // current if current else desired_milli
 
@@ -106,7 +106,7 @@ def _decision_time(status: Json) -> dt.datetime:
         return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
     except (TypeError, ValueError, OverflowError) as error:
         raise _UnknownError(
-            "when it was decided is not known (no status.desiredOptimizedAlloc.lastRunTime)"
+            "the time of its decision is unknown (no status.desiredOptimizedAlloc.lastRunTime)"
         ) from error
 
 

@@ -109,7 +109,9 @@ class MetricIndex:
             if (why := self._why_unknown(entry, now))
         ]
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        return ServiceUnavailableError(f"{found[0].metric_name} is not known now: {reasons[0]}{more}")
+        return ServiceUnavailableError(
+            f"{found[0].metric_name} is currently not available: {reasons[0]}{more}"
+        )
 
     def _why_unknown(self, entry: Series | Unknown, now: dt.datetime) -> str | None:
         if isinstance(entry, Unknown):

@@ -57,7 +57,7 @@ def routes(
         if why := why_incomplete():
             raise status.ServiceUnavailableError(why)
         if request.query.get("watch") in _TRUE:
-            raise status.MethodNotAllowedError("external metrics can't be watched")
+            raise status.MethodNotAllowedError("external metrics cannot be watched")
         _require_json(request)
         found = index.query(
             namespace=request.match_info["namespace"],
@@ -109,13 +109,13 @@ async def statuses(request: web.Request, handler: Handler) -> web.StreamResponse
         return _failure(_told(error, request))
     except Exception:  # noqa: BLE001 - the edge: logged whole, and told without its text
         _LOG.exception("request failed", method=request.method, path=request.path)
-        return _failure(status.InternalServerError("an internal error occurred; the server's log has it"))
+        return _failure(status.InternalServerError("an internal error occurred; see the server's log"))
 
 
 def _told(error: web.HTTPException, request: web.Request) -> status.StatusError:
     """Return the API error for an error of the web framework."""
     if isinstance(error, web.HTTPMethodNotAllowed):
-        return status.MethodNotAllowedError(f"{request.method} is not possible here: metrics are read only")
+        return status.MethodNotAllowedError(f"{request.method} is not supported: metrics are read-only")
     if isinstance(error, web.HTTPNotFound):
         return status.NotFoundError(f"the server could not find the requested resource {request.path}")
     if error.status < web.HTTPInternalServerError.status_code:

@@ -24,7 +24,8 @@ def main(arguments: Sequence[str]) -> int:
         MetricsConfig,
         arguments,
         verb="apiserver",
-        description="Serve external.metrics.k8s.io from the status of VariantAutoscalings.",
+        description="Run the external metrics API server, which serves external.metrics.k8s.io from the"
+        " status of VariantAutoscalings.",
         serving=lambda config: config.serving,
         start=_start,
     )

@@ -57,7 +57,7 @@ def new_leaf(authority: KeyPair, names: tuple[str, ...], *, lifetime: timedelta,
     issuer, signing_key = _load(authority)
     end = min(now + lifetime, issuer.not_valid_after_utc)
     if end <= now:
-        raise ValueError(f"the authority {issuer.subject.rfc4514_string()} has expired: make a new one")
+        raise ValueError(f"the authority {issuer.subject.rfc4514_string()} has expired: create a new one")
     key = ec.generate_private_key(ec.SECP256R1())
     authority_id = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     extensions: list[tuple[x509.ExtensionType, bool]] = [

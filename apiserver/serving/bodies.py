@@ -194,4 +194,4 @@ class Room:
 
 
 def _unavailable() -> web.HTTPServiceUnavailable:
-    return web.HTTPServiceUnavailable(headers=_AGAIN, text="too much is being read: ask again\n")
+    return web.HTTPServiceUnavailable(headers=_AGAIN, text="too many requests are being read: try again\n")

@@ -143,7 +143,7 @@ def _read(path: str | None) -> Json:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigurationError([f"--config {path}: {error}"]) from error
     if document is not None and not isinstance(document, dict):
-        raise ConfigurationError([f"--config {path}: must hold one YAML mapping"])
+        raise ConfigurationError([f"--config {path}: must contain one YAML mapping"])
     return document or {}
 
 
@@ -158,7 +158,9 @@ def _parser(node: Node, program: str, description: str, *, is_explained: bool) -
             prog, max_help_position=_FLAG_COLUMNS - 2, width=_HELP_COLUMNS
         ),
     )
-    parser.add_argument("--config", metavar="FILE", help="YAML file with the fields below in camelCase")
+    parser.add_argument(
+        "--config", metavar="FILE", help="YAML file with the settings below as camelCase fields"
+    )
     for path, prop in _leaves(node, ()):
         explained = _explained(prop) if is_explained else None
         parser.add_argument(flag_name(path), dest=flag_name(path), metavar="X", help=explained)

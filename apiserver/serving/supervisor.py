@@ -49,7 +49,7 @@ class Supervisor:
                 log.error("background work failed while it ended", job=task.get_name(), exc_info=error)
         if stuck:
             self.has_failed = True
-            log.error("background work does not end", jobs=sorted(task.get_name() for task in stuck))
+            log.error("background work does not stop", jobs=sorted(task.get_name() for task in stuck))
 
 
 async def _wait(event: asyncio.Event) -> None:

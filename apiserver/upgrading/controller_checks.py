@@ -26,13 +26,13 @@ _NAMES: Final = ("workload-variant-autoscaler", "llm-d-autoscaling", "inferno-au
 def check_upstream(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield a finding for every sign of a running earlier controller."""
     found = [*_deployments(snapshot), *_held_lease(snapshot, UPSTREAM_LEASE), *_writers(snapshot)]
-    yield from found or [ok(_CHECK, "no other controller is at work on the objects")]
+    yield from found or [ok(_CHECK, "no other controller is active on the objects")]
 
 
 def check_our_own(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield whether our own controller is running, which writes what an earlier release cannot hold."""
     found = [*_held_lease(snapshot, OUR_LEASE)]
-    yield from found or [ok(_CHECK, "our own controller is at rest")]
+    yield from found or [ok(_CHECK, "our own controller is not active")]
 
 
 def is_upstream(deployment: Json) -> bool:
@@ -53,7 +53,7 @@ def _deployments(snapshot: Snapshot) -> Iterator[Finding]:
                 _CHECK,
                 f"Deployment {place} looks like an earlier controller of these objects",
                 f"kubectl --namespace {metadata['namespace']} scale deployment {metadata['name']}"
-                f" --replicas=0, or --accept {_CHECK}",
+                f" --replicas=0, or use --accept {_CHECK}",
             )
 
 
@@ -69,8 +69,8 @@ def _held_lease(snapshot: Snapshot, name: str) -> Iterator[Finding]:
             )
             yield problem(
                 _CHECK,
-                f"{holder} leads by the lease {place}",
-                f"{stop} and wait for half a minute, or --accept {_CHECK}",
+                f"{holder} holds the lease {place}",
+                f"{stop} and wait for half a minute, or use --accept {_CHECK}",
             )
 
 
@@ -93,7 +93,7 @@ def _writers(snapshot: Snapshot) -> Iterator[Finding]:
             yield problem(
                 _CHECK,
                 f"{manager} wrote a status {ago} s ago",
-                f"stop it and wait for {RECENT.seconds // 60} minutes, or --accept {_CHECK}",
+                f"stop it and wait for {RECENT.seconds // 60} minutes, or use --accept {_CHECK}",
             )
 
 

@@ -25,22 +25,24 @@ from apiserver.upgrading.steps import downgrade_steps
 from apiserver.upgrading.verb import run
 from apiserver.upgrading.webhook_checks import check_certificates, check_webhook
 
-_DESCRIPTION: Final = (
-    "Give every VariantAutoscaling back in the shape of an earlier release, and leave a definition over which"
-    " that release's own can be applied. Prints a plan; --apply does it."
-)
+_DESCRIPTION: Final = """\
+Restore every VariantAutoscaling to the shape of an earlier release, and leave a
+definition over which that release's own definition can be applied. Prints the
+plan; --apply executes it.
+"""
 _EPILOG: Final = """\
 examples:
-  stowplan downgrade --to-release v0.4.2            say what that release cannot hold
-  stowplan downgrade --to-release v0.4.2 --apply    do it
-  stowplan downgrade --shape current -o json        by shape, for programs
+  stowplan downgrade --to-release v0.4.2            print the plan and losses
+  stowplan downgrade --to-release v0.4.2 --apply    execute it
+  stowplan downgrade --shape current -o json        name a shape, print JSON
 
-A run that was cut off is simply run again: it goes on with what is left.
+If a run is interrupted, run the command again: it continues with the
+remaining work.
 """
 _ADVICE: Final = (
-    "next: apply the definition of {release} over what was left,",
+    "next: apply the definition of {release} over the current one,",
     "  kubectl apply --server-side --force-conflicts -f variantautoscalings-crd.yaml",
-    "then start its controller, and take away what is left of Stowplan,",
+    "then start its controller, and remove Stowplan,",
     "  stowplan uninstall --apply",
 )
 
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     made.add_argument(
         "--accept-incomplete",
         action="store_true",
-        help="go on where the shape demands what an object does not say, and something is made up",
+        help="continue if the shape requires values that an object does not have; placeholders are written",
     )
     options = made.parse_args(arguments)
     shape = RELEASES[options.to_release] if options.to_release else SHAPES[options.shape]
@@ -102,14 +104,14 @@ def check_given_back(snapshot: Snapshot, *, is_clean: bool) -> Iterator[Finding]
     live = snapshot.definitions.get(VARIANT_AUTOSCALING.crd_name)
     if live is None or is_given_back(VARIANT_AUTOSCALING, live):
         return
-    message = f"{VARIANT_AUTOSCALING.crd_name} is not ours, there is nothing to give back"
+    message = f"{VARIANT_AUTOSCALING.crd_name} is not ours; there is nothing to restore"
     if is_clean:
         yield note("definition", message)
     else:
         yield problem(
             "definition",
-            f"{message}; objects get no other shape under it, since it may drop fields",
-            "leave them as they are if that release runs; else stowplan upgrade --apply, then this",
+            f"{message}; objects are not reshaped under it, because it may drop fields",
+            "if that release runs, leave them unchanged; otherwise run stowplan upgrade --apply first",
         )
 
 
@@ -117,13 +119,15 @@ def check_shape(accounts: Sequence[Account], shape: Shape, *, accept_incomplete:
     """Yield whether the shape can hold every object, and whether anything must be made up."""
     made_up, lossy = sum(bool(item.made_up) for item in accounts), sum(bool(item.lost) for item in accounts)
     if lossy:
-        yield note("shape", f"{shape} cannot hold all of {lossy} objects: see the list below")
+        yield note("shape", f"{shape} cannot express all fields of {lossy} objects: see the list below")
     if made_up:
-        message = f"{shape} demands of {made_up} objects what they do not say: see the list below"
+        message = f"{shape} requires values that {made_up} objects do not have: see the list below"
         finding = note if accept_incomplete else problem
-        yield finding("shape", message, "complete these objects, name another shape, or --accept-incomplete")
+        yield finding(
+            "shape", message, "complete these objects, choose another shape, or use --accept-incomplete"
+        )
     if not lossy and not made_up:
-        yield ok("shape", f"{shape} holds all of {len(accounts)} objects")
+        yield ok("shape", f"{shape} can express all fields of {len(accounts)} objects")
 
 
 def _checks(snapshot: Snapshot) -> Iterator[Finding]:

@@ -106,19 +106,22 @@ class Execution:
             raise StoppedError(message, error.failures) from error
         if proof.failures:
             raise StoppedError(
-                f"{len(proof.failures)} of {proof.objects} objects do not get there and back; nothing is"
-                " stored in another version yet, and both versions are served. Mend these objects and run"
-                " this again, or go back with stowplan downgrade",
+                f"verification failed for {len(proof.failures)} of {proof.objects} objects; nothing is"
+                " stored in another version yet, and both versions are served. Correct these objects and"
+                " run this command again, or go back with stowplan downgrade",
                 proof.failures,
             )
-        beside = f"; a made-up one was refused, {proof.refusal}" if proof.refusal else ""
-        return f"{proof.objects} objects get there and back{beside}"
+        beside = f"; a test object was refused: {proof.refusal}" if proof.refusal else ""
+        return f"{proof.objects} objects converted and back without loss{beside}"
 
     async def _what_of_unreadable(self, kind: Kind) -> str:
         if not self._is_newly_served:
-            return "but both versions were served before this run and still are; mend that and run this again"
+            return (
+                "both versions were served before this run and still are; fix the cause and run this"
+                " command again"
+            )
         await self._take_back(kind)
-        return "so the version that needs it was taken back"
+        return "the version that needs conversion is no longer served"
 
     async def _take_back(self, kind: Kind) -> None:
         """Serve only the oldest version: an unreadable one stalls the cluster's garbage collector."""
@@ -131,21 +134,23 @@ class Execution:
         kind = step.kind
         await self._stage(kind, step.version)
         await until_stored(self._cluster, kind, step.version)
-        return f"what is written is stored in {step.version}"
+        return f"writes are stored in {step.version}"
 
     async def _rewrite(self, step: Step) -> str:
         await until_stored(self._cluster, step.kind, step.version)
         resource = resource_of(step.kind, step.version)
         rewritten = await rewrite(self._cluster, resource, self._pace)
         objects = await verify(self._cluster, resource, self._pace)
-        gone = f", {rewritten.gone} went meanwhile" if rewritten.gone else ""
+        gone = f", {rewritten.gone} deleted in the meantime" if rewritten.gone else ""
         return f"{rewritten.written} of {rewritten.objects} objects rewritten{gone}; {objects} verified"
 
     async def _prune(self, step: Step) -> str:
         async def attempt() -> None:
             live = await read_definition(self._cluster, step.kind)
             if live is None or storage_version(live) != step.version:
-                raise StoppedError(f"somebody changed {step.kind.crd_name} meanwhile; run this again")
+                raise StoppedError(
+                    f"{step.kind.crd_name} was changed in the meantime; run this command again"
+                )
             pruned = live | {"status": live["status"] | {"storedVersions": [step.version]}}
             await self._cluster.replace(CUSTOM_RESOURCE_DEFINITIONS, pruned, subresource="status")
 
@@ -156,32 +161,36 @@ class Execution:
         resource = resource_of(step.kind, step.version)
         freed, failures = await forget(self._cluster, resource, self._pace)
         if failures:
-            raise StoppedError(f"{len(failures)} objects could not be written; run this again", failures)
-        return f"announcements taken out of {freed} objects"
+            raise StoppedError(
+                f"{len(failures)} objects could not be written; run this command again", failures
+            )
+        return f"announcements removed from {freed} objects"
 
     async def _rehearse(self, step: Step) -> str:
         written, failures = await self._shaped(step.kind, dry_run=True)
         if failures:
             raise StoppedError(
-                f"{len(failures)} of {written} objects cannot be given back in {self._shape}; nothing was"
-                " changed. Mend these objects and run this again",
+                f"{len(failures)} of {written} objects cannot be restored in {self._shape}; nothing was"
+                " changed. Correct these objects and run this command again",
                 failures,
             )
-        return f"{written} objects can be given back"
+        return f"{written} objects can be restored"
 
     async def _reshape(self, step: Step) -> str:
         written, failures = await self._shaped(step.kind, dry_run=False)
         if failures:
-            raise StoppedError(f"{len(failures)} objects could not be given back; run this again", failures)
-        return f"{written} objects given back in {self._shape}"
+            raise StoppedError(
+                f"{len(failures)} objects could not be restored; run this command again", failures
+            )
+        return f"{written} objects restored in {self._shape}"
 
     async def _sweep(self, step: Step) -> str:
         assert self._shape is not None  # as below
         resource = resource_of(step.kind, step.kind.versions[0].name)
         swept, failures = await sweep(self._cluster, resource, self._shape, self._pace)
         if failures:
-            raise StoppedError(f"our annotations could not be taken out of {len(failures)} objects", failures)
-        return f"our annotations taken out of {swept} objects"
+            raise StoppedError(f"our annotations could not be removed from {len(failures)} objects", failures)
+        return f"our annotations removed from {swept} objects"
 
     async def _shaped(self, kind: Kind, *, dry_run: bool) -> tuple[int, tuple[Failure, ...]]:
         assert self._shape is not None  # a downgrade always has one
@@ -193,14 +202,16 @@ class Execution:
         left = f"{step.kind.group}/{step.version}"
         written, failures = await disown(self._cluster, resource, left, self._pace)
         if failures:
-            raise StoppedError(f"{len(failures)} objects could not be written; run this again", failures)
-        return f"entries of {left} taken out of the managedFields of {written} objects"
+            raise StoppedError(
+                f"{len(failures)} objects could not be written; run this command again", failures
+            )
+        return f"entries of {left} removed from the managedFields of {written} objects"
 
     async def _withdraw(self, step: Step) -> str:
         kind = step.kind
         await self._write(kind, lambda live: withdrawn(kind, live or {}))
         await until_served(self._cluster, kind, (step.version,))
-        return f"{kind.crd_name} serves {step.version} alone"
+        return f"{kind.crd_name} serves only {step.version}"
 
     async def _stage(self, kind: Kind, storage: str) -> None:
         trusted = await read_trusted(self._cluster) if kind.has_conversion else ""
@@ -225,4 +236,4 @@ async def _undisturbed(attempt: Callable[[], Awaitable[None]], kind: Kind) -> No
     try:
         await retried(attempt, (Conflict, NotFound), _PAUSES_SECONDS)
     except (Conflict, NotFound) as error:
-        raise StoppedError(f"{kind.crd_name} changes all the time; run this again") from error
+        raise StoppedError(f"{kind.crd_name} is changed continuously; run this command again") from error

@@ -23,16 +23,16 @@ def check_objects(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
     if large:
         yield problem(
             _CHECK,
-            f"what {hub} cannot say of {_named(large)} does not fit into annotations",
-            "shorten them: each candidate of a modelProfile that is not used can go",
+            f"the data of {_named(large)} that {hub} cannot express does not fit into annotations",
+            "shorten these objects, for example by removing unused candidates of a modelProfile",
         )
     else:
-        yield ok(_CHECK, f"{len(snapshot.objects)} objects fit")
+        yield ok(_CHECK, f"the data of {len(snapshot.objects)} objects fits")
     if bare := [_place(item) for item in snapshot.objects if "spec" not in item]:
         yield note(
             _CHECK,
-            f"{_named(bare)} {'has' if len(bare) == 1 else 'have'} no spec: taken along, and never planned",
-            "give each a spec, or delete it",
+            f"{_named(bare)} {'has' if len(bare) == 1 else 'have'} no spec: upgraded, but never planned",
+            "add a spec to each, or delete it",
         )
 
 

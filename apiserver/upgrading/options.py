@@ -12,8 +12,8 @@ from apiserver.upgrading.findings import ACCEPTABLE
 
 DEFAULT_RATE: Final = 100.0
 EXIT_CODES: Final = """
-exit code: 0 done, planned, or nothing to do; 1 a check found a problem, or an
-object cannot be taken along; 2 wrong usage, or no cluster to speak to
+exit code: 0 done, planned, or nothing to do; 1 a check found a problem, or the
+run stopped; 2 wrong usage, or no usable connection to a cluster
 """
 
 
@@ -27,24 +27,29 @@ def parser(
         epilog=epilog + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--apply", action="store_true", help="do it; without this, only the plan is printed")
-    made.add_argument("--kubeconfig", type=Path, metavar="FILE", help="which kubeconfig to use")
-    made.add_argument("--context", metavar="NAME", help="which of its contexts to use")
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="text is the default")
+    made.add_argument(
+        "--apply", action="store_true", help="execute the plan; without this option, only print it"
+    )
+    made.add_argument("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
+    made.add_argument("--context", metavar="NAME", help="name of the kubeconfig context to use")
+    made.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)"
+    )
     made.add_argument(
         "--accept",
         action="append",
         choices=acceptable,
         default=[],
         metavar="CHECK",
-        help=f"go on in spite of what this check finds ({' or '.join(acceptable)}); may be repeated",
+        help=f"continue despite the problems that this check finds ({' or '.join(acceptable)}); may be"
+        " repeated",
     )
     made.add_argument(
         "--rate",
         type=_rate,
         default=DEFAULT_RATE,
         metavar="N",
-        help=f"work on at most N objects per second (default {DEFAULT_RATE:g})",
+        help=f"process at most N objects per second (default: {DEFAULT_RATE:g})",
     )
     return made
 
@@ -55,5 +60,7 @@ def _rate(text: str) -> float:
     except ValueError:
         rate = 0.0
     if not 0 < rate < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of objects above 0, such as 50 or 0.5")
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: must be a number of objects greater than 0, such as 50 or 0.5"
+        )
     return rate

@@ -32,16 +32,22 @@ def check_definition(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
     if unknown:
         yield problem(
             "definition",
-            f"{kind.crd_name} has versions that no release known here had: {', '.join(sorted(set(unknown)))}",
-            "a newer release of Stowplan may know them; objects stored in them would become unreadable",
+            f"{kind.crd_name} has versions that this release does not support:"
+            f" {', '.join(sorted(set(unknown)))}",
+            "use a newer release of Stowplan that supports them; objects stored in these versions would"
+            " become unreadable",
         )
     elif live["metadata"].get("deletionTimestamp") or condition(live, "Terminating") == "True":
-        yield problem("definition", f"{kind.crd_name} is being deleted", "wait until it is gone, run again")
+        yield problem(
+            "definition",
+            f"{kind.crd_name} is being deleted",
+            "wait until it is deleted, then run this command again",
+        )
     elif condition(live, "NamesAccepted") == "False":
         yield problem(
             "definition",
             f"the names of {kind.crd_name} are taken by another definition",
-            f"kubectl describe crd {kind.crd_name} says by which",
+            f"kubectl describe crd {kind.crd_name} shows which one",
         )
     else:
         yield ok(
@@ -57,7 +63,7 @@ def check_owners(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
     if live is None:
         return
     found = [*_owners(live, kind.crd_name)]
-    yield from found or [ok(_CHECK, f"nobody else claims {kind.crd_name}")]
+    yield from found or [ok(_CHECK, f"{kind.crd_name} has no other owner")]
 
 
 def _owners(live: Json, name: str) -> Iterator[Finding]:
@@ -66,23 +72,23 @@ def _owners(live: Json, name: str) -> Iterator[Finding]:
     for owner in metadata.get("ownerReferences") or []:
         yield problem(
             _CHECK,
-            f"{name} goes when {owner['kind']} {owner['name']} goes, and every object with it",
-            f"take the ownerReference out of {name} (kubectl edit crd {name}), or --accept {_CHECK}",
+            f"{name} and all its objects are deleted when {owner['kind']} {owner['name']} is deleted",
+            f"remove the ownerReference from {name} (kubectl edit crd {name}), or use --accept {_CHECK}",
         )
     if release := annotations.get(HELM_RELEASE):
         yield problem(
             _CHECK,
-            f"{name} belongs to the Helm release {release}: its next upgrade writes the old definition over"
-            " ours, and its removal deletes every object",
-            "put the annotation helm.sh/resource-policy: keep into the chart's own template of it, run helm"
-            " upgrade, and only then take the definition out of the chart (Helm goes by the manifest of the"
-            f" release, not by the live object); or --accept {_CHECK}",
+            f"{name} belongs to the Helm release {release}: its next upgrade would overwrite our"
+            " definition with the old one, and its removal deletes every object",
+            "add the annotation helm.sh/resource-policy: keep to the chart's own template, run helm"
+            " upgrade, and only then remove the definition from the chart (Helm uses the manifest of the"
+            " release, not the live object); or use --accept {_CHECK}",
         )
     for mark in (mark for mark in DELIVERY_MARKS if mark in annotations or mark in labels):
         yield problem(
             _CHECK,
-            f"{name} is kept as it is by a delivery tool ({mark}), which would undo the upgrade",
-            f"take the definition out of what it delivers, or --accept {_CHECK}",
+            f"{name} is managed by a delivery tool ({mark}), which would revert the upgrade",
+            f"remove the definition from what it delivers, or use --accept {_CHECK}",
         )
     for manager in sorted(_managers(live)):
         is_marked = any(mark in {**annotations, **labels} for mark in DELIVERY_MARKS)
@@ -90,10 +96,12 @@ def _owners(live: Json, name: str) -> Iterator[Finding]:
             yield problem(
                 _CHECK,
                 f"{name} was written by {manager}, which may write it again",
-                f"take the definition out of what it delivers, or --accept {_CHECK}",
+                f"remove the definition from what it delivers, or use --accept {_CHECK}",
             )
         elif not manager.startswith((*_PEOPLE, *_RECONCILERS)):
-            yield note(_CHECK, f"{name} was written by {manager}", "make sure that it does not do so again")
+            yield note(
+                _CHECK, f"{name} was written by {manager}", "make sure that it does not write it again"
+            )
 
 
 def _managers(live: Json) -> set[str]:

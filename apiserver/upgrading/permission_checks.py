@@ -74,8 +74,8 @@ def check_permissions(denied: Sequence[str]) -> Iterator[Finding]:
     if denied:
         yield problem(
             "permissions",
-            f"you may not {', '.join(denied)}",
-            "run this as somebody who may, such as a member of cluster-admin",
+            f"you are not allowed to {', '.join(denied)}",
+            "run this command as a user with these permissions, such as cluster-admin",
         )
     else:
-        yield ok("permissions", "you may do all that is needed")
+        yield ok("permissions", "you have all required permissions")

@@ -58,7 +58,7 @@ def there_and_back(readings: list[Json]) -> str:
         for other in readings:
             here, there = one["apiVersion"], other["apiVersion"]
             if found := difference(convert(convert(one, there), here), one):
-                return f"{found} is lost on the way from {here} to {there} and back"
+                return f"{found} is lost in the conversion from {here} to {there} and back"
             if found := difference(convert(other, here), one):
                 return f"{found} differs between {here} and {there}"
     return ""
@@ -71,7 +71,7 @@ async def _tried(cluster: Cluster, kind: Kind, metadata: Json) -> str:
     except NotFound:
         return ""  # deleted in the meantime
     except Conflict:
-        return "it changes all the time: stop whoever writes it"
+        return "it is changed continuously: stop its writer"
     except ClusterError as error:
         if isinstance(error, Unavailable) and not is_of_conversion(error):
             raise  # not caused by the object
@@ -87,7 +87,7 @@ async def _attempted(cluster: Cluster, kind: Kind, metadata: Json) -> str:
     async def compared() -> str:
         readings = [await read(version.name) for version in kind.versions]
         if len({reading["metadata"]["resourceVersion"] for reading in readings}) > 1:
-            raise Conflict("somebody wrote between two readings")
+            raise Conflict("it was written between two reads")
         return there_and_back(readings)
 
     async def written(version: str, subresource: str | None) -> str:
@@ -97,7 +97,7 @@ async def _attempted(cluster: Cluster, kind: Kind, metadata: Json) -> str:
         )
         # Admission may default a spec, which conversion is not to blame for; it never sees a status.
         found = difference(answer, reading) if subresource else ""
-        return f"{found} comes back changed from a write in {version}" if found else ""
+        return f"{found} is changed by a write in {version}" if found else ""
 
     found = await _undisturbed(compared)
     for version in kind.versions:

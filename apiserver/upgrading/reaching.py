@@ -64,7 +64,7 @@ async def shown_by_made_up(cluster: Cluster, kind: Kind, namespace: str) -> str:
         except Unavailable as error:
             raise (UnreadableError(error.message) if is_of_conversion(error) else error) from error
         if lost := [name for name, item in _MADE_UP_SPEC.items() if not _says(answer, name, item)]:
-            raise UnreadableError(f"spec.{lost[0]} of a made-up object came back changed in {version.name}")
+            raise UnreadableError(f"spec.{lost[0]} of a test object came back changed in {version.name}")
     return ""
 
 

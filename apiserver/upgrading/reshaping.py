@@ -102,7 +102,7 @@ async def _tried(
     except NotFound:
         return ""  # deleted in the meantime
     except Conflict:
-        return "it changes all the time: stop whoever writes it"
+        return "it is changed continuously: stop its writer"
     except ClusterError as error:
         return error.message
 
@@ -123,13 +123,13 @@ async def _write(cluster: Cluster, resource: Resource, item: Json, shape: Shape)
     written = await _replaced(cluster, resource, wanted, item)
     # Admission may add a default; what matters is that the object has the shape.
     found = difference(in_shape(written, shape).value, written)
-    return f"{found} was changed on its way in" if found else ""
+    return f"{found} was changed by admission" if found else ""
 
 
 async def _bare(cluster: Cluster, resource: Resource, item: Json, shape: Shape) -> str:
     made = account(item, shape)
     if made.is_reshaped:
-        return "somebody changed it meanwhile, so that it has to be given back once more: run this again"
+        return "it was changed in the meantime and must be restored again: run this command again"
     if made.is_annotated:
         await _replaced(cluster, resource, without_annotations(item), item)
     return ""

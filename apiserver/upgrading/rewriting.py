@@ -65,7 +65,7 @@ async def verify(cluster: Cluster, resource: Resource, pace: Pace) -> int:
                 return
             before = str(after)
         name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-        raise ContendedError(f"{name} changes all the time: stop whoever writes it, and run this again")
+        raise ContendedError(f"{name} is changed continuously: stop its writer, and run this command again")
 
     await each(items, one, pace)
     return len(items)

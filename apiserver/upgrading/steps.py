@@ -65,16 +65,16 @@ class Step:
 _TITLES = {
     Action.INSTALL: "install the definition {name}",
     Action.SERVE: "serve every version of {name} with conversion; {version} is stored",
-    Action.PROVE: "prove conversion of every stored object by dry run",
+    Action.PROVE: "verify the conversion of every stored object by dry run",
     Action.STORE: "store {version} from now on",
-    Action.REWRITE: "rewrite every object that is stored in another version than {version}",
-    Action.PRUNE: "record that {version} is all that is stored",
-    Action.FORGET: "take out of every object what an interrupted way back left in its annotations",
-    Action.REHEARSE: "rehearse by dry run how every object is given back",
-    Action.RESHAPE: "give every object back in the shape that was asked for, stored in {version}",
-    Action.DISOWN: "take the entries of {version} out of the managedFields of every object",
-    Action.WITHDRAW: "serve nothing but {version}, without conversion",
-    Action.SWEEP: "take our annotations out of every object, and change nothing else",
+    Action.REWRITE: "rewrite every object that is not stored in {version}",
+    Action.PRUNE: "record that all objects are stored in {version}",
+    Action.FORGET: "remove the annotations that an interrupted downgrade left in objects",
+    Action.REHEARSE: "rehearse the restore of every object by dry run",
+    Action.RESHAPE: "restore every object in the requested shape, stored in {version}",
+    Action.DISOWN: "remove the entries of {version} from the managedFields of every object",
+    Action.WITHDRAW: "serve only {version}, without conversion",
+    Action.SWEEP: "remove our annotations from every object, without any other change",
 }
 
 

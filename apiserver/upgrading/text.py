@@ -63,7 +63,7 @@ def end_lines(report: Run[S]) -> Iterator[Line]:
         case Outcome.STOPPED:
             yield Tone.BAD, f"stopped: {report.error}"
         case Outcome.PLANNED:
-            yield Tone.ADVICE, "nothing was changed; add --apply to do it"
+            yield Tone.ADVICE, "nothing was changed; use --apply to execute the plan"
     for failure in report.failures[:_MOST_OBJECTS_SHOWN]:
         yield Tone.BAD, f"  {failure.namespace}/{failure.name}: {failure.message}"
     yield from _rest(len(report.failures))
@@ -97,7 +97,10 @@ def _check(finding: Finding) -> Iterator[Line]:
 def _changes(accounts: tuple[Account, ...]) -> Iterator[Line]:
     changed = [item for item in accounts if item.lost or item.made_up]
     if changed:
-        yield Tone.HEADING, "what the shape cannot hold (-) and what is made up for it (+)"
+        yield (
+            Tone.HEADING,
+            ("values that the shape cannot express (-) and placeholders for values that it requires (+)"),
+        )
     for item in changed[:_MOST_OBJECTS_SHOWN]:
         yield Tone.PLAIN, f"  {item.namespace}/{item.name}"
         yield from ((Tone.ADVICE, f"    - {sentence}") for sentence in item.lost)

@@ -23,17 +23,19 @@ from apiserver.upgrading.steps import upgrade_steps
 from apiserver.upgrading.verb import run
 from apiserver.upgrading.webhook_checks import check_certificates, check_webhook
 
-_DESCRIPTION: Final = (
-    "Take a live cluster to the definitions of this release: every stored object is proven, rewritten and"
-    " verified, while reads, writes and watches go on. Prints a plan; --apply does it."
-)
+_DESCRIPTION: Final = """\
+Upgrade a live cluster to the definitions of this release. Conversion of every
+stored object is verified before the object is rewritten. Reads, writes and
+watches continue. Prints the plan; --apply executes it.
+"""
 _EPILOG: Final = """\
 examples:
-  stowplan upgrade                 say what is there, what is in the way, what would be done
-  stowplan upgrade --apply         do it
-  stowplan upgrade -o json         the plan for programs
+  stowplan upgrade                 print definitions, problems and the plan
+  stowplan upgrade --apply         execute it
+  stowplan upgrade -o json         print it as JSON
 
-A run that was cut off is simply run again: it goes on with what is left.
+If a run is interrupted, run the command again: it continues with the
+remaining work.
 """
 
 

@@ -37,16 +37,16 @@ def run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int
         print(f"stowplan: {error.message}", file=sys.stderr)  # noqa: T201 (speaking to a person)
         return _USAGE
     except Unauthorized as error:
-        print(f"stowplan: the cluster does not accept your credentials: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
+        print(f"stowplan: the API server does not accept your credentials: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
         return _USAGE
     except Forbidden as error:
-        print(f"stowplan: you may not do this: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
+        print(f"stowplan: you are not allowed to do this: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
         return _STOPPED
     except ClusterError as error:
-        print(f"stowplan: the cluster does not answer: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
+        print(f"stowplan: the API server does not respond: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
         return _USAGE
     except KeyboardInterrupt:
-        print("stowplan: interrupted; run this again to go on", file=sys.stderr)  # noqa: T201 (as above)
+        print("stowplan: interrupted; run this command again to continue", file=sys.stderr)  # noqa: T201 (as above)
         return _INTERRUPTED
 
 
@@ -92,7 +92,7 @@ async def _applied(
     except (NotTakenUpError, ContendedError) as error:
         return replace(report, outcome=Outcome.STOPPED, done=tuple(done), error=str(error), advice=())
     except ClusterError as error:
-        message = f"{error.message}; run this again to go on where it stopped"
+        message = f"{error.message}; run this command again to continue where it stopped"
         return replace(report, outcome=Outcome.STOPPED, done=tuple(done), error=message, advice=())
     return replace(report, outcome=Outcome.DONE, done=tuple(done))
 

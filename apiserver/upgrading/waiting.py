@@ -77,7 +77,7 @@ async def _discovered(cluster: Cluster, kind: Kind, version: str) -> Json | None
 
 async def _until(holds: Callable[[], Awaitable[bool]], complaint: str) -> None:
     if not await comes_true(holds, within_seconds=_PATIENCE_SECONDS):
-        raise NotTakenUpError(f"{complaint} after {_PATIENCE_SECONDS:.0f} s; run this again")
+        raise NotTakenUpError(f"{complaint} after {_PATIENCE_SECONDS:.0f} s; run this command again")
 
 
 async def settle(cluster: Cluster) -> None:

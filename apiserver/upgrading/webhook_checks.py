@@ -26,19 +26,19 @@ def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield whether the conversion Service has endpoints, and whether our webhooks are reached."""
     webhook = snapshot.webhook
     place = f"{webhook.namespace}/{CONVERSION_SERVICE['name']}"
-    why = f"kubectl --namespace {webhook.namespace} describe pods says why"
+    why = f"kubectl --namespace {webhook.namespace} describe pods shows the cause"
     if webhook.service is None:
         yield problem("webhook", f"there is no Service {place}", f"install Stowplan first: {_INSTALL}")
     elif webhook.service["spec"].get("type") == "ExternalName":
-        yield note("webhook", f"Service {place} leads to {webhook.service['spec']['externalName']}")
+        yield note("webhook", f"Service {place} points to {webhook.service['spec']['externalName']}")
     elif not webhook.addresses:
-        yield problem("webhook", f"no pod stands behind the Service {place}", why)
+        yield problem("webhook", f"the Service {place} has no ready pod", why)
     else:
-        yield ok("webhook", f"{webhook.addresses} pods stand behind the Service {place}")
+        yield ok("webhook", f"the Service {place} has {webhook.addresses} ready pods")
     if webhook.refusal:
         yield problem(
             "webhook",
-            f"a dry run of a write did not come through our webhooks: {webhook.refusal}",
+            f"a dry run of a write did not pass our webhooks: {webhook.refusal}",
             f"{why}; the API server must be able to call them",
         )
 
@@ -48,21 +48,24 @@ def check_certificates(snapshot: Snapshot) -> Iterator[Finding]:
     found = _certificate_problem(snapshot.webhook, snapshot.now)
     if found:
         yield problem(
-            "certificates", found, "the controller issues certificates and injects trust: look at its log"
+            "certificates",
+            found,
+            "the controller issues certificates and injects the caBundle: check its log",
         )
     elif snapshot.webhook.is_certificate_hidden:
         yield note(
             "certificates",
-            f"Secret {SERVING_SECRET} may not be read, so its certificate was not held against the caBundle",
-            "the first read through conversion will show it",
+            f"you are not allowed to read Secret {SERVING_SECRET}, so its certificate was not compared"
+            " with the caBundle",
+            "the first read through conversion will show whether they match",
         )
     else:
-        yield ok("certificates", "the caBundle vouches for the serving certificate")
+        yield ok("certificates", "the caBundle matches the serving certificate")
 
 
 def _certificate_problem(webhook: Webhook, now: datetime) -> str:
     if not webhook.trusted:
-        return f"the webhook configuration {CONFIGURATION!r} has no caBundle, or is not there"
+        return f"the webhook configuration {CONFIGURATION!r} does not exist or has no caBundle"
     if webhook.is_certificate_hidden:
         return ""
     if webhook.certificate is None:
@@ -77,7 +80,7 @@ def _serving_problem(certificate: bytes, webhook: Webhook, now: datetime) -> str
     if expiry_of(certificate) <= now:
         return f"the certificate in {SERVING_SECRET} has expired"
     if not _is_trusted(certificate, webhook.trusted):
-        return f"the caBundle does not vouch for the certificate in {SERVING_SECRET}"
+        return f"the caBundle does not match the certificate in {SERVING_SECRET}"
     return ""
 
 

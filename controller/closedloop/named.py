@@ -57,7 +57,7 @@ def policy_name(text: str) -> PolicyName:
         return PolicyName(text=text, kind=text)
     found = _FIGURE.match(text)
     if found is None or found["kind"] not in FIGURED:
-        raise ValueError(f"there is no policy {text!r}: say {SAYING}")
+        raise ValueError(f"there is no policy {text!r}: must be {SAYING}")
     number = float(found["number"])
     if found["kind"] == "constant" and number != int(number):
         raise ValueError(f"{text!r}: replicas must be a whole number")
@@ -73,7 +73,10 @@ def policy_problem(name: PolicyName, scenario: Scenario) -> str:
         return f"policy {name.text}: {problem}" if problem else ""
     variants = [variant.name for variant in scenario.variants]
     if name.variant and name.variant not in variants:
-        return f"policy {name.text}: there is no variant {name.variant!r}; there are {', '.join(variants)}"
+        return (
+            f"policy {name.text}: there is no variant {name.variant!r}; the variants are"
+            f" {', '.join(variants)}"
+        )
     return ""
 
 

@@ -26,12 +26,12 @@ _KINDS: Final = ("Model", "ModelRoute", "ModelServer")
 _REFUSED: Final = (Verdict.REFUSED, Verdict.UNREADABLE)
 
 _EPILOG: Final = """\
-A Model is defaulted and checked as on apply, and becomes Deployments or
+Each Model is defaulted and validated as on apply. It expands to Deployments or
 LeaderWorkerSets with Services, ModelServers and a ModelRoute, and with a policy
-also bindings and HorizontalPodAutoscalers. ModelRoutes, of Models or of the
-files, become HTTPRoutes and InferencePools where they name Gateways, or
---gateways does. Fields without effect are told on standard error.
-docs/models.md has the whole table.
+also to bindings and HorizontalPodAutoscalers. ModelRoutes that name Gateways,
+or get them from --gateways, expand to HTTPRoutes and InferencePools. Fields
+without effect are reported on standard error. See docs/models.md for the full
+table.
 
 examples:
   stowplan expand -f model.yaml
@@ -39,8 +39,8 @@ examples:
   stowplan expand -f models/ -o json | jq '.[].kind'
   stowplan expand -f route.yaml -f server.yaml --gateways infra/inference
 
-exit code: 0 done, 1 a backend cannot be made, 2 wrong usage, or an object is
-invalid or could not be read
+exit code: 0 done, 1 a backend cannot be expanded, 2 wrong usage, or an object
+is invalid or cannot be read
 """
 
 
@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace) -> int:
     }
     routed = [*translations([*_routing(outcomes, expansions)], options.gateways)]
     if not expansions and not routed:
-        text = "error: there is no Model in it, and no ModelRoute that names Gateways"
+        text = "error: contains no Model, and no ModelRoute that names Gateways"
         lines += [Line(name, 0, Tone.BAD, text) for name in options.files]
         return _tell(lines, _UNREADABLE)
     for place, expansion in expansions.items():
@@ -94,7 +94,7 @@ def _note_lines(outcome: Outcome, expansion: Expansion) -> list[Line]:
             outcome.file,
             outcome.line,
             Tone.BAD if note.prevents else Tone.ADVICE,
-            f"error: {note}; this backend is left out" if note.prevents else f"Warning: {note}",
+            f"error: {note}; this backend is omitted" if note.prevents else f"Warning: {note}",
         )
         for note in expansion.notes
     ]
@@ -132,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     defaults = ExpansionSettings()
     parser = argparse.ArgumentParser(
         prog=program("expand"),
-        description="Print the workloads, Services, routes and policies that Models and ModelRoutes become.",
+        description="Print the objects that Models and ModelRoutes expand to. Needs no cluster.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -142,30 +142,34 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         required=True,
         metavar="FILE",
-        help="file, folder or -",
+        help="file, directory, or - for standard input; may be repeated",
     )
-    parser.add_argument("-n", "--namespace", default="", help="namespace of Models that name none")
-    parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
+    parser.add_argument("-n", "--namespace", default="", help="namespace of objects that do not specify one")
+    parser.add_argument(
+        "-o", "--output", choices=("yaml", "json"), default="yaml", help="output format (default: yaml)"
+    )
     parser.add_argument(
         "--s3-image",
         default=defaults.s3_image,
         metavar="IMAGE",
-        help="AWS command line (%(default)s)",
+        help="image with the AWS command line (default: %(default)s)",
     )
     parser.add_argument(
         "--without-autoscalers",
         action="store_true",
-        help="no HorizontalPodAutoscalers: the controller scales by itself (scaling.mode: direct), or KEDA",
+        help="omit HorizontalPodAutoscalers, if the controller (scaling.mode: direct) or KEDA scales the"
+        " workloads",
     )
     parser.add_argument(
         "--without-tolerance",
         action="store_true",
-        help="HorizontalPodAutoscalers for Kubernetes before 1.33: from 11 up they ignore one replica",
+        help="write HorizontalPodAutoscalers without tolerance, for Kubernetes before 1.33; from 11"
+        " replicas on, these ignore a difference of one replica",
     )
     parser.add_argument(
         "--gateways",
         default="",
         metavar="GATEWAYS",
-        help="Gateways of ModelRoutes that name none: NAMESPACE/NAME, with commas between",
+        help="comma-separated Gateways (NAMESPACE/NAME) for ModelRoutes that name none",
     )
     return parser

@@ -139,24 +139,24 @@ def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
     yield from _advice_on_controller(evidence, now)
     observed = [item.get("observedGeneration", 0) for item in status.get("conditions") or []]
     if observed and max(observed) < metadata.get("generation", 0):
-        yield "the spec has changed since: the decision is about the former one"
+        yield "the spec has changed since the decision, which is based on the previous one"
     is_unread = any(f"{target['kind'].lower()}s" in text for text in evidence.unread)
     is_looked_for = is_planned(target) and not is_unread
     if evidence.target is None and is_looked_for:
-        yield f"{target['kind']} {target['name']!r}, which it is to scale, is not there"
+        yield f"the scale target {target['kind']} {target['name']!r} does not exist"
     if not evidence.autoscalers and not any("horizontal" in text for text in evidence.unread):
         yield (
-            f"no HorizontalPodAutoscaler targets {target['kind']} {target['name']!r}: unless something else"
-            " reads the metric wva_desired_replicas, nothing scales"
+            f"no HorizontalPodAutoscaler targets {target['kind']} {target['name']!r}: unless another"
+            " client reads the metric wva_desired_replicas, nothing scales it"
         )
-    yield from (f"not everything could be read: {text}" for text in evidence.unread)
+    yield from (f"some objects could not be read: {text}" for text in evidence.unread)
 
 
 def look_at_controller(system: str) -> str:
     """Return the commands to check the controller in the namespace of Stowplan."""
     return (
-        f"see whether the controller runs (kubectl -n {system} get pods) and what it says"
-        f" (kubectl -n {system} logs deploy/stowplan-controller)"
+        f"check whether the controller runs (kubectl -n {system} get pods), and its log (kubectl -n"
+        f" {system} logs deploy/stowplan-controller)"
     )
 
 
@@ -171,8 +171,8 @@ def _advice_on_controller(evidence: Evidence, now: datetime) -> Iterator[str]:
         )
     elif _is_left_behind(evidence, beat):
         yield (
-            "the controller's last cycle could not write its status: see what it says"
-            f" (kubectl -n {evidence.system} logs deploy/stowplan-controller)"
+            "the controller could not write the status in its last cycle: check its log (kubectl -n"
+            " {evidence.system} logs deploy/stowplan-controller)"
         )
 
 

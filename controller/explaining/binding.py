@@ -131,10 +131,10 @@ def advice_on(account: BindingAccount) -> Iterator[str]:
     if not status:
         yield f"there is no decision yet: {look_at_controller(account.system)}"
     elif status.get("observedGeneration", 0) < metadata.get("generation", 0):
-        yield "the spec has changed since: the decision is about the former one"
+        yield "the spec has changed since the decision, which is based on the previous one"
     if account.policy is None and not account.unread:
-        yield f"AutoscalingPolicy {account.binding['spec']['policyRef']['name']!r} is not there"
-    yield from (f"not everything could be read: {text}" for text in account.unread)
+        yield f"AutoscalingPolicy {account.binding['spec']['policyRef']['name']!r} does not exist"
+    yield from (f"some objects could not be read: {text}" for text in account.unread)
 
 
 def _facts(account: BindingAccount) -> Iterator[tuple[str, str]]:
@@ -146,7 +146,7 @@ def _facts(account: BindingAccount) -> Iterator[tuple[str, str]]:
         if status.get(name) is not None
     ]
     if "wantedReplicas" in decision:
-        parts.append(f"{decision['wantedReplicas']} asked for by the metrics")
+        parts.append(f"{decision['wantedReplicas']} requested by the metrics")
     yield "replicas", ", ".join(parts) or "unknown"
     if decision.get("limitedBy"):
         yield "limited by", ", ".join(decision["limitedBy"])
@@ -166,7 +166,7 @@ def _scaled_by(status: Json) -> str:
     known = {item.get("type"): item for item in status.get("conditions") or []}
     told = known.get(str(BindingCondition.SCALING_ACTIVE))
     if told is None:
-        return f"whoever reads the external metric {BOUND_METRIC}"
+        return f"clients of the external metric {BOUND_METRIC}"
     not_now = "" if told.get("status") == "True" else f", but not now: {told.get('message')}"
     return f"the controller itself{not_now}"
 
@@ -189,4 +189,4 @@ async def _instead(cluster: Cluster, namespace: str, name: str) -> str:
         return f"{what}; kubectl get aspb -A lists them"
     here = sorted(item["metadata"]["name"] for item in listed["items"])
     more = ", ..." if len(here) > _MOST_NAMED else ""
-    return f"{what}; there are: {', '.join(here[:_MOST_NAMED]) or 'none'}{more}"
+    return f"{what}; bindings in this namespace: {', '.join(here[:_MOST_NAMED]) or 'none'}{more}"

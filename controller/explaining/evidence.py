@@ -121,15 +121,15 @@ async def _instead(cluster: Cluster, namespace: str, name: str) -> str:
     try:
         listed = await cluster.list(VARIANT_AUTOSCALINGS, metadata_only=True)
     except NotFound:
-        return f"{what}: the cluster does not know the kind; install Stowplan"
+        return f"{what}: the cluster does not serve this kind; install Stowplan"
     except ClusterError:
-        return f"{what}; kubectl get va -A lists them, -n names another namespace"
+        return f"{what}; list all with kubectl get va -A, and use -n for another namespace"
     known = [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in listed["items"]]
     elsewhere = sorted(there for there, other in known if other == name)
     if elsewhere:
-        return f"{what}; there is one in {', '.join(elsewhere[:_MOST_NAMED])}: say -n {elsewhere[0]}"
+        return f"{what}; there is one in {', '.join(elsewhere[:_MOST_NAMED])}: use -n {elsewhere[0]}"
     here = sorted(other for there, other in known if there == namespace)
     if here:
         more = ", ..." if len(here) > _MOST_NAMED else ""
-        return f"{what}; there are: {', '.join(here[:_MOST_NAMED])}{more}"
-    return f"{what}, nor any other there; kubectl get va -A lists all"
+        return f"{what}; objects in this namespace: {', '.join(here[:_MOST_NAMED])}{more}"
+    return f"{what}, which contains none; list all with kubectl get va -A"

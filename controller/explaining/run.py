@@ -46,7 +46,7 @@ examples:
   stowplan explain aspb/llama-70b -n chat
 
 exit code: 0 explained, 1 there is no such object or no decision yet, 2 wrong
-usage, no cluster to speak to, or no right to read the object
+usage, no connection to a cluster, or no permission to read the object
 """
 
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     is_binding, name = _named(options.what)
     if not name:
-        parser.error("say which one, as in: stowplan explain va/NAME or aspb/NAME -n NAMESPACE")
+        parser.error("one object is required: stowplan explain va/NAME -n NAMESPACE, or aspb/NAME")
     try:
         return asyncio.run(_run(options, name, is_binding=is_binding))
     except NoSuchVariantError as error:
@@ -99,11 +99,11 @@ def _why(error: ClusterError) -> str:
         case NotConfigured():
             return error.message
         case Unauthorized():
-            return f"the cluster does not accept your credentials: {error.message}"
+            return f"the API server does not accept your credentials: {error.message}"
         case Forbidden():
-            return f"you may not read this: {error.message}"
+            return f"you are not allowed to read this: {error.message}"
         case _:
-            return f"the cluster does not answer: {error.message}"
+            return f"the API server does not respond: {error.message}"
 
 
 def _told(message: str, code: int) -> int:
@@ -123,20 +123,32 @@ def _named(words: Sequence[str]) -> tuple[bool, str]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program("explain"),
-        description="Say what was decided for a variant or a binding in a live cluster, and why.",
+        description="Explain the current decision for a VariantAutoscaling or an AutoscalingPolicyBinding"
+        " in a live cluster.",
         usage="%(prog)s va/NAME|aspb/NAME [-n NAMESPACE] [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("what", nargs="+", metavar="va/NAME", help="the variant, or aspb/NAME; va NAME and NAME do as well")
-    add("-n", "--namespace", metavar="NS", help="its namespace (default: the context's)")
+    add(
+        "what",
+        nargs="+",
+        metavar="va/NAME",
+        help="the VariantAutoscaling, or aspb/NAME; va NAME and NAME are accepted, too",
+    )
+    add("-n", "--namespace", metavar="NS", help="namespace of the object (default: that of the context)")
     add(
         "--system-namespace",
         metavar="NS",
-        help="where Stowplan runs (default: where its webhooks are called)",
+        help="namespace where Stowplan runs (default: that of its webhook configuration)",
     )
-    add("--kubeconfig", type=Path, metavar="FILE", help="which kubeconfig to use")
-    add("--context", metavar="NAME", help="which of its contexts to use")
-    add("-o", "--output", choices=("table", "json", "yaml"), default="table", help="table is the default")
+    add("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
+    add("--context", metavar="NAME", help="name of the kubeconfig context to use")
+    add(
+        "-o",
+        "--output",
+        choices=("table", "json", "yaml"),
+        default="table",
+        help="output format (default: table)",
+    )
     return parser

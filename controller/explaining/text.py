@@ -69,7 +69,7 @@ def _replicas(account: Account) -> str:
     granted = account.decision.get("grantedReplicas", account.granted_replicas)
     parts += [f"{granted} granted"] if granted is not None else []
     wanted = account.decision.get("unconstrainedReplicas")
-    parts += [f"{wanted} wanted with unlimited nodes"] if wanted is not None else []
+    parts += [f"{wanted} needed with unlimited nodes"] if wanted is not None else []
     return ", ".join(parts) or "unknown"
 
 
@@ -109,7 +109,7 @@ def _autoscaler(item: Json) -> str:
     low = 1 if item["min_replicas"] is None else item["min_replicas"]
     text = f"HorizontalPodAutoscaler {item['name']}, from {low} to {item['max_replicas']}"
     if item["current_replicas"] is not None and item["desired_replicas"] is not None:
-        text += f": has {item['current_replicas']}, wants {item['desired_replicas']}"
+        text += f": {item['current_replicas']} now, {item['desired_replicas']} desired"
     wrong = [c for c in item["conditions"] if c["type"] != "ScalingLimited" and c["status"] != "True"]
     for condition in wrong:
         text += f"; {condition['type']} {condition['status']}: {condition.get('message', '')}"

@@ -86,7 +86,7 @@ def _parent(parts: Mapping[str, str | None]) -> Json:
 def _parent_faults(parents: list[Json]) -> Iterator[str]:
     """Yield the errors of a list of parents."""
     if len(parents) > _MOST_PARENTS:
-        yield f"{len(parents)} Gateways: {_MOST_PARENTS} are most"
+        yield f"{len(parents)} Gateways: at most {_MOST_PARENTS} are allowed"
     listeners: dict[tuple[str, str], list[str]] = {}
     for parent in parents:
         key = parent.get("namespace", ""), parent["name"]

@@ -28,7 +28,7 @@ _MOST_HEADERS: Final = 15
 _PATH: Final = re.compile(r"/([-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*\Z")
 _REFUSED_IN_PATHS: Final = re.compile(r"//|/\./|/\.\./|%2[fF]|/\.\.?\Z")
 _HEADER_VALUE: Final = re.compile(r"[!-~]+([\t ]?[!-~]+)*\Z")
-_LEFT_OUT: Final = "; the rule is left out"
+_LEFT_OUT: Final = "; the rule is omitted"
 
 
 class Comparison(StrEnum):
@@ -99,9 +99,9 @@ def match_of(conditions: Json, path: str) -> tuple[Match | None, list[Note]]:
             elif both is Unmet.APART:
                 is_met = False
             else:
-                notes.append(_note(here, "a Gateway takes one condition on a header"))
+                notes.append(_note(here, "a Gateway supports one condition on a header"))
     if len(headers.keys() - {MODEL_HEADER}) > _MOST_HEADERS:
-        detail = f"a Gateway takes {_MOST_HEADERS} headers beside that of the model"
+        detail = f"a Gateway supports {_MOST_HEADERS} headers in addition to that of the model"
         notes.append(_note(f"{path}.headers", detail))
     place = _path(conditions.get("uri") or {}, f"{path}.uri", notes)
     if place is None or not is_met or any(note.prevents for note in notes):
@@ -170,7 +170,7 @@ def _path(uri: Mapping[str, str], path: str, notes: list[Note]) -> Text | None:
         if not value.startswith("/"):
             return None  # every path begins with it
         if not _PATH.match(value) or _REFUSED_IN_PATHS.search(value):
-            notes.append(_note(f"{path}.{name}", "a Gateway does not take such a path"))
+            notes.append(_note(f"{path}.{name}", "a Gateway does not support such a path"))
             return None
         if comparison is Comparison.EXACT:
             return Text(comparison, value)
@@ -196,9 +196,9 @@ def _header(condition: Mapping[str, str], path: str, notes: list[Note]) -> Text 
     else:
         return None
     if is_met_by_nothing:
-        notes.append(_note(path, "a Gateway has no condition that a missing header meets"))
+        notes.append(_note(path, "a Gateway has no condition that matches a missing header"))
     elif not can_be_header(found.value):
-        notes.append(_note(path, "a Gateway does not take such a value of a header"))
+        notes.append(_note(path, "a Gateway does not support such a value of a header"))
     else:
         return found
     return None

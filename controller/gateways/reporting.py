@@ -60,7 +60,7 @@ def not_translated(reason: GatewayReason, texts: Sequence[str]) -> Finding:
 def finding(outcome: Outcome) -> Finding:
     """Return the finding about a translated route: the most severe reason, with all messages."""
     taken = [
-        f"{kind} {name} is not of this route and stays as it is: delete it, or give the route another name"
+        f"{kind} {name} does not belong to this route and is not changed: delete it, or rename the route"
         for kind, name in sorted(outcome.foreign)
     ]
     refused = [outcome.refused] if outcome.refused else []

@@ -23,7 +23,7 @@ def objectives(route: Json, pools: Sequence[str], installed: Installed) -> tuple
     if value is None or not pools:
         return [], notes
     if OBJECTIVES not in installed.definitions:
-        return [], [Note(path=path, text=f"{OBJECTIVES} are not served here")]
+        return [], [Note(path=path, text=f"{OBJECTIVES} are not served by this cluster")]
     if len(pools) > 1:
         text = f"a request names one objective in {_HEADER}, and each of the pools has another one"
         notes.append(Note(path=path, text=text))
@@ -49,7 +49,8 @@ def rewrites(route: Json, servers: Mapping[str, Json], installed: Installed) -> 
         return [], [
             Note(
                 path=f"ModelServer {name}: spec.model",
-                text=f"requests go on to say {asked!r}, not {model!r}: {REWRITES} are not served here",
+                text=f"requests go on to say {asked!r}, not {model!r}: {REWRITES} are not served by this"
+                " cluster",
             )
             for name, model in renaming.items()
         ]

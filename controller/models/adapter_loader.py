@@ -74,7 +74,7 @@ class Fetch:
         _tell(said)
         if self._process.returncode == 0:
             return ""
-        return f"fetching ended with code {self._process.returncode}: {said.rpartition(chr(10))[2]}"
+        return f"the download ended with code {self._process.returncode}: {said.rpartition(chr(10))[2]}"
 
 
 class Loader:
@@ -127,10 +127,10 @@ class Loader:
             self.loaded, self.is_ready = {}, False
             return False
         except _SILENT as error:
-            _tell(f"the engine does not say what it has: {error!r}")
+            _tell(f"the engine does not report its adapters: {error!r}")
             return False
         except _UNREADABLE as error:
-            _tell(f"what the engine says it has cannot be read: {error!r}")
+            _tell(f"the engine's response cannot be read: {error!r}")
             return False
         found = {
             name: root for name, root in roots.items() if root.startswith(tuple(self._options["folders"]))
@@ -162,7 +162,7 @@ class Loader:
                 try:
                     self._fetching[name] = Fetch(self._options, source, path)
                 except OSError as error:
-                    self._fail(name, path, f"fetching cannot begin: {error}")
+                    self._fail(name, path, f"the download cannot start: {error}")
             else:
                 self._take_what_is_there(name, path)
 
@@ -187,7 +187,7 @@ class Loader:
             if wanted.get(name) != path and (name not in wanted or wanted[name] in self._fetched):
                 failure = self._order(self._options["unload"], {"lora_name": name})
                 if failure:
-                    self._fail(name, path, f"the engine does not unload it: {failure}")
+                    self._fail(name, path, f"the engine failed to unload it: {failure}")
                 else:
                     del self.loaded[name]
         for name, path in wanted.items():
@@ -195,7 +195,7 @@ class Loader:
                 continue
             failure = self._order(self._options["load"], {"lora_name": name, "lora_path": path})
             if failure:
-                self._fail(name, path, f"the engine does not load it: {failure}")
+                self._fail(name, path, f"the engine failed to load it: {failure}")
             else:
                 self._forget(name)
                 self.loaded[name] = path

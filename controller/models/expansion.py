@@ -130,7 +130,7 @@ def _preventing(model: Json, backend: Json, path: str) -> Iterator[Note]:
     """Yield the reasons why a backend cannot be created."""
     if backend["type"] not in ENGINES:
         known = ", ".join(ENGINES)
-        yield _prevents(f"{path}.type", f"no command line is known for {backend['type']}; known are {known}")
+        yield _prevents(f"{path}.type", f"{backend['type']} is not supported; supported types are {known}")
         return
     for part in parts_of(model, backend, path):
         if not part.worker.get("image"):
@@ -147,7 +147,7 @@ def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
             text = f"the port of RUNTIME_URL has no effect: {part.path}.config says {part.port}"
             notes.append(Note(path=_variable_path(backend, path, "RUNTIME_URL"), text=text))
         notes += [
-            Note(path=f"{part.path}.config[{name}]", text="has no effect: modelURI names the weights")
+            Note(path=f"{part.path}.config[{name}]", text="has no effect: modelURI specifies the weights")
             for name in ignored_settings(part)
         ]
         if part.worker.get("pods") == 0:
@@ -170,15 +170,13 @@ def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
 def _without_requests(model: Json, backends: Sequence[Json]) -> Iterator[Note]:
     """Yield notes about backends and adapters that get no requests."""
     if backends and not any(map(weight_of, backends)):
-        yield Note(
-            path="spec.backends", text="there is no ModelRoute: no backend that is made has a routeWeight"
-        )
+        yield Note(path="spec.backends", text="there is no ModelRoute: no created backend has a routeWeight")
         return
     places = {backend["name"]: place for place, backend in enumerate(model["spec"]["backends"])}
     for backend, adapter in unrouted(backends):
         path = f"spec.backends[{places[backend['name']]}]"
         if adapter:
-            text = f"requests for {adapter} find nothing: routeWeight of all backends that have it is 0"
+            text = f"requests for {adapter} are not served: routeWeight of all backends that have it is 0"
             yield Note(path=f"{path}.loraAdapters", text=text)
         else:
             many = f"a rule of a ModelRoute leads to {MOST_TARGETS} backends"

@@ -110,7 +110,7 @@ def loading(
                     f"adapter {name} to be loaded in {len(waiting)} of {len(engines)} pods of {backend}"
                 )
         troubles += [
-            f"container adapters of pod {item.pod} does not say what is loaded: {item.silent}"
+            f"container adapters of pod {item.pod} does not report what is loaded: {item.silent}"
             for item in engines
             if item.silent
         ]

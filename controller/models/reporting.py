@@ -45,7 +45,7 @@ _STUCK: Final = frozenset(
 
 
 _NO_ZERO: Final = (
-    "0 takes Kubernetes 1.37 or the feature gate HPAScaleToZero: enable it, or set minReplicas to 1"
+    "0 requires Kubernetes 1.37 or the feature gate HPAScaleToZero: enable it, or set minReplicas to 1"
 )
 
 _OVER: Final = ("Failed", "Succeeded")
@@ -174,7 +174,7 @@ def _container_trouble(container: Json, pod: str) -> str:
             last = str(ended.get("message") or "").strip().rpartition("\n")[2]
             why = f": {last}" if last else ""
             return (
-                f"{shown} ended with code {ended['exitCode']} and is tried again{why}"
+                f"{shown} ended with code {ended['exitCode']} and is restarted{why}"
                 f" (kubectl logs {pod} -c {container['name']} --previous)"
             )
     waiting = state.get("waiting") or {}
@@ -204,8 +204,8 @@ def _initialized(report: Report) -> Finding:
         if key_of(item) not in report.standing.children or key_of(item) in foreign
     ]
     if missing:
-        return False, ModelReason.MODEL_CREATING, f"still to be made: {', '.join(missing)}"
-    return True, ModelReason.MODEL_CREATED, f"{len(report.expansion.objects)} objects are made"
+        return False, ModelReason.MODEL_CREATING, f"still to be created: {', '.join(missing)}"
+    return True, ModelReason.MODEL_CREATED, f"{len(report.expansion.objects)} objects were created"
 
 
 def _active(report: Report) -> Finding:
@@ -223,9 +223,9 @@ def _active(report: Report) -> Finding:
 
 def _progress(workloads: Sequence[tuple[Json, Json | None]]) -> str:
     if not workloads:
-        return "it is not made"
+        return "it is not created"
     return ", ".join(
-        f"{item['metadata']['name']} is not there yet"
+        f"{item['metadata']['name']} does not exist yet"
         if own is None
         else f"{item['metadata']['name']} has {available(own)} of {wanted_replicas(own)} replicas available"
         for item, own in workloads
@@ -243,7 +243,7 @@ def _updating(report: Report) -> Finding:
     ]
     if rolling:
         return True, ModelReason.ROLLING_OUT, f"replicas are being replaced: {', '.join(rolling)}"
-    return False, ModelReason.NOTHING_CHANGES, "what runs is what is asked for"
+    return False, ModelReason.NOTHING_CHANGES, "the running replicas match the spec"
 
 
 def _is_rolling(workload: Json) -> bool:
@@ -305,7 +305,10 @@ def _taken(report: Report) -> Iterator[str]:
         if key in foreign:
             is_of_backend = BACKEND_LABEL in item["metadata"]["labels"]
             other = "rename the backend" if is_of_backend else "give the Model another name"
-            yield f"{key.kind} {key.name} is not of this Model and stays as it is: delete it, or {other}"
+            yield (
+                f"{key.kind} {key.name} does not belong to this Model and is not changed: delete it, or"
+                f" {other}"
+            )
 
 
 def _with_next_step(refused: str) -> str:
@@ -318,7 +321,7 @@ def _effective(report: Report) -> Finding:
     notes = [str(note) for note in report.expansion.notes if not note.prevents]
     if notes:
         return False, ModelReason.WITHOUT_EFFECT, "; ".join(notes)
-    return True, ModelReason.ALL_FIELDS, "every field has its effect"
+    return True, ModelReason.ALL_FIELDS, "every field has an effect"
 
 
 def _backends(report: Report) -> Iterator[Json]:

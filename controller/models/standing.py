@@ -131,7 +131,7 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
         new = _new_targets(item, live)
         awaited = [name for name in unready if name in new]
         if awaited:
-            held += [f"{name} to be ready before requests go there" for name in awaited]
+            held += [f"{name} to be ready before it gets requests" for name in awaited]
             continue
         apply.append(wanted)
     unasked = [item for key, item in standing.children.items() if key not in asked and belongs_to(item, uid)]
@@ -140,8 +140,8 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
     is_routed = all(item["kind"] in _SCALING for item in apply)
     if superfluous and (not is_routed or held or unready or not expansion.is_whole):
         names = ", ".join(sorted({item["metadata"]["name"] for item in superfluous}))
-        held = held or [f"{name} to be ready before {names} goes" for name in unready]
-        held = held or [f"all that the Model asks for to be made before {names} goes"]
+        held = held or [f"{name} to be ready before {names} is deleted" for name in unready]
+        held = held or [f"all objects of the Model to be created before {names} is deleted"]
         superfluous = []
     delete = sorted(
         at_once + superfluous, key=lambda item: (-_ORDER.index(item["kind"]), item["metadata"]["name"])

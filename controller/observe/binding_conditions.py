@@ -115,13 +115,13 @@ def annotations_finding(value: Json) -> BindingFinding:
             if not pattern.match(text):
                 wrong.append(f"metadata.annotations[{name}]: must be {allowed}")
         elif name not in (CAPACITY, ACTIVITY, SCALE_TO_ZERO_GRACE):
-            wrong.append(f"metadata.annotations[{name}]: means nothing for a binding")
+            wrong.append(f"metadata.annotations[{name}]: has no effect on a binding")
     if wrong:
         return False, BindingReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(wrong)
     if ours:
         followed = ", ".join(f"{name}={text}" for name, text in ours.items())
         return True, BindingReason.ANNOTATIONS_FOLLOWED, f"followed: {followed}"
-    return True, BindingReason.NO_ANNOTATIONS, f"no annotation {PREFIX}... orders anything"
+    return True, BindingReason.NO_ANNOTATIONS, f"no annotation {PREFIX}... has an effect"
 
 
 def grace_seconds(value: Json, default_seconds: float) -> float:

@@ -218,7 +218,7 @@ def _policy_finding(name: str, policy: _Read | None) -> BindingFinding:
     if isinstance(policy, UnreadablePolicyError):
         text = f"AutoscalingPolicy {name!r} is not valid: {'; '.join(policy.problems)}"
         return False, BindingReason.INVALID_POLICY, text
-    return True, BindingReason.POLICY_FOUND, f"AutoscalingPolicy {name!r} is there"
+    return True, BindingReason.POLICY_FOUND, f"AutoscalingPolicy {name!r} exists"
 
 
 def _targets(
@@ -267,7 +267,7 @@ def _heeding(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
         return False, BindingReason.TARGET_SCALED_BY_OTHER, "; ".join(others)
     if unheeded:
         return True, BindingReason.TARGET_NOT_SCALED, "; ".join(unheeded.values())
-    text = "all targets are there, and HorizontalPodAutoscalers read the decision"
+    text = "all targets exist, and HorizontalPodAutoscalers read the decision"
     return True, BindingReason.TARGETS_FOUND, text
 
 
@@ -276,7 +276,7 @@ def _alone(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
     others = [second_writer(key, around.autoscalers[key]) for key in keys if around.autoscalers.get(key)]
     if others:
         return False, BindingReason.TARGET_SCALED_BY_OTHER, "; ".join(others)
-    return True, BindingReason.TARGETS_FOUND, "all targets are there, and the controller writes their scales"
+    return True, BindingReason.TARGETS_FOUND, "all targets exist, and the controller writes their scales"
 
 
 _BINDING: Final = "AutoscalingPolicyBinding"

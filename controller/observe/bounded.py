@@ -13,5 +13,5 @@ async def read_bounded(response: aiohttp.ClientResponse, limit_bytes: int) -> by
     async for piece in response.content.iter_any():
         body += piece
         if len(body) > limit_bytes:
-            raise UnreadableMetricsError(f"the answer is longer than {limit_bytes} bytes")
+            raise UnreadableMetricsError(f"the response is longer than {limit_bytes} bytes")
     return bytes(body)

@@ -118,7 +118,7 @@ class Translation:
             )
         template = self._templates.get((namespace, name))
         if template is None:
-            raise UnknownClaimError(f"ResourceClaimTemplate {name!r} is not there")
+            raise UnknownClaimError(f"ResourceClaimTemplate {name!r} does not exist")
         return self._asked(template["spec"].get("spec") or {})
 
     def _claims_of(self, pod: Json) -> Iterator[tuple[Key, Json]]:

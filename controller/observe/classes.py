@@ -39,11 +39,11 @@ def class_finding(autoscaling: Json, policies: Policies, objective: Objective | 
         return True, reason, f"no service class applies: {instead}"
     found = policies.classes.get(place)
     if found is None:
-        where = f"ConfigMap {place[0]!r} of Stowplan's namespace holds no service class under"
+        where = f"ConfigMap {place[0]!r} of Stowplan's namespace contains no service class under"
         return False, ConditionReason.CLASS_NOT_FOUND, f"{where} {place[1]!r}: {instead}"
     if why := class_refusal(autoscaling, policies, objective):
         return False, ConditionReason.CLASS_NOT_ALLOWED, why
-    before = f", which goes before {objective}" if objective else ""
+    before = f", which takes precedence over {objective}" if objective else ""
     text = f"service class {found.name!r}, priority {found.priority}{before}"
     return True, ConditionReason.CLASS_FOUND, text
 
@@ -56,7 +56,7 @@ def class_refusal(autoscaling: Json, policies: Policies, objective: Objective | 
     why = policies.grants.refusal(autoscaling, class_privilege(*place))
     if not why:
         return ""
-    return f"service class {'/'.join(place)} does not count, so it has {_instead(objective)}: {why}"
+    return f"service class {'/'.join(place)} is not used, so it has {_instead(objective)}: {why}"
 
 
 def _instead(objective: Objective | None) -> str:

@@ -101,5 +101,5 @@ def _token(name: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableMetricsError(f"the token cannot be read: {error}") from error
     if not token or not token.isascii() or not token.isprintable():
-        raise UnreadableMetricsError(f"{name} holds no token in one line of ASCII")
+        raise UnreadableMetricsError(f"{name} does not contain a token in one line of ASCII")
     return token

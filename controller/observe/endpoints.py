@@ -86,7 +86,7 @@ def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:
     try:
         return exposed(list(text_string_to_metric_families(wanted)), names)
     except (ValueError, IndexError) as error:  # the parser raises both, depending on the defect
-        raise UnreadableMetricsError(f"no Prometheus exposition: {error}") from error
+        raise UnreadableMetricsError(f"not a Prometheus exposition: {error}") from error
 
 
 def series_names(names: Collection[str]) -> list[str]:

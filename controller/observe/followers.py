@@ -12,8 +12,8 @@ def why_unheeded(key: TargetKey, autoscaler: Json | None) -> str:
     what = f"{key.called} {key.name!r}"
     if autoscaler is None:
         return (
-            f"no HorizontalPodAutoscaler targets {what}, so unless something else reads the metric nothing"
-            " scales"
+            f"no HorizontalPodAutoscaler targets {what}, so nothing scales it unless another client reads"
+            " the metric"
         )
     if may_follow(autoscaler, {BOUND_METRIC}):
         return ""
@@ -24,6 +24,6 @@ def second_writer(key: TargetKey, autoscaler: Json) -> str:
     """Return the message about a HorizontalPodAutoscaler where the controller writes scales itself."""
     return (
         f"HorizontalPodAutoscaler {autoscaler['metadata']['name']!r} scales {key.called} {key.name!r}, so the"
-        " controller writes no scale of this binding; delete that one, or let it follow the decision where"
-        " scaling.mode is published"
+        " controller writes no scale of this binding; delete it, or set scaling.mode to published and let"
+        " it follow the decision"
     )

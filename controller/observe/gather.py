@@ -346,7 +346,7 @@ def _impostor(autoscaling: Json, bound_models: AbstractSet[Key]) -> Unplanned | 
     model_id = autoscaling["spec"]["modelID"]
     if binding_of(namespace, name) or (namespace, model_id) not in bound_models:
         return None
-    text = f"modelID {model_id!r} is what an AutoscalingPolicyBinding is called in plans: choose another one"
+    text = f"modelID {model_id!r} is the name of an AutoscalingPolicyBinding in plans: choose another one"
     return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=text)
 
 

@@ -52,11 +52,14 @@ class Grants:
         metadata = value["metadata"]
         binding = binding_of(metadata["namespace"], metadata["name"])
         what = f"aspb {binding[1]}" if binding else f"va {metadata['name']}"
-        command = f"let somebody who has it run {taking_over(what, namespace=metadata['namespace'])}"
+        command = f"a user who has it must run {taking_over(what, namespace=metadata['namespace'])}"
         right = f"use {privilege} in namespace {self.namespace!r}"
         if question is None:
-            return f"nobody is known to have written it, so nobody's right to {right} counts: {command}"
-        return f"user {question.user['username']!r}, who wrote it, may not {right}: grant that, or {command}"
+            return f"no writer is recorded, so no user's permission to {right} applies: {command}"
+        return (
+            f"user {question.user['username']!r}, who wrote it, is not allowed to {right}: grant this"
+            f" permission, or {command}"
+        )
 
 
 def question_of(value: Json, privilege: Privilege) -> Question | None:

@@ -41,8 +41,8 @@ def inventory(
 def oversized(nodes: Sequence[Json]) -> tuple[str, ...]:
     """Return a message for each node that is omitted because it has too many accelerators."""
     return tuple(
-        f"node {node['metadata']['name']} is left out: it says that it has {accelerators_on(node)}"
-        f" accelerators, and can have at most {MOST_ACCELERATORS}; correct its status.allocatable"
+        f"node {node['metadata']['name']} is omitted: it reports {accelerators_on(node)} accelerators, and"
+        f" can have at most {MOST_ACCELERATORS}; correct its status.allocatable"
         for node in nodes
         if accelerators_on(node) > MOST_ACCELERATORS
     )

@@ -103,7 +103,7 @@ def orders_finding(orders: Orders) -> Finding:
         return False, ConditionReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(orders.problems)
     if orders.followed:
         return True, ConditionReason.ANNOTATIONS_FOLLOWED, f"followed: {', '.join(orders.followed)}"
-    return True, ConditionReason.NO_ANNOTATIONS, f"no annotation {PREFIX}... orders anything"
+    return True, ConditionReason.NO_ANNOTATIONS, f"no annotation {PREFIX}... has an effect"
 
 
 def _is_understood(name: str, text: str) -> bool:
@@ -113,6 +113,6 @@ def _is_understood(name: str, text: str) -> bool:
 def _problem(name: str, text: str) -> str:
     where = f"metadata.annotations[{name}]"
     if name not in _ALLOWED:
-        return f"{where}: there is no such annotation, only {', '.join(_ALLOWED)}: correct or remove it"
+        return f"{where}: unknown annotation: must be one of {', '.join(_ALLOWED)}; correct or remove it"
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-    return f"{where}: must be {_ALLOWED[name][1]}, was {shown!r}, and is not followed: correct or remove it"
+    return f"{where}: must be {_ALLOWED[name][1]}, was {shown!r}, and is ignored: correct or remove it"

@@ -94,7 +94,7 @@ def _chosen(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[Origin]
     if not whole:
         jobs = " and ".join(sorted({dict(origin).get("job", "?") for origin in ages}))
         raise UnreadableMetricsError(
-            f"the jobs {jobs} scrape other endpoints of this pod each: let one job scrape all of them, or"
+            f"the jobs {jobs} scrape different endpoints of this pod: let one job scrape all of them, or"
             " drop the series of the others"
         )
     return min(whole, key=lambda origin: (ages[origin], origin))

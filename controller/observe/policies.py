@@ -123,8 +123,8 @@ class PolicyReader:
         if before is None or (entry.is_sound and entry.value is not None):
             return entry
         if entry.is_sound:
-            entry = replace(entry, problems=("is no service class any more: it has no priority",))
-        problems = tuple(f"{problem}; what it said before stands" for problem in entry.problems)
+            entry = replace(entry, problems=("is no longer a service class: it has no priority",))
+        problems = tuple(f"{problem}; its previous content is used" for problem in entry.problems)
         return _Entry(text=text, value=before, problems=problems, is_sound=False)
 
 
@@ -161,7 +161,7 @@ def _doubts(document: Json) -> list[str]:
     priority = document["priority"]
     if 1 <= priority <= LOWEST_PRIORITY:
         return []
-    return [f"priority {priority} is not within 1..{LOWEST_PRIORITY} and counts as {LOWEST_PRIORITY}"]
+    return [f"priority {priority} is not within 1..{LOWEST_PRIORITY}; {LOWEST_PRIORITY} is used"]
 
 
 def _cost(text: str) -> Decimal:
@@ -200,7 +200,7 @@ def _yaml(text: str) -> JsonValue:
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ValueError(f"is no YAML: {error}") from error
+        raise ValueError(f"is not YAML: {error}") from error
 
 
 def _priority(value: JsonValue) -> int:

@@ -73,7 +73,7 @@ def cost_refusal(autoscaling: Json, policies: Policies) -> str:
     if policies.grants is None or not _sets_cost(autoscaling):
         return ""
     why = policies.grants.refusal(autoscaling, OWN_COST)
-    return f"the listed price counts, and not the cost {_own(autoscaling)}: {why}" if why else ""
+    return f"the listed price is used, and not the cost {_own(autoscaling)}: {why}" if why else ""
 
 
 def cost_questions(autoscaling: Json) -> Iterator[Question]:

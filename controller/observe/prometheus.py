@@ -103,7 +103,7 @@ class PrometheusSource:
             elif look := answer.get((item.namespace, item.name)):
                 looks[item.endpoint] = look
             else:
-                failures[item.endpoint] = "Prometheus knows none of the metrics of this pod"
+                failures[item.endpoint] = "Prometheus has no metrics of this pod"
         return Exposures(looks=looks, failures=failures)
 
     async def _looks(self, batch: Batch, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look] | str:
@@ -229,7 +229,7 @@ def _vector(body: bytes) -> Sequence[_Sample]:
     try:
         return msgspec.json.decode(body, type=_Envelope).data.result
     except msgspec.DecodeError as error:
-        raise UnreadableMetricsError(f"no vector of samples: {error}") from error
+        raise UnreadableMetricsError(f"not a vector of samples: {error}") from error
 
 
 def _values(samples: Sequence[_Sample]) -> list[Series]:

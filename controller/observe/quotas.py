@@ -61,7 +61,7 @@ def limits(
             quota = _quota(item, name, hard, at_home[namespace], others[namespace])
         except ValueError as error:
             where = f"ResourceQuota {namespace}/{item['metadata']['name']}, {name}"
-            problems.append(f"{where}: {error}; it is left out of planning")
+            problems.append(f"{where}: {error}; it is not considered")
         else:
             found += [quota] if quota else []
     return Limits(quotas=tuple(found), problems=tuple(problems))

@@ -97,7 +97,7 @@ def parse_exposition(text: str) -> list[Series]:
     try:
         families = list(text_string_to_metric_families(wanted))
     except (ValueError, IndexError) as error:  # the parser raises both, depending on the defect
-        raise UnreadableMetricsError(f"no Prometheus exposition: {error}") from error
+        raise UnreadableMetricsError(f"not a Prometheus exposition: {error}") from error
     return [
         Series(
             name=sample.name,

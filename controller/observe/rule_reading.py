@@ -129,10 +129,10 @@ def read_repulsion(reading: RuleReading, term: Json, where: str) -> None:
     where = f"{where} over {key}"
     named, selector = term.get("namespaces") or [], term.get("namespaceSelector")
     if selector is not None or set(named) - {namespace}:
-        reading.leave_out(where, "pods of other namespaces are not taken into account")
+        reading.leave_out(where, "pods of other namespaces are not considered")
     is_at_home = namespace in named or selector == {} or (not named and selector is None)
     if selector and namespace not in named:
-        reading.leave_out(where, "whether a selector of namespaces selects its own is not known")
+        reading.leave_out(where, "it is unknown whether a selector of namespaces selects its own")
     elif is_at_home and _is_about_own(reading, term, where):
         if key == HOSTNAME:
             reading.at_most_per_node(1)
@@ -151,15 +151,15 @@ def _is_about_own(reading: RuleReading, rule: Json, where: str) -> bool:
     told_apart = sorted(compared & _OF_ONE_POD)
     if told_apart or _OF_ONE_REVISION & (compared - {*(rule.get("matchLabelKeys") or ())}):
         names = ", ".join(told_apart) or "the revision"
-        reading.leave_out(where, f"it tells pods of the target apart, by {names}")
+        reading.leave_out(where, f"it distinguishes pods of the target by {names}")
         return False
     verdicts = {selects(_narrowed(selector, rule, labels), labels) for labels in target.labels}
     if not _OF_ONE_REVISION & {*(rule.get("matchLabelKeys") or ())}:
         other = reading.scene.neighbours.selected(_narrowed(selector, rule, target.labels[0]), target.key)
         if other:
-            reading.leave_out(where, f"it is about {other} as well, which is not taken into account")
+            reading.leave_out(where, f"it also applies to {other}, which is not considered")
     if len(verdicts) > 1:
-        reading.leave_out(where, "it is about some of the target's pods and not about others")
+        reading.leave_out(where, "it applies only to some of the target's pods")
     return verdicts == {True}
 
 

@@ -62,7 +62,7 @@ def _read_target(reading: RuleReading) -> None:
     target = reading.target
     if target.has_own_volumes:
         reading.leave_out(
-            "volumeClaimTemplates", "where volumes are, pods have to go, which plans do not know"
+            "volumeClaimTemplates", "pods must run where their volumes are, which planning does not consider"
         )
     if target.parts_are_exclusive:
         reading.leave_out("subgroup-exclusive-topology", "parts of a replica are planned like the whole")
@@ -75,7 +75,7 @@ def _read_exclusion(reading: RuleReading) -> None:
     target, where = reading.target, "exclusive-topology"
     other = reading.scene.neighbours.selected(_OF_ANY_GROUP, target.key)
     if other:
-        reading.leave_out(where, f"it is about {other} as well, which is not taken into account")
+        reading.leave_out(where, f"it also applies to {other}, which is not considered")
     if target.pods_per_replica == 1:
         reading.spread_over(Spread(topology_key=target.together_in, counts_from_zero=True))
         return
@@ -106,9 +106,9 @@ def _together(reading: RuleReading, spread: Spread | None) -> PodRules:
     """Return the rules of pods kept together by replica: a plan does not also spread them."""
     where = f"kept together in {reading.target.together_in}"
     if spread:
-        reading.leave_out(where, f"that they are spread over {spread.topology_key}, too, is left out")
+        reading.leave_out(where, f"their spread over {spread.topology_key} is not considered")
     size, most = accelerators_of(reading.target.pod_spec), reading.most_per_node
     largest = max((node.accelerators_allocatable for node in reading.own_nodes), default=0)
     if most is not None and (most + 1) * size <= largest:
-        reading.leave_out(where, f"that at most {most} may share a node, too, is left out")
+        reading.leave_out(where, f"the limit of {most} per node is not considered")
     return PodRules(node_labels=tuple(reading.node_labels), problems=tuple(reading.problems))

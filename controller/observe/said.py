@@ -178,4 +178,4 @@ def _shard(item: Series) -> set[tuple[str, str]]:
 def refuse_duplicates(series: Sequence[Series]) -> None:
     """Raise UnreadableMetricsError if a series occurs twice, because it is unknown which one is valid."""
     if len({frozenset(item.labels.items()) for item in series}) < len(series):
-        raise UnreadableMetricsError(f"{series[0].name} is there twice with the same labels")
+        raise UnreadableMetricsError(f"{series[0].name} occurs twice with the same labels")

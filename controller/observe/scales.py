@@ -28,8 +28,8 @@ _OF_ONE_POD: Final = frozenset(
 """Labels that differ between pods of one target, or between its revisions."""
 
 NO_POD: Final = (
-    "its scale is read, but no pod of it has been there to show what one needs: scale it to 1 once, and see"
-    " that its scale's status.selector selects its pods and those of no other target"
+    "its scale is read, but no pod has shown yet what one needs: scale it to 1 once, and check that its"
+    " scale's status.selector selects its pods and those of no other target"
 )
 """Why a target without a pod is not planned."""
 
@@ -79,11 +79,11 @@ def scale_of(value: Json) -> Scale:
     replicas = (value.get("spec") or {}).get("replicas", 0)
     text = (value.get("status") or {}).get("selector")
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
-        raise UnreadableScaleError(f"its scale asks for {replicas!r} replicas")
+        raise UnreadableScaleError(f"its scale requests {replicas!r} replicas")
     if not isinstance(text, str) or not text.strip():
         raise UnreadableScaleError(
-            "its scale has no status.selector, by which its pods are found: its CustomResourceDefinition has"
-            " to name labelSelectorPath, and its controller has to fill it"
+            "its scale has no status.selector, by which its pods are found: its CustomResourceDefinition"
+            " must set labelSelectorPath, and its controller must fill it"
         )
     try:
         return Scale(replicas=replicas, selector=parse_selector(text))

@@ -67,9 +67,9 @@ def _origin(pod: Json, port: int | None, limits: ScrapeLimits) -> str:
     if not address:
         raise UnreadableMetricsError("the pod has no address yet")
     if pod["spec"].get("hostNetwork"):
-        raise UnreadableMetricsError("the pod uses its node's network, where anything may listen")
+        raise UnreadableMetricsError("the pod uses its node's network, where other processes can listen")
     if not _may_ask(address, limits):
-        raise UnreadableMetricsError(f"{address} lies outside the networks where pods are asked")
+        raise UnreadableMetricsError(f"{address} is outside the configured pod networks")
     host = f"[{address}]" if ":" in address else address
     return f"{limits.scheme}://{host}:{_port(pod, limits.port_names) if port is None else port}"
 
@@ -173,7 +173,7 @@ class Scraper:
             self._session.get(url, allow_redirects=False, **arguments) as response,
         ):
             if response.status != _OK:
-                raise UnreadableMetricsError(f"{response.url.path} answers with HTTP {response.status}")
+                raise UnreadableMetricsError(f"{response.url.path} responds with HTTP {response.status}")
             body = await read_bounded(response, self._limits.limit_bytes)
         return body.decode(errors="replace")
 

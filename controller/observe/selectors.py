@@ -32,7 +32,7 @@ def _demand(part: str) -> Json:
         return {"key": found[1], "operator": "NotIn" if found[2] == "!=" else "In", "values": [found[3]]}
     if found := _PRESENT.fullmatch(part):
         return {"key": found[2], "operator": "DoesNotExist" if found[1] else "Exists"}
-    raise ValueError(f"{part!r} is no demand on a label")
+    raise ValueError(f"{part!r} is not a label requirement")
 
 
 def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:

@@ -169,14 +169,14 @@ def _demand_alike(leader: Json, worker: Json) -> None:
     has, have = accelerators_of(leader), accelerators_of(worker)
     if has != have:
         raise UnplannableTargetError(
-            f"its leader asks for {has} accelerators and each worker for {have}: let both ask for as many in"
-            " leaderTemplate and workerTemplate, or one of them for none"
+            f"its leader requests {has} accelerators and each worker {have}: request the same number in"
+            " leaderTemplate and workerTemplate, or none in one of them"
         )
     differing = [name for name in _PLACED_BY if (leader.get(name) or None) != (worker.get(name) or None)]
     if differing:
         raise UnplannableTargetError(
-            f"its leader and workers hold accelerators and differ in {', '.join(differing)}: say the same in"
-            " leaderTemplate and workerTemplate"
+            f"its leader and workers have accelerators and differ in {', '.join(differing)}: set the same"
+            " in leaderTemplate and workerTemplate"
         )
 
 

@@ -105,11 +105,15 @@ def why_unheeded(target: Target, autoscaler: Json | None) -> str:
     """Return why decisions for a target take no effect, and what to do; empty if they do."""
     if autoscaler is None:
         return (
-            "no HorizontalPodAutoscaler targets it, so unless something else reads the metric nothing scales"
+            "no HorizontalPodAutoscaler targets it, so nothing scales it unless another client reads the"
+            " metric"
         )
     if target.replicas == 0 and is_switched_off(autoscaler):
         name = autoscaler["metadata"]["name"]
-        return f"HorizontalPodAutoscaler {name!r} is switched off by 0 replicas set by hand: scale it to 1"
+        return (
+            f"HorizontalPodAutoscaler {name!r} is disabled because the workload was set to 0 replicas:"
+            " scale it to 1"
+        )
     return ""
 
 

@@ -20,22 +20,22 @@ _ADDITION: Final = re.compile(r"(?P<type>.*[^x])x(?P<size>[0-9]{1,4})(:(?P<count
 _COST: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?\Z")
 
 _EPILOG: Final = """\
-FILE is a file, a directory (all *.yaml, *.yml and *.json below it) or - for
-standard input: manifests, an export of live objects, or a decision that --save
-has written. Demand is what --demand says, else what an export's status says,
-else unknown: then what runs stands. MODEL is a model identifier; RATE is in
-requests per second, such as 41 or 0.5, or 41@1155/211 for requests of 1155
-prompt and 211 answer tokens in the mean.
+FILE is a file, a directory (all *.yaml, *.yml and *.json files below it) or -
+for standard input. It contains manifests, exported objects of a live cluster,
+or a decision written by --save. Demand comes from --demand, or from the
+exported status. If it is unknown, the running replicas stay. MODEL is a model
+identifier. RATE is in requests per second, such as 41 or 0.5, or 41@1155/211
+for requests with a mean of 1155 prompt tokens and 211 answer tokens.
 
 examples:
   kubectl get va,deploy,sts,hpa,nodes,pods,cm,quota,pdb -A -o yaml | stowplan plan -f -
   stowplan plan -f live.yaml --demand chat/meta/llama-3.1-8b=25
   stowplan plan -f live.yaml --drain node-7 --add-node H100x8:2
   stowplan plan -f live.yaml --budget 400 --html plan.html --save plan.json
-  stowplan plan -f plan.json -o json        the same plan again, for programs
+  stowplan plan -f plan.json -o json        repeat a saved plan, print JSON
 
-exit code: 0 everybody gets what is needed, 1 something goes short or no answer
-was found in time, 2 wrong usage or unreadable input
+exit code: 0 the demand of every model is met, 1 a model is short, or the solver
+returned no answer in time, 2 wrong usage or unreadable input
 """
 
 
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog=program("plan"),
-        description="Say what would be decided, and why. Needs no cluster.",
+        description="Compute and explain a plan from manifests or exported objects. Needs no cluster.",
         usage="%(prog)s -f FILE [-f ...] [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -51,37 +51,71 @@ def parser() -> argparse.ArgumentParser:
     _add_input(made)
     _add_changes(made)
     add = made.add_argument
-    add("-o", "--output", choices=("table", "json", "yaml"), default="table", help="table is the default")
-    add("--html", type=Path, metavar="FILE", help="write the plan as one page for a browser, too")
     add(
-        "--save", type=Path, metavar="FILE", help="write all that the plan was made from, to be planned again"
+        "-o",
+        "--output",
+        choices=("table", "json", "yaml"),
+        default="table",
+        help="output format (default: table)",
+    )
+    add("--html", type=Path, metavar="FILE", help="also write the plan as an HTML page")
+    add(
+        "--save",
+        type=Path,
+        metavar="FILE",
+        help="write all inputs of the plan to FILE, so that it can be planned again",
     )
     return made
 
 
 def _add_input(made: argparse.ArgumentParser) -> None:
     add = made.add_argument_group("input").add_argument
-    add("-f", dest="files", action="append", required=True, metavar="FILE", help="file, directory or -")
-    add("-n", "--namespace", default="default", metavar="NS", help="of objects that name none (default)")
-    add("--config", type=Path, metavar="FILE", help="the controller's configuration, or its ConfigMap")
+    add(
+        "-f",
+        dest="files",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="file, directory, or - for standard input; may be repeated",
+    )
+    add(
+        "-n",
+        "--namespace",
+        default="default",
+        metavar="NS",
+        help="namespace of objects that do not specify one (default: default)",
+    )
+    add(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="controller configuration, or the ConfigMap that contains it",
+    )
     add(
         "--settings-namespace",
         metavar="NS",
-        help="where the ConfigMaps with prices and service classes are (stowplan-system)",
+        help="namespace of the ConfigMaps with prices and service classes (default: stowplan-system)",
     )
 
 
 def _add_changes(made: argparse.ArgumentParser) -> None:
     add = made.add_argument_group("what if").add_argument
     demand, capacity = "[NS/]MODEL=RATE[@PROMPT/ANSWER]", "[NS/]VARIANT=RATE"
-    add("--demand", action="append", type=_rate, default=[], metavar=demand, help="load of a model")
+    add(
+        "--demand",
+        action="append",
+        type=_rate,
+        default=[],
+        metavar=demand,
+        help="load of a model; may be repeated",
+    )
     add(
         "--capacity",
         action="append",
         type=_capacity,
         default=[],
         metavar=capacity,
-        help="what one replica serves, whatever its status or profile says",
+        help="capacity of one replica; overrides status and profile",
     )
     add(
         "--add-node",
@@ -89,16 +123,16 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
         type=_addition,
         default=[],
         metavar="TYPExACCELERATORS[:COUNT]",
-        help="nodes that are there as well, labelled like the others of their type, such as H100x8:2",
+        help="add nodes, with the labels of the other nodes of their type, such as H100x8:2",
     )
-    add("--drain", action="append", default=[], metavar="NODE", help="a node that everything has to leave")
-    add("--budget", type=_cost, metavar="COST", help="what all replicas may cost per hour")
+    add("--drain", action="append", default=[], metavar="NODE", help="drain a node: no replica stays on it")
+    add("--budget", type=_cost, metavar="COST", help="limit for the cost of all replicas per hour")
     add(
         "--unmet",
         choices=[unit.value for unit in UnmetUnit],
-        help="who goes short within a priority: serve most value, or most models",
+        help="how to distribute a shortage within a priority: serve the most value, or the most models",
     )
-    add("--scale-to-zero", action="store_true", help="models without demand may go without any replica")
+    add("--scale-to-zero", action="store_true", help="allow models without demand to have no replica")
 
 
 def _rate(text: str) -> Rate:
@@ -106,7 +140,8 @@ def _rate(text: str) -> Rate:
     found = _RATE.match(number)
     if not (equals and name and found):
         raise argparse.ArgumentTypeError(
-            f"{text!r}: say NAME=RATE in requests per second, such as meta/llama-3.1-8b=41 or ...=41@1155/211"
+            f"{text!r}: must be NAME=RATE in requests per second, such as meta/llama-3.1-8b=41 or"
+            " ...=41@1155/211"
         )
     lengths = (float(found["prompt"]), float(found["output"])) if found["prompt"] else None
     return Rate(name=name, requests_per_second=float(found["rate"]), lengths=lengths)
@@ -116,8 +151,7 @@ def _capacity(text: str) -> Rate:
     found = _rate(text)
     if found.lengths:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: a capacity is for the lengths of the model's own requests: "
-            "say it without @PROMPT/ANSWER"
+            f"{text!r}: a capacity applies to the lengths of the model's own requests: omit @PROMPT/ANSWER"
         )
     return found
 
@@ -127,12 +161,12 @@ def _addition(text: str) -> Addition:
     size, count = (int(found["size"]), int(found["count"] or 1)) if found else (0, 0)
     if found is None or not size or not count:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: say TYPExACCELERATORS[:COUNT], such as H100x8 or L40Sx4:3"
+            f"{text!r}: must be TYPExACCELERATORS[:COUNT], such as H100x8 or L40Sx4:3"
         )
     return Addition(accelerator=normalised(found["type"]), accelerators=size, nodes=count)
 
 
 def _cost(text: str) -> Decimal:
     if not _COST.match(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: say a cost per hour, such as 400 or 99.50")
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a cost per hour, such as 400 or 99.50")
     return Decimal(text)

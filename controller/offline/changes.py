@@ -112,7 +112,7 @@ def resolved(name: str, keys: Iterable[Key], *, what: str) -> Key:
         return found[0]
     if found:
         namespaces = ", ".join(f"{namespace}/{own}" for namespace, own in found)
-        raise UnknownNameError(f"{what} {name!r} is in several namespaces: say which, as in {namespaces}")
+        raise UnknownNameError(f"{what} {name!r} is in several namespaces: specify one of {namespaces}")
     raise UnknownNameError(f"no {what} {name!r}: {_there_are([*spelled], name)}")
 
 

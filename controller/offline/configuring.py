@@ -33,7 +33,9 @@ _CONFIG_MAP: Final = "stowplan-controller"
 _GENERATED: Final = re.compile(rf"{_CONFIG_MAP}(-config(-[a-z0-9]{{10}})?)?")
 """Matches the controller's ConfigMap in the shipped manifests: kustomize appends a hash of its content."""
 
-_EXPECTED: Final = "must be one YAML mapping, the controller's configuration, or its ConfigMap"
+_EXPECTED: Final = (
+    "must be one YAML mapping: the controller's configuration, or the ConfigMap that contains it"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +122,7 @@ def _document(path: Path) -> Json:
     if not documents:
         return {}
     if len(documents) > 1:
-        raise ConfigurationError([f"holds {len(documents)} YAML documents and no ConfigMap: {_EXPECTED}"])
+        raise ConfigurationError([f"contains {len(documents)} YAML documents and no ConfigMap: {_EXPECTED}"])
     return _mapping(documents[0], "the document")
 
 
@@ -146,7 +148,8 @@ def _chosen(config_maps: Sequence[Json]) -> Json:
     names = ", ".join(map(_name, config_maps))
     how_many = "more than one is" if ours else "none is"
     text = (
-        f"of the ConfigMaps {names} {how_many} called {_CONFIG_MAP}: leave only the controller's in the file"
+        f"of the ConfigMaps {names}, {how_many} named {_CONFIG_MAP}: keep only the controller's ConfigMap"
+        " in the file"
     )
     raise ConfigurationError([text])
 
@@ -167,13 +170,13 @@ def _held(config_map: Json) -> Json:
         raise ConfigurationError([f"{where}: must be the controller's configuration as text; {there_are}"])
     documents = _documents(text)
     if len(documents) > 1:
-        raise ConfigurationError([f"{where}: holds {len(documents)} YAML documents: must be one"])
+        raise ConfigurationError([f"{where}: contains {len(documents)} YAML documents: must be one"])
     return _mapping(documents[0], where) if documents else {}
 
 
 def _mapping(document: JsonValue, where: str) -> Json:
     if not isinstance(document, dict):
-        raise ConfigurationError([f"{where}: holds a {_kind(document)}: {_EXPECTED}"])
+        raise ConfigurationError([f"{where}: contains a {_kind(document)}: {_EXPECTED}"])
     return document
 
 

@@ -83,7 +83,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
 
 def _left_out(seen: Gathered) -> Iterator[str]:
     for key, why in sorted(seen.unplanned.items()):
-        yield f"VariantAutoscaling {'/'.join(key)} is left out: {why.message}"
+        yield f"VariantAutoscaling {'/'.join(key)} is omitted: {why.message}"
 
 
 def _misunderstood(world: World) -> Iterator[str]:
@@ -99,8 +99,9 @@ def _claimless(found: Found) -> Iterator[str]:
     holders = [pod for pod in pods if pod.value["spec"].get("resourceClaims")]
     if holders and not of_kind(found.manifests, "ResourceClaim"):
         yield (
-            f"there is no ResourceClaim, but {holders[0].label} holds devices by one: export them too, with"
-            " kubectl get resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses -A -o yaml"
+            f"the input contains no ResourceClaim, but {holders[0].label} holds devices by one: also"
+            " export them with kubectl get"
+            " resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses -A -o yaml"
         )
 
 
@@ -112,7 +113,7 @@ def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
         known = find_kind("llmd.ai", "VariantAutoscaling")
         there_are = ", ".join(version.name for version in known.versions) if known else ""
         path = FieldPath().child("apiVersion")
-        return value, [manifest.problem(f"no version {api_version}: there are {there_are}", path)]
+        return value, [manifest.problem(f"no version {api_version}: its versions are {there_are}", path)]
     if is_deeper_than(value, DEEPEST):
         return value, [manifest.problem("must not be nested as deeply as this")]
     value = copy.deepcopy(value)
@@ -157,7 +158,7 @@ def policies_in(found: Found, names: NamesConfig, settings_namespace: str) -> tu
     ours = {name: item.value for (namespace, name), item in listed.items() if namespace == settings_namespace}
     policies = read_policies(ours, unit_costs=names.unit_costs, default_classes=names.service_classes)
     elsewhere = [
-        f"ConfigMap {namespace}/{name} is left out: prices and service classes are read from namespace"
+        f"ConfigMap {namespace}/{name} is omitted: prices and service classes are read from namespace"
         f" {settings_namespace} (--settings-namespace)"
         for namespace, name in listed
         if name in {names.unit_costs, names.service_classes} and namespace != settings_namespace

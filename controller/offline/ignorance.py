@@ -34,7 +34,7 @@ def useless(snapshot: Snapshot, additions: Sequence[Addition]) -> Iterator[str]:
         shape = f"--add-node {addition.accelerator}x{addition.accelerators}"
         if not sizes:
             types = ", ".join(sorted({variant.accelerator for variant in snapshot.variants} - {""}))
-            yield f"{shape}: no variant may use such a node{f'; they are for {types}' if types else ''}"
+            yield f"{shape}: no variant can use such a node{f'; the variants use {types}' if types else ''}"
         elif min(sizes) > addition.accelerators:
             yield f"{shape}: no pod fits on such a node, the smallest takes {min(sizes)}"
 
@@ -48,8 +48,8 @@ def _nodes(snapshot: Snapshot) -> Iterator[str]:
     asks = any(variant.accelerators_per_replica for variant in snapshot.variants)
     if asks and not snapshot.nodes:
         yield (
-            "no node with accelerators was read: add an export of them"
-            " (kubectl get nodes -o yaml), or say --add-node H100x8:4"
+            "the input contains no node with accelerators: add an export (kubectl get nodes -o yaml), or"
+            " use --add-node H100x8:4"
         )
 
 
@@ -78,9 +78,9 @@ def _unlabelled(snapshot: Snapshot) -> Iterator[str]:
 def _lacking(names: Sequence[str], key: str, variant: str) -> str:
     named = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
     return (
-        f"{variant} spreads its pods or keeps them together by the label {key}: none of them goes to"
-        f" {count(len(names), 'node')} without it, {named}; to plan with the label,"
-        " write a decision with --save, add it to the node there, and plan with that file"
+        f"{variant} spreads its pods or keeps them together by the label {key}, so none of them is placed"
+        f" on {count(len(names), 'node')} without it: {named}; to plan with the label, write a decision"
+        " with --save, add the label to the node in it, and plan with that file"
     )
 
 
@@ -90,11 +90,14 @@ def _demands(plan: Plan) -> Iterator[str]:
     }
     for namespace, model in sorted(unknown):
         name = f"{namespace}/{model}"
-        yield f"the load of {name} is unknown, so what runs stands: say --demand {name}=REQUESTS_PER_SECOND"
+        yield (
+            f"the load of {name} is unknown, so the running replicas stay: use --demand"
+            f" {name}=REQUESTS_PER_SECOND"
+        )
 
 
 def _capacities(plan: Plan) -> Iterator[str]:
     for item in plan.decisions:
         if item.capacity is None and item.load.requests_per_second:
             name = f"{item.namespace}/{item.name}"
-            yield f"what a replica of {name} serves is unknown: say --capacity {name}=REQUESTS_PER_SECOND"
+            yield f"the capacity of a replica of {name} is unknown: use --capacity {name}=REQUESTS_PER_SECOND"

@@ -78,7 +78,7 @@ def pointed_at(item: NodeLayout) -> str:
     """Return the tooltip of a node, in lines."""
     lines = [item.node.name]
     for holding in item.holdings:
-        new = f", {holding.comes} of them to start" if holding.comes else ""
+        new = f", {holding.comes} of them new" if holding.comes else ""
         lines.append(f"{holding.code} {'/'.join(holding.variant)}: {holding.stays + holding.comes}{new}")
     lines += [f"other workloads: {item.others}"] if item.others else []
     lines.append(f"free: {item.free} of {item.node.accelerators_allocatable}")
@@ -91,18 +91,17 @@ def _tiles(shown: Shown, nodes: Sequence[NodeLayout]) -> Sequence[tuple[str, str
     models = {(item.namespace, item.model_id) for item in plan.decisions}
     return (
         (price(plan.cost), "cost per hour"),
-        (f"{len(models) - len(shown.short)} of {len(models)}", "models get what they need"),
+        (f"{len(models) - len(shown.short)} of {len(models)}", "models whose demand is met"),
         (str(sum(item.replicas for item in plan.decisions)), f"replicas of {len(plan.decisions)} variants"),
         (f"{sum(item.free for item in nodes)} of {total}", f"accelerators free on {len(nodes)} nodes"),
-        (str(plan.solver.status), "says the solver"),
+        (str(plan.solver.status), "solver status"),
     )
 
 
 def _groups(decided: Sequence[Decision]) -> Mapping[str, Sequence[Decision]]:
     """Return the decisions in groups of interest, the most urgent first."""
     groups: dict[str, list[Decision]] = {
-        title: []
-        for title in ("Models that go short", "Change", "Stay as they are", "Have no replicas and get none")
+        title: [] for title in ("Models that are short", "Change", "Unchanged", "Variants without replicas")
     }
     short, changing, staying, idle = groups.values()
     for item in decided:

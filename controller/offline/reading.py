@@ -92,7 +92,7 @@ def read(sources: Sequence[Source], *, namespace: str) -> Found:
             _take_documents(found, source, namespace)
     found.problems += _repetitions(found.manifests)
     if found.saved and (len(found.saved) > 1 or found.manifests):
-        text = "a saved decision is complete: read it alone, without other files"
+        text = "a saved decision is complete: use it without other files"
         found.problems.append(Problem(file=sources[-1].name, line=0, text=text))
     return found
 
@@ -111,7 +111,7 @@ def _take_saved(found: Found, source: Source) -> None:
     try:
         found.saved.append(from_json(source.data))
     except ValueError as error:
-        text = f"a saved decision that cannot be read: {error}"
+        text = f"the saved decision cannot be read: {error}"
         found.problems.append(Problem(file=source.name, line=0, text=text))
 
 
@@ -152,7 +152,7 @@ def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> No
     value = tree.value
     if not isinstance(value, dict) or not all(isinstance(value.get(n), str) for n in ("apiVersion", "kind")):
         if source.is_named:
-            text = "no object: a manifest is a mapping with apiVersion and kind"
+            text = "not an object: a manifest is a mapping with apiVersion and kind"
             found.problems.append(Problem(file=source.name, line=tree.line, text=text))
         return
     group_kind = value["apiVersion"].rpartition("/")[0], value["kind"]
@@ -188,7 +188,9 @@ def _repetitions(manifests: Sequence[Manifest]) -> Iterator[Problem]:
     for manifest in manifests:
         known = first.setdefault((manifest.kind, manifest.key), manifest)
         if known is not manifest:
-            yield manifest.problem(f"is in {known.file}:{known.tree.line} already; leave one of the two out")
+            yield manifest.problem(
+                f"is already defined in {known.file}:{known.tree.line}; remove one of the two"
+            )
 
 
 def of_kind(manifests: Sequence[Manifest], kind: str) -> Mapping[tuple[str, str], Manifest]:

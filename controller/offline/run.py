@@ -69,7 +69,7 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
     found = read(list(read_sources(options.files)), namespace=options.namespace)
     if found.passed_over:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.passed_over.items()))
-        sys.stderr.write(f"passed over: {kinds}\n")
+        sys.stderr.write(f"skipped: {kinds}\n")
     if found.saved and not found.problems:
         inputs = configuring.over(found.saved[0])
         return Gathering(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)
@@ -82,7 +82,8 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
 
 def _without_variants(inputs: PlanningInputs) -> Gathering:
     text = (
-        "nothing to plan: no VariantAutoscaling among what was read; export it with kubectl get va -A -o yaml"
+        "nothing to plan: the input contains no VariantAutoscaling; export them with kubectl get va -A -o"
+        " yaml"
     )
     return Gathering(inputs=inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
 

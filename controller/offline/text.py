@@ -100,10 +100,10 @@ def conclusion(shown: Shown) -> str:
     if shown.short:
         return f"{count(len(shown.short), 'model')} short: {_first(shown.short)}"
     if not shown.is_enough:
-        return f"no answer: what runs stands; {shown.plan.solver.message}"
+        return f"no answer: the running replicas stay; {shown.plan.solver.message}"
     if shown.unknown:
-        return f"nobody is known to go short; of unknown demand: {_first(shown.unknown)}"
-    return "everybody gets what is needed"
+        return f"no model is known to be short; models of unknown demand: {_first(shown.unknown)}"
+    return "the demand of every model is met"
 
 
 def _first(names: Sequence[str]) -> str:
@@ -118,7 +118,7 @@ def proof(plan: Plan) -> str:
     if solver.message:
         return f"solver: {solver.status}: {solver.message}"
     if not solver.unproven:
-        return f"solver: {solver.status}: nothing is better"
+        return f"solver: {solver.status}: no plan is better"
     gap = hundredths(solver.gap)
     return f"solver: {solver.status}: at most {gap} from the best at level {solver.unproven!r}"
 
@@ -156,7 +156,7 @@ def requested(request: NodeRequest, snapshot: Snapshot) -> str:
     )
     what = f"{nodes} for {running}" if running else nodes
     terms = [f"{price(request.price_per_hour)} per hour"] if request.price_per_hour else []
-    terms += [f"ready {request.lead_seconds:g} s after asking"] if request.lead_seconds else []
+    terms += [f"ready {request.lead_seconds:g} s after the request"] if request.lead_seconds else []
     return f"{what} ({', '.join(terms)})" if terms else what
 
 

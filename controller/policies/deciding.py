@@ -16,9 +16,9 @@ from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 _WHOLE_PERCENT = 100
 _QUIET: Final = (Activity.UNWATCHED, Activity.IDLE)
 _ASLEEP: Final = {
-    Activity.UNWATCHED: "at 0 replicas no pod reports any metric",
-    Activity.UNKNOWN: "at 0 replicas no pod reports any metric, and what stands before them says nothing",
-    Activity.IDLE: "at 0 replicas, and nobody asks for any",
+    Activity.UNWATCHED: "at 0 replicas, no pod reports any metric",
+    Activity.UNKNOWN: "at 0 replicas, no pod reports any metric, and the activity metric is not known",
+    Activity.IDLE: "at 0 replicas, without activity",
     Activity.SEEN: "",
 }
 _GAP_CYCLES = 4

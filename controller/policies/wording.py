@@ -51,7 +51,7 @@ def recommendation_text(asked: Recommendation) -> str:
 def _asking(decision: Decision) -> Iterator[str]:
     """Yield the metric that asks for the most replicas, and the unknown ones."""
     if decision.current_replicas == 0 and decision.activity is Activity.SEEN:
-        yield "requests come or wait before the replicas, which asks for 1"
+        yield "requests arrive or wait before the replicas, which asks for 1"
     known = [asked for asked in decision.recommendations if asked.replicas is not None]
     if known:
         yield recommendation_text(max(known, key=lambda asked: asked.needed or 0.0))
@@ -65,7 +65,7 @@ def _limited(step: Step) -> str:
 def _silence(asked: Recommendation) -> str:
     if not asked.silent_pods:
         return ""
-    return f" ({asked.silent_pods} of {asked.pods + asked.silent_pods} ready pods say nothing of it)"
+    return f" ({asked.silent_pods} of {asked.pods + asked.silent_pods} ready pods do not report it)"
 
 
 def _number(value: float) -> str:

@@ -94,7 +94,7 @@ class BindingMemory:
         try:
             return read_history(text)
         except UnreadableHistoryError as error:
-            _log.warning("history begins anew", binding="/".join(_identity(value)[:2]), why=str(error))
+            _log.warning("history restarted", binding="/".join(_identity(value)[:2]), why=str(error))
             return History()
 
     def remember(self, histories: Iterable[tuple[Json, History]]) -> None:

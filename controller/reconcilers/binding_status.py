@@ -74,7 +74,7 @@ class Verdict:
             return shortened("; ".join(wrong) or "nothing can be decided")
         text = binding_sentence(self.case.binding, self.decision)
         if self.case.is_paused:
-            text = f"paused: what runs stands; otherwise {text}"
+            text = f"paused: the running replicas stay; otherwise {text}"
         if self.advice:
             text = f"{text}; {self.advice[1]}: nothing is scaled"
         return shortened(text)
@@ -187,7 +187,7 @@ def _findings(verdict: Verdict) -> Mapping[BindingCondition, BindingFinding]:
         found[BindingCondition.METRICS_AVAILABLE] = _metrics_finding(verdict, verdict.decision)
     else:
         reason = BindingReason.METRICS_UNAVAILABLE
-        found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is asked"
+        found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is queried"
     found |= verdict.placement
     if verdict.scaling:
         found[BindingCondition.SCALING_ACTIVE] = verdict.scaling

@@ -143,7 +143,7 @@ class CertificateReconciler:
         operations = patch(item)
         if operations:
             await self._cluster.patch_json(resource, name, operations)
-            _log.info("trust injected", kind=resource.kind, name=name)
+            _log.info("caBundle injected", kind=resource.kind, name=name)
         return bool(operations)
 
 

@@ -91,7 +91,9 @@ class ChildWriter:
                 if item["kind"] in WORKLOADS and child not in children:
                     unmade.append(item)
                 if _is_stale(error):
-                    _log.info("changed meanwhile", child=f"{child.kind}/{child.name}", error=error.message)
+                    _log.info(
+                        "changed in the meantime", child=f"{child.kind}/{child.name}", error=error.message
+                    )
                 else:
                     refused = refused or f"{child.kind} {child.name}: {_why(error, item)}"
                 continue
@@ -139,9 +141,9 @@ def _why(error: ClusterError, item: Json) -> str:
     The error for a kind that is not served has no Status, only a page of text.
     """
     if isinstance(error, NotFound) and not error.reason:
-        return f"{item['apiVersion']} is not served here: install the definition of {item['kind']}"
+        return f"{item['apiVersion']} is not served by this cluster: install the definition of {item['kind']}"
     if isinstance(error, Unavailable):
-        return f"{error.message}; the server failed, and it is tried again"
+        return f"{error.message}; the server failed, the write is retried"
     return error.message
 
 

@@ -47,6 +47,7 @@ class ClockWatch:
         )
         if abs(moved_seconds) >= _NOTEWORTHY_SECONDS:
             _log.warning(
-                "the clock was set: rates and ages go on by elapsed time", by_seconds=round(moved_seconds, 1)
+                "the system clock was changed: rates and ages continue with elapsed time",
+                by_seconds=round(moved_seconds, 1),
             )
         self._ahead_seconds = ahead_seconds

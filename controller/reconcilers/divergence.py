@@ -23,7 +23,7 @@ _Spot = tuple[Key, str]
 _MOST_NAMES: Final = 3
 _ELSEWHERE: Final = "pods of other namespaces"
 
-REMEDY: Final = f"with the scheduling gate {GATE} pods go where the plan has room for them"
+REMEDY: Final = f"with the scheduling gate {GATE}, pods are assigned to the planned nodes"
 """Advice that prevents a recurrence."""
 
 
@@ -113,7 +113,7 @@ def _sentence(node: str, items: Sequence[Waiting]) -> str:
     takers = _few(sorted({name for item in items for name in item.takers}))
     number = f"{len(items)} replica{'s' if len(items) > 1 else ''}"
     verb = "wait" if len(items) > 1 else "waits"
-    cause = f"the scheduler put {_and(takers)} there" if takers else "others took the place"
+    cause = f"the scheduler assigned {_and(takers)} to it" if takers else "other pods use the place"
     return f"{number} planned on {node} {verb}: {cause}"
 
 

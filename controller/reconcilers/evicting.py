@@ -94,7 +94,7 @@ class Evictor:
             try:
                 before = await self._record_of_the_hour.read()
             except ValueError:
-                _log.warning("the record of evictions is not readable: none for an hour")
+                _log.warning("the record of evictions cannot be read: no evictions for an hour")
                 before = (now_seconds,) * self._rules.per_hour
             except ClusterError as error:
                 self._complain(error.message)
@@ -117,7 +117,7 @@ class Evictor:
                 except ClusterError as error:
                     kept_closed.add(name)
                     if name not in self._kept_closed:
-                        _log.warning("node is not open to new pods", node=name, why=error.message)
+                        _log.warning("taint not removed from node", node=name, why=error.message)
         self._kept_closed = frozenset(kept_closed)
 
     async def _evict_all(
@@ -157,12 +157,14 @@ class Evictor:
             try:
                 await close(self._cluster, node)
             except Conflict as error:  # a Conflict would be taken for a pod that was replaced by a namesake
-                raise Unavailable(f"node {node} is written by others all the time: {error.message}") from None
+                raise Unavailable(
+                    f"node {node} is changed continuously by other clients: {error.message}"
+                ) from None
 
     def _complain(self, why: str) -> None:
         """Log the reason why nothing is moved, once until it changes."""
         if why != self._told:
-            _log.warning("nothing more is moved for now", why=why)
+            _log.warning("no further evictions for now", why=why)
         self._told = why
 
     def _tell(self, world: World, evicted: Sequence[Target]) -> None:

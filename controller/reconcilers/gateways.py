@@ -113,7 +113,10 @@ class GatewayTranslator:
         if faults:
             return not_translated(GatewayReason.INVALID, faults)
         if missing := self._world.installed().missing:
-            texts = [f"{name} is not served here, or may not be read" for name in missing]
+            texts = [
+                f"{name} is not served by this cluster, or the controller is not allowed to read it"
+                for name in missing
+            ]
             return not_translated(GatewayReason.NOT_INSTALLED, texts)
         if unread:
             return not_translated(GatewayReason.NOT_UNDERSTOOD, [*map(str, unread)])

@@ -140,7 +140,7 @@ def joined(
         text = f"decided without the plan: {grant.why_not}"
         return decision, {BindingCondition.PLACED: (grant.has_nothing_to_place, reason, text)}
     if grant is None:
-        text = "no plan came in time; until one does, what was published stands"
+        text = "no plan arrived in time; until the next plan, the published decision stays"
         found = (False, BindingReason.AWAITING_PLAN, text)
         granted = _published(case)
     else:

@@ -36,4 +36,4 @@ async def annotate(cluster: Cluster, namespace: str, name: str, annotation: str,
         except Conflict:
             continue
         return
-    raise Unavailable(f"lease {name} is written by others all the time")
+    raise Unavailable(f"lease {name} is changed continuously by other clients")

@@ -59,7 +59,7 @@ class PodMarker:
             return
         failures = [error for error in await asyncio.gather(*map(self._write, due)) if error is not None]
         if failures and self._failed_time is None:
-            _log.warning("ReplicaSets choose themselves which pods go", why=failures[0].message)
+            _log.warning("pod deletion costs not set", why=failures[0].message)
         self._failed_time = self._now() if failures else None
 
     async def _write(self, mark: Mark) -> ClusterError | None:
@@ -73,5 +73,10 @@ class PodMarker:
                 return None  # deleted or changed meanwhile: the next cycle decides again
             except ClusterError as error:
                 return error
-        _log.info("pod marked", namespace=mark.namespace, pod=mark.name, annotations=dict(mark.annotations))
+        _log.info(
+            "pod deletion cost set",
+            namespace=mark.namespace,
+            pod=mark.name,
+            annotations=dict(mark.annotations),
+        )
         return None

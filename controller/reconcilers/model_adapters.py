@@ -75,7 +75,7 @@ class AdapterReader:
         except UnreadableMetricsError as error:
             return Told(pod=name, backend=backend, silent=str(error))
         except (ValueError, TypeError, KeyError, AttributeError):
-            return Told(pod=name, backend=backend, silent="it answers with no page of a loader")
+            return Told(pod=name, backend=backend, silent="the response is not that of a loader")
 
 
 def _texts(value: Json) -> dict[str, str]:

@@ -144,7 +144,7 @@ class GateKeeper:
         failures = [error for error in await asyncio.gather(*map(self._open, due)) if error is not None]
         why_not = failures[0].message if failures else ""
         if why_not and why_not != self._why_not:
-            _log.warning("pods with our scheduling gate wait", why=why_not)
+            _log.warning("scheduling gates not removed", why=why_not)
         self._why_not = why_not
 
     async def _open(self, due: LetIn) -> ClusterError | None:
@@ -157,5 +157,5 @@ class GateKeeper:
                 return None  # deleted or changed meanwhile: the next cycle decides again
             except ClusterError as error:
                 return error
-        _log.info("pod let in", namespace=namespace, pod=name, node=due.node)
+        _log.info("scheduling gate removed", namespace=namespace, pod=name, node=due.node)
         return None

@@ -75,7 +75,7 @@ class Privileges:
         if errors:
             if any(self._age_seconds(item) >= KEPT_SECONDS for item in due):
                 raise errors[0]
-            _log.warning("who may have what is not asked again", error=errors[0].message)
+            _log.warning("permissions of writers not checked again", error=errors[0].message)
         allowed = frozenset(item for item, answer in self._known.items() if answer.is_allowed)
         return Grants(allowed=allowed, namespace=self._namespace)
 

@@ -67,7 +67,7 @@ def _resting(verdict: Verdict) -> BindingFinding | None:
     """Return why no attempt is made, or None."""
     case = verdict.case
     if verdict.decision is None or case.stands_back:
-        return False, BindingReason.NOTHING_DECIDED, "there is no decision: the other conditions say why"
+        return False, BindingReason.NOTHING_DECIDED, "there is no decision: see the other conditions"
     if verdict.advice:
         reason, text = verdict.advice
         return False, reason, f"{text}: nothing is written"
@@ -77,8 +77,8 @@ def _resting(verdict: Verdict) -> BindingFinding | None:
         return False, BindingReason.TARGET_SCALED_BY_OTHER, case.second_writer
     if writer_of(case.value) is None:
         text = (
-            f"the annotation {WRITTEN_BY} names nobody by whose rights to scale, as of an object that is"
-            f" older than the webhooks: {taking_over(case.value)}"
+            f"the annotation {WRITTEN_BY} names no user whose permissions could be used, which is normal"
+            f" for an object older than the webhooks: {taking_over(case.value)}"
         )
         return False, BindingReason.WRITER_UNKNOWN, text
     return None
@@ -107,4 +107,4 @@ def taking_over(value: Json) -> str:
     """Return how a user becomes the writer of a binding without changing it."""
     metadata = value["metadata"]
     command = authorship.taking_over(f"aspb {metadata['name']}", namespace=metadata["namespace"])
-    return f"let somebody who may scale the targets run {command}"
+    return f"a user who is allowed to scale the targets must run {command}"

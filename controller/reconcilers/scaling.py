@@ -157,11 +157,11 @@ class DirectScaler:
             found = None
         except ClusterError as error:
             self._endings[Ending.FAILED] += 1
-            found = False, BindingReason.WRITE_FAILED, f"{error.message}; it is tried again in the next cycle"
+            found = False, BindingReason.WRITE_FAILED, f"{error.message}; it is retried in the next cycle"
         except Exception:  # noqa: BLE001 (the boundary of a binding)
             self._endings[Ending.FAILED] += 1
             _log.exception("scale not written", binding="/".join(verdict.case.key))
-            found = False, BindingReason.WRITE_FAILED, "a fault in the controller: its log tells more"
+            found = False, BindingReason.WRITE_FAILED, "internal error in the controller: see its log"
         if found is not None:
             self._tried[version] = found
 
@@ -171,7 +171,7 @@ class DirectScaler:
         resources = [await self._allowed(verdict.case.value, order, user) for order in orders]
         for order, resource in zip(orders, resources, strict=True):
             await self._write(verdict, order, resource, user)
-        text = f"the controller writes the scales, by the rights of {_named(user)}"
+        text = f"the controller writes the scales, with the permissions of {_named(user)}"
         return True, BindingReason.SCALES_WRITTEN, text
 
     async def _writer(self, verdict: Verdict) -> Json:
@@ -209,12 +209,15 @@ class DirectScaler:
                 SUBJECT_ACCESS_REVIEWS, review, timeout_seconds=CALL_SECONDS
             )
         except Forbidden as error:
-            text = f"{error.message}: kubectl apply --server-side -k manifests/scaling gives the right to ask"
+            text = (
+                f"{error.message}: kubectl apply --server-side -k manifests/scaling grants the"
+                " permission to check access"
+            )
             raise _forbidden(text) from error
         if not is_allowed(answer):
             text = (
                 f"{_named(user)}, who wrote the binding, cannot update {resource.plural}/scale of"
-                f" {target.name!r}: give that right, or {taking_over(value)}"
+                f" {target.name!r}: grant this permission, or {taking_over(value)}"
             )
             raise _Stopped(Ending.REFUSED, (False, BindingReason.WRITER_MAY_NOT_SCALE, text))
         return resource
@@ -244,14 +247,14 @@ class DirectScaler:
             )
         except Forbidden as error:
             command = _GRANT.format(namespace, self._tools.namespace)
-            raise _forbidden(f"{error.message}; if a right is missing: {command}") from error
+            raise _forbidden(f"{error.message}; if a permission is missing: {command}") from error
         if order.is_change:
             self._endings[Ending.WRITTEN] += 1
             self._tell(verdict, order, user)
 
     def _tell(self, verdict: Verdict, order: Order, user: Json) -> None:
         note = (
-            f"{order.called} scaled from {order.was} to {order.replicas} replicas, by the rights of"
+            f"{order.called} scaled from {order.was} to {order.replicas} replicas, with the permissions of"
             f" {_named(user)}: {verdict.message}"
         )
         _log.info("scaled", binding="/".join(verdict.case.key), note=note)

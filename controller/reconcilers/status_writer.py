@@ -79,7 +79,7 @@ class StatusWriter:
             if not found:
                 raise
             _log.warning(
-                "the installed definition has not all of the status",
+                "the installed definition lacks fields of the status",
                 kind=resource.kind,
                 without=sorted(found),
             )

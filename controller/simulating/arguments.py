@@ -12,24 +12,24 @@ from apiserver.program import program
 from controller.simulating.profiles import StatedProfile, profile_of
 
 _EPILOG: Final = """\
-SCENARIO is a YAML file that says which models are asked for what, by which
-variants on which nodes; without it and without -f an example is played. With -f
-the variants, targets, prices and nodes are those of a live cluster's objects.
-FILE of --trace is a shipped trace (azure-llm-2023-conv, azure-llm-2023-code),
-CSV with the columns TIMESTAMP, ContextTokens and GeneratedTokens, or JSON lines
+SCENARIO is a YAML file that defines models, their load, their variants and the
+nodes. Without SCENARIO and -f, an example is simulated. With -f, the variants,
+targets, prices and nodes come from exported objects of a live cluster. The FILE
+of --trace is an included trace (azure-llm-2023-conv, azure-llm-2023-code), CSV
+with the columns TIMESTAMP, ContextTokens and GeneratedTokens, or JSON lines
 with timestamp (ms), input_length and output_length.
 
 policies:
-  stowplan               the controller itself, and HPAs that follow it
-  concurrency:N[@VARIANT] an HPA on running and waiting requests, N per replica
-  queue:N[@VARIANT]      an HPA on waiting requests, N per replica
-  constant:N[@VARIANT]   N replicas, always
-  wva-v1, wva-v2         the saturation rules of the workload variant autoscaler
-  clairvoyant            who knows what will come: a lower bound, some six runs long
-  FILE.yaml              an AutoscalingPolicy, with its binding if there is one
+  stowplan                 the controller, and HPAs that follow its decisions
+  concurrency:N[@VARIANT]  HPA on running and waiting requests, N per replica
+  queue:N[@VARIANT]        HPA on waiting requests, N per replica
+  constant:N[@VARIANT]     always N replicas
+  wva-v1, wva-v2           saturation rules of the Workload Variant Autoscaler
+  clairvoyant              lower bound with perfect foresight; about six runs
+  FILE.yaml                AutoscalingPolicy, with its binding if there is one
 
-Without SCENARIO and -f, FILE of --trace may hold metrics: CSV with the columns
-time, metric and value. Then policies in files are replayed on them.
+Without SCENARIO and -f, the FILE of --trace can also contain metrics: CSV with
+the columns time, metric and value. Policies from files are replayed on them.
 
 examples:
   stowplan simulate
@@ -40,7 +40,7 @@ examples:
   stowplan simulate -f live.yaml --trace tuesday.csv --start-up h100=140 \\
       --profile h100=8,0.05,0.03 --kv-tokens h100=384000
 
-exit code: 0 everything was played, 2 wrong usage or unreadable input
+exit code: 0 done, 2 wrong usage or unreadable input
 """
 _NAMED: Final = re.compile(r"(?P<name>[^=]+)=(?P<value>.+)\Z")
 _MOST_SECONDS: Final = 7 * 86400
@@ -53,43 +53,59 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog=program("simulate"),
-        description="Play requests against policies in virtual time: cost, latency and every decision.",
+        description="Simulate autoscaling policies, and report cost, latency and every decision.",
         usage="%(prog)s [SCENARIO | -f FILE --trace FILE[=MODEL]] [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = made.add_argument
-    add("scenario", nargs="?", metavar="SCENARIO", help="YAML file")
+    add("scenario", nargs="?", metavar="SCENARIO", help="YAML file with the scenario")
     add(
         "--policy",
         action="append",
         default=[],
         metavar="NAME",
-        help="who decides, or a FILE that says; may be repeated",
+        help="policy to simulate, or a FILE with one; may be repeated",
     )
-    add("--seed", type=_whole, metavar="N", help="of all chance; the same seed, the same outcome")
-    add("--duration", type=_duration, metavar="SECONDS", help="how long is played and scored")
-    add("--start", choices=("warm", "cold"), help="whether ten minutes are played ahead, unscored")
+    add("--seed", type=_whole, metavar="N", help="random seed; runs with the same seed have the same outcome")
+    add("--duration", type=_duration, metavar="SECONDS", help="simulated time that is scored")
+    add(
+        "--start",
+        choices=("warm", "cold"),
+        help="warm: simulate ten minutes before the scored time; cold: start without them",
+    )
     add(
         "--config",
         type=Path,
         metavar="FILE",
-        help="the controller's configuration, or its ConfigMap, for the policy stowplan",
+        help="controller configuration for the policy stowplan, or the ConfigMap that contains it",
     )
-    add("-o", "--output", choices=("table", "json"), default="table", help="table is the default")
-    add("--html", type=Path, metavar="FILE", help="write one page for a browser, too, with charts")
+    add("-o", "--output", choices=("table", "json"), default="table", help="output format (default: table)")
+    add("--html", type=Path, metavar="FILE", help="also write an HTML page with charts")
     _add_cluster(made)
     return made
 
 
 def _add_cluster(made: argparse.ArgumentParser) -> None:
-    add = made.add_argument_group("a live cluster's objects").add_argument
-    add("-f", dest="files", action="append", default=[], metavar="FILE", help="file, directory or -")
-    add("-n", "--namespace", metavar="NS", help="of objects that name none (default)")
+    add = made.add_argument_group("objects of a live cluster").add_argument
+    add(
+        "-f",
+        dest="files",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="file, directory, or - for standard input; may be repeated",
+    )
+    add(
+        "-n",
+        "--namespace",
+        metavar="NS",
+        help="namespace of objects that do not specify one (default: default)",
+    )
     add(
         "--settings-namespace",
         metavar="NS",
-        help="where the ConfigMaps with prices and service classes are (stowplan-system)",
+        help="namespace of the ConfigMaps with prices and service classes (default: stowplan-system)",
     )
     add(
         "--trace",
@@ -97,16 +113,16 @@ def _add_cluster(made: argparse.ArgumentParser) -> None:
         default=[],
         type=_trace,
         metavar="FILE[=MODEL]",
-        help="what a model is asked for",
+        help="trace with the requests for a model, or with metrics; may be repeated",
     )
-    add("--copies", type=_copies, metavar="N", help="send each request of the traces N times (1)")
+    add("--copies", type=_copies, metavar="N", help="send each request of the traces N times (default: 1)")
     add(
         "--start-up",
         action="append",
         default=[],
         type=_start_up,
         metavar="VARIANT=SECONDS",
-        help="from a place on a node to the first request",
+        help="time from the assignment to a node until the replica serves",
     )
     add(
         "--profile",
@@ -114,7 +130,7 @@ def _add_cluster(made: argparse.ArgumentParser) -> None:
         default=[],
         type=_profile,
         metavar="VARIANT=ALPHA,BETA,DELTA[,GAMMA]",
-        help="ms per iteration, per sequence in it, per prompt token, per iteration with prompts",
+        help="step times in ms: per iteration, per sequence, per prompt token, per iteration with prompts",
     )
     add(
         "--kv-tokens",
@@ -122,19 +138,19 @@ def _add_cluster(made: argparse.ArgumentParser) -> None:
         default=[],
         type=_kv_tokens,
         metavar="VARIANT=TOKENS",
-        help="what the KV cache holds, as the engine logs it at its start",
+        help="size of the KV cache, which the engine logs at startup",
     )
 
 
 def _whole(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 9):  # noqa: PLR2004 (as many digits as a seed may have)
-        raise argparse.ArgumentTypeError(f"{text!r}: say a whole number from 0 to 999999999")
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from 0 to 999999999")
     return int(text)
 
 
 def _copies(text: str) -> int:
     if not 1 <= (copies := _whole(text)) <= 1000:  # noqa: PLR2004 (as in a scenario file)
-        raise argparse.ArgumentTypeError(f"{text!r}: say a whole number from 1 to 1000")
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from 1 to 1000")
     return copies
 
 
@@ -144,7 +160,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds <= _MOST_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r}: say seconds from 0 to {_MOST_SECONDS}")
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a number of seconds from 0 to {_MOST_SECONDS}")
     return seconds
 
 
@@ -163,7 +179,7 @@ def _trace(text: str) -> tuple[str, str]:
 def _named(text: str, example: str) -> tuple[str, str]:
     found = _NAMED.match(text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r}: say {example}")
+        raise argparse.ArgumentTypeError(f"{text!r}: must be {example}")
     return found["name"], found["value"]
 
 

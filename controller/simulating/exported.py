@@ -90,13 +90,13 @@ class _Reader:
         ]
         if not variants and not self.problems:
             self.problems.append(
-                "nothing to simulate: no VariantAutoscaling among what was read; export it with"
-                " kubectl get va -A -o yaml"
+                "nothing to simulate: the input contains no VariantAutoscaling; export them with kubectl"
+                " get va -A -o yaml"
             )
         self._nodes = list(self._free_nodes())
         if not self._nodes and self._autoscalings:
             self.problems.append(
-                "no node with accelerators was read: export them with kubectl get nodes -o yaml"
+                "the input contains no node with accelerators: export them with kubectl get nodes -o yaml"
             )
         models = tuple(self._models())
         names = {variant.name for variant in variants}
@@ -136,11 +136,11 @@ class _Reader:
             return None
         key, name = target_key(manifest.key[0], value["spec"]["scaleTargetRef"]), manifest.key[1]
         if key.kind is not TargetKind.DEPLOYMENT:
-            self.warnings.append(f"{manifest.label} is left out: {_DEPLOYMENTS}")
+            self.warnings.append(f"{manifest.label} is omitted: {_DEPLOYMENTS}")
             return None
         if name in self._autoscalings:
             self.problems.append(
-                f"{manifest.label}: another namespace has a variant of this name: export one"
+                f"{manifest.label}: another namespace has a variant with this name: export only one of them"
             )
             return None
         metadata = {"uid": name} | {k: v for k, v in value["metadata"].items() if k != "managedFields"}
@@ -155,12 +155,12 @@ class _Reader:
         autoscaler = self._autoscalers.get(target.key)
         if autoscaler is None:
             self.warnings.append(
-                f"{name}: no HorizontalPodAutoscaler scales it; one by the defaults is assumed"
+                f"{name}: no HorizontalPodAutoscaler scales it; one with the defaults is assumed"
             )
         bounds = autoscaler["spec"] if autoscaler else {}
         if name not in self._supplied.start_up_seconds:
-            assumed = f"{_START_UP_SECONDS:g} s are assumed; say --start-up {name}=SECONDS"
-            self.warnings.append(f"{name}: how long a replica takes to start is not known; {assumed}")
+            assumed = f"{_START_UP_SECONDS:g} s are assumed; use --start-up {name}=SECONDS"
+            self.warnings.append(f"{name}: the start-up time of a replica is unknown; {assumed}")
         least = bounds.get("minReplicas")
         return VariantSetup(
             name=name,
@@ -180,14 +180,14 @@ class _Reader:
         stated = self._supplied.profiles.get(name) or stated_profile(spec)
         if stated is None:
             self.problems.append(
-                f"{name}: what its engine can do is not known: say --profile {name}=ALPHA,BETA,DELTA"
+                f"{name}: the performance of its engine is unknown: use --profile {name}=ALPHA,BETA,DELTA"
             )
         blocks = engine_argument(engine, "num-gpu-blocks-override")
         size = engine_argument(engine, "block-size") or _BLOCK_SIZE
         tokens = self._supplied.kv_tokens.get(name) or (blocks or 0) * size
         if not tokens:
             self.problems.append(
-                f"{name}: the size of its KV cache is not known: say --kv-tokens {name}=TOKENS"
+                f"{name}: the size of its KV cache is unknown: use --kv-tokens {name}=TOKENS"
             )
         if stated is None or not tokens:
             return None
@@ -219,10 +219,10 @@ class _Reader:
             workloads.setdefault(next(iter(used)), workloads.pop(""))
         elif "" in workloads and used:
             self.problems.append(
-                f"--trace: say of which model, FILE=MODEL; there are {', '.join(sorted(used))}"
+                f"--trace: specify the model, FILE=MODEL; the models are {', '.join(sorted(used))}"
             )
         self.problems += [
-            f"--trace: there is no model {name!r}; there are {', '.join(sorted(used))}"
+            f"--trace: there is no model {name!r}; the models are {', '.join(sorted(used))}"
             for name in workloads
             if name and name not in used
         ]
@@ -230,7 +230,7 @@ class _Reader:
             if model_id in workloads:
                 yield _model(model_id, workloads[model_id], autoscaling, self._policies)
             elif "" not in workloads:
-                self.problems.append(f"model {model_id}: say what it is asked for: --trace FILE={model_id}")
+                self.problems.append(f"model {model_id}: its load is unknown: use --trace FILE={model_id}")
 
     def _free_nodes(self) -> Iterator[Json]:
         """Yield nodes with free accelerators, less those that pods not scaled here hold."""

@@ -67,7 +67,7 @@ def read_metric_trace(name: str) -> MetricTrace:
     try:
         text = source.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return MetricTrace(problems=(f"{name}: is no UTF-8 text: {error.reason} at byte {error.start}",))
+        return MetricTrace(problems=(f"{name}: is not UTF-8 text: {error.reason} at byte {error.start}",))
     lines = text.splitlines()
     rows: list[tuple[float, str, float]] = []
     problems = []
@@ -78,9 +78,9 @@ def read_metric_trace(name: str) -> MetricTrace:
         else:
             rows.append(row)
     if len(problems) > _MOST_TOLD:
-        problems = [*problems[:_MOST_TOLD], f"{name}: {len(problems) - _MOST_TOLD} lines more are wrong"]
+        problems = [*problems[:_MOST_TOLD], f"{name}: {len(problems) - _MOST_TOLD} more lines are invalid"]
     if not rows and not problems:
-        problems = [f"{name}: holds no sample"]
+        problems = [f"{name}: contains no sample"]
     return MetricTrace(problems=tuple(problems)) if problems else _in_order(name, rows)
 
 
@@ -111,7 +111,7 @@ def _csv_lines(lines: list[str]) -> Iterator[tuple[int, list[JsonValue] | str]]:
             elif any(cell.strip() for cell in cells):
                 yield reader.line_num, f"has {len(cells)} columns: the first line has more"
     except csv.Error as error:
-        yield reader.line_num, f"is no CSV: {error}"
+        yield reader.line_num, f"is not CSV: {error}"
 
 
 def _json_lines(lines: list[str]) -> Iterator[tuple[int, list[JsonValue] | str]]:
@@ -122,7 +122,7 @@ def _json_lines(lines: list[str]) -> Iterator[tuple[int, list[JsonValue] | str]]
             found = json.loads(line)
             yield number, [found[name] for name in _COLUMNS]
         except (ValueError, TypeError, RecursionError):
-            yield number, "is no JSON object: each line is one"
+            yield number, "is not a JSON object: each line must be one"
         except KeyError as error:
             yield number, f"{error.args[0]} is missing"
 

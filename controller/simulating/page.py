@@ -44,8 +44,8 @@ def page(results: Results) -> str:
 def _remarks(results: Results) -> Iterator[str]:
     longest = max((len(outcome.points) for outcome in results.outcomes), default=0)
     yield "All policies have the same axes, except for replicas."
-    yield "Dots are decisions: point at one to read it."
+    yield "Dots are decisions: hover over one to read it."
     if results.scenario.warm_up_seconds:
-        yield "The shaded beginning is the warm-up, which is not scored."
+        yield "The shaded part is the warm-up, which is not scored."
     if longest > MOST_POINTS:
         yield f"Each point is the greatest value of {-(-longest // MOST_POINTS)} intervals."

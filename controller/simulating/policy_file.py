@@ -34,7 +34,7 @@ def is_policy_file(name: str) -> bool:
 def read_policy_file(name: str) -> ReadPolicy:
     """Return the policy in a file, and its binding if it has one."""
     if Path(name).is_dir():
-        return ReadPolicy(problems=(f"{name}: is a directory: name one file with an AutoscalingPolicy",))
+        return ReadPolicy(problems=(f"{name}: is a directory: specify one file with an AutoscalingPolicy",))
     (source,) = read_sources([name])
     if source.problem:
         return ReadPolicy(problems=(f"{source.name}: {source.problem}",))
@@ -49,7 +49,9 @@ def read_policy_file(name: str) -> ReadPolicy:
     if len(policies) != 1 or len(bindings) > 1:
         found = f"{len(policies)} policies and {len(bindings)} bindings"
         return ReadPolicy(
-            problems=(f"{name}: must hold one AutoscalingPolicy and at most one binding, holds {found}",)
+            problems=(
+                f"{name}: must contain one AutoscalingPolicy and at most one binding, contains {found}",
+            )
         )
     return _read(source, policies[0], bindings[0] if bindings else None)
 

@@ -42,14 +42,14 @@ def charts_of(replay: Replay, anchor: str) -> Iterator[Chart]:
         )
         for place, point in enumerate(replay.changes)
     )
-    asked, replicas = courses.pop("asked for"), courses.pop("replicas")
+    asked, replicas = courses.pop("requested"), courses.pop("replicas")
     drawn = [
         (name.strip(), (Line(name=name.strip(), look="load", course=course, is_stepped=True),), ())
         for name, course in courses.items()
     ]
     both = (
         Line(name="replicas", look="ready", course=replicas, is_stepped=True, is_area=True),
-        Line(name="asked for", look="wanted", course=asked, is_stepped=True),
+        Line(name="requested", look="wanted", course=asked, is_stepped=True),
     )
     for title, lines, here in (("Replicas", both, marks), *drawn):
         known = [value for line in lines for _, value in line.course]
@@ -65,8 +65,8 @@ def charts_of(replay: Replay, anchor: str) -> Iterator[Chart]:
 
 
 def _remarks(replays: Sequence[Replay]) -> Iterator[str]:
-    yield "Dots are changes: point at one to read why."
-    yield "Recorded metrics do not answer to decisions."
+    yield "Dots are changes: hover over one to see the reason."
+    yield "Recorded metrics do not respond to decisions."
     longest = max(len(replay.points) for replay in replays)
     if longest > MOST_POINTS:
         yield f"Each point is the greatest value of {-(-longest // MOST_POINTS)} intervals."

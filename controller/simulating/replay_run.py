@@ -73,9 +73,9 @@ def _misuses(options: argparse.Namespace) -> list[str]:
         "--duration": options.duration,
         "--start": options.start,
     }
-    wrong = [f"{name} means nothing for a trace of metrics" for name, value in others.items() if value]
+    wrong = [f"{name} has no effect with a trace of metrics" for name, value in others.items() if value]
     if len(options.trace) > 1 or options.trace[0][1]:
-        wrong.append("name one trace of metrics, without =MODEL")
+        wrong.append("specify one trace of metrics, without =MODEL")
     if not options.policy or not all(map(is_policy_file, options.policy)):
         wrong.append(
             "a trace of metrics is replayed with --policy FILE, an AutoscalingPolicy in YAML or JSON"

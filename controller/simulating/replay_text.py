@@ -33,7 +33,7 @@ def courses_of(replay: Replay) -> dict[str, Course]:
     courses: dict[str, Course] = {
         name: [(point.seconds, point.values[name]) for point in replay.points] for name in metrics
     }
-    courses["asked for"] = [(point.seconds, _float(point.wanted)) for point in replay.points]
+    courses["requested"] = [(point.seconds, _float(point.wanted)) for point in replay.points]
     courses["replicas"] = [(point.seconds, float(point.replicas)) for point in replay.points]
     if len(replay.targets) > 1:
         for place, name in enumerate(replay.targets):
@@ -66,7 +66,7 @@ def replay_parts(replays: Sequence[Replay]) -> Iterator[RenderableType]:
                 for point in replay.changes[:_MOST_CHANGES]
             )
         if len(replay.changes) > _MOST_CHANGES:
-            yield f"  and {len(replay.changes) - _MOST_CHANGES} changes more: -o json lists all of them"
+            yield f"  and {len(replay.changes) - _MOST_CHANGES} more changes: -o json lists all of them"
         yield ""
 
 

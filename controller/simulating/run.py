@@ -96,7 +96,7 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
     found = read(list(read_sources(options.files)), namespace=options.namespace or _DEFAULT_NAMESPACE)
     if found.passed_over:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.passed_over.items()))
-        sys.stderr.write(f"passed over: {kinds}\n")
+        sys.stderr.write(f"skipped: {kinds}\n")
     supplied = Supplied(
         workloads=workloads,
         start_up_seconds=dict(options.start_up),
@@ -120,7 +120,7 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
 def _scenario_source(name: str | None) -> Source:
     if name is not None:
         if Path(name).is_dir():
-            return Source(name=name, problem="is a directory: name one scenario file")
+            return Source(name=name, problem="is a directory: specify one scenario file")
         (source,) = read_sources([name])
         return source
     data = (files("controller.simulating") / "example.yaml").read_bytes()
@@ -148,7 +148,7 @@ def _length_seconds(workload: Workload) -> float:
 
 def _misuses(options: argparse.Namespace) -> list[str]:
     if options.files and options.scenario:
-        return ["say SCENARIO or -f FILE, not both"]
+        return ["specify either SCENARIO or -f FILE, not both"]
     if options.files:
         return []
     given = {
@@ -161,7 +161,7 @@ def _misuses(options: argparse.Namespace) -> list[str]:
         "--kv-tokens": options.kv_tokens,
     }
     return [
-        f"{name} goes with -f FILE, the objects of a cluster: a scenario says all of its own"
+        f"{name} requires -f FILE: a scenario contains its own values"
         for name, value in given.items()
         if value
     ]

@@ -183,7 +183,7 @@ class _Reader:
     def _variant(self, number: int, declared: VariantFile) -> VariantSetup | None:
         where, model_id, profile = f"variants.{number}", self._model_of(declared), declared.profile
         if model_id not in {item.id for item in self._declared.models}:
-            said = f"{model_id!r} is none of models" if model_id else "say which of the models it runs"
+            said = f"{model_id!r} is not in models" if model_id else "specify the model that it serves"
             self.problems.append(f"{where}.model: {said}")
         if not self._has_place(declared):
             asked = f"{declared.accelerators_per_replica} {declared.accelerator}"

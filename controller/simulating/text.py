@@ -62,7 +62,7 @@ def _changes(outcome: Outcome) -> Iterator[RenderableType]:
         yield styled(f"what {outcome.policy} changed:", Tone.HEADING)
         yield from changes[:_MOST_CHANGES]
         if len(changes) > _MOST_CHANGES:
-            yield f"  and {len(changes) - _MOST_CHANGES} changes more: -o json lists all of them"
+            yield f"  and {len(changes) - _MOST_CHANGES} more changes: -o json lists all of them"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

@@ -19,20 +19,18 @@ def trace_of(name: str, *, folder: Path) -> tuple[Trace, list[str]]:
     path = folder / name
     if not path.exists():
         known = ", ".join(shipped_traces())
-        return (), [
-            f"trace {name!r}: there is no file {path}, and no such trace is shipped; there are {known}"
-        ]
+        return (), [f"trace {name!r}: there is no file {path}, and no such included trace; there are {known}"]
     (source,) = _files(path)
     if source.problem:
         return (), [f"{source.name}: {source.problem}"]
     found = read_trace(source.data, file=source.name)
     told = [str(problem) for problem in found.problems]
     if len(told) > _MOST_TOLD:
-        told = [*told[:_MOST_TOLD], f"{path}: {len(told) - _MOST_TOLD} lines more are wrong"]
+        told = [*told[:_MOST_TOLD], f"{path}: {len(told) - _MOST_TOLD} more lines are invalid"]
     return found.trace, told
 
 
 def _files(path: Path) -> list[Source]:
     if path.is_dir():
-        return [Source(name=str(path), problem="is a directory: name one file")]
+        return [Source(name=str(path), problem="is a directory: specify one file")]
     return list(read_sources([str(path)]))

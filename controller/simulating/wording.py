@@ -44,7 +44,7 @@ def untargeted(scenario: Scenario) -> Iterator[str]:
     for model in scenario.models:
         if model.targets == Targets():
             yield (
-                f"{model.model_id} has no latency targets, so none of its requests can be late: say"
+                f"{model.model_id} has no latency targets, so none of its requests can be late: set"
                 " ttftMilliseconds and itlMilliseconds in a scenario, or slo-ttft and slo-tpot in a"
                 " service class"
             )

@@ -62,10 +62,10 @@ def read_trace(content: bytes, *, file: str) -> Recorded:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return _refused(file, 0, f"is no UTF-8 text: {error.reason} at byte {error.start}")
+        return _refused(file, 0, f"is not UTF-8 text: {error.reason} at byte {error.start}")
     lines = text.splitlines()
     if not text.strip():
-        return _refused(file, 0, "is empty: a trace has a line for each request")
+        return _refused(file, 0, "is empty: a trace has one line for each request")
     rows: list[_Row] = []
     problems: list[TraceProblem] = []
     parsed = _mooncake(lines) if text.lstrip().startswith("{") else _azure(lines)
@@ -77,7 +77,7 @@ def read_trace(content: bytes, *, file: str) -> Recorded:
     if problems:
         return Recorded(problems=tuple(problems))
     if not rows:
-        return _refused(file, 0, "holds no request: a trace has a line for each")
+        return _refused(file, 0, "contains no request: a trace has one line for each")
     return _in_order(rows, file=file)
 
 
@@ -112,7 +112,7 @@ def _azure(lines: list[str]) -> Iterator[tuple[int, _Row | str]]:
             if any(cell.strip() for cell in cells):
                 yield reader.line_num, _azure_row(cells, places)
     except csv.Error as error:
-        yield reader.line_num, f"is no CSV: {error}"
+        yield reader.line_num, f"is not CSV: {error}"
 
 
 def _azure_row(cells: list[str], places: list[int]) -> _Row | str:
@@ -129,10 +129,10 @@ def _mooncake(lines: list[str]) -> Iterator[tuple[int, _Row | str]]:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
-            yield number, "is no JSON: each line is one object"
+            yield number, "is not JSON: each line must be one object"
             continue
         if not isinstance(value, dict):
-            yield number, "is no JSON object"
+            yield number, "is not a JSON object"
             continue
         missing = [name for name in _MOONCAKE if name not in value]
         if missing:
@@ -172,7 +172,7 @@ def _date_us(value: object) -> int:
     try:
         moment = datetime.fromisoformat(_FRACTION.sub(r"\1", str(value)))
     except ValueError:
-        raise ValueError("is no time such as 2023-11-16 18:15:46.6805900") from None
+        raise ValueError("must be a time such as 2023-11-16 18:15:46.6805900") from None
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
 
 

@@ -124,7 +124,7 @@ def _why_none(labels: Labels, pods: Sequence[Json]) -> str:
         return "the selector names no label, and so selects no pod"
     unknown = {name: text for name, text in labels.items() if not _selected({name: text}, pods)}
     if unknown:
-        return f"no pod of the namespace has {_text(unknown)}; it may be scaled to 0"
+        return f"no pod of the namespace has {_text(unknown)}; the workload may be scaled to 0"
     return f"no pod of the namespace has all of {_text(labels)}"
 
 

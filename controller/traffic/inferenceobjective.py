@@ -55,11 +55,12 @@ def _pool(reference: Json | None, world: PoolWorld) -> Json | Finding:
     group, kind = reference.get("group", POOL_GROUP), reference.get("kind", POOL_KIND)
     name = reference["name"]
     if kind != POOL_KIND or group not in POOL_GROUPS:
-        text = f"spec.poolRef: {kind}.{group or 'core'} is no pool; name an {POOL_KIND} of {POOL_GROUP}"
+        text = f"spec.poolRef: {kind}.{group or 'core'} is not a pool; specify an {POOL_KIND} of {POOL_GROUP}"
         return False, TrafficReason.INVALID_KIND, text
     if group not in world.pools:
         text = (
-            f"{POOL_KIND}s of {group} are not served here: install that definition, or change poolRef.group"
+            f"{POOL_KIND}s of {group} are not served by this cluster: install that definition, or change"
+            " poolRef.group"
         )
         return False, TrafficReason.POOLS_NOT_SERVED, text
     found = world.pools[group].get(name)
@@ -84,5 +85,5 @@ def _models(found: Endpoints, world: PoolWorld) -> str:
         and any(selects(labels, pod) for labels in selectors_of(server).values() for pod in found.pods)
     }
     if not models:
-        return "; no VariantAutoscaling or ModelServer says which model they serve"
+        return "; no VariantAutoscaling or ModelServer specifies which model they serve"
     return f"; they serve {', '.join(map(repr, sorted(models)))}"

@@ -57,8 +57,8 @@ def _accepted(route: Json, routes: Sequence[Json]) -> Finding:
                 break
             if shared := sorted(names_of(route) & names_of(other)):
                 text = (
-                    f"requests for {shared[0]!r} may go to the older ModelRoute"
-                    f" {other['metadata']['name']!r}: let one of the two answer to another name"
+                    f"requests for {shared[0]!r} may be routed by the older ModelRoute"
+                    f" {other['metadata']['name']!r}: change the name of one of the two"
                 )
                 return False, TrafficReason.NAME_TAKEN, text
     return finding
@@ -73,7 +73,7 @@ def _resolved(route: Json, servers: Mapping[str, Json]) -> Finding:
             missing.setdefault(name, f"{path}: ModelServer {name!r} does not exist in this namespace")
     if missing:
         return False, TrafficReason.BACKEND_NOT_FOUND, "; ".join(missing.values())
-    return True, TrafficReason.RESOLVED, "all ModelServers are there"
+    return True, TrafficReason.RESOLVED, "all ModelServers exist"
 
 
 def _readiness(route: Json, found: Mapping[str, Endpoints]) -> Finding:

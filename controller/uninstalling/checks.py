@@ -48,17 +48,17 @@ def _owners(snapshot: Snapshot) -> Iterator[Finding]:
     for mark, items in sorted(kept.items()):
         yield problem(
             "owners",
-            f"a delivery tool ({mark}) would install again {_some(items)}",
-            "take them out of what it delivers, without pruning, or --accept owners",
+            f"a delivery tool ({mark}) would reinstall {_some(items)}",
+            "remove them from what it delivers, without pruning, or use --accept owners",
         )
     for release in sorted(releases):
         yield note(
             "owners",
-            f"Helm installed this as the release {release}, and keeps a record of it",
-            f"when this is done: helm uninstall {release} --namespace {snapshot.namespace}",
+            f"Helm installed this as release {release}, and keeps a record of it",
+            f"afterwards, run helm uninstall {release} --namespace {snapshot.namespace}",
         )
     if not kept and not releases:
-        yield ok("owners", "no delivery tool would install it again")
+        yield ok("owners", "no delivery tool would reinstall it")
 
 
 def _templates(snapshot: Snapshot) -> Iterator[Finding]:
@@ -66,22 +66,22 @@ def _templates(snapshot: Snapshot) -> Iterator[Finding]:
         yield problem(
             "templates",
             f"new pods would not run without Stowplan: {_some(list(snapshot.dependents))}",
-            "take that out of their templates first, or --accept templates",
+            "remove this from their templates first, or use --accept templates",
         )
     else:
-        yield ok("templates", "no template of pods asks for what only Stowplan gives")
+        yield ok("templates", "no pod template depends on Stowplan")
 
 
 def _claim(snapshot: Snapshot) -> Iterator[Finding]:
     if snapshot.api_service is None:
         return
     if snapshot.former is not None:
-        yield ok("claim", f"external.metrics.k8s.io goes back to {'/'.join(snapshot.former.service)}")
+        yield ok("claim", f"external.metrics.k8s.io returns to {'/'.join(snapshot.former.service)}")
     else:
         yield note(
             "claim",
-            "external.metrics.k8s.io will have no owner: none from before that is still there is known",
-            "if there was one, apply its APIService again",
+            "external.metrics.k8s.io will have no owner: no former owner is known that still exists",
+            "if there was a former owner, apply its APIService again",
         )
 
 
@@ -90,11 +90,11 @@ def _objects(snapshot: Snapshot, kind: Kind, *, with_objects: bool) -> Iterator[
     count, definition = snapshot.objects.get(kind.crd_name, 0), snapshot.definitions.get(kind.crd_name)
     if not count:
         return
-    also = " and what they became" if kind.kind == MODELS.kind else ""
+    also = " and everything that they expanded to" if kind.kind == MODELS.kind else ""
     if definition is None:
         yield note("kept", f"{kind.crd_name} is not ours; it stays, with its objects{also}: {count}")
     elif goes(snapshot, kind.crd_name, with_objects=with_objects):
-        yield note("deleted", f"{kind.crd_name} goes, with its objects{also}: {count}")
+        yield note("deleted", f"{kind.crd_name} will be deleted, with its objects{also}: {count}")
     else:
         yield note("kept", f"{kind.crd_name} stays, with its objects{also}: {count}", "--delete-objects")
         if is_converted(definition) and stored_versions(definition) != (storage_version(definition),):
@@ -102,14 +102,14 @@ def _objects(snapshot: Snapshot, kind: Kind, *, with_objects: bool) -> Iterator[
                 "definition",
                 f"{kind.crd_name} may have objects in {', '.join(stored_versions(definition))}, and without"
                 " conversion only one version can be served",
-                "stowplan upgrade --apply rewrites them, stowplan downgrade gives them back",
+                "stowplan upgrade --apply rewrites them, stowplan downgrade restores them",
             )
 
 
 def _namespace(snapshot: Snapshot) -> Iterator[Finding]:
     if snapshot.strangers:
         content = _some(list(snapshot.strangers))
-        yield note("kept", f"the namespace {snapshot.namespace} stays, since there is also {content}")
+        yield note("kept", f"the namespace {snapshot.namespace} stays, because it also contains {content}")
 
 
 def _some(items: list[str]) -> str:

@@ -28,14 +28,18 @@ async def clean(cluster: Cluster, pace: Pace) -> str:
     marked = await read_marked(cluster)
     for _ in range(_ROUNDS):
         if not marked:
-            return f"gates opened: {gates}, deletion costs taken off: {costs}, nodes opened: {nodes}"
+            return (
+                f"scheduling gates removed: {gates}, deletion costs removed: {costs}, taints removed: {nodes}"
+            )
         gates += await _patched(
             cluster, PODS, [(pod, LetIn(pod=pod, node=None).patch()) for pod in marked.gated], pace
         )
         costs += await _patched(cluster, PODS, [(pod, _uncosted(pod)) for pod in marked.costly], pace)
         nodes += sum(await each(marked.closed, partial(_opened, cluster), pace))
         marked = await read_marked(cluster)
-    raise StoppedError(f"others write all the time what still has our marks ({marked}): run this again")
+    raise StoppedError(
+        f"objects that still have our marks are changed continuously ({marked}): run this command again"
+    )
 
 
 async def forget_writers(cluster: Cluster, pace: Pace) -> str:
@@ -47,7 +51,7 @@ async def forget_writers(cluster: Cluster, pace: Pace) -> str:
             return f"bindings changed: {done}"
         changes = [(item, _change(item, {WRITTEN_BY: None})) for item in found]
         done += await _patched(cluster, AUTOSCALING_POLICY_BINDINGS, changes, pace)
-    raise StoppedError("the note comes back to AutoscalingPolicyBindings: run this again")
+    raise StoppedError("the annotation reappears on AutoscalingPolicyBindings: run this command again")
 
 
 def _uncosted(pod: Json) -> Json:

@@ -58,7 +58,7 @@ async def _described(cluster: Cluster, silent: list[str], group: str, version: s
     except NotFound:
         return []
     except Unavailable:
-        silent.append(f"whatever {group}/{version} serves, since it does not answer")
+        silent.append(f"objects of {group}/{version}, which does not respond")
         return []
     return [
         Resource(group=group, version=version, plural=item["name"], kind=item["kind"])

@@ -80,8 +80,10 @@ class Removal:
 
         if not await comes_true(is_at_rest, within_seconds=_PATIENCE_SECONDS):
             holders = ", ".join(await leaders(self._cluster, self._namespace)) or "pods"
-            raise NotTakenUpError(f"{holders} still there after {_PATIENCE_SECONDS:.0f} s; run this again")
-        return "nothing of ours acts any more"
+            raise NotTakenUpError(
+                f"{holders} still exist after {_PATIENCE_SECONDS:.0f} s; run this command again"
+            )
+        return "none of our processes is active"
 
     async def _release(self, step: Step) -> str:
         """Return the APIService of external metrics to its previous owner, if known; else delete it."""
@@ -89,7 +91,7 @@ class Removal:
         async def attempt() -> str:
             claim = await self._cluster.get(API_SERVICES, step.subject)
             if not is_ours(claim):
-                return f"{step.subject} is somebody else's by now"
+                return f"{step.subject} has another owner by now"
             former = await read_former(self._cluster, self._namespace)
             if former is None:
                 await self._cluster.delete(API_SERVICES, step.subject, uid=claim["metadata"]["uid"])
@@ -101,7 +103,7 @@ class Removal:
             }
             metadata = claim["metadata"] | {"labels": labels | former.labels}
             await self._cluster.replace(API_SERVICES, claim | {"metadata": metadata, "spec": former.spec})
-            return f"{step.subject} leads to {'/'.join(former.service)}"
+            return f"{step.subject} points to {'/'.join(former.service)}"
 
         try:
             return await retried(attempt, Conflict, _PAUSES_SECONDS)
@@ -112,7 +114,7 @@ class Removal:
         for resource in WEBHOOK_CONFIGURATIONS:
             await self._delete(await find(self._cluster, resource, self._namespace))
         await settle(self._cluster)
-        return "no webhook of ours is called"
+        return "none of our webhooks is called"
 
     async def _withdraw(self, step: Step) -> str:
         """Serve only the stored version; without conversion, managedFields of others would be unreadable."""
@@ -127,12 +129,12 @@ class Removal:
                 _, failures = await disown(self._cluster, resource_of(kind, stored), left, self._pace)
                 if failures:
                     raise StoppedError(
-                        f"{len(failures)} objects could not be written; run this again", failures
+                        f"{len(failures)} objects could not be written; run this command again", failures
                     )
         await self._write_definition(kind, unconverted)
         await self._write_definition(kind, disowned)
         await until_served(self._cluster, kind, (stored,))
-        return f"{step.subject} serves {stored} alone"
+        return f"{step.subject} serves only {stored}"
 
     async def _write_definition(self, kind: Kind, wanted: Callable[[Json], Json]) -> None:
         async def attempt() -> None:
@@ -147,7 +149,9 @@ class Removal:
         live = await read_definition(self._cluster, kind)
         if live is not None:
             if not self._with_objects and await count(self._cluster, kind, live):
-                raise StoppedError(f"objects of {step.subject} were created meanwhile; run this again")
+                raise StoppedError(
+                    f"objects of {step.subject} were created in the meantime; run this command again"
+                )
             await self._delete([Found(resource=CUSTOM_RESOURCE_DEFINITIONS, metadata=live["metadata"])])
 
         async def is_gone() -> bool:
@@ -167,7 +171,7 @@ class Removal:
     async def _leave(self, step: Step) -> str:
         found = await strangers(self._cluster, step.subject, ())
         if found:
-            raise StoppedError(f"{step.subject} is not deleted: there is also {'; '.join(found)}")
+            raise StoppedError(f"{step.subject} is not deleted: it also contains {'; '.join(found)}")
         try:
             await self._cluster.delete(NAMESPACES, step.subject)
         except NotFound:
@@ -184,7 +188,9 @@ class Removal:
 
     async def _until(self, is_gone: Callable[[], Awaitable[bool]], what: str) -> None:
         if not await comes_true(is_gone, within_seconds=_PATIENCE_SECONDS):
-            raise NotTakenUpError(f"{what} is still there after {_PATIENCE_SECONDS:.0f} s; run this again")
+            raise NotTakenUpError(
+                f"{what} still exists after {_PATIENCE_SECONDS:.0f} s; run this command again"
+            )
 
     async def _delete(self, found: Sequence[Found]) -> None:
         await each(found, self._delete_one, self._pace)

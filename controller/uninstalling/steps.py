@@ -54,15 +54,15 @@ class Step:
 
 
 _TITLES: Final = {
-    Action.STOP: "stop the processes that act: {detail}",
-    Action.CLEAN: "open scheduling gates, and take our marks off pods and our taint off nodes ({detail} now)",
-    Action.RETURN: "give {subject} back to {detail}",
+    Action.STOP: "stop the active processes: {detail}",
+    Action.CLEAN: "remove our scheduling gates and marks from pods, and our taint from nodes ({detail} now)",
+    Action.RETURN: "return {subject} to {detail}",
     Action.RELEASE: "delete the claim to {subject}",
     Action.UNHOOK: "delete the webhook configurations: {detail}",
-    Action.FORGET: "take the note of who wrote them out of AutoscalingPolicyBindings: {detail}",
-    Action.WITHDRAW: "serve {subject} in {detail} alone, without conversion",
+    Action.FORGET: "remove the annotation with the writer from AutoscalingPolicyBindings: {detail}",
+    Action.WITHDRAW: "serve {subject} only in {detail}, without conversion",
     Action.DELETE: "delete the definition {subject}{detail}",
-    Action.REMOVE: "delete what is left of the installation: {detail}",
+    Action.REMOVE: "delete the rest of the installation: {detail}",
     Action.LEAVE: "delete the namespace {subject}",
 }
 

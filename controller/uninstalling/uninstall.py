@@ -17,18 +17,20 @@ from controller.uninstalling.removal import Removal
 from controller.uninstalling.snapshot import Snapshot
 from controller.uninstalling.steps import Step, uninstall_steps
 
-_DESCRIPTION: Final = (
-    "Take Stowplan out of a cluster: open scheduling gates, take marks and taints off pods and nodes, give"
-    " external.metrics.k8s.io back, and delete what the manifests installed. Definitions that have objects"
-    " stay, with these objects. Prints a plan; --apply does it."
-)
+_DESCRIPTION: Final = """\
+Remove Stowplan from a cluster: remove scheduling gates, marks and taints from
+pods and nodes, restore external.metrics.k8s.io to its former owner, and delete
+what the manifests installed. Definitions that have objects stay, with these
+objects. Prints the plan; --apply executes it.
+"""
 _EPILOG: Final = """\
 examples:
-  stowplan uninstall                            say what is there, and what would go and stay
-  stowplan uninstall --apply                    do it
-  stowplan uninstall --apply --delete-objects   and delete all objects of our kinds
+  stowplan uninstall                            print what goes and what stays
+  stowplan uninstall --apply                    execute it
+  stowplan uninstall --apply --delete-objects   delete all objects, too
 
-A run that was cut off is simply run again: it goes on with what is left.
+If a run is interrupted, run the command again: it continues with the
+remaining work.
 """
 
 
@@ -38,7 +40,8 @@ def main(arguments: Sequence[str]) -> int:
     made.add_argument(
         "--delete-objects",
         action="store_true",
-        help="delete definitions that have objects, too, and with them the objects and what Models became",
+        help="also delete definitions that have objects, these objects, and everything that Models"
+        " expanded to",
     )
     options = made.parse_args(arguments)
 

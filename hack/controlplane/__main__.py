@@ -28,10 +28,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m hack.controlplane", description=__doc__)
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     table = {
-        "up": (_up, "start one in the background and say how to use it"),
+        "up": (_up, "start a control plane in the background and print how to use it"),
         "down": (_down, "stop it"),
-        "status": (_status, "say whether it runs; exit code 1 when it does not"),
-        "build": (_build, "build the programs that this machine lacks"),
+        "status": (_status, "print whether it runs; exit code 1 if it does not"),
+        "build": (_build, "build missing binaries"),
         "supervise": (_supervise, "run one in the foreground (what `up` starts)"),
     }
     for name, (run, description) in table.items():
@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
         verb.set_defaults(run=run)
         if name != "build":
             verb.add_argument(
-                "--name", default="default", help="which one, when there are several (%(default)s)"
+                "--name", default="default", help="name of the control plane (default: %(default)s)"
             )
         if name not in ("down", "status"):
             verb.add_argument("--prometheus", action="store_true", help="with Prometheus")

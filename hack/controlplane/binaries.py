@@ -57,7 +57,7 @@ def provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]:
     directory = built_directory(module)
     with locked(
         directory.with_name(f"{directory.name}.lock"),
-        on_wait=lambda: progress.say(f"waiting for another build of {module.folder.name} to end"),
+        on_wait=lambda: progress.say(f"waiting for another build of {module.folder.name} to finish"),
     ):
         found = find_binaries(module, os.environ)  # another process may have built them meanwhile
         missing = tuple(binary for binary in module.binaries if binary.name not in found)

@@ -35,8 +35,10 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m hack.demo", description=__doc__)
-    parser.add_argument("--keep", action="store_true", help="leave it running at the end, until Ctrl-C")
-    parser.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep everything running at the end, until Ctrl-C"
+    )
+    parser.add_argument("--plain", action="store_true", help="print plain lines, even on a terminal")
     parser.add_argument(
         "--speed",
         type=float,
@@ -49,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         choices=COMPONENTS,
-        help="stop this process of ours before the load comes and leave it away: the demo should then fail",
+        help="stop this process before the load starts and do not restart it: the demo must then fail",
     )
     parser.add_argument("--picture", type=Path, metavar="SVG", help="save a picture of the screen")
     return parser

@@ -43,7 +43,7 @@ def both_shapes_are_planned_for(history: History) -> Finding:
     decided = [variant.shape for variant in last if variant.desired_replicas is not None]
     legacy, current = decided.count("legacy"), decided.count("current")
     return Finding(
-        name="both shapes are planned for",
+        name="objects of both shapes are planned",
         holds=legacy > 0 and current > 0 and legacy + current == len(last),
         detail=f"{legacy} in the legacy shape and {current} in the current one, of {len(last)}",
     )
@@ -55,9 +55,9 @@ def bad_manifest_is_refused(history: History) -> Finding:
         errors = re.findall(r"spec\.[\w.\[\]]+: \w+", refusal.output)
         if refusal.exit_code and " is invalid" in refusal.output and len(errors) >= _FEWEST_ERRORS:
             detail = f"{refusal.manifest}: {len(errors)} errors at once"
-            return Finding(name="a bad manifest is refused", holds=True, detail=detail)
+            return Finding(name="an invalid manifest is refused", holds=True, detail=detail)
     answers = "; ".join(f"exit code {r.exit_code}: {r.output.strip()[:200]}" for r in history.refusals)
-    return Finding(name="a bad manifest is refused", holds=False, detail=answers or "none was tried")
+    return Finding(name="an invalid manifest is refused", holds=False, detail=answers or "none was tried")
 
 
 def surge_scales_up(history: History) -> Finding:
@@ -86,7 +86,7 @@ def lower_priority_gives_way(history: History) -> Finding:
     Freemium's replicas may leave long after premium has grown, but not much before. The check does not
     require that the same accelerators change hands.
     """
-    name = "in a shortage the lower priority gives way"
+    name = "in a shortage, the lower priority is preempted"
     premium, freemium = _chapter(history, "shortage", index=0), _chapter(history, "shortage")
     if not premium or not freemium:
         return Finding(name=name, holds=False, detail="the shortage was not reached")
@@ -95,7 +95,11 @@ def lower_priority_gives_way(history: History) -> Finding:
     if not given:
         detail = f"{premium[0].model_id} {_grown(history, end):+d} replicas"
         spoken = any(gives_way(v) for model in freemium for v in model.variants)
-        why = "is not seen to do what its decisions say" if spoken else "has no decision that gives way"
+        why = (
+            "did not follow its decisions"
+            if spoken
+            else "has no decision that reduces its replicas for the higher priority"
+        )
         return Finding(name=name, holds=False, detail=f"{detail}; {freemium[0].model_id} {why}")
     taken = [(_grown(history, min(end, one.seconds + CARRIED_OUT_SECONDS)), one) for one in given]
     grown, most = max(taken, key=lambda pair: (pair[0] > 0, pair[1].replicas))
@@ -112,7 +116,7 @@ def premium_is_served_in_time(history: History) -> Finding:
 
     The surge rises faster than engines start; including the time in between, 80 % must be in time.
     """
-    name = "the premium model is served in time but while engines start"
+    name = "the premium model is served in time, except while engines start"
     begin, _ = _span("shortage")
     if not history.served:
         return Finding(name=name, holds=False, detail="the end was not reached")
@@ -138,10 +142,10 @@ def nobody_flaps(history: History) -> Finding:
     flapping = [f"{name} {count} times" for name, count in counted.items() if count > MOST_REVERSALS]
     most = max(counted.values(), default=0)
     return Finding(
-        name="no variant flaps",
+        name="no variant oscillates",
         holds=bool(counted) and not flapping,
         detail=", ".join(flapping)
-        or f"at most {most} changes of direction of a variant, {MOST_REVERSALS} may be",
+        or f"at most {most} changes of direction of a variant, {MOST_REVERSALS} are allowed",
     )
 
 
@@ -176,7 +180,7 @@ def autoscaler_follows(history: History) -> Finding:
 
 def unlike_pair_shares_a_load(history: History) -> Finding:
     """Check that a policy scales its two targets up together and down again, within their nodes."""
-    name = "a policy scales an unlike pair"
+    name = "a policy scales two different variants"
     seen = [view for o in history.observations for view in o.bindings[:1] if len(view.targets) > 1]
     if not seen:
         return Finding(name=name, holds=False, detail="no binding of several targets was decided on")
@@ -194,21 +198,21 @@ def unlike_pair_shares_a_load(history: History) -> Finding:
 def outages_change_nothing(history: History) -> Finding:
     """Check that during an outage of one of our processes, replicas changed only to decided numbers."""
     wrong = [
-        f"{name}: {before} -> {after} while {outage.component} was away"
+        f"{name}: {before} -> {after} while {outage.component} was down"
         for outage in history.outages
         for name, before, after in _undecided_changes(history, outage.from_seconds, outage.to_seconds)
     ]
     away = ", ".join(f"{o.component} {o.to_seconds - o.from_seconds:.0f} s" for o in history.outages)
     return Finding(
-        name="a process that is away changes nothing",
+        name="a process that is down changes nothing",
         holds=not wrong,
-        detail="; ".join(wrong) or (f"away: {away}" if away else "none was away"),
+        detail="; ".join(wrong) or (f"down: {away}" if away else "none was down"),
     )
 
 
 def model_becomes_engines(history: History) -> Finding:
     """Check that all backends of a Model serve, and answer for it and for its adapter."""
-    story, name = history.model, "a Model becomes engines that serve it and its adapter"
+    story, name = history.model, "a Model expands to engines that serve it and its adapter"
     if story.active_seconds is None:
         return Finding(name=name, holds=False, detail=f"{MODEL} did not become active")
     told = [f"{asked}: {', '.join(servers) or 'nobody'}" for asked, servers in story.answered.items()]
@@ -226,10 +230,10 @@ def model_scales(history: History) -> Finding:
 
 def backend_leaves_without_a_gap(history: History) -> Finding:
     """Check that requests were always routed to engines while a backend was removed, and are answered."""
-    story, name = history.model, "a backend of a Model leaves without a gap"
+    story, name = history.model, "a backend of a Model is removed without interruption"
     if story.lost_seconds is None:
-        return Finding(name=name, holds=False, detail=f"{LOST} is still there")
-    gaps = f"; the route led to {', '.join(story.gaps)} without an engine" if story.gaps else ""
+        return Finding(name=name, holds=False, detail=f"{LOST} still exists")
+    gaps = f"; the route pointed to {', '.join(story.gaps)} without an engine" if story.gaps else ""
     detail = (
         f"gone after {story.lost_seconds:.0f} s, {ADAPTER} is answered by {', '.join(story.answered_after)}"
     )

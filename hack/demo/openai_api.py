@@ -84,7 +84,7 @@ async def _body(request: web.Request) -> Json:
     except ValueError as error:
         raise _refused(web.HTTPBadRequest, f"no JSON: {error}") from error
     if not isinstance(body, dict):
-        raise _refused(web.HTTPBadRequest, "no JSON object")
+        raise _refused(web.HTTPBadRequest, "not a JSON object")
     return body
 
 

@@ -87,7 +87,7 @@ async def _play(director: Director, installation: Installation, options: Options
     await director.stage.synced()
     await director.set_the_scene()
     for name in sorted(options.without):
-        director.note(f"stowplan-{name} is stopped and stays away")
+        director.note(f"stowplan-{name} is stopped and not restarted")
         await asyncio.to_thread(installation.processes[name].stop)
     await director.play()
     await director.play_model()
@@ -112,7 +112,7 @@ def _footprint(
             yield f"stowplan-{name}: {resident_mebibytes(process.pid):.0f} MiB resident"
     exposition = control_plane.kubectl("get", "--raw", "/metrics").stdout
     for name, calls, milliseconds in mean_call_milliseconds(exposition):
-        yield f"{name}: {calls} calls by the API server, {milliseconds:.1f} ms in the mean"
+        yield f"{name}: {calls} calls by the API server, mean {milliseconds:.1f} ms"
 
 
 async def _stay(control_plane: ControlPlane) -> None:

@@ -75,7 +75,7 @@ CHAPTERS = (
 )
 END_SECONDS = 300.0
 MODEL_CHAPTER = Chapter(
-    name="model", from_seconds=END_SECONDS, headline="one Model becomes engines on two accelerators"
+    name="model", from_seconds=END_SECONDS, headline="one Model expands to engines on two accelerators"
 )
 MODEL_LOAD_SECONDS = 15.0
 """Start of the Model's load, in seconds after its chapter begins."""

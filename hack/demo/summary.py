@@ -14,11 +14,12 @@ from hack.demo.checks import Finding
 from hack.demo.comparison import Account
 
 _COMPARED = (
-    "Missed are requests beyond a target (TTFT or ITL) and those that never end. A replica costs from its"
-    " place on a node on. Reversals are changes of direction, of the variant that has most. The plain HPA"
-    " is simulated with the same requests, nodes and start-up times, by the default rules at the demo's"
-    " pace: so many requests that wait and run per replica, for each Deployment by itself, or for one"
-    " variant of each model, with hindsight the best. It knows no priorities."
+    "Missed requests exceed a target (TTFT or ITL) or never finish. The cost of a replica starts when it is"
+    " assigned to a node. Reversals are the changes of direction of the variant with the most. The plain"
+    " HPA is simulated with the same requests, nodes and start-up times, with the default behavior at the"
+    " demo's pace. Its target is the number of waiting and running requests per replica, for each"
+    " Deployment separately, or for one variant of each model, the best choice with hindsight. It does not"
+    " consider priorities."
 )
 
 
@@ -34,7 +35,7 @@ def print_summary(console: Console, findings: Iterable[Finding]) -> None:
                 markup=False,
             )
         return
-    table = Table(box=box.SIMPLE_HEAD, title="what was checked", title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, title="checks", title_justify="left")
     for heading in ("", "check", "seen"):
         table.add_column(heading, overflow="fold")
     for finding in found:
@@ -62,7 +63,7 @@ def print_comparison(console: Console, accounts: Sequence[Account]) -> None:
             said = (f"{heading} {cell}".strip() for heading, cell in zip(headings, row, strict=True))
             console.print(", ".join(said), soft_wrap=True, highlight=False, markup=False)
         return
-    table = Table(box=box.SIMPLE_HEAD, title="what it came to", title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, title="results", title_justify="left")
     for number, heading in enumerate(headings):
         table.add_column(heading, justify="right" if number else "left", overflow="fold")
     for row in rows:
@@ -73,7 +74,7 @@ def print_comparison(console: Console, accounts: Sequence[Account]) -> None:
 def how_to_look_around(*, kubectl: Path, kubeconfig: Path) -> str:
     """Return instructions for users while the demo is left running."""
     return f"""
-The control plane, Stowplan and the engines go on until Ctrl-C. In another terminal:
+The control plane, Stowplan and the engines keep running until Ctrl-C. In another terminal:
 
   export KUBECONFIG={kubeconfig}
   alias kubectl={kubectl}

@@ -59,9 +59,7 @@ class Supervisor:
             if len(self.outages) >= _MOST_RESTARTS:
                 raise
             went_seconds = self._clock.seconds
-            self._note(
-                f"{str(error).partition(';')[0]}; it is started again in {self._absence_seconds:.0f} s"
-            )
+            self._note(f"{str(error).partition(';')[0]}; it is restarted in {self._absence_seconds:.0f} s")
             await asyncio.sleep(self._absence_seconds)
             await self._start(name)
             back = Outage(component=name, from_seconds=went_seconds, to_seconds=self._clock.seconds)
@@ -74,4 +72,4 @@ class Supervisor:
             await asyncio.to_thread(self._installation.start_component, name)
         except ComponentCrashedError:
             return  # the next check detects it and tries again, up to the limit
-        self._note(f"stowplan-{name} is back")
+        self._note(f"stowplan-{name} is running again")

@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
     """Prepare, then run the module in new namespaces; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m hack.realnode", description=__doc__)
     parser.add_argument(
-        "--optional", action="store_true", help="install nothing: say what is missing and succeed"
+        "--optional", action="store_true", help="install nothing; report missing packages and exit with 0"
     )
     parser.add_argument("module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -24,7 +24,10 @@ def main(arguments: list[str]) -> int:
     if options.optional and (
         lacking := [*missing(), *map("the Debian package {}".format, missing_packages())]
     ):
-        print("The real node is left out, since these are missing (`make e2e` installs packages):")
+        print(
+            "The tests on a real node are skipped, because these packages are missing (`make e2e`"
+            " installs them):"
+        )
         print(*lacking, sep="\n")
         return 0
     try:

@@ -28,7 +28,7 @@ def provide_base(directory: Path, progress: ProgressLine) -> Path:
     archive = directory / f"base-{digest}.tar"
     with locked(archive.with_suffix(".lock")):
         if not archive.exists():
-            progress.say("making the base of the image from Debian packages (once; about a minute)")
+            progress.say("building the base image from Debian packages (once; about a minute)")
             _make(archive)
     return archive
 
@@ -50,7 +50,9 @@ def _make(archive: Path) -> None:
         check=False,
     )
     if finished.returncode != 0:
-        raise PrerequisitesMissingError(f"mmdebstrap made no base of the image:\n{finished.stderr[-2000:]}")
+        raise PrerequisitesMissingError(
+            f"mmdebstrap failed to build the base image:\n{finished.stderr[-2000:]}"
+        )
     partial.replace(archive)
 
 

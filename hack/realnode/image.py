@@ -58,7 +58,7 @@ def build_again(tree: Path, progress: ProgressLine) -> tuple[str, str]:
 def _store(progress: ProgressLine) -> Iterator[_Store]:
     directory = cache_directory() / "images"
     with locked(
-        directory / ".lock", on_wait=lambda: progress.say("waiting for another build of images to end")
+        directory / ".lock", on_wait=lambda: progress.say("waiting for another build of images to finish")
     ):
         yield _Store(directory)
 

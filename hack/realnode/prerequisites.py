@@ -89,7 +89,9 @@ def missing_packages() -> list[str]:
 def require(progress: ProgressLine) -> None:
     """Install missing packages. Raises PrerequisitesMissingError with everything that is unavailable."""
     if lacking := missing():
-        raise PrerequisitesMissingError("a real node needs what is missing here: " + "; ".join(lacking))
+        raise PrerequisitesMissingError(
+            "a real node requires packages that are missing here: " + "; ".join(lacking)
+        )
     if packages := missing_packages():
         _install(packages, progress)
         require(progress)  # nftables could not be checked before

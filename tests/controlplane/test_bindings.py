@@ -70,7 +70,7 @@ def test_silent_pods_and_a_missing_policy_hold(bench: Bench) -> None:
     bench.kubectl("delete", "asp", "waiting")
     status = bench.until("chat", PolicyResolved="PolicyNotFound")
     assert "desiredReplicas" not in status
-    bench.wait_for_metric("chat", "nothing has been decided")
+    bench.wait_for_metric("chat", "it has no decision yet")
     bench.apply(policy("waiting"))
     bench.until("chat", PolicyResolved="PolicyFound", desiredReplicas=1)
 
@@ -96,7 +96,7 @@ def test_paused_and_advised_are_told_only(bench: Bench) -> None:
     with bench.engines(chat=35):
         status = bench.until("chat", desiredReplicas=1, MetricsAvailable="MetricsAvailable")
         assert status["decision"]["message"].startswith(
-            "paused: what runs stands; otherwise from 1 to 4 replicas"
+            "paused: the running replicas stay; otherwise from 1 to 4 replicas"
         )
         bench.kubectl("annotate", "aspb", "chat", "stowplan.dev/paused-", "stowplan.dev/advisory=true")
         status = bench.until("chat", Advisory="ObjectAdvisory")

@@ -20,10 +20,10 @@ def test_without_the_controller_the_demo_fails_and_says_what_is_missing() -> Non
     finished = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=240, check=False)
 
     assert finished.returncode == 1, finished.stdout + finished.stderr
-    assert "stowplan-controller is stopped and stays away" in finished.stdout
-    assert "ok   a bad manifest is refused" in finished.stdout
+    assert "stowplan-controller is stopped and not restarted" in finished.stdout
+    assert "ok   an invalid manifest is refused" in finished.stdout
     assert "FAIL a surge scales up" in finished.stdout
-    assert "FAIL in a shortage the lower priority gives way" in finished.stdout
-    assert "FAIL the premium model is served in time but while engines start" in finished.stdout
+    assert "FAIL in a shortage, the lower priority is preempted" in finished.stdout
+    assert "FAIL the premium model is served in time, except while engines start" in finished.stdout
     assert "Stowplan, meta/llama-3.1-70b missed" in finished.stdout
     assert "plain HPA on every variant: 24, meta/llama-3.1-70b missed" in finished.stdout

@@ -57,7 +57,7 @@ def test_a_decision_is_explained_and_a_wrong_name_is_led_right(
     assert [item["name"] for item in document["autoscalers"]] == ["chat"]
     assert document["decision"]["message"].split(":")[0] in document["events"][0]["note"]
     assert document["decision"]["message"].split(":")[0] in " ".join(text.split())
-    assert f"no VariantAutoscaling 'chatt' in namespace '{namespace}'; there are: chat" in led
+    assert f"no VariantAutoscaling 'chatt' in namespace '{namespace}'; objects in this namespace: chat" in led
 
 
 def test_an_export_of_the_cluster_is_planned_as_it_is(
@@ -111,4 +111,4 @@ def test_a_variant_without_a_target_says_what_is_missing(
 
     assert code == 0
     assert "Deployment 'orphan' does not exist" in text
-    assert "check: Deployment 'orphan', which it is to scale, is not there" in text
+    assert "check: the scale target Deployment 'orphan' does not exist" in text

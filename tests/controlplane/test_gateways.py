@@ -165,7 +165,7 @@ def test_what_somebody_else_made_or_refuses_is_said(place: Place) -> None:
     }
     place.apply(foreign, server(), route(annotations=OPTED_IN))
     said = place.wait_for_reason("ObjectExists")
-    assert said.startswith("HTTPRoute chat is not of this route and stays as it is")
+    assert said.startswith("HTTPRoute chat does not belong to this route and is not changed")
     assert "parentRefs" not in place.get("httproute/chat")["spec"]
 
     place.kubectl("delete", "httproute/chat")

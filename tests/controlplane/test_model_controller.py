@@ -224,7 +224,7 @@ def test_a_renamed_backend_is_replaced_without_a_gap(cluster: Cluster) -> None:
 
     cluster.apply(model(backend("new", workers=[TOO_MANY])))
     said = cluster.wait_for_reason("qwen", "Updating", "ChangeWaits")
-    assert "qwen-new to be ready before requests go there" in said
+    assert "qwen-new to be ready before it gets requests" in said
     assert set(cluster.names("deployment")) == {"qwen-new", "qwen-old"}
     assert "qwen-old" in json.dumps(cluster.get("modelroute/qwen")["spec"])
     assert "Insufficient nvidia.com/gpu" in cluster.wait_for_reason("qwen", "Failed", "PodsFail")
@@ -244,7 +244,7 @@ def test_what_somebody_else_made_is_not_taken_over(cluster: Cluster) -> None:
 
     said = cluster.wait_for_reason("qwen", "Failed", "ObjectExists")
     assert said == (
-        "Service qwen-l4 is not of this Model and stays as it is: delete it, or rename the backend"
+        "Service qwen-l4 does not belong to this Model and is not changed: delete it, or rename the backend"
     )
     assert cluster.get("service/qwen-l4")["metadata"]["resourceVersion"] == before
 

@@ -39,7 +39,7 @@ def test_a_decision_is_served_with_its_labels(
     # The number travels on by a watch of its own: wait for the HPA's way in, not for the status alone.
     path = f"{API}/namespaces/{namespace}/wva_desired_replicas?labelSelector=variant_name%3Dchat"
     finished = control_plane.kubectl("get", "--raw", path, check=False)
-    while finished.returncode != 0 and "nothing has been decided" in finished.stderr:
+    while finished.returncode != 0 and "it has no decision yet" in finished.stderr:
         finished = control_plane.kubectl("get", "--raw", path, check=False)
     (item,) = json.loads(finished.stdout)["items"]
 

@@ -102,7 +102,7 @@ def test_without_a_gate_the_next_decision_says_who_took_the_place(stage: Stage) 
     assert len(set(stage.small_nodes())) == 2
     message = stage.condition()
     assert message.startswith("1 replica planned on ")
-    assert "waits: the scheduler put small-" in message
+    assert "waits: the scheduler assigned small-" in message
     assert message in stage.kubectl("get", "va/large", "--output=jsonpath={.status.decision.message}")
     assert "PlacedElsewhere" in stage.kubectl("events", "--for=va/large")
 

@@ -180,7 +180,7 @@ def test_an_older_object_has_its_class_by_right_alone(
     red, _ = teams
     status = red.until("crimson", priority=100, reason="ClassNotAllowed")
     message = status["conditions"]["ServiceClassResolved"]["message"]
-    assert "nobody is known to have written it" in message
+    assert "no writer is recorded" in message
     command = message.split(" run kubectl ")[1].split()
     assert "cannot use serviceclasses" in red.kubectl(*command, check=False)
 

@@ -39,14 +39,14 @@ GATED = {"name": "left-waiting", "namespace": "work"}
 MARKED = {"stowplan.dev/pod-deletion-cost": "-1", "controller.kubernetes.io/pod-deletion-cost": "-1"}
 RIGHT = ("rolebinding", "stowplan-controller-scaling", "--clusterrole=stowplan-controller-scaling")
 STEPS = (
-    "stop the processes",
-    "open scheduling gates",
-    f"give {CLAIM} back to former/former-adapter",
+    "stop the active processes",
+    "remove our scheduling gates",
+    f"return {CLAIM} to former/former-adapter",
     "delete the webhook configurations",
-    "serve variantautoscalings.llmd.ai in v1alpha2 alone",
+    "serve variantautoscalings.llmd.ai only in v1alpha2",
     "delete the definition inferenceobjectives",
-    "take the note of who wrote them out of",
-    "delete what is left of the installation",
+    "remove the annotation with the writer from",
+    "delete the rest of the installation",
     "delete the namespace stowplan-system",
 )
 
@@ -178,7 +178,9 @@ def test_a_plan_changes_nothing_and_says_what_would_not_run(stage: Stage) -> Non
     assert [title for title in STEPS if not any(it.startswith(title) for it in titles)] == []
     kept = [item["message"] for item in report["checks"] if item["check"] == "kept"]
     assert "variantautoscalings.llmd.ai stays, with its objects: 1" in kept
-    assert "models.registry.volcano.sh stays, with its objects and what they became: 1" in kept
+    assert (
+        "models.registry.volcano.sh stays, with its objects and everything that they expanded to: 1"
+    ) in kept
     assert _ours(everything(stage.plane)) == before
 
 

@@ -234,7 +234,7 @@ async def test_what_is_in_the_way_stops_it_before_anything_is_changed(
 
     assert owned.returncode == down.returncode == 1
     assert "belongs to the Helm release wva" in owned.stdout
-    assert "a dry run of a write did not come through our webhooks" in down.stdout
+    assert "a dry run of a write did not pass our webhooks" in down.stdout
     assert [item["name"] for item in definition(old_plane)["spec"]["versions"]] == ["v1alpha1"]
 
 
@@ -252,7 +252,7 @@ async def test_a_converter_that_is_not_reached_is_not_relied_upon(
     old_plane.kubectl(*service, json.dumps({"spec": {"externalName": there}}))
 
     assert stopped.returncode == 1
-    assert "the version that needs it was taken back" in stopped.stdout
+    assert "the version that needs conversion is no longer served" in stopped.stdout
     assert versions == definition(old_plane)["status"]["storedVersions"] == ["v1alpha1"]
     assert await read(cluster, OLD) == before
     assert (await stowplan(old_plane, "upgrade", "--apply")).returncode == 0

@@ -32,11 +32,11 @@ _WATCH: Final = "watch interrupted"
 _CERTIFICATES: Final = "certificates not finished"
 _LEASE: Final = "lease not reached"
 _EVENT: Final = "event not written"
-_ADVICE: Final = "no advice about other objects of a kind"
-_DYNAMIC: Final = "going on without devices of Dynamic Resource Allocation"
+_ADVICE: Final = "no warnings about other objects of a kind"
+_DYNAMIC: Final = "continuing without devices of Dynamic Resource Allocation"
 _MODEL: Final = "Model Failed"
 _ROUTE: Final = "ModelRoute Translated"
-_UNREAD: Final = "going on without"
+_UNREAD: Final = "continuing without"
 _OWNER: Final = "cannot set blockOwnerDeletion"
 _NOT_WRITTEN: Final = "not finished"
 _SCALING: Final = "AutoscalingPolicyBinding ScalingActive"
@@ -59,7 +59,7 @@ NEEDS: Final[dict[str, Need]] = {
         "decisions that are confirmed stay valid", _WATCH
     ),
     "stowplan-apiserver-kthena: autoscalingpolicybindings": Need(
-        "metrics out of bindings", "going on without AutoscalingPolicyBindings"
+        "metrics out of bindings", "continuing without AutoscalingPolicyBindings"
     ),
     "stowplan-controller: variantautoscalings": Need("deciding at all", _WATCH),
     "stowplan-controller: variantautoscalings/status": Need("publishing decisions", "cycle not finished"),
@@ -67,20 +67,20 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-controller: horizontalpodautoscalers": Need("who else scales a target", _WATCH),
     "stowplan-controller: nodes pods": Need("what runs, and where there is room", _WATCH),
     "stowplan-controller: pods": Need(
-        "the order in which pods go, and the scheduling gate", "pods with our scheduling gate wait"
+        "the order in which pods go, and the scheduling gate", "scheduling gates not removed"
     ),
-    "stowplan-controller: resourcequotas": Need("planning within quotas", "going on without quotas"),
+    "stowplan-controller: resourcequotas": Need("planning within quotas", "continuing without quotas"),
     "stowplan-controller: leaderworkersets": Need(
-        "targets that are LeaderWorkerSets", "going on without LeaderWorkerSets"
+        "targets that are LeaderWorkerSets", "continuing without LeaderWorkerSets"
     ),
     "stowplan-controller: resourceslices resourceclaims resourceclaimtemplates deviceclasses": Need(
         "accelerators by Dynamic Resource Allocation", _DYNAMIC
     ),
     "stowplan-controller: nodepools": Need(
-        "nodes that Karpenter could add", "going on without the node pools of Karpenter"
+        "nodes that Karpenter could add", "continuing without the node pools of Karpenter"
     ),
     "stowplan-controller: poddisruptionbudgets": Need(
-        "knowing which evictions are allowed", "going on without disruption budgets"
+        "knowing which evictions are allowed", "continuing without disruption budgets"
     ),
     "stowplan-controller: events": Need("events", _EVENT),
     f"stowplan-controller: {_WEBHOOK_CONFIGURATIONS}": Need(
@@ -98,7 +98,7 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-controller: leases": Need("the first leader", _LEASE, RightsStage.vacate),
     "stowplan-controller: leases (stowplan-controller)": Need("one leader at a time", _LEASE),
     "stowplan-controller-kthena: autoscalingpolicies autoscalingpolicybindings": Need(
-        "deciding on bindings", "going on without AutoscalingPolic"
+        "deciding on bindings", "continuing without AutoscalingPolic"
     ),
     "stowplan-controller-kthena: autoscalingpolicybindings/status": Need(
         "publishing decisions on bindings", "cycle of the bindings not finished"
@@ -106,7 +106,7 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-controller-evictions: pods/eviction": Need("moving replicas", ""),
     "stowplan-controller-evictions: poddisruptionbudgets": Need("evicting several pods of one budget", ""),
     "stowplan-controller-evictions: nodes": Need(
-        "keeping new pods off a node meanwhile", "node is not open to new pods", RightsStage.taint
+        "keeping new pods off a node meanwhile", "taint not removed from node", RightsStage.taint
     ),
     "stowplan-controller-scaling-reviews: subjectaccessreviews": Need(
         "scaling by the author's rights", _SCALING
@@ -146,7 +146,7 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-models: modelroutes modelservers": Need("routing to backends", _MODEL, unread=_WATCH),
     "stowplan-models: deployments": Need("running backends", _MODEL, unread=_WATCH),
     "stowplan-models: leaderworkersets": Need(
-        "running backends over several nodes", _MODEL, unread="going on without LeaderWorkerSets"
+        "running backends over several nodes", _MODEL, unread="continuing without LeaderWorkerSets"
     ),
     "stowplan-models: deployments/scale": Need(
         "bindings of Deployments by this account",

@@ -25,20 +25,22 @@ _COLUMNS: Final = (
         name="Inference Pool",
         type="string",
         json_path=".spec.poolRef.name",
-        description="Pool whose capacity is shared.",
+        description="Pool that serves the requests.",
     ),
     Column(
         name="Priority",
         type="string",
         json_path=".spec.priority",
-        description="Importance of requests; 0 when there is none.",
+        description="Importance of the requests; 0 if unset.",
     ),
     AGE,
     condition("Accepted", "Accepted", description="Whether the spec is valid.", priority=1),
-    condition("ResolvedRefs", "Resolved", description="Whether the pool is there.", priority=1),
-    condition("Ready", "Ready", description="Whether pods of the pool are ready.", priority=1),
-    condition("ResolvedRefs", "Models", member="message", description="What the pool serves.", priority=1),
-    condition("Ready", "Endpoints", member="message", description="Its ready pods.", priority=1),
+    condition("ResolvedRefs", "Resolved", description="Whether the pool exists.", priority=1),
+    condition("Ready", "Ready", description="Whether the pool has ready pods.", priority=1),
+    condition(
+        "ResolvedRefs", "Models", member="message", description="Models that the pool serves.", priority=1
+    ),
+    condition("Ready", "Endpoints", member="message", description="Ready pods of the pool.", priority=1),
 )
 
 
@@ -46,24 +48,24 @@ def objective_advice(value: Json) -> list[str]:
     """Return a warning for each part of a valid objective that is probably a mistake."""
     spec: Json | None = value.get("spec")
     if spec is None:
-        return ["spec: not set: the objective is about no pool, and no request can use it"]
+        return ["spec: not set: the objective names no pool, and no request can use it"]
     return [*_priority_advice(spec), *_pool_advice(spec["poolRef"])]
 
 
 def _priority_advice(spec: Json) -> Iterator[str]:
     if not _INT32[0] <= spec.get("priority", 0) <= _INT32[-1]:  # `in` a range is a search for 1e9
-        yield "spec.priority: beyond 32 bits, which is all that llm-d.ai/v1alpha2 InferenceObjective takes"
+        yield "spec.priority: exceeds 32 bits, the limit of llm-d.ai/v1alpha2 InferenceObjective"
 
 
 def _pool_advice(pool: Json) -> Iterator[str]:
     path = "spec.poolRef"
     if pool.get("kind", POOL_KIND) != POOL_KIND:
-        yield f"{path}.kind: endpoint pickers look for an InferencePool of that name, whatever stands here"
+        yield f"{path}.kind: endpoint pickers look for an InferencePool of that name and ignore this field"
     group = pool.get("group", POOL_GROUP)
     if group == FORMER_POOL_GROUP:
-        yield f"{path}.group: the group of InferencePools before they were stable; now {POOL_GROUP}"
+        yield f"{path}.group: the former group of InferencePools; use {POOL_GROUP}"
     elif group != POOL_GROUP:
-        yield f"{path}.group: no InferencePool is in this group; most are in {POOL_GROUP}"
+        yield f"{path}.group: InferencePools are not in this group; use {POOL_GROUP}"
 
 
 def _references(value: Json) -> Iterator[Reference]:

@@ -51,11 +51,11 @@ def _placed(path: FieldPath, texts: Iterator[str]) -> Iterator[str]:
 
 def _spec_advice(spec: Json, tolerance_percent: int, path: FieldPath) -> Iterator[str]:
     if tolerance_percent == 100:  # noqa: PLR2004 (a percentage of the whole)
-        yield f"{path.child('tolerancePercent')}: at 100 nothing is scaled down but to 0"
+        yield f"{path.child('tolerancePercent')}: at 100, nothing is scaled down except to 0"
     for position, metric in enumerate(spec["metrics"]):
         if not _TEXT_NAME.fullmatch(metric["metricName"]):
             where = path.child("metrics").index(position).child("metricName")
-            yield f"{where}: not a Prometheus metric name; nothing may ever expose it"
+            yield f"{where}: not a Prometheus metric name; no pod can expose it"
 
 
 def _stable_advice(block: Json, way: str) -> Iterator[str]:

@@ -55,7 +55,7 @@ def activity_problems(binding: Json) -> list[str]:
     """Return a sentence if the annotation is present but invalid."""
     if _text(binding) is None or activity_source(binding) is not None:
         return []
-    return [f"metadata.annotations[{ANNOTATION}]: {_SAYS}; it is not followed"]
+    return [f"metadata.annotations[{ANNOTATION}]: {_SAYS}; it is ignored"]
 
 
 def _text(binding: Json) -> str | None:

@@ -34,7 +34,7 @@ def _reference_advice(spec: Json) -> Iterator[str]:
     for below, target in targets_of(spec):
         for name in _MEANINGLESS:
             if target.get("targetRef", {}).get(name):
-                yield f"{FieldPath(('spec', *below, 'targetRef', name))}: means nothing here and is ignored"
+                yield f"{FieldPath(('spec', *below, 'targetRef', name))}: has no effect here"
 
 
 def _scaling_advice(spec: Json, *, wakes: bool) -> Iterator[str]:

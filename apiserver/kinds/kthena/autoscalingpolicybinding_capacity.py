@@ -46,8 +46,8 @@ def _is_capacity(name: str, number: str) -> bool:
 def _problems(binding: Json, said: list[tuple[str, str, str]], good: Mapping[str, float]) -> Iterator[str]:
     where = f"metadata.annotations[{ANNOTATION}]"
     if any(not _is_capacity(name, number) for name, _, number in said):
-        yield f"{where}: {_SAYS}; what is not understood counts as 1"
+        yield f"{where}: {_SAYS}; invalid values count as 1"
     params = ((binding.get("spec") or {}).get("optimizerConfiguration") or {}).get("params") or []
     names = {param.get("target", {}).get("targetRef", {}).get("name") for param in params}
     if strangers := sorted(name for name in good if name not in names):
-        yield f"{where}: no target of optimizerConfiguration is called {', '.join(strangers)}"
+        yield f"{where}: optimizerConfiguration has no target named {', '.join(strangers)}"

@@ -40,7 +40,10 @@ def _whole(spec: Json) -> Iterator[str]:
         yield "spec.backends: every routeWeight is 0, so no backend gets requests"
     weighed = [backend for backend in backends if backend.get("routeWeight", DEFAULT_ROUTE_WEIGHT)]
     if len(weighed) > MOST_TARGETS:
-        yield f"spec.backends: a ModelRoute leads requests to {MOST_TARGETS} of {len(weighed)}"
+        yield (
+            f"spec.backends: a ModelRoute routes requests to at most {MOST_TARGETS} of {len(weighed)}"
+            " backends"
+        )
     if weighed and (lost := sorted(_adapters(backends) - _adapters(weighed))):
         yield f"spec.backends: no requests for adapter {lost[0]:.40}: routeWeight is 0 where it is"
 
@@ -59,8 +62,8 @@ def _names(where: str, backend: Json, model: str) -> Iterator[str]:
     longest = max(len(f"{model}-{backend['name']}-{last}{tail}") for tail in tails)
     if longest > _LONGEST_LABEL:
         yield (
-            f"{where}.name: Kthena's own controller makes names of pods of it with {longest} characters;"
-            f" {_LONGEST_LABEL} is most"
+            f"{where}.name: Kthena's own controller derives pod names with {longest} characters from it;"
+            f" at most {_LONGEST_LABEL} are allowed"
         )
 
 
@@ -90,7 +93,7 @@ def _bounds(where: str, backend: Json) -> Iterator[str]:
     for position, worker in enumerate(backend["workers"]):
         if backend["maxReplicas"] * worker.get("replicas", 1) > MOST_TARGET_REPLICAS:
             here = f"{where}.workers[{position}].replicas"
-            yield f"{here}: ends at {MOST_TARGET_REPLICAS} engines with maxReplicas"
+            yield f"{here}: limited to {MOST_TARGET_REPLICAS} engines at maxReplicas"
 
 
 def _workers(where: str, backend: Json) -> Iterator[str]:

@@ -31,12 +31,12 @@ def config_advice(where: str, workers: list[Json]) -> Iterator[str]:
         if config is None:
             continue
         if not isinstance(config, dict):
-            yield f"{here}: not an object, and its members are the arguments of the engine"
+            yield f"{here}: must be an object with the arguments of the engine"
             continue
         yield from _port(here, config, ports)
         yield from _transfer(here, config, str(worker.get("type")), connectors)
     if len(ports) > 1:
-        yield f"{where}.workers: engines answer on different ports: {', '.join(map(str, sorted(ports)))}"
+        yield f"{where}.workers: engines listen on different ports: {', '.join(map(str, sorted(ports)))}"
     if len(connectors) > 1:
         yield f"{where}.workers: kv_connector differs: {', '.join(sorted(connectors))[:60]}"
 

@@ -39,17 +39,17 @@ def match_advice(match: Json, path: str) -> Iterator[str]:
     """Yield a sentence for each condition that matches every request, or none."""
     for name, condition in (match.get("headers") or {}).items():
         if _holds_always(condition):
-            yield f"{path}.headers[{_brief(name)}]: holds for every request, whether it has the header or not"
+            yield f"{path}.headers[{_brief(name)}]: matches every request, with or without the header"
     uri: Json | None = match.get("uri")
     if uri is None:
         return
     if _holds_always(uri):
-        yield f"{path}.uri: holds for every path; set one of exact, prefix and regex"
+        yield f"{path}.uri: matches every path; set one of exact, prefix and regex"
     for name in ("exact", "prefix"):
         if uri.get(name, "/")[:1] not in {"/", ""}:
-            yield f"{path}.uri.{name}: holds for no path: every path begins with /"
+            yield f"{path}.uri.{name}: matches no path: every path begins with /"
     if uri.get("exact") == "":
-        yield f"{path}.uri.exact: holds for no path: every path begins with /"
+        yield f"{path}.uri.exact: matches no path: every path begins with /"
 
 
 def _follows(condition: Json, given: Json) -> bool:

@@ -47,7 +47,7 @@ class ServiceNames(Rule):
         for position, backend in enumerate(_backends(value)):
             name = _service_name(model, backend)
             if len(name) > _LONGEST:
-                yield _too_long(position, backend, f"its Service would be called {name}", len(name))
+                yield _too_long(position, backend, f"its Service would be named {name}", len(name))
 
     def cel(self) -> Sequence[CelRule]:
         """Return one rule for the first letter, and one for the lengths."""

@@ -36,7 +36,7 @@ def _rules_advice(spec: Json) -> Iterator[str]:
         match: Json = rule.get("modelMatch") or {}
         yield from match_advice(match, f"{path}.modelMatch")
         if match.get("body", {}).get("model", next(iter(answers_to))) not in answers_to:
-            yield f"{path}.modelMatch.body.model: never holds: neither modelName nor one of loraAdapters"
+            yield f"{path}.modelMatch.body.model: never matches: neither modelName nor one of loraAdapters"
         yield from _target_advice(rule["targetModels"], f"{path}.targetModels")
     yield from _shadow_advice(spec["rules"])
     yield from _duplicate_advice(spec["rules"])
@@ -86,4 +86,4 @@ def _limit_advice(limit: Json | None) -> Iterator[str]:
     if most < _SHORT_PROMPT_TOKENS:
         yield f"{path}.inputTokensPerUnit: a prompt of more than {most} tokens is always refused"
     if "global" in limit and "redis" not in limit["global"]:
-        yield f"{path}.global: without redis each router counts for itself"
+        yield f"{path}.global: without redis, each router counts separately"

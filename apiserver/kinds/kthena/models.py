@@ -34,27 +34,29 @@ MODEL: Final = Kind(
                     name="Source",
                     type="string",
                     json_path=".spec.backends[0].modelURI",
-                    description="Where the first backend fetches the model.",
+                    description="Source of the model of the first backend.",
                 ),
-                condition("Active", "Active", description="Whether all backends serve."),
-                condition("Failed", "Failed", description="Whether somebody has to act."),
+                condition("Active", "Active", description="Whether all backends are ready."),
+                condition("Failed", "Failed", description="Whether action is required."),
                 Column(
                     name="Replicas",
                     type="integer",
                     json_path=".status.replicas",
-                    description="Replicas that run, of all backends.",
+                    description="Current replicas of all backends.",
                 ),
                 AGE,
                 Column(
                     name="Owner",
                     type="string",
                     json_path=".spec.owner",
-                    description="Whose model it is.",
+                    description="Owner of the model.",
                     priority=1,
                 ),
-                condition("Active", "Reason", member="reason", description="Why, in one word.", priority=1),
                 condition(
-                    "Active", "Message", member="message", description="Why, in one sentence.", priority=1
+                    "Active", "Reason", member="reason", description="Reason, in one word.", priority=1
+                ),
+                condition(
+                    "Active", "Message", member="message", description="Reason, in one sentence.", priority=1
                 ),
                 condition("Failed", "Cause", member="message", description="What failed.", priority=1),
             ),

@@ -26,9 +26,9 @@ def _selector_advice(selector: Json) -> Iterator[str]:
     path = "spec.workloadSelector.pdGroup"
     prefill, decode = group["prefillLabels"], group["decodeLabels"]
     if prefill.items() <= decode.items():
-        yield f"{path}.decodeLabels: contain prefillLabels: a pod for decode counts as one for prefill too"
+        yield f"{path}.decodeLabels: contain prefillLabels: a decode pod counts as a prefill pod, too"
     elif decode.items() <= prefill.items():
-        yield f"{path}.prefillLabels: contain decodeLabels: a pod for prefill counts as one for decode too"
+        yield f"{path}.prefillLabels: contain decodeLabels: a prefill pod counts as a decode pod, too"
     for role in ("prefillLabels", "decodeLabels"):
         if _contradict(selector.get("matchLabels") or {}, group[role]):
             yield f"{path}.{role}: select no pod: matchLabels has another value for one of the keys"
@@ -42,17 +42,17 @@ def _port_advice(port: Json | None) -> Iterator[str]:
     if port is None:
         yield "spec.workloadPort: not set: a router does not know where the pods listen"
     elif port.get("protocol") == "https":
-        yield "spec.workloadPort.protocol: the router of Kthena speaks http to the pods, whatever stands here"
+        yield "spec.workloadPort.protocol: the router of Kthena uses http for the pods and ignores this field"
 
 
 def _policy_advice(policy: Json) -> Iterator[str]:
     path = "spec.trafficPolicy"
     if "timeout" in policy and durations.nanoseconds(policy["timeout"]) == 0:
-        yield f"{path}.timeout: {policy['timeout']} is no timeout at all; leave it out to say so"
+        yield f"{path}.timeout: {policy['timeout']} means no timeout; omit the field instead"
     if "retry" in policy and not policy["retry"].get("attempts"):
-        yield f"{path}.retry: nothing is tried again without attempts"
+        yield f"{path}.retry: nothing is retried without attempts"
 
 
 def _connector_advice(spec: Json) -> Iterator[str]:
     if "kvConnector" in spec and "pdGroup" not in spec["workloadSelector"]:
-        yield "spec.kvConnector: means nothing without spec.workloadSelector.pdGroup"
+        yield "spec.kvConnector: has no effect without spec.workloadSelector.pdGroup"

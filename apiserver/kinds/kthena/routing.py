@@ -15,38 +15,43 @@ from apiserver.schema.kind import Column, Kind, Reference, Version
 from apiserver.schema.paths import FieldPath
 
 _ENDPOINTS: Final = Column(
-    name="Endpoints", type="integer", json_path=".status.readyEndpoints", description="Pods that are ready."
+    name="Endpoints", type="integer", json_path=".status.readyEndpoints", description="Ready pods."
 )
 _WHY: Final = (
     condition("Accepted", "Accepted", description="Whether the spec is valid.", priority=1),
-    condition("ResolvedRefs", "Resolved", description="Whether what it names is there.", priority=1),
-    condition("Ready", "Reason", member="reason", description="Why, in one word.", priority=1),
-    condition("Ready", "Message", member="message", description="Why, in one sentence.", priority=1),
+    condition("ResolvedRefs", "Resolved", description="Whether all referenced objects exist.", priority=1),
+    condition("Ready", "Reason", member="reason", description="Reason, in one word.", priority=1),
+    condition("Ready", "Message", member="message", description="Reason, in one sentence.", priority=1),
 )
 
 _ROUTE_COLUMNS: Final = (
-    Column(name="Model", type="string", json_path=".spec.modelName", description="Model that it answers to."),
+    Column(
+        name="Model",
+        type="string",
+        json_path=".spec.modelName",
+        description="Model whose requests it routes.",
+    ),
     Column(
         name="Adapters",
         type="string",
         json_path=".spec.loraAdapters",
-        description="LoRA adapters that it answers to.",
+        description="LoRA adapters whose requests it routes.",
     ),
-    condition("Ready", "Ready", description="Whether requests find pods wherever a rule sends them."),
+    condition("Ready", "Ready", description="Whether every target of every rule has ready pods."),
     _ENDPOINTS,
     AGE,
     Column(
         name="Input tokens",
         type="integer",
         json_path=".spec.rateLimit.inputTokensPerUnit",
-        description="Most tokens of prompts per unit of time.",
+        description="Limit of prompt tokens per unit of time.",
         priority=1,
     ),
     Column(
         name="Output tokens",
         type="integer",
         json_path=".spec.rateLimit.outputTokensPerUnit",
-        description="Most tokens of answers per unit of time.",
+        description="Limit of answer tokens per unit of time.",
         priority=1,
     ),
     Column(
@@ -64,10 +69,8 @@ _SERVER_COLUMNS: Final = (
     Column(
         name="Engine", type="string", json_path=".spec.inferenceEngine", description="Engine that serves it."
     ),
-    Column(
-        name="Port", type="integer", json_path=".spec.workloadPort.port", description="Where the pods listen."
-    ),
-    condition("Ready", "Ready", description="Whether requests find pods."),
+    Column(name="Port", type="integer", json_path=".spec.workloadPort.port", description="Port of the pods."),
+    condition("Ready", "Ready", description="Whether there are ready pods."),
     _ENDPOINTS,
     AGE,
     Column(
@@ -77,14 +80,14 @@ _SERVER_COLUMNS: Final = (
         name="KV connector",
         type="string",
         json_path=".spec.kvConnector.type",
-        description="How prefill hands over to decode.",
+        description="Connector for the transfer from prefill to decode.",
         priority=1,
     ),
     Column(
         name="PD group",
         type="string",
         json_path=".spec.workloadSelector.pdGroup.groupKey",
-        description="Label that tells groups of prefill and decode apart.",
+        description="Label that groups prefill and decode pods.",
         priority=1,
     ),
     *_WHY,

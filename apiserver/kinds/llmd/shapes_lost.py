@@ -21,13 +21,13 @@ def lost_fields(plain: Json, hub: Json, shaped: Json, shape: Shape) -> Iterator[
     for name, item in before.items():
         is_back = name in again and _is_in(item, again[name])
         if not is_back and name not in {"scaleTargetRef", "accelerator"}:
-            yield f"spec.{name}: {shown(item)} has no place in {shape}"
+            yield f"spec.{name}: {shape} has no field for {shown(item)}"
     if not same(before.get("accelerator"), again.get("accelerator", label_of(shaped))):
         yield from _lost_accelerator(before, shaped, shape)
     yield from _lost_target(before, shaped, shape)
     yield from _lost_from_spoke(as_object(plain.get("spec")), before, shaped, shape)
     if "decision" in as_object(hub.get("status")):
-        yield "status.decision: only v1alpha2 says why"
+        yield "status.decision: only v1alpha2 has this field"
 
 
 def _is_in(item: JsonValue, again: JsonValue) -> bool:
@@ -41,8 +41,8 @@ def _lost_accelerator(before: Json, shaped: Json, shape: Shape) -> Iterator[str]
     if "accelerator" not in before:
         return
     label = label_of(shaped)
-    instead = f", which goes by the label {ACCELERATOR_LABEL}: {label}" if label else ""
-    yield f"spec.accelerator: {shown(before['accelerator'])} has no place in {shape}{instead}"
+    instead = f", which uses the label {ACCELERATOR_LABEL}: {label}" if label else ""
+    yield f"spec.accelerator: {shown(before['accelerator'])} has no field in {shape}{instead}"
 
 
 def _lost_target(before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
@@ -52,14 +52,17 @@ def _lost_target(before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
     name = as_object(shaped.get("metadata")).get("name")
     if not names_deployment(target) or target.get("name") != name:
         named = f"{target.get('kind')} {target.get('name')}"
-        yield f"spec.scaleTargetRef: {named} is scaled; {shape} scales the Deployment named like it, {name}"
+        yield (
+            f"spec.scaleTargetRef: {named} is scaled; {shape} scales the Deployment with the name of the"
+            f" object, {name}"
+        )
 
 
 def _lost_from_spoke(said: Json, before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
     spec = as_object(shaped.get("spec"))
     identifier = said.get("variantID")
     if "variantID" not in spec and identifier is not None and identifier != variant_identifier(before):
-        yield f"spec.variantID: {shown(identifier)} has no place in {shape}"
+        yield f"spec.variantID: {shape} has no field for {shown(identifier)}"
     if "modelProfile" in spec:
         return
     in_use = before.get("accelerator")
@@ -68,11 +71,11 @@ def _lost_from_spoke(said: Json, before: Json, shaped: Json, shape: Shape) -> It
         candidate = as_object(entry).get("acc")
         if candidate != in_use:
             where = f"spec.modelProfile.accelerators[{position}]"
-            yield f"{where}: the candidate {shown(candidate)} has no place in {shape}"
+            yield f"{where}: {shape} has no field for the candidate {shown(candidate)}"
 
 
 def lost_cost(shaped: Json, shape: Shape, *, is_other: bool) -> Iterator[str]:
     """Yield a sentence if a cost implied by the accelerator is replaced by the default of the shape."""
     spec = shaped.get("spec")
     if is_other and shape.family is Family.CURRENT and isinstance(spec, dict) and "variantCost" not in spec:
-        yield f"spec.variantCost: the accelerator's unit cost no longer counts, {shape} takes 10.0"
+        yield f"spec.variantCost: {shape} ignores the accelerator's unit cost and uses 10.0"

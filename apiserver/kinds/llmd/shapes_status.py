@@ -28,7 +28,7 @@ def released_status(value: Json, facts: Facts, shape: StatusShape, *, title: str
             fields = shape.current_alloc if name == "currentAlloc" else shape.desired_alloc
             item = _allocation(name, as_object(item), fields, known, title=title, lost=lost)  # noqa: PLW2901 (the rest is held as it is)
         elif not _has_place(name, item, shape):
-            lost.append(f"status.{name}: has no place in {title}")
+            lost.append(f"status.{name}: {title} has no such field")
             continue
         if item is not None:
             held[name] = item
@@ -58,13 +58,13 @@ def _allocation(
     name: str, item: Json, fields: tuple[str, ...], known: Json, *, title: str, lost: list[str]
 ) -> Json | None:
     if not fields:
-        lost.append(f"status.{name}: has no place in {title}")
+        lost.append(f"status.{name}: {title} has no such field")
         return None
     filled = {field: item.get(field, known.get(field)) for field in fields if field in item or field in known}
     if len(str(filled.get("accelerator", ""))) < _LEAST_CHARACTERS_WANTED:
         filled.pop("accelerator", None)
     if missing := missing_members(filled, fields):
-        lost.append(f"status.{name}: {title} demands {', '.join(missing)} in it, too, and writes it anew")
+        lost.append(f"status.{name}: {title} also requires {', '.join(missing)} in it, and writes it again")
         return None
-    lost += [f"status.{name}.{field}: has no place in {title}" for field in item if field not in fields]
+    lost += [f"status.{name}.{field}: {title} has no such field" for field in item if field not in fields]
     return filled

@@ -31,34 +31,39 @@ _LABEL_VALUE_CHARACTERS: Final = 63
 _READY: Final = '.status.conditions[?(@.type=="OptimizationReady")]'
 _MODEL: Final = Column(name="Model", type="string", json_path=".spec.modelID", description="Model served.")
 _TARGET: Final = Column(
-    name="Target", type="string", json_path=".spec.scaleTargetRef.name", description="Object that is scaled."
+    name="Target", type="string", json_path=".spec.scaleTargetRef.name", description="Scale target."
 )
 _CURRENT: Final = Column(
-    name="Current", type="integer", json_path=".status.currentAlloc.numReplicas", description="Replicas now."
+    name="Current",
+    type="integer",
+    json_path=".status.currentAlloc.numReplicas",
+    description="Current replicas.",
 )
 _DESIRED: Final = Column(
     name="Desired",
     type="integer",
     json_path=".status.desiredOptimizedAlloc.numReplicas",
-    description="Replicas wanted.",
+    description="Desired replicas.",
 )
 _METRICS_READY: Final = Column(
     name="MetricsReady",
     type="string",
     json_path='.status.conditions[?(@.type=="MetricsAvailable")].status',
-    description="Whether the engines report.",
+    description="Whether the engines report metrics.",
 )
 _MESSAGE: Final = Column(
     name="Message",
     type="string",
     json_path=f"{_READY}.message",
-    description="Why, in one sentence.",
+    description="Reason, in one sentence.",
     priority=1,
 )
 
 
 def _reason(json_path: str) -> Column:
-    return Column(name="Reason", type="string", json_path=json_path, description="What was decided last.")
+    return Column(
+        name="Reason", type="string", json_path=json_path, description="Reason of the last decision."
+    )
 
 
 def _cost(value: Json) -> Iterator[Filled]:

@@ -158,8 +158,8 @@ def test_a_version_that_is_not_served_is_refused(check: Check) -> None:
 
     assert code == 1
     assert out == [
-        'a.yaml:1: error: no matches for kind "VariantAutoscaling" in version "llmd.ai/v9": served are'
-        " llmd.ai/v1alpha1, llmd.ai/v1alpha2"
+        'a.yaml:1: error: no matches for kind "VariantAutoscaling" in version "llmd.ai/v9": the served'
+        " versions are llmd.ai/v1alpha1, llmd.ai/v1alpha2"
     ]
 
 

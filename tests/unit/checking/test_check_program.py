@@ -54,7 +54,7 @@ def test_a_directory_is_searched(check: Check) -> None:
         "d/e/b.yml:1: VariantAutoscaling/x valid",
         "d/e/c.json:1: VariantAutoscaling/x valid",
     ]
-    assert err == ["passed over: 1 no manifest"]
+    assert err == ["skipped: 1 no manifest"]
 
 
 def test_standard_input_is_a_file(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,12 +75,12 @@ def test_other_kinds_are_passed_over_with_a_note(check: Check) -> None:
     code, out, err = check("a.json", a_json=text)
 
     assert (code, len(out)) == (0, 1)
-    assert err == ["passed over: 2 Deployment (apps/v1)"]
+    assert err == ["skipped: 2 Deployment (apps/v1)"]
 
 
 def test_nothing_to_check_is_said(check: Check) -> None:
     """It is no error, but hardly what was meant."""
-    assert check("a.yaml", a_yaml="---\n") == (0, [], ["nothing to check: no object of a kind of Stowplan"])
+    assert check("a.yaml", a_yaml="---\n") == (0, [], ["nothing to check: no object is of a supported kind"])
 
 
 UNREADABLE = {
@@ -91,7 +91,7 @@ UNREADABLE = {
     ),
     "text": (
         {"a_yaml": "hello"},
-        "a.yaml:1: error: no object: a manifest is a mapping with apiVersion and kind",
+        "a.yaml:1: error: not an object: a manifest is a mapping with apiVersion and kind",
     ),
     "no kind": (
         {"a_yaml": "apiVersion: v1\nmetadata: {}"},
@@ -103,7 +103,7 @@ UNREADABLE = {
     ),
     "a list of numbers": (
         {"a_yaml": "apiVersion: v1\nkind: List\nitems:\n- 5\n"},
-        "a.yaml:4: error: no object: a manifest is a mapping with apiVersion and kind",
+        "a.yaml:4: error: not an object: a manifest is a mapping with apiVersion and kind",
     ),
 }
 
@@ -185,7 +185,7 @@ def test_an_unknown_option_is_named_before_a_missing_file(capsys: pytest.Capture
     assert "--bogus" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["check"])
-    assert "name at least one FILE" in capsys.readouterr().err
+    assert "at least one FILE is required" in capsys.readouterr().err
 
 
 def test_a_plugin_is_called_as_kubectl_calls_it(

@@ -31,7 +31,7 @@ WRONG = {
         "kind",
         "did you mean Model of registry.volcano.sh/v1alpha1?",
     ),
-    "a kind like no other": (NETWORKING, "Gateway", "kind", "served are ModelRoute, ModelServer"),
+    "a kind like no other": (NETWORKING, "Gateway", "kind", "the served kinds are ModelRoute, ModelServer"),
     "a kind in a group that others fill too": (
         INFERENCE,
         "InferenceObjectiv",
@@ -42,7 +42,7 @@ WRONG = {
         "llmd.ai/v9",
         "VariantAutoscaling",
         "apiVersion",
-        "served are llmd.ai/v1alpha1, llmd.ai/v1alpha2",
+        "the served versions are llmd.ai/v1alpha1, llmd.ai/v1alpha2",
     ),
 }
 

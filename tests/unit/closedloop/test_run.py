@@ -252,7 +252,7 @@ def test_names_that_are_none_are_refused(text: str) -> None:
 def test_a_policy_may_name_only_variants_that_there_are(scenario: Scenario) -> None:
     """And says which those are."""
     assert policy_problem(policy_name("concurrency:40@l40s"), scenario) == ""
-    assert "there are h100, l40s" in policy_problem(policy_name("concurrency:40@a100"), scenario)
+    assert "the variants are h100, l40s" in policy_problem(policy_name("concurrency:40@a100"), scenario)
     with pytest.raises(ValueError, match="there is no variant 'a100'"):
         simulate(scenario, "constant:1@a100")
 

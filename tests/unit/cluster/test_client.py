@@ -205,7 +205,7 @@ async def test_watch_of_an_old_version(cluster: Cluster, api: FakeApiServer) -> 
         pytest.param({"code": 503}, errors.Unavailable, "503", id="a server error without a body"),
         pytest.param({"code": 200, "body": b"<html>"}, errors.Unavailable, "not JSON", id="a proxy's page"),
         pytest.param(
-            {"code": 200, "body": b"[1]"}, errors.Unavailable, "no JSON object", id="JSON, but a list"
+            {"code": 200, "body": b"[1]"}, errors.Unavailable, "not a JSON object", id="JSON, but a list"
         ),
         pytest.param({"code": 403, "body": b"no\n"}, errors.Forbidden, "^no$", id="a refusal in plain text"),
         pytest.param({"code": 413, "body": b"[]"}, errors.Invalid, "413", id="another 4xx"),

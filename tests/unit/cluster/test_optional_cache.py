@@ -112,7 +112,7 @@ async def test_what_cannot_be_read_stops_nothing(tmp_path: Path, code: int, told
             assert cache.items() == ()
 
     warnings = [line for line in lines if line["log_level"] == "warning"]
-    assert [line["event"] for line in warnings] == ["going on without quotas"] * told
+    assert [line["event"] for line in warnings] == ["continuing without quotas"] * told
 
 
 async def test_a_permission_that_is_given_later_is_found_and_its_lack_was_told_once(tmp_path: Path) -> None:

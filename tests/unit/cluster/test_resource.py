@@ -42,7 +42,7 @@ def test_path_refuses_names_that_lead_elsewhere(name: str) -> None:
 
 def test_namespaced_object_needs_a_namespace() -> None:
     """Leaving the namespace out of a namespaced object's path is an error that says so."""
-    with pytest.raises(Invalid, match="lives in a namespace"):
+    with pytest.raises(Invalid, match="is namespaced"):
         PODS.path(None, "p")
 
 

@@ -72,8 +72,8 @@ def test_only_what_differs_is_written_anew(convert: Convert) -> None:
     )
     assert out == f"{OTHERS}---\n{expected}--- # next\n{OTHERS}"
     assert err == [
-        "a.yaml:9: VariantAutoscaling/llama: lost: spec.variantID has no place in v1alpha2",
-        "a.yaml:16: 1 comment went with spec.variantID",
+        "a.yaml:9: VariantAutoscaling/llama: lost: spec.variantID does not exist in v1alpha2",
+        "a.yaml:16: 1 comment lost with spec.variantID",
     ]
     assert code == 0
 
@@ -87,7 +87,7 @@ def test_there_and_back_says_the_same_again(convert: Convert) -> None:
     assert err == [
         "<stdin>:2: VariantAutoscaling/llama: spec.variantID kept in the annotation"
         " llmd.ai/kept-by-conversion: v1alpha2 has no such field",
-        "<stdin>:9: 1 comment went with spec.variantID",
+        "<stdin>:9: 1 comment lost with spec.variantID",
     ]
     moved = LEGACY.replace("    # what the business calls it\n    variantID: special-A100-4\n", "")
     assert back == moved.replace("# the end", "    variantID: special-A100-4\n# the end")
@@ -102,7 +102,7 @@ def test_a_target_that_was_not_named_is_not_named_after_the_way_back(convert: Co
 
     assert "scaleTargetRef" in there
     assert "scaleTargetRef" not in back
-    assert err == ["<stdin>:9: 1 comment went with spec.variantID"]
+    assert err == ["<stdin>:9: 1 comment lost with spec.variantID"]
     assert "kept-by-conversion" not in dropped
 
 
@@ -115,7 +115,7 @@ def test_comments_within_a_part_that_is_rewritten_are_told(convert: Convert) -> 
     _, out, err = convert("-f", "-", "--to", "v1alpha2", given=f"{OTHERS}---\n{text}")
 
     assert out.count("#") == OTHERS.count("#") + 1
-    assert err[-1] == "<stdin>:15: 3 comments went with spec.modelProfile"
+    assert err[-1] == "<stdin>:15: 3 comments lost with spec.modelProfile"
 
 
 PARTIAL = """\
@@ -141,7 +141,7 @@ def test_what_the_result_says_is_not_called_missing(convert: Convert, options: l
     assert "  accelerator: A100\n  sloClassRef: {name: premium, key: opt}\n" in out
     assert err == []
     assert "variantID" not in with_one.partition("spec:")[2]
-    assert [line.partition(" kept ")[0].partition(" has ")[0].split()[-1] for line in told] == [
+    assert [line.partition(" kept ")[0].partition(" does ")[0].split()[-1] for line in told] == [
         "spec.variantID"
     ]
 
@@ -199,7 +199,7 @@ def test_a_list_converts_item_by_item(convert: Convert) -> None:
 
     assert json.loads(out) == own | {"apiVersion": "llmd.ai/v1alpha1", "items": [item]}
     assert json.loads(same) == anything
-    assert err == ["nothing to convert: no VariantAutoscaling"]
+    assert err == ["nothing to convert: no VariantAutoscaling was found"]
     assert code == 0
 
 
@@ -212,7 +212,7 @@ def test_comments_in_the_items_of_a_list_stay(convert: Convert) -> None:
     _, out, err = convert("-f", "-", "--to", "v1alpha1", "--drop-kept", given=text)
 
     assert out == text.replace("v1alpha2", "v1alpha1").replace("{decision: {}}", "{}")
-    assert err == ["<stdin>:6: VariantAutoscaling/llama: lost: status.decision has no place in v1alpha1"]
+    assert err == ["<stdin>:6: VariantAutoscaling/llama: lost: status.decision does not exist in v1alpha1"]
 
 
 def test_diff_shows_the_change_and_says_so_by_its_exit_code(convert: Convert) -> None:
@@ -262,11 +262,11 @@ def test_a_release_can_be_named_as_the_shape(convert: Convert) -> None:
     assert [line.split(": ")[2:4] for line in err] == [
         ["lost", "spec.variantCost"],
         ["lost", "spec.scaleTargetRef"],
-        ["made up", "spec.modelProfile.accelerators[0].acc"],
-        ["made up", "spec.modelProfile.accelerators[0].accCount"],
-        ["made up", "spec.modelProfile.accelerators[0].perfParms"],
-        ["made up", "spec.modelProfile.accelerators[0].maxBatchSize"],
-        ["made up", "spec.sloClassRef"],
+        ["placeholder", "spec.modelProfile.accelerators[0].acc"],
+        ["placeholder", "spec.modelProfile.accelerators[0].accCount"],
+        ["placeholder", "spec.modelProfile.accelerators[0].perfParms"],
+        ["placeholder", "spec.modelProfile.accelerators[0].maxBatchSize"],
+        ["placeholder", "spec.sloClassRef"],
     ]
 
 
@@ -303,7 +303,8 @@ def test_status_and_unknown_fields_come_along(convert: Convert) -> None:
         pytest.param({}, "a.yaml: error: cannot be read: No such file", id="a file that is not there"),
         pytest.param(
             {"a_yaml": f"{OTHERS}---\n{CURRENT.replace('v1alpha2', 'v1beta1')}"},
-            "a.yaml:8: error: VariantAutoscaling has no version llmd.ai/v1beta1: there are v1alpha1, v1",
+            "a.yaml:8: error: VariantAutoscaling has no version llmd.ai/v1beta1: its versions are"
+            " v1alpha1, v1",
             id="a version that never was",
         ),
     ],

@@ -17,7 +17,7 @@ VALUE = {
 }
 COMPACT = json.dumps(VALUE, separators=(",", ":"), ensure_ascii=False)
 INDENTED = json.dumps(VALUE, indent=3, ensure_ascii=False)
-RESTYLED = "a.json:1: numbers and spacing are written anew"
+RESTYLED = "a.json:1: numbers and spacing are reformatted"
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ def test_the_whole_story_holds_but_for_what_is_not_in_it() -> None:
     judged = [finding for finding in checks.findings(story()) if "Model" not in finding.name]
 
     assert [finding.name for finding in judged if not finding.holds] == [
-        "a bad manifest is refused",
-        "a policy scales an unlike pair",
+        "an invalid manifest is refused",
+        "a policy scales two different variants",
     ]
 
 
@@ -80,7 +80,7 @@ def test_an_empty_history_shows_nothing() -> None:
     """A demo that was cut short must fail, not pass for want of counter-examples."""
     holding = [finding.name for finding in checks.findings(History()) if finding.holds]
 
-    assert holding == ["a process that is away changes nothing"]
+    assert holding == ["a process that is down changes nothing"]
 
 
 def test_the_surge_tells_its_reaction_time() -> None:
@@ -248,7 +248,7 @@ def test_a_variant_that_is_not_seen_any_more_gave_nothing(left: tuple[VariantVie
     finding = checks.lower_priority_gives_way(shortage_of_two(before, left))
 
     assert not finding.holds
-    assert finding.detail == "big +4 replicas; small is not seen to do what its decisions say"
+    assert finding.detail == "big +4 replicas; small did not follow its decisions"
 
 
 def test_both_shapes_must_have_decisions() -> None:

@@ -20,8 +20,8 @@ async def test_scenario_shows_what_the_demo_promises() -> None:
     account = account_of(history, policy="Stowplan")
 
     assert wrong == {
-        "a bad manifest is refused": "none was tried",
-        "a policy scales an unlike pair": "no binding of several targets was decided on",
+        "an invalid manifest is refused": "none was tried",
+        "a policy scales two different variants": "no binding of several targets was decided on",
     }
     assert account.cost == pytest.approx(outcome.cost, rel=0.03)
     assert account.missed == {model.model_id: model.missed for model in outcome.models}

@@ -75,7 +75,7 @@ async def test_a_killed_process_is_started_again_and_the_outage_is_remembered(on
     task.cancel()
 
     assert "stowplan-controller was killed by signal 9" in said[0]
-    assert said[1] == "stowplan-controller is back"
+    assert said[1] == "stowplan-controller is running again"
     assert one.processes["controller"].pid != pid
     assert [outage.component for outage in supervisor.outages] == ["controller"]
 

@@ -92,7 +92,7 @@ def test_the_facts_stand_in_the_order_of_questions() -> None:
         "  chat needs 3 replicas for 41 requests/s (85 % of 3 x 16); granted 2: no L4 is free",
     ]
     assert lines[3:13] == [
-        "  replicas    1 now (1 ready), 2 granted, 3 wanted with unlimited nodes",
+        "  replicas    1 now (1 ready), 2 granted, 3 needed with unlimited nodes",
         "  decided     Shortage, 12 s ago",
         "  bound by    Accelerators",
         "  demand      34.1 requests/s for the model, up to 41 within 140 s, with 1155 prompt and 211 answer",
@@ -101,7 +101,7 @@ def test_the_facts_stand_in_the_order_of_questions() -> None:
         "  priority    5 (1 is served first)",
         "  cost        2.5 per replica (UnitCost), 5 per hour as granted",
         "  solver      Feasible, gap 1.25 %",
-        "  autoscaler  HorizontalPodAutoscaler chat, from 1 to 10: has 1, wants 2",
+        "  autoscaler  HorizontalPodAutoscaler chat, from 1 to 10: 1 now, 2 desired",
     ]
     assert "check:" not in "\n".join(lines)
 
@@ -157,15 +157,15 @@ def test_the_last_events_come_first() -> None:
 ADVICE = {
     "no decision yet": (
         Evidence(autoscaling=placed(variant("chat"))),
-        "there is no decision yet: see whether the controller runs",
+        "there is no decision yet: check whether the controller runs",
     ),
     "a controller that has stopped": (
         replace(complete(decided()), heartbeat=Heartbeat(time=NOW - timedelta(hours=1))),
-        "the controller finished its last cycle 60 min ago: see whether the controller runs",
+        "the controller finished its last cycle 60 min ago: check whether the controller runs",
     ),
     "a status that could not be written": (
         replace(complete(decided()), heartbeat=Heartbeat(time=NOW, unconfirmed=frozenset({("llm", "chat")}))),
-        "the controller's last cycle could not write its status",
+        "the controller could not write the status in its last cycle",
     ),
     "a spec that has changed since": (
         complete(decided() | {"metadata": {"name": "chat", "namespace": "llm", "generation": 5}}),
@@ -177,11 +177,11 @@ ADVICE = {
     ),
     "nothing to scale": (
         Evidence(autoscaling=decided()),
-        "Deployment 'chat', which it is to scale, is not there",
+        "the scale target Deployment 'chat' does not exist",
     ),
     "what may not be read": (
         Evidence(autoscaling=decided(), unread=['events.events.k8s.io is forbidden: User "x"']),
-        "not everything could be read: events.events.k8s.io is forbidden",
+        "some objects could not be read: events.events.k8s.io is forbidden",
     ),
 }
 
@@ -198,7 +198,7 @@ def test_what_may_not_be_read_is_not_said_to_be_missing() -> None:
 
     advice = account_of(Evidence(autoscaling=decided(), unread=unread), now=NOW).advice
 
-    assert [text.partition(":")[0] for text in advice] == ["not everything could be read"] * 2
+    assert [text.partition(":")[0] for text in advice] == ["some objects could not be read"] * 2
 
 
 def test_what_was_not_looked_for_is_not_said_to_be_missing() -> None:

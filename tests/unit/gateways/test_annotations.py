@@ -39,7 +39,7 @@ def test_gateways_are_named(text: str, parents: list[Json]) -> None:
         ("a,", "'' is not NAME, NAMESPACE/NAME or NAMESPACE/NAME/LISTENER of a Gateway"),
         ("a,a", "Gateway 'a' is named more than once: name another listener each time"),
         ("n/a,n/a/x", "Gateway 'a' is named more than once: name another listener each time"),
-        (",".join(f"g{number}" for number in range(33)), "33 Gateways: 32 are most"),
+        (",".join(f"g{number}" for number in range(33)), "33 Gateways: at most 32 are allowed"),
     ],
 )
 def test_what_names_no_gateway_is_said(text: str, said: str) -> None:

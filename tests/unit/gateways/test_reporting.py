@@ -23,8 +23,8 @@ TAKEN = frozenset({ChildKey("HTTPRoute", "chat")})
         (
             Outcome(notes=[NOTE], foreign=TAKEN, refused="HTTPRoute chat: no"),
             "ObjectExists",
-            "HTTPRoute chat is not of this route and stays as it is: delete it, or give the route another"
-            " name; HTTPRoute chat: no; spec.rateLimit: nothing is limited",
+            "HTTPRoute chat does not belong to this route and is not changed: delete it, or rename the"
+            " route; HTTPRoute chat: no; spec.rateLimit: nothing is limited",
         ),
         (Outcome(refused="HTTPRoute chat: no"), "RequestRefused", "HTTPRoute chat: no"),
     ],

@@ -152,5 +152,5 @@ def test_what_a_cluster_lacks_is_not_written() -> None:
     renamed = translated(route(), server(model="other"), installed=found)
     assert said(renamed) == [
         "ModelServer l4: spec.model: requests go on to say 'chat', not 'other':"
-        " inferencemodelrewrites.inference.networking.x-k8s.io are not served here"
+        " inferencemodelrewrites.inference.networking.x-k8s.io are not served by this cluster"
     ]

@@ -205,11 +205,11 @@ ADVISED = {
     "percent alone": (up(stablePolicy={"instances": 0}), []),
     "a metric that no page can hold": (
         metric(metricName="queue length"),
-        ["spec.metrics[0].metricName: not a Prometheus metric name; nothing may ever expose it"],
+        ["spec.metrics[0].metricName: not a Prometheus metric name; no pod can expose it"],
     ),
     "full tolerance": (
         policy(tolerancePercent=100),
-        ["spec.tolerancePercent: at 100 nothing is scaled down but to 0"],
+        ["spec.tolerancePercent: at 100, nothing is scaled down except to 0"],
     ),
     "no period": (down(period="0s", percent=0), [f"{DOWN_AT}: period 0s lifts both limits"]),
     "a short period": (up(stablePolicy={"period": "14s"}), [f"{UP_AT}: period {INTERVAL}"]),

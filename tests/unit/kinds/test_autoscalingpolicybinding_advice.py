@@ -17,7 +17,7 @@ ADVISED = {
     "several targets as usual": (optimizer(param("a"), param("b", minReplicas=0)), []),
     "parts of a reference that mean nothing": (
         reference(name="llama", uid="1-2-3", fieldPath="spec.roles"),
-        [f"{SCALING_REF}.{name}: means nothing here and is ignored" for name in ("uid", "fieldPath")],
+        [f"{SCALING_REF}.{name}: has no effect here" for name in ("uid", "fieldPath")],
     ),
     "nothing to scale": (
         scaling(minReplicas=4),
@@ -57,10 +57,10 @@ CAPACITIES = {
         "a=much",
         [
             f"{CAPACITY}: must be NAME=NUMBER,NAME=NUMBER with numbers from 0.001 to 9999, such as"
-            " llama-h100=2.5; what is not understood counts as 1"
+            " llama-h100=2.5; invalid values count as 1"
         ],
     ),
-    "another name": ("c=2", [f"{CAPACITY}: no target of optimizerConfiguration is called c"]),
+    "another name": ("c=2", [f"{CAPACITY}: optimizerConfiguration has no target named c"]),
 }
 
 

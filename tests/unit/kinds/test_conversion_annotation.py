@@ -132,6 +132,6 @@ def test_an_object_that_would_lose_something_for_want_of_room_is_refused() -> No
     large, small = padded(HUB, LIMIT_BYTES - 50), padded(HUB, LIMIT_BYTES - 500)
 
     [error] = complete_and_judge(kind, kind.storage_version, copy.deepcopy(large)).errors
-    assert str(error).startswith("spec: Forbidden: what other versions cannot say takes ")
+    assert str(error).startswith("spec: Forbidden: the data that other versions cannot express takes ")
     assert complete_and_judge(kind, kind.storage_version, copy.deepcopy(small)).errors == []
     assert complete_and_judge(kind, kind.storage_version, copy.deepcopy(large), large).errors == []

@@ -71,23 +71,23 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
 ADVICE: dict[str, tuple[Json, list[str]]] = {
     "nothing odd": (priority(5), []),
     "a reference as it is filled in": (pool(group=GROUP, kind="InferencePool"), []),
-    "no spec": ({}, ["spec: not set: the objective is about no pool, and no request can use it"]),
+    "no spec": ({}, ["spec: not set: the objective names no pool, and no request can use it"]),
     "a priority that the successor has": (priority(-(2**31)), []),
     "a priority that the successor lacks": (
         priority(2**31),
-        ["spec.priority: beyond 32 bits, which is all that llm-d.ai/v1alpha2 InferenceObjective takes"],
+        ["spec.priority: exceeds 32 bits, the limit of llm-d.ai/v1alpha2 InferenceObjective"],
     ),
     "another kind": (
         pool(kind="Service"),
-        ["spec.poolRef.kind: endpoint pickers look for an InferencePool of that name, whatever stands here"],
+        ["spec.poolRef.kind: endpoint pickers look for an InferencePool of that name and ignore this field"],
     ),
     "the old group": (
         pool(group="inference.networking.x-k8s.io"),
-        [f"spec.poolRef.group: the group of InferencePools before they were stable; now {GROUP}"],
+        [f"spec.poolRef.group: the former group of InferencePools; use {GROUP}"],
     ),
     "another group": (
         pool(group=""),
-        [f"spec.poolRef.group: no InferencePool is in this group; most are in {GROUP}"],
+        [f"spec.poolRef.group: InferencePools are not in this group; use {GROUP}"],
     ),
 }
 

@@ -86,15 +86,18 @@ SPOKEN = {
     ),
     "more engines than a binding takes": (
         backend(maxReplicas=1000, workers=[{"image": "a", "replicas": 1001}]),
-        [f"{FIRST}.workers[0].replicas: ends at 1000000 engines with maxReplicas"],
+        [f"{FIRST}.workers[0].replicas: limited to 1000000 engines at maxReplicas"],
     ),
     "more backends than a route takes": (
         {"backends": [BACKEND | {"name": f"b{i}"} for i in range(17)]},
-        ["spec.backends: a ModelRoute leads requests to 16 of 17"],
+        ["spec.backends: a ModelRoute routes requests to at most 16 of 17 backends"],
     ),
     "a long name": (
         backend(name="b" * 46, maxReplicas=10),
-        [f"{FIRST}.name: Kthena's own controller makes names of pods of it with 65 characters; 63 is most"],
+        [
+            f"{FIRST}.name: Kthena's own controller derives pod names with 65 characters from it; at most 63"
+            " are allowed"
+        ],
     ),
     "a bucket without an endpoint": (
         backend(modelURI="s3://b/m"),
@@ -136,7 +139,7 @@ SPOKEN = {
     ),
     "a config that is a list": (
         worker(config=["--port=1"]),
-        [f"{FIRST}.workers[0].config: not an object, and its members are the arguments of the engine"],
+        [f"{FIRST}.workers[0].config: must be an object with the arguments of the engine"],
     ),
     "a port in words": (
         worker(config={"port": "http"}),
@@ -148,7 +151,7 @@ SPOKEN = {
     ),
     "two ports": (
         backend(workers=[config({"port": 8000}), config({"port": 8001})]),
-        [f"{FIRST}.workers: engines answer on different ports: 8000, 8001"],
+        [f"{FIRST}.workers: engines listen on different ports: 8000, 8001"],
     ),
     "a transfer that is no JSON": (
         worker(config={"kv-transfer-config": "nixl"}),
@@ -171,11 +174,11 @@ SPOKEN = {
     ),
     "a policy of the model that is odd": (
         backend(scalingCost=1) | {"autoscalingPolicy": POLICY | {"tolerancePercent": 100}},
-        ["spec.autoscalingPolicy.tolerancePercent: at 100 nothing is scaled down but to 0"],
+        ["spec.autoscalingPolicy.tolerancePercent: at 100, nothing is scaled down except to 0"],
     ),
     "a policy of a backend that is odd": (
         backend(autoscalingPolicy=POLICY | {"tolerancePercent": 100}),
-        [f"{FIRST}.autoscalingPolicy.tolerancePercent: at 100 nothing is scaled down but to 0"],
+        [f"{FIRST}.autoscalingPolicy.tolerancePercent: at 100, nothing is scaled down except to 0"],
     ),
 }
 

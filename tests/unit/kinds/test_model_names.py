@@ -65,14 +65,14 @@ REFUSED = {
     "a name that is too long with that of the model": (
         model(backend("b" * 58)),
         [
-            f'{FIRST}.name: Invalid value: "{"b" * 58}": its Service would be called llama-{"b" * 58},'
+            f'{FIRST}.name: Invalid value: "{"b" * 58}": its Service would be named llama-{"b" * 58},'
             " which has 64 characters of at most 63: shorten it, or metadata.name"
         ],
     ),
     "a name that is too long with that of a part": (
         model(split("l4"), name="m" * 53),
         [
-            f'{FIRST}.name: Invalid value: "l4": its Service would be called {"m" * 53}-l4-prefill,'
+            f'{FIRST}.name: Invalid value: "l4": its Service would be named {"m" * 53}-l4-prefill,'
             " which has 64 characters of at most 63: shorten it, or metadata.name"
         ],
     ),

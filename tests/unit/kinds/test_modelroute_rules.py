@@ -287,30 +287,30 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
     ),
     "a header that may say anything": (
         rules(ONE | {"headers": {"x": {}, "a": {"exact": "1"}}}),
-        ["spec.rules[0].modelMatch.headers[x]: holds for every request, whether it has the header or not"],
+        ["spec.rules[0].modelMatch.headers[x]: matches every request, with or without the header"],
     ),
     "a very long header that may say anything": (
         rules({"headers": {"x" * 256: {"regex": ""}, "a": {"exact": "1"}}}),
         [
-            f"spec.rules[0].modelMatch.headers[{'x' * 24}...]: holds for every request, whether it has the"
-            " header or not"
+            f"spec.rules[0].modelMatch.headers[{'x' * 24}...]: matches every request, with or without the"
+            " header"
         ],
     ),
     "a path that may be any": (
         rules(ONE | {"uri": {"prefix": ""}}),
-        ["spec.rules[0].modelMatch.uri: holds for every path; set one of exact, prefix and regex"],
+        ["spec.rules[0].modelMatch.uri: matches every path; set one of exact, prefix and regex"],
     ),
     "a path that none can be": (
         rules({"uri": {"prefix": "v1/"}}, {"uri": {"exact": "v1"}}, {"uri": {"exact": ""}}),
         [
-            "spec.rules[0].modelMatch.uri.prefix: holds for no path: every path begins with /",
-            "spec.rules[1].modelMatch.uri.exact: holds for no path: every path begins with /",
-            "spec.rules[2].modelMatch.uri.exact: holds for no path: every path begins with /",
+            "spec.rules[0].modelMatch.uri.prefix: matches no path: every path begins with /",
+            "spec.rules[1].modelMatch.uri.exact: matches no path: every path begins with /",
+            "spec.rules[2].modelMatch.uri.exact: matches no path: every path begins with /",
         ],
     ),
     "a model that the route does not answer to": (
         rules({"body": {"model": "other"}}),
-        ["spec.rules[0].modelMatch.body.model: never holds: neither modelName nor one of loraAdapters"],
+        ["spec.rules[0].modelMatch.body.model: never matches: neither modelName nor one of loraAdapters"],
     ),
     "a model that it does": (rules({"body": {"model": "llama-8b"}}), []),
     "shares that are relative on purpose": (weights(3, 1), []),
@@ -333,7 +333,7 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
     ),
     "a global limit that is none": (
         route(rateLimit={"outputTokensPerUnit": 10, "global": {}}),
-        ["spec.rateLimit.global: without redis each router counts for itself"],
+        ["spec.rateLimit.global: without redis, each router counts separately"],
     ),
 }
 

@@ -151,15 +151,15 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
     "decode is prefill too": (
         apart(decodeLabels={"role": "p", "more": ""}),
         [
-            "spec.workloadSelector.pdGroup.decodeLabels: contain prefillLabels: a pod for decode counts as"
-            " one for prefill too"
+            "spec.workloadSelector.pdGroup.decodeLabels: contain prefillLabels: a decode pod counts as a"
+            " prefill pod, too"
         ],
     ),
     "prefill is decode too": (
         apart(prefillLabels={"role": "d", "more": ""}),
         [
-            "spec.workloadSelector.pdGroup.prefillLabels: contain decodeLabels: a pod for prefill counts as"
-            " one for decode too"
+            "spec.workloadSelector.pdGroup.prefillLabels: contain decodeLabels: a prefill pod counts as a"
+            " decode pod, too"
         ],
     ),
     "a role that contradicts": (
@@ -175,20 +175,20 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
     ),
     "encryption that is not spoken": (
         server(workloadPort={"port": 1, "protocol": "https"}),
-        ["spec.workloadPort.protocol: the router of Kthena speaks http to the pods, whatever stands here"],
+        ["spec.workloadPort.protocol: the router of Kthena uses http for the pods and ignores this field"],
     ),
     "a timeout that is none": (
         patience(timeout="0ms"),
-        ["spec.trafficPolicy.timeout: 0ms is no timeout at all; leave it out to say so"],
+        ["spec.trafficPolicy.timeout: 0ms means no timeout; omit the field instead"],
     ),
     "a timeout": (patience(timeout="1m"), []),
     "retries without attempts": (
         patience(retry={"retryInterval": "1s"}),
-        ["spec.trafficPolicy.retry: nothing is tried again without attempts"],
+        ["spec.trafficPolicy.retry: nothing is retried without attempts"],
     ),
     "a connector of nothing": (
         server(kvConnector={"type": "nixl"}),
-        ["spec.kvConnector: means nothing without spec.workloadSelector.pdGroup"],
+        ["spec.kvConnector: has no effect without spec.workloadSelector.pdGroup"],
     ),
     "a connector between roles": (apart() | {"kvConnector": {"type": "nixl"}}, []),
 }

@@ -183,7 +183,7 @@ def test_the_annotation_is_kept_on_request() -> None:
         in_shape(value, RELEASES["v0.5.1"]),
     )
 
-    assert kept.lost == dropped.lost == ["status.decision: only v1alpha2 says why"]
+    assert kept.lost == dropped.lost == ["status.decision: only v1alpha2 has this field"]
     assert convert(kept.value, HUB) == value
     assert without_annotation(kept.value) == dropped.value == third(status={"actuation": {"applied": True}})
 
@@ -276,8 +276,8 @@ def test_the_candidate_in_use_is_labelled_where_only_status_told_it() -> None:
 def test_a_target_of_another_name_is_told() -> None:
     """Older releases scale the Deployment that is named like the object, whatever the target was."""
     assert in_shape(third(), RELEASES["v0.4.2"]).lost == [
-        "spec.scaleTargetRef: Deployment ms-decode is scaled; release v0.4.2 scales the Deployment"
-        " named like it, llama-8b"
+        "spec.scaleTargetRef: Deployment ms-decode is scaled; release v0.4.2 scales the Deployment with"
+        " the name of the object, llama-8b"
     ]
 
 

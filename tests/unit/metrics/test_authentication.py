@@ -63,7 +63,7 @@ STRANGERS: dict[str, tuple[Callable[[Certified], bytes | None], dict[str, str], 
     "no server's certificate": (
         lambda ca: issued("front-proxy-client", ca, usage=ExtendedKeyUsageOID.SERVER_AUTH).der,
         USER,
-        "not for clients",
+        "not a client certificate",
     ),
     "no certificate that has expired": (
         lambda ca: issued("front-proxy-client", ca, life=(-2 * YEAR, -YEAR)).der,
@@ -78,12 +78,12 @@ STRANGERS: dict[str, tuple[Callable[[Certified], bytes | None], dict[str, str], 
     "no front proxy that speaks for nobody": (
         lambda ca: issued("front-proxy-client", ca).der,
         {"X-Remote-Group": "system:masters"},
-        "did not say for which user",
+        "did not name the user",
     ),
     "no front proxy that speaks for an empty name": (
         lambda ca: issued("front-proxy-client", ca).der,
         {"X-Remote-User": ""},
-        "did not say for which user",
+        "did not name the user",
     ),
 }
 

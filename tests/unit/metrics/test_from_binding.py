@@ -79,7 +79,7 @@ def test_advice_is_no_number() -> None:
     index, feeder = watched()
     feeder.take_binding(Change(key=("ns", "b"), old=None, new=binding(a=None)))
 
-    with pytest.raises(ServiceUnavailableError, match="AutoscalingPolicyBinding ns/b: nothing has been"):
+    with pytest.raises(ServiceUnavailableError, match="AutoscalingPolicyBinding ns/b: it has no"):
         ask(index, "target_name=a")
 
 

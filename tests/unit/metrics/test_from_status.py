@@ -80,26 +80,28 @@ def test_hpa_arrives_at_the_decision_by_the_ratio(desired: int, current: int) ->
 @pytest.mark.parametrize(
     ("status", "want"),
     [
-        pytest.param({"desiredOptimizedAlloc": None}, "nothing has been decided", id="no decision"),
+        pytest.param({"desiredOptimizedAlloc": None}, "it has no decision yet", id="no decision"),
         pytest.param(
-            {"desiredOptimizedAlloc": {"lastRunTime": TIME}}, "nothing has been decided", id="no number"
+            {"desiredOptimizedAlloc": {"lastRunTime": TIME}}, "it has no decision yet", id="no number"
         ),
         pytest.param(
             {"desiredOptimizedAlloc": {"numReplicas": -1, "lastRunTime": TIME}},
-            "nothing has been decided",
+            "it has no decision yet",
             id="a negative number",
         ),
         pytest.param(
             {"desiredOptimizedAlloc": {"numReplicas": True, "lastRunTime": TIME}},
-            "nothing has been decided",
+            "it has no decision yet",
             id="a truth value for a number",
         ),
         pytest.param(
-            {"desiredOptimizedAlloc": {"numReplicas": 4}}, "when it was decided", id="no time of the decision"
+            {"desiredOptimizedAlloc": {"numReplicas": 4}},
+            "the time of its decision",
+            id="no time of the decision",
         ),
         pytest.param(
             {"desiredOptimizedAlloc": {"numReplicas": 4, "lastRunTime": "today"}},
-            "when it was decided",
+            "the time of its decision",
             id="a time that is none",
         ),
     ],
@@ -117,7 +119,7 @@ def test_only_the_ratio_needs_the_current_replicas() -> None:
 
     assert found["wva_desired_replicas"] == 4000
     assert found["wva_desired_ratio"] == (
-        "how many replicas it has now is not known (no status.currentAlloc.numReplicas)"
+        "its current number of replicas is unknown (no status.currentAlloc.numReplicas)"
     )
 
 

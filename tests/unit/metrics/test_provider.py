@@ -145,14 +145,14 @@ def test_a_decision_that_comes_in_late_proves_the_heartbeat_that_knew_of_it() ->
 
 def test_a_variant_without_a_decision_is_an_error_and_never_zero() -> None:
     """The message names the variant and says what is missing."""
-    with pytest.raises(ServiceUnavailableError, match="VariantAutoscaling team/a: nothing has been decided"):
+    with pytest.raises(ServiceUnavailableError, match="VariantAutoscaling team/a: it has no decision yet"):
         ask(index(("a", None, 0)), "variant_name=a")
 
 
 def test_a_part_of_a_sum_is_not_served() -> None:
     """When one of the variants that match is unknown, the whole query is: the rest would scale down."""
     asked = index(("a", 3, 0), ("b", None, 0), ("c", 3, 999))
-    with pytest.raises(ServiceUnavailableError, match=r"team/b: nothing has been decided.*\(and 1 more\)"):
+    with pytest.raises(ServiceUnavailableError, match=r"team/b: it has no decision yet.*\(and 1 more\)"):
         ask(asked)
 
     assert ask(asked, "variant_name=a") == {"a": 3000}

@@ -114,7 +114,7 @@ async def test_a_fetch_that_is_no_longer_wanted_gives_its_place_back(pod: Pod) -
 
 
 ANSWERS = {
-    "cut off": (b"Content-Length: 1000\r\n\r\n{", "does not say what it has: IncompleteRead"),
+    "cut off": (b"Content-Length: 1000\r\n\r\n{", "does not report its adapters: IncompleteRead"),
     "no JSON": (b"Content-Length: 1\r\n\r\n{", "cannot be read: JSONDecodeError"),
     "a list": (b"Content-Length: 2\r\n\r\n[]", "cannot be read: TypeError"),
 }
@@ -149,9 +149,9 @@ async def test_what_fails_is_told_and_keeps_nothing_else(pod: Pod) -> None:
 
         page = await pod.wait(lambda _, page: "a" in page["loaded"])
         assert page["failed"]["missing"] == (
-            "fetching ended with code 1: 404 Client Error: Repository not found"
+            "the download ended with code 1: 404 Client Error: Repository not found"
         )
-        assert "the engine does not load it: HTTP 400" in page["failed"]["broken"]
+        assert "the engine failed to load it: HTTP 400" in page["failed"]["broken"]
         assert "broken has a wrong rank" in page["failed"]["broken"]
 
         pod.ask_for()

@@ -64,8 +64,8 @@ def test_a_backend_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.Ca
     assert "name: qwen-b" in said.out
     assert "qwen-a" not in said.out
     assert said.err.splitlines()[-1] == (
-        f"{file}:1: error: spec.backends[0].workers[0].image: an engine needs an image: there is none to run;"
-        " this backend is left out"
+        f"{file}:1: error: spec.backends[0].workers[0].image: an engine needs an image: there is none to"
+        " run; this backend is omitted"
     )
 
 
@@ -73,7 +73,7 @@ def test_a_backend_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.Ca
     ("text", "said"),
     [
         (MODEL.replace("vLLM", "vllm"), 'Unsupported value: "vllm"'),
-        ("kind: ConfigMap\napiVersion: v1\nmetadata: {name: x}\n", "there is no Model in it"),
+        ("kind: ConfigMap\napiVersion: v1\nmetadata: {name: x}\n", "contains no Model"),
         ("a: [", "error:"),
     ],
 )

@@ -140,7 +140,7 @@ def test_the_field_has_an_effect(field: str) -> None:
         ),
         (
             {"workers": [worker(config={"model": "other"})]},
-            "spec.backends[0].workers[0].config[model]: has no effect: modelURI names the weights",
+            "spec.backends[0].workers[0].config[model]: has no effect: modelURI specifies the weights",
         ),
         ({"workers": [worker(pods=0)]}, "spec.backends[0].workers[0].pods: 0 counts as 1"),
         (
@@ -163,7 +163,7 @@ def test_what_has_no_effect_is_said(changed: Json, said: str) -> None:
     [
         (
             {"type": "MindIE"},
-            "spec.backends[0].type: no command line is known for MindIE; known are vLLM, vLLMDisaggregated,"
+            "spec.backends[0].type: MindIE is not supported; supported types are vLLM, vLLMDisaggregated,"
             " SGLang",
         ),
         (

@@ -13,7 +13,7 @@ CANARY = backend("canary", routeWeight=0, loraAdapters=adapters("law"))
 UNROUTED = {
     "an adapter of a backend without weight": (
         [backend("stable"), CANARY],
-        ["spec.backends[1].loraAdapters: requests for law find nothing: routeWeight of"],
+        ["spec.backends[1].loraAdapters: requests for law are not served: routeWeight of"],
         [["qwen-stable", "qwen-canary"]],
     ),
     "an adapter that another backend has as well": (
@@ -23,7 +23,7 @@ UNROUTED = {
     ),
     "no weight at all": (
         [CANARY],
-        ["spec.backends: there is no ModelRoute: no backend that is made has a routeWeight"],
+        ["spec.backends: there is no ModelRoute: no created backend has a routeWeight"],
         [],
     ),
     "more backends than a rule leads to": (

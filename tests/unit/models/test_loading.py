@@ -152,14 +152,14 @@ STANDS: dict[str, tuple[list[Told], bool, Loading]] = {
     "nothing is known: what is routed stays": (
         [told("a", silent="no answer")],
         True,
-        Loading(troubles=("container adapters of pod a does not say what is loaded: no answer",)),
+        Loading(troubles=("container adapters of pod a does not report what is loaded: no answer",)),
     ),
     "nothing is known: nothing new is routed": (
         [told("a", silent="no answer")],
         False,
         Loading(
             unloaded=frozenset({("l4", "law")}),
-            troubles=("container adapters of pod a does not say what is loaded: no answer",),
+            troubles=("container adapters of pod a does not report what is loaded: no answer",),
         ),
     ),
 }
@@ -242,7 +242,7 @@ async def test_a_pod_is_asked_until_it_has_what_is_wanted() -> None:
     found = await reader.told(key, WANTED, given)
     assert [item.silent for item in found] == [
         "",
-        "it answers with no page of a loader",
+        "the response is not that of a loader",
         "no answer: TimeoutError: ",
     ]
     pods.answers |= {"b": page, "c": page}

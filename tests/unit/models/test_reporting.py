@@ -90,7 +90,8 @@ def test_of_a_model_that_serves_all_is_well() -> None:
             (
                 False,
                 ModelReason.MODEL_CREATING,
-                "still to be made: Deployment qwen-l4, Service qwen-l4, ModelServer qwen-l4, ModelRoute qwen",
+                "still to be created: Deployment qwen-l4, Service qwen-l4, ModelServer qwen-l4, ModelRoute"
+                " qwen",
             ),
         ),
         (
@@ -104,7 +105,7 @@ def test_of_a_model_that_serves_all_is_well() -> None:
             (
                 False,
                 ModelReason.WITHOUT_EFFECT,
-                "spec.backends[0].workers[0].config[model]: has no effect: modelURI names the weights",
+                "spec.backends[0].workers[0].config[model]: has no effect: modelURI specifies the weights",
             ),
         ),
         (
@@ -113,7 +114,7 @@ def test_of_a_model_that_serves_all_is_well() -> None:
             (
                 True,
                 ModelReason.BACKEND_NOT_MADE,
-                "spec.backends[0].type: no command line is known for MindIE; known are vLLM,"
+                "spec.backends[0].type: MindIE is not supported; supported types are vLLM,"
                 " vLLMDisaggregated, SGLang",
             ),
         ),
@@ -123,7 +124,8 @@ def test_of_a_model_that_serves_all_is_well() -> None:
             (
                 True,
                 ModelReason.OBJECT_EXISTS,
-                "Service qwen-l4 is not of this Model and stays as it is: delete it, or rename the backend",
+                "Service qwen-l4 does not belong to this Model and is not changed: delete it, or rename"
+                " the backend",
             ),
         ),
         (
@@ -132,7 +134,8 @@ def test_of_a_model_that_serves_all_is_well() -> None:
             (
                 True,
                 ModelReason.OBJECT_EXISTS,
-                "ModelRoute qwen is not of this Model and stays as it is: delete it, or give the Model"
+                "ModelRoute qwen does not belong to this Model and is not changed: delete it, or give the"
+                " Model"
                 " another name",
             ),
         ),
@@ -218,8 +221,8 @@ def test_all_that_failed_is_said_at_once() -> None:
 
     assert reason is ModelReason.NAME_TAKEN
     assert text.split("; ")[2:] == [
-        "spec.backends[2].type: no command line is known for MindIE",
-        "known are vLLM, vLLMDisaggregated, SGLang",
+        "spec.backends[2].type: MindIE is not supported",
+        "supported types are vLLM, vLLMDisaggregated, SGLang",
         "pod a-1 is not scheduled: no a",
         "pod b-1 is not scheduled: no b",
     ]
@@ -268,12 +271,12 @@ def test_all_that_failed_is_said_at_once() -> None:
             pod(
                 initContainerStatuses=[ended("waiting", message="Fetching 8 files\nReadTimeout: timed out\n")]
             ),
-            "container fetch-weights of pod p ended with code 28 and is tried again: ReadTimeout: timed out"
+            "container fetch-weights of pod p ended with code 28 and is restarted: ReadTimeout: timed out"
             " (kubectl logs p -c fetch-weights --previous)",
         ),
         (
             pod(initContainerStatuses=[ended("running")]),
-            "container fetch-weights of pod p ended with code 28 and is tried again"
+            "container fetch-weights of pod p ended with code 28 and is restarted"
             " (kubectl logs p -c fetch-weights --previous)",
         ),
         (pod(initContainerStatuses=[ended("running") | {"ready": True}]), ""),

@@ -106,11 +106,13 @@ def test_a_renamed_backend_goes_when_the_new_one_serves() -> None:
     namespace.serve("qwen-old")
     renamed = owned(backend("new"))
 
-    assert namespace.act(renamed).awaited == ("qwen-new to be ready before requests go there",)
+    assert namespace.act(renamed).awaited == ("qwen-new to be ready before it gets requests",)
     namespace.done.clear()
     assert not namespace.act(renamed).apply
     namespace.serve("qwen-new")
-    assert namespace.act(renamed).awaited == ("all that the Model asks for to be made before qwen-old goes",)
+    assert namespace.act(renamed).awaited == (
+        "all objects of the Model to be created before qwen-old is deleted",
+    )
     assert namespace.done == ["apply ModelRoute qwen"]
     namespace.act(renamed)
     assert namespace.done[1:] == [
@@ -129,7 +131,7 @@ def test_a_backend_that_is_taken_out_goes_when_the_others_serve() -> None:
     namespace.act(value)
 
     waiting = namespace.act(value)
-    assert waiting.awaited == ("qwen-a to be ready before qwen-b goes",)
+    assert waiting.awaited == ("qwen-a to be ready before qwen-b is deleted",)
     assert not waiting.delete
     namespace.serve("qwen-a")
     assert {item["metadata"]["name"] for item in namespace.act(value).delete} == {"qwen-b"}

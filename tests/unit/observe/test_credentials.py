@@ -149,7 +149,7 @@ async def test_a_token_that_no_header_can_carry_is_refused(tmp_path: Path, text:
     (tmp_path / "token").write_text(text)
     files = CredentialFiles(Credentials(token_file=str(tmp_path / "token")))
 
-    with pytest.raises(UnreadableMetricsError, match="no token in one line"):
+    with pytest.raises(UnreadableMetricsError, match="does not contain a token in one line"):
         await files.arguments(is_encrypted=True)
 
 

@@ -293,7 +293,7 @@ def test_templates_ask_for_what_their_claims_will_hold(requests: list[Json], wan
         ),
         pytest.param(
             {"name": "gpu", "resourceClaimTemplateName": "gone"},
-            "ResourceClaimTemplate 'gone' is not there",
+            "ResourceClaimTemplate 'gone' does not exist",
             id="a template that is gone",
         ),
     ],

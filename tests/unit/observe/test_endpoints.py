@@ -111,8 +111,8 @@ async def _nameless_label(_: web.Request) -> web.StreamResponse:
     [
         (_redirect, "HTTP 302"),
         (_endless, "bytes"),
-        (_garbage, "no Prometheus exposition"),
-        (_nameless_label, "no Prometheus exposition"),
+        (_garbage, "not a Prometheus exposition"),
+        (_nameless_label, "not a Prometheus exposition"),
     ],
     ids=["a redirect", "a gigabyte", "garbage", "a label without a name"],
 )
@@ -233,5 +233,5 @@ async def test_prometheus_is_asked_for_the_names_of_policies() -> None:
 
     assert found.looks[asked[0].endpoint].seconds == NOW - 7
     assert found.looks[asked[0].endpoint].exposed == {"queue": Exposed(value=7)}
-    assert found.failures[asked[1].endpoint] == "Prometheus knows none of the metrics of this pod"
+    assert found.failures[asked[1].endpoint] == "Prometheus has no metrics of this pod"
     assert queries[1] == '{__name__=~"queue|queue_bucket",namespace=~"ns"}'

@@ -104,8 +104,8 @@ def test_a_node_that_nobody_builds_is_left_out_and_named() -> None:
 
     assert [node.name for node in found.snapshot.nodes] == ["n1"]
     assert found.problems == (
-        "node huge is left out: it says that it has 1000000 accelerators, and can have at most 10000; "
-        "correct its status.allocatable",
+        "node huge is omitted: it reports 1000000 accelerators, and can have at most 10000; correct its"
+        " status.allocatable",
     )
 
 

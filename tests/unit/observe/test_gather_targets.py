@@ -77,7 +77,7 @@ def test_a_group_that_no_plan_can_say_stops_nobody_else() -> None:
 
     assert [item.name for item in found.snapshot.variants] == ["chat"]
     assert found.unplanned["ns", "big"].reason == "TargetNotSupported"
-    assert "its leader asks for 1 accelerators" in found.unplanned["ns", "big"].message
+    assert "its leader requests 1 accelerators" in found.unplanned["ns", "big"].message
 
 
 def test_rules_of_pods_reach_the_record_and_what_is_left_out_is_told() -> None:

@@ -103,14 +103,14 @@ ORDER: Mapping[str, tuple[Json, int, bool, str, str]] = {
         95,
         True,
         "ClassFound",
-        f"service class 'premium', priority 95, which goes before {BY}",
+        f"service class 'premium', priority 95, which takes precedence over {BY}",
     ),
     "so does one that is named": (
         {"modelID": "qwen", "sloClassRef": {"name": "classes", "key": "premium"}},
         95,
         True,
         "ClassFound",
-        f"service class 'premium', priority 95, which goes before {BY}",
+        f"service class 'premium', priority 95, which takes precedence over {BY}",
     ),
     "without a class the objective counts": (
         {"modelID": "qwen"},
@@ -124,7 +124,7 @@ ORDER: Mapping[str, tuple[Json, int, bool, str, str]] = {
         90,
         False,
         "ClassNotFound",
-        "ConfigMap 'classes' of Stowplan's namespace holds no service class under 'gone':"
+        "ConfigMap 'classes' of Stowplan's namespace contains no service class under 'gone':"
         f" priority 90 by {BY}",
     ),
 }

@@ -73,7 +73,7 @@ def test_a_misspelled_order_is_told_and_the_others_are_followed() -> None:
     found = orders_of(annotated(pause="true", replicas="2"))
 
     assert (found.is_paused, found.pinned_replicas) == (False, 2)
-    assert "stowplan.dev/pause]: there is no such annotation, only stowplan.dev/paused" in found.problems[0]
+    assert "stowplan.dev/pause]: unknown annotation: must be one of stowplan.dev/paused" in found.problems[0]
 
 
 def test_annotations_of_others_are_no_orders() -> None:

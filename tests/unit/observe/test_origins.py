@@ -82,7 +82,7 @@ def test_origins_that_see_other_endpoints_each_are_refused() -> None:
     """They may be one engine under two names, or two engines."""
     scrapes = [scraped(1, 5, job="a", instance="10.0.0.1:80"), scraped(1, 5, job="b", instance="chat-0")]
 
-    with pytest.raises(UnreadableMetricsError, match="the jobs a and b scrape other endpoints"):
+    with pytest.raises(UnreadableMetricsError, match="the jobs a and b scrape different endpoints"):
         of_one_origin([item for gauges, _ in scrapes for item in gauges], [time for _, time in scrapes])
 
 

@@ -172,11 +172,11 @@ def test_a_rule_reaches_the_plan(case: Case) -> None:
 NAMED: dict[str, tuple[Target, str]] = {
     "another Deployment with the labels": (
         spread(constraint(selector=ANYBODY)),
-        f"topologySpreadConstraints[0] over {ZONE}: it is about Deployment ns/code as well",
+        f"topologySpreadConstraints[0] over {ZONE}: it also applies to Deployment ns/code",
     ),
     "rules about others alone": (
         apart(term(HOSTNAME, {"matchLabels": {"app": "code"}})),
-        f"[0] over {HOSTNAME}: it is about Deployment ns/code as well",
+        f"[0] over {HOSTNAME}: it also applies to Deployment ns/code",
     ),
     "a second topology": (
         spread(constraint(), constraint("rack")),
@@ -188,19 +188,19 @@ NAMED: dict[str, tuple[Target, str]] = {
     ),
     "pods of other namespaces": (
         apart(term(HOSTNAME, namespaces=["ns", "other"])),
-        "pods of other namespaces are not taken into account",
+        "pods of other namespaces are not considered",
     ),
     "namespaces by label": (
         apart(term(HOSTNAME, namespaceSelector={"matchLabels": {"team": "x"}})),
-        "whether a selector of namespaces selects its own is not known",
+        "it is unknown whether a selector of namespaces selects its own",
     ),
     "a label in which pods differ": (
         spread(constraint(matchLabelKeys=["apps.kubernetes.io/pod-index"])),
-        "it tells pods of the target apart, by apps.kubernetes.io/pod-index",
+        "it distinguishes pods of the target by apps.kubernetes.io/pod-index",
     ),
     "other revisions": (
         apart(term(HOSTNAME, mismatchLabelKeys=["pod-template-hash"])),
-        "it tells pods of the target apart, by the revision",
+        "it distinguishes pods of the target by the revision",
     ),
 }
 
@@ -221,7 +221,7 @@ def test_a_pod_of_nobody_with_the_labels_is_named() -> None:
 
     (problem,) = read(spread(constraint()), pods=(stray,)).problems
 
-    assert "it is about Pod ns/stray-0 as well" in problem
+    assert "it also applies to Pod ns/stray-0" in problem
     assert read(spread(constraint()), pods=(stray,)).spread == EVEN
 
 
@@ -273,7 +273,7 @@ def test_other_sets_that_a_group_keeps_out_are_named() -> None:
 
     (problem,) = pod_rules(sets[big], "L4", Scene(FULL_ZONES, sets, ())).problems
 
-    assert "exclusive-topology: it is about LeaderWorkerSet ns/small as well" in problem
+    assert "exclusive-topology: it also applies to LeaderWorkerSet ns/small" in problem
     assert pod_rules(sets[small], "L4", Scene(FULL_ZONES, sets, ())) == NO_RULES
 
 
@@ -284,10 +284,10 @@ def test_groups_that_are_kept_together_are_not_also_kept_apart() -> None:
 
     assert grouped(nodes=FULL_ZONES, affinity=affinity) == PodRules()
     (problem,) = grouped(nodes=(*FULL_ZONES[:3], node("nb2", "b", 16)), size=3, affinity=affinity).problems
-    assert "that at most 1 may share a node, too, is left out" in problem
+    assert "the limit of 1 per node is not considered" in problem
     spread_too = grouped(nodes=FULL_ZONES, topologySpreadConstraints=[constraint("rack", mine)])
     assert spread_too.spread is None
-    assert "that they are spread over rack, too, is left out" in spread_too.problems[0]
+    assert "their spread over rack is not considered" in spread_too.problems[0]
 
 
 def test_volumes_and_parts_of_groups_are_named() -> None:

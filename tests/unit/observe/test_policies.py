@@ -31,7 +31,7 @@ def test_prices_and_classes_are_read_and_errors_are_named() -> None:
     assert policies.classes["classes", "free.yaml"].priority == 100
     assert len(policies.problems) == 3
     assert policies.problems[0].startswith("ConfigMap classes, key bad.yaml: priority must be an integer")
-    assert policies.problems[1].endswith("priority 1000 is not within 1..100 and counts as 100")
+    assert policies.problems[1].endswith("priority 1000 is not within 1..100; 100 is used")
     assert policies.problems[2].startswith("ConfigMap costs, key H100: must be JSON")
 
 
@@ -82,7 +82,7 @@ BROKEN = {
     "a priority that is none": ("c", "a", "name: Premium\npriority: high\n"),
     "a target below zero": ("c", "a", "priority: 1\ndata:\n- {model: llama, slo-tpot: -1}\n"),
     "targets that are no list": ("c", "a", "priority: 1\ndata: {model: llama}\n"),
-    "no service class any more": ("c", "a", "name Premium"),
+    "no longer a service class": ("c", "a", "name Premium"),
     "a price that is none": ("costs", "A100", '{"cost": "NaN"}'),
     "a price below zero": ("costs", "A100", '{"cost": "-1"}'),
     "no price": ("costs", "A100", "forty"),
@@ -103,7 +103,7 @@ def test_what_is_broken_while_running_stands_as_it_was_and_is_named(name: str, k
         assert (found.classes, found.unit_costs) == (before.classes, before.unit_costs)
         assert len(found.problems) == 1
         assert found.problems[0].startswith(f"ConfigMap {name}, key {key}: ")
-        assert found.problems[0].endswith("; what it said before stands")
+        assert found.problems[0].endswith("; its previous content is used")
     assert after == before
     assert before.problems == ()
 

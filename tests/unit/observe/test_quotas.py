@@ -143,7 +143,7 @@ def test_a_quota_that_no_record_can_hold_is_named(item: Json, tenants: tuple[Ten
 
     assert result.quotas == ()
     assert result.problems[0].startswith("ResourceQuota ns/q, requests.nvidia.com/gpu: ")
-    assert result.problems[0].endswith("it is left out of planning")
+    assert result.problems[0].endswith("it is not considered")
 
 
 def test_a_quota_of_one_vendor_holds_for_its_type_only() -> None:

@@ -163,7 +163,7 @@ def test_sglang_makes_counters_with_their_first_event(text: str, want: tuple[flo
 
 def test_a_label_without_a_name_is_no_exposition() -> None:
     """The parser fails in another way there than at other garbage."""
-    with pytest.raises(UnreadableMetricsError, match="no Prometheus exposition"):
+    with pytest.raises(UnreadableMetricsError, match="not a Prometheus exposition"):
         read('vllm:num_requests_waiting{, ="x"} 1\n')
 
 
@@ -172,7 +172,7 @@ def test_a_label_without_a_name_is_no_exposition() -> None:
     [
         pytest.param("", "no series of vLLM or SGLang", id="an empty answer"),
         pytest.param("go_goroutines 7\n", "no series of vLLM or SGLang", id="another program"),
-        pytest.param("vllm:num_requests_waiting{", "no Prometheus exposition", id="a torn line"),
+        pytest.param("vllm:num_requests_waiting{", "not a Prometheus exposition", id="a torn line"),
         pytest.param(VLLM + SGLANG, "of vLLM and of SGLang", id="two kinds of engines"),
         pytest.param(VLLM.replace(" 0.25", " NaN"), r"in use\) is nan", id="one of two is not a number"),
         pytest.param(VLLM.replace(" 3.0", " 1.7e308"), r"queue\) is 1.7e\+308", id="absurd"),
@@ -182,7 +182,7 @@ def test_a_label_without_a_name_is_no_exposition() -> None:
         pytest.param(VLLM.replace(" 900.0", " -1.0"), r"generated\) is -1", id="a negative counter"),
         pytest.param(
             VLLM + 'vllm:num_requests_waiting{model_name="m",engine="1"} 9\n',
-            "waiting is there twice",
+            "waiting occurs twice",
             id="twice",
         ),
         pytest.param(

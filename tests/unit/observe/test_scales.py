@@ -53,9 +53,9 @@ def scale(replicas: object = 2, selector: object = "app=chat") -> Json:
     [
         pytest.param(scale(selector=None), "no status.selector", id="no selector"),
         pytest.param(scale(selector=" "), "no status.selector", id="one that selects everything"),
-        pytest.param(scale(selector="app in (a"), "'app in .a' is no demand on a label", id="a torn one"),
-        pytest.param(scale(-1), "asks for -1 replicas", id="less than none"),
-        pytest.param(scale(True), "asks for True replicas", id="no number"),
+        pytest.param(scale(selector="app in (a"), "'app in .a' is not a label requirement", id="a torn one"),
+        pytest.param(scale(-1), "requests -1 replicas", id="less than none"),
+        pytest.param(scale(True), "requests True replicas", id="no number"),
     ],
 )
 def test_a_scale_that_cannot_be_planned_with_says_why(value: Json, want: str) -> None:
@@ -173,7 +173,7 @@ async def test_the_scale_is_asked_by_the_name_that_discovery_has_for_the_kind() 
     ("server", "want"),
     [
         pytest.param(
-            Server(Forbidden("no")), "may not get servers/scale of serving.example", id="no right"
+            Server(Forbidden("no")), "is not allowed to get servers/scale of serving.example", id="no right"
         ),
         pytest.param(Server(NotFound("no")), "it does not exist in namespace 'ns'", id="no object"),
         pytest.param(Server(scale(), has_scale=False), "no Server with a scale subresource", id="no scale"),

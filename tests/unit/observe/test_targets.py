@@ -88,7 +88,7 @@ def _picky_leader() -> Manifest:
 UNPLANNABLE: dict[str, tuple[Manifest, str]] = {
     "a leader that holds fewer accelerators": (
         leader_worker_set("big", product=H100, accelerators=8, size=2, leader_accelerators=4),
-        "its leader asks for 4 accelerators and each worker for 8",
+        "its leader requests 4 accelerators and each worker 8",
     ),
     "a leader that goes elsewhere": (_picky_leader(), "differ in nodeSelector"),
 }

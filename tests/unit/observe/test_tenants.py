@@ -65,14 +65,14 @@ def test_a_class_counts_by_right(user: Json | None, policies: Policies, has_it: 
 
 def test_the_condition_says_who_lacks_what_and_what_to_do() -> None:
     """In one sentence each."""
-    command = f"let somebody who has it run kubectl annotate --overwrite -n ns va chat {WRITTEN_BY}=me"
-    begin = "service class classes/premium does not count, so it has priority 100, the lowest:"
+    command = f"a user who has it must run kubectl annotate --overwrite -n ns va chat {WRITTEN_BY}=me"
+    begin = "service class classes/premium is not used, so it has priority 100, the lowest:"
     right = "use serviceclasses.stowplan.dev \"classes/premium\" in namespace 'stowplan-system'"
     assert class_finding(written(BOB), TENANTS)[2] == (
-        f"{begin} user 'bob', who wrote it, may not {right}: grant that, or {command}"
+        f"{begin} user 'bob', who wrote it, is not allowed to {right}: grant this permission, or {command}"
     )
     assert class_finding(written(None), TENANTS)[2] == (
-        f"{begin} nobody is known to have written it, so nobody's right to {right} counts: {command}"
+        f"{begin} no writer is recorded, so no user's permission to {right} applies: {command}"
     )
 
 
@@ -87,7 +87,7 @@ def test_a_class_that_is_not_there_is_not_asked_about() -> None:
 def test_a_cost_is_told_where_it_does_not_count() -> None:
     """The one that is filled in is nobody's."""
     assert cost_refusal(written(BOB, variantCost="0"), TENANTS).startswith(
-        "the listed price counts, and not the cost 0: user 'bob', who wrote it, may not use"
+        "the listed price is used, and not the cost 0: user 'bob', who wrote it, is not allowed to use"
         " variantcosts.stowplan.dev in namespace 'stowplan-system'"
     )
     assert cost_refusal(written(BOB, variantCost="10.0"), TENANTS) == ""

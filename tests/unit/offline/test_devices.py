@@ -87,7 +87,7 @@ def test_pods_get_the_devices_that_claims_leave(plan: Plan) -> None:
     code, out, _ = plan("-f", "-", "-o", "json", given=given)
 
     assert (code, places(out)) == (0, {"n1": 2, "n2": 1})
-    assert "there is no ResourceClaim" not in out
+    assert "the input contains no ResourceClaim" not in out
 
 
 def test_claims_that_were_not_exported_are_missed(plan: Plan) -> None:
@@ -96,7 +96,9 @@ def test_claims_that_were_not_exported_are_missed(plan: Plan) -> None:
 
     _, out, _ = plan("-f", "-", given=listed(*devices("n1", 8), *target(1), pod))
 
-    assert "there is no ResourceClaim, but Pod default/other holds devices by one" in " ".join(out.split())
+    assert ("the input contains no ResourceClaim, but Pod default/other holds devices by one") in " ".join(
+        out.split()
+    )
 
 
 @pytest.mark.parametrize(

@@ -103,9 +103,9 @@ def test_long_tables_are_folded_with_what_is_urgent_first(
     titles = re.findall(r"<details[^>]*><summary>([^<]+)</summary>", text)
     assert titles[0].startswith("All: ")
     assert [title.partition(":")[0] for title in titles[1:]] == [
-        "Models that go short",
-        "Stay as they are",
-        "Have no replicas and get none",
+        "Models that are short",
+        "Unchanged",
+        "Variants without replicas",
         "All models",
         "All variants",
     ]
@@ -145,7 +145,7 @@ def test_the_conclusion_names_a_dozen_models(page: Callable[..., str]) -> None:
 def test_unknown_demand_is_no_good_news(page: Callable[..., str], world: World) -> None:
     """Green is for what is known to be enough."""
     assert 'class="verdict good"' in page(world())
-    assert 'class="verdict advice">nobody is known to go short' in page(world(demand=None))
+    assert 'class="verdict advice">no model is known to be short' in page(world(demand=None))
     assert 'class="verdict bad"' in page(world(), "--demand", "chat=700")
 
 

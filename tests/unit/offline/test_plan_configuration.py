@@ -117,26 +117,29 @@ def test_scale_to_zero_of_a_configuration_holds_for_saved_decisions(
 WRONG_CONFIGURATIONS = {
     "an unknown unit": ("planning: {unmetUnit: luck}", "planning.unmetUnit: 'luck' is not one of"),
     "a field that there is not": ("planing: {}", "'planing' was unexpected"),
-    "a list": ("- 1", "the document: holds a list: must be one YAML mapping, the controller's configuration"),
-    "an empty list": ("[]", "the document: holds a list: must be one YAML mapping"),
-    "a truth value": ("false", "the document: holds a truth value: must be one YAML mapping"),
+    "a list": (
+        "- 1",
+        "the document: contains a list: must be one YAML mapping: the controller's configuration",
+    ),
+    "an empty list": ("[]", "the document: contains a list: must be one YAML mapping"),
+    "a truth value": ("false", "the document: contains a truth value: must be one YAML mapping"),
     "a ConfigMap without the key": (
         "{kind: ConfigMap, metadata: {name: c}, data: {config: '{}'}}",
         "ConfigMap c: data[config.yaml]: must be the controller's configuration as text; there are config",
     ),
     "a ConfigMap that holds a list": (
         "{kind: ConfigMap, metadata: {name: c}, data: {config.yaml: '[]'}}",
-        "ConfigMap c: data[config.yaml]: holds a list: must be one YAML mapping",
+        "ConfigMap c: data[config.yaml]: contains a list: must be one YAML mapping",
     ),
     "other ConfigMaps": (
         "{kind: ConfigMap, metadata: {name: a}}\n---\n{kind: ConfigMap, metadata: {name: b}}",
-        "of the ConfigMaps a, b none is called stowplan-controller",
+        "of the ConfigMaps a, b, none is named stowplan-controller",
     ),
-    "several documents": ("a: 1\n---\nb: 2", "holds 2 YAML documents and no ConfigMap"),
+    "several documents": ("a: 1\n---\nb: 2", "contains 2 YAML documents and no ConfigMap"),
     "no YAML": ("{", "while parsing"),
     "two budgets of one name": (
         "planning: {budgets: [{name: a, costPerHour: '1'}, {name: a, costPerHour: '2'}]}",
-        "planning.budgets: the name 'a' stands there more than once",
+        "planning.budgets: duplicate name 'a'",
     ),
 }
 

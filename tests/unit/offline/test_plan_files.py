@@ -21,8 +21,8 @@ def test_what_is_left_out_is_told(plan: Plan, parts: Callable[..., list[dict[str
 
     code, out, err = plan("-f", "-", given=listed(*parts(), other, service, autoscaler("chat")))
 
-    assert err == ["passed over: 1 Service (v1)"]
-    left_out = "warning: VariantAutoscaling default/set is left out: ModelServing 'set' cannot be planned:"
+    assert err == ["skipped: 1 Service (v1)"]
+    left_out = "warning: VariantAutoscaling default/set is omitted: ModelServing 'set' cannot be planned:"
     assert f"{left_out} Deployments and StatefulSets of apps" in " ".join(out.split())
     assert code == 0
 
@@ -38,7 +38,7 @@ def test_what_cannot_be_written_is_told(plan: Plan, world: World) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "last"),
     [
-        ([], 0, "everybody gets what is needed"),
+        ([], 0, "the demand of every model is met"),
         (["--demand", "meta/llama-3.1-70b=90"], 1, "1 model short: chat/qwen/qwen2.5-coder-32b"),
     ],
     ids=["everybody fits", "the lower priority goes short"],

@@ -23,24 +23,23 @@ WRONG_ARGUMENTS = {
     "without a file": ([], "the following arguments are required: -f"),
     "a demand without a number": (
         ["--demand", "chat"],
-        "'chat': say NAME=RATE in requests per second, such as meta/llama-3.1-8b=41 or ...=41@1155/211",
+        "'chat': must be NAME=RATE in requests per second, such as meta/llama-3.1-8b=41 or ...=41@1155/211",
     ),
-    "a demand with a unit": (["--demand", "chat=5k"], "'chat=5k': say NAME=RATE"),
-    "a demand of less than nothing": (["--demand", "chat=-5"], "'chat=-5': say NAME=RATE"),
-    "a demand without end": (["--demand", "chat=inf"], "'chat=inf': say NAME=RATE"),
-    "a demand of nothing in particular": (["--demand", "=5"], "'=5': say NAME=RATE"),
-    "requests without an answer's length": (["--demand", "chat=5@100"], "'chat=5@100': say NAME=RATE"),
-    "requests of half a pair": (["--demand", "chat=5@100/"], "'chat=5@100/': say NAME=RATE"),
-    "a capacity without a number": (["--capacity", "chat"], "'chat': say NAME=RATE"),
+    "a demand with a unit": (["--demand", "chat=5k"], "'chat=5k': must be NAME=RATE"),
+    "a demand of less than nothing": (["--demand", "chat=-5"], "'chat=-5': must be NAME=RATE"),
+    "a demand without end": (["--demand", "chat=inf"], "'chat=inf': must be NAME=RATE"),
+    "a demand of nothing in particular": (["--demand", "=5"], "'=5': must be NAME=RATE"),
+    "requests without an answer's length": (["--demand", "chat=5@100"], "'chat=5@100': must be NAME=RATE"),
+    "requests of half a pair": (["--demand", "chat=5@100/"], "'chat=5@100/': must be NAME=RATE"),
+    "a capacity without a number": (["--capacity", "chat"], "'chat': must be NAME=RATE"),
     "a capacity for lengths": (
         ["--capacity", "chat=5@100/20"],
-        "'chat=5@100/20': a capacity is for the lengths of the model's own requests: "
-        "say it without @PROMPT/ANSWER",
+        "'chat=5@100/20': a capacity applies to the lengths of the model's own requests: omit @PROMPT/ANSWER",
     ),
-    "nodes without a size": (["--add-node", "H100"], "'H100': say TYPExACCELERATORS[:COUNT]"),
-    "nodes without accelerators": (["--add-node", "H100x0"], "'H100x0': say TYPExACCELERATORS[:COUNT]"),
-    "no node at all": (["--add-node", "H100x8:0"], "'H100x8:0': say TYPExACCELERATORS[:COUNT]"),
-    "a negative budget": (["--budget=-1"], "'-1': say a cost per hour"),
+    "nodes without a size": (["--add-node", "H100"], "'H100': must be TYPExACCELERATORS[:COUNT]"),
+    "nodes without accelerators": (["--add-node", "H100x0"], "'H100x0': must be TYPExACCELERATORS[:COUNT]"),
+    "no node at all": (["--add-node", "H100x8:0"], "'H100x8:0': must be TYPExACCELERATORS[:COUNT]"),
+    "a negative budget": (["--budget=-1"], "'-1': must be a cost per hour"),
     "an unknown way to go short": (["--unmet", "luck"], "choose from"),
 }
 
@@ -126,7 +125,7 @@ def test_how_good_a_plan_is_is_told_level_by_level(plan: Plan) -> None:
 
     solver = json.loads(document)["plan"]["solver"]
     assert all(level["bound"] <= level["value"] for level in solver["levels"])
-    assert ("nothing is better" in text) == (not solver["unproven"])
+    assert ("no plan is better" in text) == (not solver["unproven"])
     told = [level["level"] for level in solver["levels"] if level["value"]]
     assert told == [level for level in told if f"  {level}: " in text]
 
@@ -232,11 +231,11 @@ def test_without_demand_what_runs_stands(plan: Plan, world: World, granted: Gran
 
     assert granted(out) == {"chat": 1, "code": 1}
     assert json.loads(out)["warnings"][0] == (
-        "the load of default/chat is unknown, so what runs stands: "
-        "say --demand default/chat=REQUESTS_PER_SECOND"
+        "the load of default/chat is unknown, so the running replicas stay: use --demand"
+        " default/chat=REQUESTS_PER_SECOND"
     )
     assert json.loads(out)["conclusion"] == (
-        "nobody is known to go short; of unknown demand: default/chat, default/code"
+        "no model is known to be short; models of unknown demand: default/chat, default/code"
     )
     assert code == 0
 
@@ -258,7 +257,8 @@ def test_a_capacity_can_be_stated(plan: Plan, granted: Granted) -> None:
     code, after, _ = plan(*asked, "--capacity", "chat=10", given=given)
 
     assert json.loads(before)["warnings"][-1] == (
-        "what a replica of default/chat serves is unknown: say --capacity default/chat=REQUESTS_PER_SECOND"
+        "the capacity of a replica of default/chat is unknown: use --capacity"
+        " default/chat=REQUESTS_PER_SECOND"
     )
     assert (code, granted(after)) == (0, {"chat": 2})
 
@@ -340,7 +340,7 @@ def test_yaml_says_what_json_says(plan: Plan, world: World) -> None:
 USELESS = {
     "of a type that nobody uses": (
         "H100x8",
-        "--add-node H100x8: no variant may use such a node; they are for L4",
+        "--add-node H100x8: no variant can use such a node; the variants use L4",
     ),
     "too small for every pod": ("L4x1", "--add-node L4x1: no pod fits on such a node, the smallest takes 2"),
 }
@@ -369,7 +369,7 @@ def test_a_saved_decision_without_variants_is_no_plan(plan: Plan) -> None:
     code, out, err = plan("-f", "a.json", files={"a.json": '{"snapshot": {"nodes": [], "variants": []}}'})
 
     assert (code, out) == (2, "")
-    assert "nothing to plan: no VariantAutoscaling" in err[0]
+    assert "nothing to plan: the input contains no VariantAutoscaling" in err[0]
 
 
 def test_a_stated_capacity_of_nothing_stands(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:

@@ -49,11 +49,14 @@ UNREADABLE = {
     ),
     "a version that never was": (
         VARIANT.replace("v1alpha2", "v3"),
-        ["a.yaml:1: error: VariantAutoscaling default/x: apiVersion: no version llmd.ai/v3: there are"],
+        [
+            "a.yaml:1: error: VariantAutoscaling default/x: apiVersion: no version llmd.ai/v3: its versions"
+            " are"
+        ],
     ),
     "the same object twice": (
         f"{VARIANT}---\n{DEPLOYMENT}---\n{DEPLOYMENT}",
-        ["a.yaml:13: error: Deployment default/x: is in a.yaml:8 already; leave one of the two out"],
+        ["a.yaml:13: error: Deployment default/x: is already defined in a.yaml:8; remove one of the two"],
     ),
     "a syntax error does not hide the rest": (
         f"a: [\n---\n{VARIANT}",
@@ -65,27 +68,30 @@ UNREADABLE = {
     ),
     "no variant": (
         DEPLOYMENT,
-        ["stowplan plan: error: nothing to plan: no VariantAutoscaling among what was read; export it with"],
+        ["stowplan plan: error: nothing to plan: the input contains no VariantAutoscaling; export them with"],
     ),
-    "no manifest": ("just: text\n", ["a.yaml:1: error: no object: a manifest is a mapping with apiVersion"]),
+    "no manifest": (
+        "just: text\n",
+        ["a.yaml:1: error: not an object: a manifest is a mapping with apiVersion"],
+    ),
     "an empty directory or file": ("", ["stowplan plan: error: nothing to plan"]),
     "a saved decision of another shape": (
         '{"snapshot": {"nodes": 7}}',
         [
-            "a.yaml: error: a saved decision that cannot be read: snapshot.nodes: must be `array`, was `int`",
+            "a.yaml: error: the saved decision cannot be read: snapshot.nodes: must be `array`, was `int`",
         ],
     ),
     "a misspelt member of a saved decision": (
         '{"snapshot": {"nodes": [], "variants": [{"most_per_nodes": 1}]}, "settings": {"unit": 1}}',
         [
-            "a.yaml: error: a saved decision that cannot be read: snapshot.variants[0].most_per_nodes: "
+            "a.yaml: error: the saved decision cannot be read: snapshot.variants[0].most_per_nodes: "
             "there is no such member; is most_per_node meant?; settings.unit: there is no such member; "
         ],
     ),
     "a choice that there is not in a saved decision": (
         '{"snapshot": {"nodes": [], "variants": []}, "settings": {"unmet_unit": "luck"}}',
         [
-            "a.yaml: error: a saved decision that cannot be read: settings.unmet_unit: must be one of value, "
+            "a.yaml: error: the saved decision cannot be read: settings.unmet_unit: must be one of value, "
             "model"
         ],
     ),
@@ -139,7 +145,7 @@ def test_a_name_in_several_namespaces_has_to_be_told_apart(plan: Plan) -> None:
 
     assert code == 2
     assert err == [
-        "stowplan plan: error: --demand: model 'm' is in several namespaces: say which, as in one/m, two/m"
+        "stowplan plan: error: --demand: model 'm' is in several namespaces: specify one of one/m, two/m"
     ]
     assert clear != 2
 
@@ -177,7 +183,7 @@ def test_prices_and_classes_count_only_in_their_namespace(plan: Plan, world: Wor
     _, before, _ = plan("-f", "world.json", "-f", "prices.json", "-o", "json", files=files)
     _, after, _ = plan("-f", ".", "-o", "json", "--settings-namespace", "here")
 
-    assert "ConfigMap here/service-classes-config is left out" in json.loads(before)["warnings"][0]
+    assert "ConfigMap here/service-classes-config is omitted" in json.loads(before)["warnings"][0]
     assert {d["name"]: d["priority"] for d in json.loads(after)["plan"]["decisions"]} == {
         "chat": 3,
         "code": 100,

@@ -76,7 +76,7 @@ async def test_a_child_that_hangs_is_killed_at_the_deadline() -> None:
 
     assert (held.solver.status, held.solver.message) == (
         SolverStatus.TIMED_OUT,
-        "the solver gave no answer within 2 s",
+        "the solver returned no answer within 2 s",
     )
     assert planned.solver.status is SolverStatus.OPTIMAL
     assert hanging is not None

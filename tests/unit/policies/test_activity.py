@@ -109,7 +109,7 @@ def test_of_several_targets_the_cheapest_wakes() -> None:
 def test_sentences_say_what_woke_it_or_let_it_sleep() -> None:
     """In the words of the page."""
     assert sentence(decided(0, (Value(value=1.0),)).whole).startswith(
-        "from 0 to 1 replica: requests come or wait before the replicas, which asks for 1"
+        "from 0 to 1 replica: requests arrive or wait before the replicas, which asks for 1"
     )
-    assert "nobody asks for any" in sentence(decided(0, (Value(value=0.0),)).whole)
-    assert "what stands before them says nothing" in sentence(decided(0, (None,)).whole)
+    assert "at 0 replicas, without activity" in sentence(decided(0, (Value(value=0.0),)).whole)
+    assert "the activity metric is not known" in sentence(decided(0, (None,)).whole)

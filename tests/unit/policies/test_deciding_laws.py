@@ -221,7 +221,7 @@ def test_zero_replicas_sleep_until_a_total_asks_for_some() -> None:
     asleep = decide(policy, bounds, History(), Observation(current_replicas=0), NOW)
     awake = decide(policy, bounds, asleep.history, of_load(15.0, 0), NOW + 15.0)
 
-    assert (asleep.replicas, asleep.steps[0].detail) == (0, "at 0 replicas no pod reports any metric")
+    assert (asleep.replicas, asleep.steps[0].detail) == (0, "at 0 replicas, no pod reports any metric")
     assert awake.replicas == 1
     assert decide(policy, bounds, awake.history, of_load(15.0, 1), NOW + 30.0).replicas == 2
 

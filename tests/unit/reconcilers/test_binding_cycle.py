@@ -275,7 +275,7 @@ async def test_a_router_wakes_what_sleeps_and_lets_it_sleep_again(
     stage.router_says = 2.0
     await stage.cycle(follow=True)
     assert stage.published() == {"a": 1}
-    assert "requests come or wait" in stage.status()["decision"]["message"]
+    assert "requests arrive or wait" in stage.status()["decision"]["message"]
 
     stage.loads, stage.router_says = {"a": 0.0}, 0.0
     await stage.cycle(times=3, follow=True)
@@ -297,7 +297,7 @@ async def test_the_first_request_wakes_what_sleeps_though_its_series_comes_with_
         silent_names={"requests_total"},
     )
     await stage.cycle(times=3, follow=True)
-    assert "nobody asks for any" in stage.status()["decision"]["message"]
+    assert "at 0 replicas, without activity" in stage.status()["decision"]["message"]
 
     stage.silent_names, stage.router_says = set(), 1.0
     await stage.cycle(follow=True)

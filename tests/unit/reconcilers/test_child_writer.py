@@ -37,6 +37,6 @@ async def test_a_kind_that_is_not_served_is_to_be_installed() -> None:
     acted = await ChildWriter(writer, RESOURCES).act(steps, {}, {})
 
     assert acted.refused == (
-        "LeaderWorkerSet a: leaderworkerset.x-k8s.io/v1 is not served here:"
-        " install the definition of LeaderWorkerSet"
+        "LeaderWorkerSet a: leaderworkerset.x-k8s.io/v1 is not served by this cluster: install the"
+        " definition of LeaderWorkerSet"
     )

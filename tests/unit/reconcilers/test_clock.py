@@ -33,7 +33,7 @@ async def test_a_clock_that_is_set_changes_no_rate_and_no_decision(jump: timedel
             assert outcome.plan.decisions == expected.plan.decisions
             stage.time, undisturbed.time = stage.time + STEP, undisturbed.time + STEP
 
-    said = [line for line in lines if line["event"].startswith("the clock was set")]
+    said = [line for line in lines if line["event"].startswith("the system clock was changed")]
     assert [line["by_seconds"] for line in said] == [jump.total_seconds()]
     beat = stage.pulse.annotations()["stowplan.dev/last-cycle"]
     assert beat.startswith((stage.time - STEP).strftime("%Y-%m-%dT%H:%M:%S"))

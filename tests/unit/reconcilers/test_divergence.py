@@ -141,12 +141,12 @@ def test_a_sentence_names_number_node_and_takers() -> None:
     fourth = replace(BIG_WAITS, variant=("ns", "x"), takers=("a", "b", "c", "d", "e"))
 
     assert sentences([BIG_WAITS, second, third, fourth]) == {
-        ("ns", "big"): "2 replicas planned on node-a wait: the scheduler put chat2 and chat3 there and"
-        f" 1 replica planned on node-c waits: others took the place; {REMEDY}",
+        ("ns", "big"): "2 replicas planned on node-a wait: the scheduler assigned chat2 and chat3 to it and"
+        f" 1 replica planned on node-c waits: other pods use the place; {REMEDY}",
         (
             "ns",
             "x",
-        ): f"1 replica planned on node-a waits: the scheduler put a, b, c and 2 more there; {REMEDY}",
+        ): f"1 replica planned on node-a waits: the scheduler assigned a, b, c and 2 more to it; {REMEDY}",
     }
 
 

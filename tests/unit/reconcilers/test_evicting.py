@@ -121,7 +121,7 @@ async def test_a_node_that_others_write_all_the_time_is_named() -> None:
         await stage.act(evictor)
         await stage.act(evictor)
 
-    assert [line["why"] for line in lines] == ["node n1 is written by others all the time: modified"]
+    assert [line["why"] for line in lines] == ["node n1 is changed continuously by other clients: modified"]
 
 
 async def test_nodes_that_stay_closed_are_told_once_each() -> None:

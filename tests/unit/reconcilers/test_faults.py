@@ -106,7 +106,7 @@ async def test_a_target_that_vanishes_leaves_no_number_and_one_that_returns_is_t
 
 def _silent() -> Iterator[tuple[str, dict[str, str]]]:
     yield "all engines of one model", {f"quiet-{number}": "no answer: TimeoutError" for number in range(3)}
-    yield "garbage from one engine", {"quiet-2": "no Prometheus exposition: Invalid line"}
+    yield "garbage from one engine", {"quiet-2": "not a Prometheus exposition: Invalid line"}
     yield "a number that is none", {"quiet-2": "vllm:num_requests_waiting is nan: no number from 0 to 1e+07"}
 
 

@@ -62,7 +62,7 @@ async def test_an_objective_that_gives_the_room_is_named() -> None:
     )
     reason, text = told(world, "low")
     assert reason == "ClassNotFound"
-    assert text.endswith(f"holds no service class under 'gone': {LOWEST}")
+    assert text.endswith(f"contains no service class under 'gone': {LOWEST}")
 
 
 @pytest.mark.parametrize(("may_use", "granted"), [(("ann",), {"h100-high": 4}), ((), {"h100-high": 2})])
@@ -78,7 +78,9 @@ async def test_among_tenants_a_class_counts_by_right(
     assert world.bound.published("b") == granted
     reason, text = told(world, "b")
     assert reason == ("ClassFound" if may_use else "ClassNotAllowed")
-    assert ("user 'ann', who wrote it, may not use serviceclasses.stowplan.dev" in text) == (not may_use)
+    assert ("user 'ann', who wrote it, is not allowed to use serviceclasses.stowplan.dev" in text) == (
+        not may_use
+    )
     assert "run kubectl annotate --overwrite -n ns aspb b" in text or may_use
 
 
@@ -92,5 +94,5 @@ async def test_among_tenants_a_cost_that_does_not_count_is_told() -> None:
     reason, text = told(world, "high", "CostResolved")
     assert reason == "CostNotAllowed"
     assert "and not the cost 11" in text
-    assert "user 'ann', who wrote it, may not" in text
+    assert "user 'ann', who wrote it, is not allowed to" in text
     assert "CostResolved" not in [item["type"] for item in world.bound.status("low")["conditions"]]

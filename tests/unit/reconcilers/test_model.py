@@ -91,4 +91,6 @@ async def test_an_adapter_that_fails_is_named_and_takes_nothing_along(stage: Mod
     stage.pages["a"] = {}
     await stage.settle()
     assert stage.routed == {"law"}
-    assert "container adapters of pod a does not say what is loaded: no answer" in stage.reason("Failed")[1]
+    assert ("container adapters of pod a does not report what is loaded: no answer") in stage.reason(
+        "Failed"
+    )[1]

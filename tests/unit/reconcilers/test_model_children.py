@@ -45,7 +45,8 @@ async def test_nothing_scales_a_workload_of_somebody_else(members: Json, policy:
     ]
     assert stage.reason("Failed") == (
         "ObjectExists",
-        "Deployment qwen-l4 is not of this Model and stays as it is: delete it, or rename the backend",
+        "Deployment qwen-l4 does not belong to this Model and is not changed: delete it, or rename the"
+        " backend",
     )
 
     del stage.made[key]
@@ -198,9 +199,9 @@ async def test_an_object_that_the_server_fails_to_write_keeps_no_other_back(
     assert stage.kinds("qwen-l4") == {"Deployment", "AutoscalingPolicy", *ACTING} - {kind}
     assert stage.reason("Failed") == (
         "RequestRefused",
-        f"{kind} qwen-l4: {error.message}; the server failed, and it is tried again",
+        f"{kind} qwen-l4: {error.message}; the server failed, the write is retried",
     )
-    assert stage.reason("Initialized") == ("ModelCreating", f"still to be made: {kind} qwen-l4")
+    assert stage.reason("Initialized") == ("ModelCreating", f"still to be created: {kind} qwen-l4")
     stage.fails.clear()
     assert await stage.settle()
     assert stage.reason("Failed")[0] == "NothingFailed"

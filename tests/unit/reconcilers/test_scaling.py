@@ -38,14 +38,14 @@ async def test_it_scales_up_and_down_and_says_so() -> None:
     assert said(stage) == (
         "True",
         "ScalesWritten",
-        "the controller writes the scales, by the rights of user 'ann'",
+        "the controller writes the scales, with the permissions of user 'ann'",
     )
     stage.loads["a"] = 5.0
     await stage.cycle(times=5)
 
     assert stage.scales == ["a: 2 -> 4", "a: 4 -> 2"]
     assert stage.notes[0].startswith(
-        "Deployment 'a' scaled from 2 to 4 replicas, by the rights of user 'ann': "
+        "Deployment 'a' scaled from 2 to 4 replicas, with the permissions of user 'ann': "
     )
     assert "asks for 4" in stage.notes[0]
 
@@ -140,7 +140,7 @@ GRANT = (
     " --serviceaccount=inference:stowplan-controller"
 )
 REFUSED: dict[str, tuple[str, ClusterError, Ending, str, str]] = {
-    "the right to ask": (
+    "the permission to check access": (
         "review",
         Forbidden("no reviews"),
         Ending.FORBIDDEN,

@@ -50,7 +50,7 @@ VERDICT = Verdict(
     cost_source="UnitCost",
     silence="p: no answer",
     service_class=(True, ConditionReason.CLASS_FOUND, "service class 'Premium', priority 1"),
-    orders=(True, ConditionReason.NO_ANNOTATIONS, "no annotation stowplan.dev/... orders anything"),
+    orders=(True, ConditionReason.NO_ANNOTATIONS, "no annotation stowplan.dev/... has an effect"),
     unheeded="",
     advice=None,
 )

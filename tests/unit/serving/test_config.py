@@ -78,7 +78,8 @@ def test_what_a_schema_cannot_judge_is_judged_before_anything_starts() -> None:
         ),
         pytest.param(
             "prometheus: {url: 'http://p', credentials: {tokenFile: TOKEN}}",
-            ["prometheus.credentials.tokenFile: needs a url with https, or others could read the token;"],
+            ["prometheus.credentials.tokenFile: requires a url with https, otherwise others could read the"
+             " token;"],
             id="in the clear",
         ),
         pytest.param(
@@ -93,14 +94,14 @@ def test_what_a_schema_cannot_judge_is_judged_before_anything_starts() -> None:
         ),
         pytest.param(
             "engines: {credentials: {tokenFile: TOKEN, insecureSkipVerify: true}}",
-            ["engines.credentials.tokenFile: needs scheme: https and podNetworks and insecure"],
+            ["engines.credentials.tokenFile: requires scheme: https and podNetworks and insecure"],
             id="to anybody",
         ),
         pytest.param(
             "engines: {credentials: {caFile: /nowhere, keyFile: TOKEN}}",
             [
                 "engines.credentials.caFile: there is no file /nowhere",
-                "engines.credentials.keyFile: needs certificateFile",
+                "engines.credentials.keyFile: requires certificateFile",
             ],
             id="files",
         ),
@@ -165,7 +166,7 @@ def test_two_pools_of_one_name_and_absurd_money_are_told_before_anything_starts(
 
     problems = config_problems(parsed([], file))
 
-    assert problems[0] == "planning.nodePools: the name 'a' stands there more than once"
+    assert problems[0] == "planning.nodePools: duplicate name 'a'"
     assert problems[1].startswith("planning.nodePools.0.pricePerNode: must be at most 1000000000")
     assert len(problems) == 3
 

@@ -135,11 +135,11 @@ WRONG = {
     ),
     "of a model": (
         ["--policy", "p.yaml", "--trace", "m.csv=llama"],
-        ["name one trace of metrics, without =MODEL"],
+        ["specify one trace of metrics, without =MODEL"],
     ),
     "with copies": (
         ["--policy", "p.yaml", "--trace", "m.csv", "--copies", "2"],
-        ["--copies means nothing for a trace of metrics"],
+        ["--copies has no effect with a trace of metrics"],
     ),
     "a bad row": (
         ["--policy", "p.yaml", "--trace", "bad.csv"],
@@ -158,7 +158,8 @@ WRONG = {
     "no policy in the file": (
         ["--policy", "binding.yaml", "--trace", "m.csv"],
         [
-            "binding.yaml: must hold one AutoscalingPolicy and at most one binding, holds 0 policies and"
+            "binding.yaml: must contain one AutoscalingPolicy and at most one binding, contains 0 policies"
+            " and"
             " 1 bindings"
         ],
     ),

@@ -181,7 +181,7 @@ WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
             "model 'm' is there 2 times",
             "model 'm' has no variant",
             "model 'lonely' has no variant",
-            "variants.0.model: 'other' is none of models",
+            "variants.0.model: 'other' is not in models",
             "variants.0: no node has 1 A100",
         ],
     ),
@@ -205,7 +205,7 @@ WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
     "an unknown policy": (document(policies=["magic"]), ["there is no policy 'magic'"]),
     "a policy for an unknown variant": (
         document(policies=["concurrency:3@w"]),
-        ["policy concurrency:3@w: there is no variant 'w'; there are v"],
+        ["policy concurrency:3@w: there is no variant 'w'; the variants are v"],
     ),
 }
 
@@ -242,21 +242,21 @@ def test_each_wrong_line_of_a_trace_is_told(simulate: Simulate, tmp_path: Path) 
     code, _, err = simulate(written(tmp_path, document(models=[{"id": "m", "workload": {"trace": "t.csv"}}])))
 
     assert code == 2
-    assert "t.csv:2: TIMESTAMP 'x' is no time" in err[0]
-    assert "5 lines more are wrong" in err[-1]
+    assert "t.csv:2: TIMESTAMP 'x' must be a time" in err[0]
+    assert "5 more lines are invalid" in err[-1]
     assert len(err) == 21
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--start-up", "v"], "'v': say VARIANT=SECONDS"),
-        (["--start-up", "v=soon"], "'soon': say seconds from 0"),
+        (["--start-up", "v"], "'v': must be VARIANT=SECONDS"),
+        (["--start-up", "v=soon"], "'soon': must be a number of seconds from 0"),
         (["--profile", "v=1,2"], "must be three or four numbers"),
         (["--profile", "v=nan,2,3"], "must be finite numbers"),
         (["--kv-tokens", "v=0"], "must be more than 0"),
-        (["--seed", "-1"], "'-1': say a whole number"),
-        (["--duration", "inf"], "'inf': say seconds from 0"),
+        (["--seed", "-1"], "'-1': must be a whole number"),
+        (["--duration", "inf"], "'inf': must be a number of seconds from 0"),
         (["--duration", "3"], "'3': must be at least 15 s"),
     ],
 )
@@ -274,7 +274,7 @@ def test_wrong_arguments_are_named(
 def test_a_scenario_and_objects_together_are_too_much(simulate: Simulate) -> None:
     """And a trace alone is too little."""
     assert "not both" in simulate("x.yaml", "-f", str(PLAN_SAMPLES))[2][-1]
-    assert any("--trace goes with -f" in line for line in simulate("--trace", "azure-llm-2023-conv")[2])
+    assert any("--trace requires -f" in line for line in simulate("--trace", "azure-llm-2023-conv")[2])
 
 
 ONLY_WITH_OBJECTS = {
@@ -296,9 +296,7 @@ def test_what_concerns_objects_is_refused_without_them(
     code, out, err = simulate(written(tmp_path, document()), option, value)
 
     assert (code, out) == (2, "")
-    assert err == [
-        f"error: {option} goes with -f FILE, the objects of a cluster: a scenario says all of its own"
-    ]
+    assert err == [f"error: {option} requires -f FILE: a scenario contains its own values"]
 
 
 def test_without_targets_nothing_is_said_to_be_missed(simulate: Simulate, tmp_path: Path) -> None:
@@ -341,8 +339,8 @@ def test_an_export_says_all_that_is_missing(simulate: Simulate) -> None:
     code, _, err = simulate(*EXPORT)
 
     assert code == 2
-    assert any("say --profile llama-8b-l40s=ALPHA,BETA,DELTA" in line for line in err)
-    assert any("say --kv-tokens llama-70b-h100=TOKENS" in line for line in err)
+    assert any("use --profile llama-8b-l40s=ALPHA,BETA,DELTA" in line for line in err)
+    assert any("use --kv-tokens llama-70b-h100=TOKENS" in line for line in err)
     assert any("--trace FILE=meta/llama-3.1-70b" in line for line in err)
 
 

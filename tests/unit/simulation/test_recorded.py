@@ -59,8 +59,8 @@ def test_mooncake_lines() -> None:
     ("content", "expected"),
     [
         pytest.param(b"", ["t: is empty"], id="nothing"),
-        pytest.param(b"\xff\xfe", ["t: is no UTF-8 text"], id="no text"),
-        pytest.param(AZURE, ["t: holds no request"], id="a head alone"),
+        pytest.param(b"\xff\xfe", ["t: is not UTF-8 text"], id="no text"),
+        pytest.param(AZURE, ["t: contains no request"], id="a head alone"),
         pytest.param(
             b"TIMESTAMP,Tokens\n1,2\n",
             ["t:1: column ContextTokens, GeneratedTokens is missing"],
@@ -69,7 +69,7 @@ def test_mooncake_lines() -> None:
         pytest.param(
             AZURE + b"soon,1,2\n2023-11-16 18:15:50,-1,nan\n2023-11-16 18:15:50,1\n",
             [
-                "t:2: TIMESTAMP 'soon' is no time",
+                "t:2: TIMESTAMP 'soon' must be a time",
                 "t:3: ContextTokens '-1' must be a whole number from 1 to 10000000; GeneratedTokens 'nan'",
                 "t:4: has 2 columns",
             ],
@@ -87,8 +87,8 @@ def test_mooncake_lines() -> None:
             [
                 "t:1: input_length, output_length is missing",
                 "t:2: timestamp -1 must be a number of milliseconds, 0 or more; input_length True must",
-                "t:3: is no JSON object",
-                "t:4: is no JSON",
+                "t:3: is not a JSON object",
+                "t:4: is not JSON",
             ],
             id="every wrong line of JSON",
         ),

@@ -51,7 +51,7 @@ CASES = {
     "a label that no pod has": (
         PLAIN,
         [pod("a", X)],
-        (0, 0, "NoPods", "NoPods", "no pod of the namespace has tier=gpu; it may be scaled to 0"),
+        (0, 0, "NoPods", "NoPods", "no pod of the namespace has tier=gpu; the workload may be scaled to 0"),
     ),
     "labels that no pod has together": (
         PLAIN,
@@ -94,8 +94,8 @@ CASES = {
             1,
             "NoPods",
             "NoPods",
-            "prefill: 1 of 1 pods ready; decode: no pod of the namespace has role=decode; it may be scaled"
-            " to 0",
+            "prefill: 1 of 1 pods ready; decode: no pod of the namespace has role=decode; the workload may"
+            " be scaled to 0",
         ),
     ),
 }

@@ -56,16 +56,16 @@ ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
         "Ready",
         False,
         "TargetsNotReady",
-        "spec.rules[0]: 10 % of requests find no endpoint: b: no pod of the namespace has app=b; it may be"
-        " scaled to 0",
+        "spec.rules[0]: 10 % of requests find no endpoint: b: no pod of the namespace has app=b; the"
+        " workload may be scaled to 0",
     ),
     "nobody at all": (
         of_route(route("chat", rule("b"))),
         "Ready",
         False,
         "NoEndpoints",
-        "spec.rules[0]: 100 % of requests find no endpoint: b: no pod of the namespace has app=b; it may be"
-        " scaled to 0",
+        "spec.rules[0]: 100 % of requests find no endpoint: b: no pod of the namespace has app=b; the"
+        " workload may be scaled to 0",
     ),
     "no rules": (
         of_route(route("chat")),
@@ -96,8 +96,7 @@ ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
         "Accepted",
         False,
         "NameTaken",
-        "requests for 'chat' may go to the older ModelRoute 'chat': let one of the two answer to another"
-        " name",
+        "requests for 'chat' may be routed by the older ModelRoute 'chat': change the name of one of the two",
     ),
     "a younger one does not matter": (
         of_route(
@@ -138,7 +137,7 @@ def test_a_route_tells_of_each_target_once() -> None:
             {
                 "modelServerName": "b",
                 "readyEndpoints": 0,
-                "message": "no pod of the namespace has app=b; it may be scaled to 0",
+                "message": "no pod of the namespace has app=b; the workload may be scaled to 0",
             },
             {"modelServerName": "gone", "readyEndpoints": 0, "message": "the ModelServer does not exist"},
         ],
@@ -176,7 +175,7 @@ OBJECTIVES: Mapping[str, tuple[Json, PoolWorld, tuple[bool, str], tuple[bool, st
         PoolWorld(pools=POOLS, pods=ONLY_A),
         (True, "ResolvedRefs"),
         (True, "EndpointsReady"),
-        "InferencePool 'llama': app=a selects 2 pods; no VariantAutoscaling or ModelServer says which"
+        "InferencePool 'llama': app=a selects 2 pods; no VariantAutoscaling or ModelServer specifies which"
         " model they serve",
     ),
     "a pool of the former group": (
@@ -184,7 +183,7 @@ OBJECTIVES: Mapping[str, tuple[Json, PoolWorld, tuple[bool, str], tuple[bool, st
         PoolWorld(pools=POOLS, pods=ONLY_A),
         (True, "ResolvedRefs"),
         (False, "NoPods"),
-        "InferencePool 'old': no pod of the namespace has app=b; it may be scaled to 0",
+        "InferencePool 'old': no pod of the namespace has app=b; the workload may be scaled to 0",
     ),
     "the pool is in the other group": (
         objective("urgent", "old"),
@@ -199,14 +198,15 @@ OBJECTIVES: Mapping[str, tuple[Json, PoolWorld, tuple[bool, str], tuple[bool, st
         PoolWorld(pools={}),
         (False, "PoolsNotServed"),
         (False, "PoolsNotServed"),
-        f"InferencePools of {CURRENT} are not served here: install that definition, or change poolRef.group",
+        f"InferencePools of {CURRENT} are not served by this cluster: install that definition, or change"
+        " poolRef.group",
     ),
     "no pool is meant": (
         objective("urgent", kind="Service", group=""),
         PoolWorld(pools=POOLS),
         (False, "InvalidKind"),
         (False, "InvalidKind"),
-        f"spec.poolRef: Service.core is no pool; name an InferencePool of {CURRENT}",
+        f"spec.poolRef: Service.core is not a pool; specify an InferencePool of {CURRENT}",
     ),
     "there is no spec": (
         {name: item for name, item in objective("urgent").items() if name != "spec"},

@@ -102,7 +102,7 @@ def test_objects_go_only_when_asked() -> None:
     assert [step.subject for step in deleted.steps if step.action is DELETE] == [VARIANTS, MODEL.crd_name]
     assert WITHDRAW not in [step.action for step in deleted.steps]
     assert f"{VARIANTS} stays, with its objects: 2" in [item.message for item in kept.checks]
-    assert f"{VARIANTS} goes, with its objects: 2" in [item.message for item in deleted.checks]
+    assert f"{VARIANTS} will be deleted, with its objects: 2" in [item.message for item in deleted.checks]
 
 
 PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
@@ -114,7 +114,7 @@ PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
     "a delivery tool": (
         replace(ALL, found=(deployment("webhooks", annotations={"argocd.argoproj.io/tracking-id": "x"}),)),
         "owners",
-        "would install again Deployment stowplan-system/stowplan-webhooks",
+        "would reinstall Deployment stowplan-system/stowplan-webhooks",
     ),
     "objects that are stored in another version": (
         replace(ALL, definitions={VARIANTS: definition(stored=("v1alpha1", "v1alpha2"))}),
@@ -124,7 +124,7 @@ PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
     "a right that is missing": (
         replace(NOTHING, denied=("delete secrets",)),
         "permissions",
-        "may not delete",
+        "not allowed to delete",
     ),
 }
 

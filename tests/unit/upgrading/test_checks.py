@@ -59,7 +59,7 @@ OWNERS = {
             "annotations": {"argocd.argoproj.io/tracking-id": "x"},
             "managedFields": managed("argocd-controller"),
         },
-        "is kept as it is by a delivery tool (argocd.argoproj.io/tracking-id)",
+        "is managed by a delivery tool (argocd.argoproj.io/tracking-id)",
     ),
     "a tool that delivers, by what it wrote": (
         {"managedFields": managed("kustomize-controller")},
@@ -67,7 +67,7 @@ OWNERS = {
     ),
     "another object, with which it would go": (
         {"ownerReferences": [{"kind": "Operator", "name": "wva"}]},
-        "goes when Operator wva goes",
+        "are deleted when Operator wva is deleted",
     ),
 }
 
@@ -87,7 +87,7 @@ def test_what_keeps_helm_from_deleting_is_in_its_chart() -> None:
     live = definition(annotations={"meta.helm.sh/release-name": "wva"})
     (found,) = check_owners(replace(EMPTY, definitions={CRD: live}), VARIANT_AUTOSCALING)
 
-    assert "put the annotation helm.sh/resource-policy: keep into the chart's own template" in found.remedy
+    assert "add the annotation helm.sh/resource-policy: keep to the chart's own template" in found.remedy
     assert "kubectl annotate" not in found.remedy
 
 
@@ -97,7 +97,7 @@ DEFINITIONS = {
     "one that is being deleted": (definition(deletionTimestamp="2026-01-01T00:00:00Z"), "is being deleted"),
     "one with a version of a later release": (
         definition(stored=("v1alpha1", "v1beta1")),
-        "has versions that no release known here had: v1beta1",
+        "has versions that this release does not support: v1beta1",
     ),
 }
 
@@ -165,7 +165,7 @@ def test_our_own_controller_is_in_the_way_back() -> None:
     """It would go on writing what an earlier release cannot hold."""
     assert problems(check_our_own(EMPTY)) == []
     (message,) = problems(check_our_own(replace(EMPTY, leases=(lease("stowplan-controller"),))))
-    assert message == "pod-1 leads by the lease wva/stowplan-controller"
+    assert message == "pod-1 holds the lease wva/stowplan-controller"
 
 
 def certified(*, names: tuple[str, ...] = NAMES, now: datetime = NOW) -> tuple[str, bytes]:
@@ -180,10 +180,10 @@ CERTIFICATES = {
     "all in order": (TRUSTED, CERTIFICATE, ""),
     "no trust yet": ("", CERTIFICATE, "has no caBundle"),
     "no certificate yet": (TRUSTED, None, "there is no certificate"),
-    "a certificate of another authority": (certified()[0], CERTIFICATE, "does not vouch for"),
+    "a certificate of another authority": (certified()[0], CERTIFICATE, "does not match"),
     "a certificate of another service": (*certified(names=("other",)), "is not for stowplan-conversion"),
     "a certificate that has expired": (*certified(now=NOW - timedelta(days=9)), "has expired"),
-    "a bundle that is none": ("bm9uZQ==", CERTIFICATE, "does not vouch for"),
+    "a bundle that is none": ("bm9uZQ==", CERTIFICATE, "does not match"),
 }
 
 
@@ -207,7 +207,7 @@ WEBHOOKS = {
     "pods behind it": ({"service": {"spec": {}}, "addresses": 2}, ""),
     "an address outside": ({"service": {"spec": {"type": "ExternalName", "externalName": "x"}}}, ""),
     "no Service": ({}, "there is no Service"),
-    "nobody behind it": ({"service": {"spec": {}}}, "no pod stands behind"),
+    "nobody behind it": ({"service": {"spec": {}}}, "has no ready pod"),
     "not reached": (
         {"service": {"spec": {}}, "addresses": 1, "refusal": "no route to host"},
         "no route to host",
@@ -227,7 +227,7 @@ def test_permissions_are_asked_for_one_by_one() -> None:
     """What is denied is said in the words of a role."""
     (message,) = problems(check_permissions(("update variantautoscalings.llmd.ai",)))
 
-    assert message == "you may not update variantautoscalings.llmd.ai"
+    assert message == "you are not allowed to update variantautoscalings.llmd.ai"
     assert {
         "patch variantautoscalings/status.llmd.ai",
         "get services in stowplan-system",

@@ -74,19 +74,21 @@ def test_whoever_lacks_a_right_is_told_that_and_nothing_else() -> None:
     back = downgrade.planned(denied, "https://cluster", RELEASES["v0.4.2"])
 
     for report in (up, back):
-        assert [item.message for item in report.checks] == ["you may not list variantautoscalings.llmd.ai"]
+        assert [item.message for item in report.checks] == [
+            "you are not allowed to list variantautoscalings.llmd.ai"
+        ]
         assert report.steps == ()
         assert "not installed" not in "".join(line for _, line in plan_lines(report))
 
 
 REFUSALS = {
-    "the right": (Forbidden("no right"), 1, "stowplan: you may not do this: no right\n"),
+    "the right": (Forbidden("no right"), 1, "stowplan: you are not allowed to do this: no right\n"),
     "credentials": (
         Unauthorized("who?"),
         2,
-        "stowplan: the cluster does not accept your credentials: who?\n",
+        "stowplan: the API server does not accept your credentials: who?\n",
     ),
-    "an answer": (Unavailable("refused"), 2, "stowplan: the cluster does not answer: refused\n"),
+    "an answer": (Unavailable("refused"), 2, "stowplan: the API server does not respond: refused\n"),
 }
 
 
@@ -112,7 +114,7 @@ def test_a_rate_that_is_none_is_said_so_in_a_sentence(rate: str, capsys: pytest.
     with pytest.raises(SystemExit):
         upgrade.main([f"--rate={rate}"])
 
-    want = f"argument --rate: '{rate}' is not a number of objects above 0, such as 50 or 0.5"
+    want = f"argument --rate: '{rate}': must be a number of objects greater than 0, such as 50 or 0.5"
     assert want in capsys.readouterr().err
 
 
@@ -160,7 +162,7 @@ def test_under_a_definition_of_somebody_else_there_is_nothing_to_give_back() -> 
     clean = downgrade.planned(snapshot, "https://cluster", SHAPES["modelProfile"])
 
     assert lossy.steps == clean.steps == clean.problems == ()
-    assert [item.message for item in lossy.problems if "nothing to give back" in item.message]
+    assert [item.message for item in lossy.problems if "nothing to restore" in item.message]
 
 
 DIFFERENCES = {
@@ -254,4 +256,4 @@ def test_wrong_usage_is_told_apart_from_refusal(arguments: list[str]) -> None:
 def test_no_cluster_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And said in a sentence."""
     assert upgrade.main(["--kubeconfig", str(tmp_path / "none")]) == 2
-    assert "no cluster to speak to" in capsys.readouterr().err
+    assert "no cluster is configured" in capsys.readouterr().err

@@ -132,7 +132,7 @@ def test_nesting_that_does_not_end_is_answered_by_its_uid() -> None:
     """What cannot even be cut to a depth gets a clear answer too."""
     text = json.dumps({"kind": "AdmissionReview", "request": review(variant(modelID="HERE"))})
 
-    with pytest.raises(UnreadableRequestError, match="no JSON that can be read") as caught:
+    with pytest.raises(UnreadableRequestError, match="not valid JSON") as caught:
         decode_admission(text.replace('"HERE"', "[" * 50_000 + "]" * 40_000).encode())
 
     assert caught.value.uid == "u1"
@@ -177,7 +177,7 @@ def test_a_target_that_somebody_scales_already_is_told() -> None:
 
     assert validate(request, Deployments("claimed")).warnings == (
         'spec.scaleTargetRef: Deployment "claimed" is already scaled by VariantAutoscaling "older": the'
-        " younger one of both stands back",
+        " newer of the two is ignored",
     )
 
 

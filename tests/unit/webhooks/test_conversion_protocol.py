@@ -202,11 +202,11 @@ def without_empty_metadata(value: Json) -> Json:
 
 
 FAILING: dict[str, tuple[list[JsonValue], str, str]] = {
-    "an unknown version": ([variant()], "llmd.ai/v9", "nothing converts to llmd.ai/v9"),
-    "another group": ([variant()], "apps/v1", "nothing converts to apps/v1"),
-    "no version at all": ([variant()], "", "nothing converts to"),
+    "an unknown version": ([variant()], "llmd.ai/v9", "cannot convert to llmd.ai/v9"),
+    "another group": ([variant()], "apps/v1", "cannot convert to apps/v1"),
+    "no version at all": ([variant()], "", "cannot convert to"),
     "an unknown kind": ([variant(kind="Pod")], NEW, "Pod"),
-    "no kind": ([{"apiVersion": OLD}], NEW, "nothing converts to"),
+    "no kind": ([{"apiVersion": OLD}], NEW, "cannot convert to"),
     "one kind of another group in between": (
         [variant(), {"apiVersion": "registry.volcano.sh/v1alpha1", "kind": "Model"}, variant()],
         NEW,

@@ -107,7 +107,7 @@ def test_the_refusal_says_what_is_missing() -> None:
     (cause,) = verdict.refusal["details"]["causes"]
     assert cause["message"] == (
         'Forbidden: User "bob" cannot use serviceclasses.stowplan.dev "classes/premium" in the namespace'
-        ' "stowplan-system": leave it out'
+        ' "stowplan-system": omit it'
     )
 
 
