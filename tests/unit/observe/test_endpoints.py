@@ -46,7 +46,7 @@ def scraper(*, limit_bytes: int = 1 << 16) -> Scraper:
     limits = ScrapeLimits(
         port_names=("http",),
         pod_networks=parse_networks(["127.0.0.0/8"]),
-        timeout_seconds=0.5,
+        timeout_seconds=2.0,
         limit_bytes=limit_bytes,
         concurrency=4,
     )

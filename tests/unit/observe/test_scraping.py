@@ -107,7 +107,7 @@ async def test_silent_pods_do_not_take_others_with_them() -> None:
     for number, item in enumerate(pods):
         item["metadata"] = {"namespace": "ns", "name": f"engine-{number}"}
     try:
-        async with Scraper(replace(limits("127.0.0.0/8"), timeout_seconds=0.3)) as scraper:
+        async with Scraper(replace(limits("127.0.0.0/8"), timeout_seconds=2)) as scraper:
             scraped = await scraper.scrape(pods)
     finally:
         held.set()
@@ -161,7 +161,7 @@ async def test_an_engine_that_trickles_is_cut_off_and_stops_nobody_else() -> Non
     pods = [pod("127.0.0.1", port=slow_port), pod("127.0.0.1", port=port)]
     pods[1]["metadata"] = {"namespace": "ns", "name": "other"}
     try:
-        async with Scraper(replace(limits("127.0.0.0/8"), timeout_seconds=0.5)) as scraper:
+        async with Scraper(replace(limits("127.0.0.0/8"), timeout_seconds=2)) as scraper:
             scraped = await scraper.scrape(pods)
     finally:
         held.set()
