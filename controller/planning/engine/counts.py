@@ -94,15 +94,16 @@ class Counts:
             used = [(t, amount * w) for v, amount in row.terms for t, w in self._terms[v] if amount]
             self._program.row(_merged(used), most=limit_of(row, problem))
         for level, most in caps.items():
-            self._program.row(self._level(level), most=most)
+            self._program.row(self.level(level), most=most)
         self._place(shared)
 
-    def minimize_level(self, level: Level) -> None:
-        """Minimize the weighted shortfall of a level, in per mille."""
-        self._objective = self._level(level)
+    def level(self, level: Level) -> Terms:
+        """Return the weighted shortfall of a level, in per mille."""
+        rows = zip(self._problem.rows, self._short, strict=True)
+        return [(short, row.weight) for row, short in rows if row.level == level]
 
-    def minimize_cost(self, unit: int) -> None:
-        """Minimize cost, a unit of which counts for `unit`; if that is more than 1, then disruption."""
+    def cost(self, unit: int) -> Terms:
+        """Return `unit` times the cost, and the disruption if `unit` is more than 1; add their rows."""
         found: Terms = []
         for terms, count in zip(self._problem.variants, self._terms, strict=True):
             started = self._program.variables(1, terms.upper).start
@@ -112,16 +113,18 @@ class Counts:
             found += [(v, w * terms.cost * unit) for v, w in count]
             found += [(started, terms.start_price * unit + size), (stopped, terms.stop_price * unit + size)]
         found += [(v, g.price * unit) for v, g in zip(self._growth, self._problem.growth, strict=True)]
-        self._objective = _merged(found)
+        return _merged(found)
 
-    def solve(self, begin: Counted, *, bound: float, limits: Limits) -> tuple[Counted | None, Result]:
-        """Return the best answer found, if any, and the account of the search, which begins with an answer.
+    def minimize(
+        self, objective: Terms, begin: Counted, *, bound: float, limits: Limits
+    ) -> tuple[Counted | None, Result]:
+        """Return the best solution found, if any, and the solver's result. The search starts from `begin`.
 
-        `bound` is what the objective cannot be below.
+        `bound` is a lower bound of the objective.
         """
-        self._program.minimize(self._objective)
+        self._program.minimize(objective)
         if math.isfinite(bound):
-            self._program.row(self._objective, least=math.ceil(bound - 1e-9 * abs(bound) - 1e-6))
+            self._program.row(objective, least=math.ceil(bound - 1e-9 * abs(bound) - 1e-6))
         hints = dict(zip(self._growth, begin.added, strict=True))
         for replicas, count in zip(self._replicas, begin.replicas, strict=True):
             hints.update(replicas.values(count))
@@ -169,11 +172,6 @@ class Counts:
             capacity += [(t, w * amount * PER_MILLE) for t, w in terms]
         program.row(_merged([*capacity, (short, row.requirement)]), least=PER_MILLE * row.requirement)
         return short
-
-    def _level(self, level: Level) -> Terms:
-        """Return what a level comes to, as a sum of variables."""
-        rows = zip(self._problem.rows, self._short, strict=True)
-        return [(short, row.weight) for row, short in rows if row.level == level]
 
     def _place(self, shared: Shared) -> None:
         """Give every new replica a place."""

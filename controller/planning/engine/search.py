@@ -301,12 +301,12 @@ class Search:
         }
         counts = Counts(self._problem, self._options, self._shared, caps)
         if level < self._levels.cost:
-            counts.minimize_level(self._options.levels[level])
+            terms = counts.level(self._options.levels[level])
         else:
-            counts.minimize_cost(self._levels.unit(level))
+            terms = counts.cost(self._levels.unit(level))
         held = self._patterns.replicas(self._options, self._incumbent.patterns)
         begin = Counted(replicas=held, added=self._incumbent.added)
-        found, result = counts.solve(begin, bound=bound, limits=self._left(seconds))
+        found, result = counts.minimize(terms, begin, bound=bound, limits=self._left(seconds))
         self._left_seconds -= result.deterministic_seconds
         if found is None:
             return bound
