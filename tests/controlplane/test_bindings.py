@@ -53,7 +53,7 @@ def test_the_pods_are_asked_and_the_hpa_follows(bench: Bench, capsys: pytest.Cap
     assert "vllm:num_requests_waiting is 35 of 10 per replica, asks for 4 (" in told
     assert "TargetsFound" in told
     assert cli.main(["explain", "aspb/chatt", *place]) == 1
-    assert "there are: chat" in capsys.readouterr().err
+    assert "bindings in this namespace: chat" in capsys.readouterr().err
     text = bench.kubectl("describe", "aspb", "chat")
     assert "from 1 to 4 replicas: vllm:num_requests_waiting is 35, 10 per replica, which asks for 4" in text
     assert "Decided" in bench.kubectl("events", "--for=aspb/chat")

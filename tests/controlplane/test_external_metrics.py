@@ -194,7 +194,7 @@ def test_kubectl_reads_the_same_metric(cluster: Cluster) -> None:
 def test_what_is_not_known_is_an_error_and_the_replicas_stay(cluster: Cluster) -> None:
     """A decision that is too old is told as such to kubectl and to the autoscaler, which then holds."""
     cluster.variant("stale")
-    cluster.wait_for_value("stale", "(ServiceUnavailable): wva_desired_replicas is not known now")
+    cluster.wait_for_value("stale", "(ServiceUnavailable): wva_desired_replicas is currently not available")
     cluster.decide("stale", 5)
     cluster.autoscaled("stale")
     cluster.wait_for_replicas("stale", 5)

@@ -271,6 +271,7 @@ def test_of_two_models_with_one_name_the_older_is_routed_to(cluster: Cluster) ->
 def test_servers_routes_and_objectives_say_how_requests_find_pods(cluster: Cluster) -> None:
     """Those of a Model and those that a person wrote, and what they lead to comes and goes."""
     cluster.apply(model(), ROUTE, objective("urgent", "llama"), objective("lost", "gone"))
+    cluster.wait("model/qwen", "condition=Active")
     cluster.wait("modelserver/qwen-l4", "condition=Ready")
     cluster.wait("modelroute/qwen", "condition=Ready")
     assert cluster.get("modelroute/qwen")["status"]["targets"] == [

@@ -112,7 +112,7 @@ def test_it_scales_up_and_down_without_an_autoscaler(
         bench.kubectl("wait", "deploy/chat", "--for=jsonpath={.spec.replicas}=1", "--timeout=60s")
 
     events = bench.kubectl("events", "--for=aspb/chat")
-    assert "Deployment 'chat' scaled from 1 to 4 replicas, by the rights of user 'admin'" in events
+    assert "Deployment 'chat' scaled from 1 to 4 replicas, with the permissions of user 'admin'" in events
     assert "Deployment 'chat' scaled from 4 to 1 replicas" in events
     with urlopen(installation.metrics_url("controller"), timeout=30) as answer:  # noqa: S310 (loopback)
         assert 'stowplan_policy_scale_writes_total{outcome="written"}' in answer.read().decode()

@@ -45,8 +45,8 @@ pytestmark = pytest.mark.controlplane
 
 ERAS = ("v0.0.1", "v0.0.5", "v0.4.2", "pull-233", "v0.5.1")
 BUSY = "busy"
-UP = ("serve every", "prove", "store", "rewrite", "record")
-BACK = ("rehearse", "store", "give", "rewrite", "record", "serve nothing", "take")
+UP = ("serve every", "verify", "store", "rewrite", "record")
+BACK = ("rehearse", "store", "restore", "rewrite", "record", "serve only", "remove")
 """How the titles of steps begin."""
 
 
@@ -198,7 +198,7 @@ async def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(
     back = ("downgrade", "--to-release", "v0.5.1", "--apply", "--rate", "30")
 
     kills = await with_kills(old_plane, *up, steps=UP)
-    assert amid(kills) == {"prove", "rewrite"}
+    assert amid(kills) == {"verify", "rewrite"}
     finished = await stowplan(old_plane, *up)
     old_installation.processes["webhooks"].stop()
     stored_anew = await read(cluster, NEW)  # which takes no conversion, or it would fail
@@ -209,7 +209,7 @@ async def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(
     assert definition(old_plane)["status"]["storedVersions"] == ["v1alpha2"]
 
     kills = await with_kills(old_plane, *back, steps=BACK)
-    assert amid(kills) == {"rehearse", "give", "rewrite"}
+    assert amid(kills) == {"rehearse", "restore", "rewrite"}
     finished = await stowplan(old_plane, *back)
     assert finished.returncode == 0, finished.stdout
     want = {name: said(in_shape(item, RELEASES["v0.5.1"]).value) for name, item in stored.items()}
@@ -275,7 +275,8 @@ async def test_an_object_that_cannot_be_taken_along_is_named(
 
     assert stopped.returncode == 1
     (found,) = (item for item in report["checks"] if item["verdict"] == "problem")
-    assert f"{NAMESPACE}/large does not fit into annotations" in found["message"]
+    assert f"{NAMESPACE}/large" in found["message"]
+    assert "does not fit into annotations" in found["message"]
     assert [item["name"] for item in definition(old_plane)["spec"]["versions"]] == ["v1alpha1"]
 
 
@@ -352,7 +353,7 @@ async def test_the_controller_and_an_upgrade_do_not_fight(
         old_installation.processes["controller"].stop()
 
     assert refused.returncode == 1
-    assert "leads by the lease stowplan-system/stowplan-controller" in refused.stdout
+    assert "holds the lease stowplan-system/stowplan-controller" in refused.stdout
     assert (await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")).returncode == 0
     assert all("decision" not in (item["status"] or {}) for item in (await read(cluster, OLD)).values())
     # With its version: kubectl may still know of another one that was preferred.
