@@ -27,7 +27,7 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 	$(RUN) -m hack.demo $(if $(KEEP),--keep) $(ARGS)
 
 .PHONY: test
-test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 15 minutes on two cores
+test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 18 minutes on two cores
 	$(PYTEST) -n auto -m "not controlplane and not e2e" $(ARGS)
 	$(RUN) -m hack.controlplane build
 	$(PYTEST) -n 2 -m controlplane $(ARGS)
