@@ -63,7 +63,7 @@ class _Replicas:
         """Return variables and their values for a number of replicas."""
         more = count - self.bound
         gone = [(variable, int(position < -more)) for position, variable in enumerate(self.gone)]
-        if len(self.new.terms) == 1 == self.new.terms[0][1]:
+        if len(self.new.terms) == 1:
             return [*gone, (self.new.terms[0][0], max(0, more))]
         return [*gone, *((variable, int(number == more)) for variable, number in self.new.terms)]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from controller.planning.engine.shared import Floats, Integers
 
 LOOKED_AT = 2048
-"""Default maximum number of mixes of one model that are enumerated."""
+"""The maximum number of mixes of one model that are enumerated."""
 
 FEW_OPTIONS = 3
 """Number of options per variant that are enumerated if too many mixes are close."""
@@ -76,14 +76,13 @@ def price(
     within: Floats,
     *,
     most: int,
-    looked_at: int = LOOKED_AT,
 ) -> Found:
     """Return the cheapest mixes of some models, at most `most` of each.
 
-    `within` (priced models,) is the value up to which mixes are of interest; if more than `looked_at` mixes
+    `within` (priced models,) is the value up to which mixes are of interest; if more than `LOOKED_AT` mixes
     of a model might qualify, the enumeration is complete up to a smaller value only.
     """
-    relaxed = _Relaxation(options, models, prices, looked_at)
+    relaxed = _Relaxation(options, models, prices)
     near = [relaxed.near(turn, limit) for turn, limit in enumerate(within.tolist())]
     turn = np.repeat(np.arange(len(models)), [len(mixes) for mixes, _ in near])
     mixes = np.concatenate([mixes for mixes, _ in near])
@@ -162,9 +161,8 @@ class _Relaxation:
     Their options are contiguous: by model, variant and replicas.
     """
 
-    def __init__(self, options: Options, models: Integers, prices: Prices, looked_at: int) -> None:
+    def __init__(self, options: Options, models: Integers, prices: Prices) -> None:
         self._options = options
-        self._most_mixes = looked_at
         members = [options.members[model] for model in models.tolist()]
         variants = np.array([v for own in members for v in own], dtype=np.int64)
         sizes = options.top[variants] - options.lower[variants] + 1
@@ -287,13 +285,13 @@ class _Relaxation:
         near = [span.start + np.flatnonzero(self._reduced[span] <= distance)[:most] for span in spans]
         main = max(range(len(near)), key=lambda k: (len(near[k]), -k))
         grids = [own for k, own in enumerate(near) if k != main]
-        if math.prod(map(len, grids)) > self._most_mixes:
+        if math.prod(map(len, grids)) > LOOKED_AT:
             return None
         others = _combined(grids)
         others = others[self._reduced[others].sum(axis=1) <= distance]
         first, stop = self._completing(turn, distance, near[main], self._amount[others].sum(axis=1))
         counts = np.maximum(stop - first, 0)
-        if int(counts.sum()) > self._most_mixes:
+        if int(counts.sum()) > LOOKED_AT:
             return None
         which = np.repeat(np.arange(len(counts)), counts)
         steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

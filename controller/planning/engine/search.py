@@ -24,6 +24,8 @@ from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.rounding import rounded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from controller.planning.cpsat import Limits, Result
@@ -310,22 +312,23 @@ class Search:
         self._left_seconds -= result.deterministic_seconds
         if found is None:
             return bound
-        mixes = self._options.mixes(found.replicas)
-        self._extend(*mixes)
-        objective = self._objective(level)
-        self._take(objective, Selection(patterns=self._patterns.numbers(*mixes), added=found.added))
-        counted = self._counted(objective)
+        counted = self._counted(self._offered(level, found.replicas, found.added))
         return max(bound, counted if result.is_optimal else min(result.bound, counted))
 
     def _begin_rounded(self, level: int, duals: Duals) -> tuple[Objective, Duals]:
         """Round the LP solution, keep it if better, and return the problem with its patterns."""
         wanted = self._patterns.replicas(self._options, self._patterns.best(duals.reduced))
         found = rounded(self._problem, self._options, wanted)
-        mixes = self._options.mixes(found.replicas)
+        objective = self._offered(level, found.replicas, found.added)
+        return objective, self._master(objective).duals(duals.vector)
+
+    def _offered(self, level: int, replicas: Sequence[int], added: tuple[int, ...]) -> Objective:
+        """Add the patterns of a solution, keep it if it is better, and return the problem with them."""
+        mixes = self._options.mixes(replicas)
         self._extend(*mixes)
         objective = self._objective(level)
-        self._take(objective, Selection(patterns=self._patterns.numbers(*mixes), added=found.added))
-        return objective, self._master(objective).duals(duals.vector)
+        self._take(objective, Selection(patterns=self._patterns.numbers(*mixes), added=added))
+        return objective
 
     def _take(self, objective: Objective, found: Selection) -> None:
         """Make an answer the incumbent if it is better."""
