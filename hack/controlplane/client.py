@@ -71,9 +71,9 @@ class Client:
         return time.perf_counter() - began, answered
 
     def watch(self, collection: str, name: str, *, seconds: float) -> Iterator[Json]:
-        """Yield an object as it is, and again each time that it changes, for so long; {} when it is gone.
+        """Yield the current state of an object, and each later one, for some seconds; {} once it is deleted.
 
-        Raises RefusedError, and OSError when nobody is there.
+        Raises RefusedError, and OSError if the server cannot be reached.
         """
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:  # a server may end a watch at any time

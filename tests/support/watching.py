@@ -1,4 +1,4 @@
-"""Wait for what others write by a watch: asking again and again takes the cores from those who work."""
+"""Wait for objects by a watch: polling takes CPU time from the processes under test."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS: Final = 60.0
 
 _COLLECTIONS: Final = {
-    "aspb": "apis/registry.volcano.sh/v1alpha1/{}/autoscalingpolicybindings",
-    "deployment": "apis/apps/v1/{}/deployments",
-    "httproute": "apis/gateway.networking.k8s.io/v1/{}/httproutes",
-    "infobj": "apis/inference.networking.x-k8s.io/v1alpha2/{}/inferenceobjectives",
-    "lease": "apis/coordination.k8s.io/v1/{}/leases",
-    "model": "apis/registry.volcano.sh/v1alpha1/{}/models",
-    "modelroute": "apis/networking.volcano.sh/v1alpha1/{}/modelroutes",
-    "service": "api/v1/{}/services",
-    "va": "apis/llmd.ai/v1alpha2/{}/variantautoscalings",
+    "aspb": ("apis/registry.volcano.sh/v1alpha1", "autoscalingpolicybindings"),
+    "deployment": ("apis/apps/v1", "deployments"),
+    "infobj": ("apis/inference.networking.x-k8s.io/v1alpha2", "inferenceobjectives"),
+    "lease": ("apis/coordination.k8s.io/v1", "leases"),
+    "model": ("apis/registry.volcano.sh/v1alpha1", "models"),
+    "modelroute": ("apis/networking.volcano.sh/v1alpha1", "modelroutes"),
+    "service": ("api/v1", "services"),
+    "va": ("apis/llmd.ai/v1alpha2", "variantautoscalings"),
 }
-"""By what kubectl calls a kind; the braces stand for the namespace."""
+"""The API version and the plural of each kind, by the name that kubectl accepts."""
 
 
 def watched(plane: ControlPlane, namespace: str, what: str, is_so: Callable[[Json], bool] = bool) -> Json:
-    """Return `KIND/NAME` as soon as something is so of it, else as soon as it is there.
+    """Return `KIND/NAME` once a condition holds for it, by default that it exists; {} if it was deleted.
 
-    What is deleted is {}. Fails with the last state after a minute.
+    Fails with the last state after a minute.
     """
     kind, _, name = what.partition("/")
-    collection = f"/{_COLLECTIONS[kind].format(f'namespaces/{namespace}')}"
+    version, plural = _COLLECTIONS[kind]
+    collection = f"/{version}/namespaces/{namespace}/{plural}"
     last: Json = {}
     with closing(Client(plane.server, plane.directory / "pki")) as client:
         for last in client.watch(collection, name, seconds=PATIENCE_SECONDS):
