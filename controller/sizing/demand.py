@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from controller.planning.load import MOST_RATE, MOST_REQUESTS, MOST_TOKENS, ModelLoad, Signal
@@ -83,10 +84,12 @@ def load_of(
     running = [variant for variant in variants if variant.current_replicas] or variants
     start = max([variant.start_seconds for variant in running])
     lengths, ticks = seen.memory.lengths, seen.memory.ticks
-    load = ModelLoad(
+    signal = seen.grade.signal if ticks else Signal.UNKNOWN
+    load = partial(
+        ModelLoad,
         namespace=key[0],
         model_id=key[1],
-        signal=seen.grade.signal if ticks else Signal.UNKNOWN,
+        signal=signal,
         signal_age_seconds=seen.grade.age_seconds,
         ready_replicas=seen.engines,
         silent_replicas=seen.grade.silent_replicas,
@@ -94,8 +97,8 @@ def load_of(
         prompt_tokens=min(MOST_TOKENS, lengths.prompt) if lengths else None,
         output_tokens=min(MOST_TOKENS, lengths.output) if lengths else None,
     )
-    if load.signal is Signal.UNKNOWN:
-        return load
+    if signal is Signal.UNKNOWN:
+        return load()
     trend = forecast(
         rates(ticks),
         ahead_seconds=max(
@@ -115,16 +118,17 @@ def load_of(
     return _for(trend, min(MOST_REQUESTS, left), load, settings)
 
 
-def _for(trend: Forecast, backlog_requests: float, load: ModelLoad, settings: SizingSettings) -> ModelLoad:
-    """Return the load with the capacity it requires.
+def _for(
+    trend: Forecast, backlog_requests: float, load: Callable[..., ModelLoad], settings: SizingSettings
+) -> ModelLoad:
+    """Return the load, completed with its rates and the capacity it requires.
 
     It is enough for the forecast at the target utilization, and to work off a backlog in time.
     """
     drained = trend.now + backlog_requests / settings.drain_seconds
     required = max(trend.upper / settings.target_utilization, drained)
     releasable = max(required, trend.release / settings.target_utilization)
-    return replace(
-        load,
+    return load(
         backlog_requests=backlog_requests,
         requests_per_second=min(MOST_RATE, trend.now),
         upper_requests_per_second=min(MOST_RATE, trend.upper),

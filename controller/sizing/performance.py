@@ -6,7 +6,7 @@ Prior knowledge counts as some samples next to the engines' own, so it is correc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median_high
 from typing import Final
 
@@ -79,10 +79,13 @@ def performance(
     expected = _fitted(memory, prior)
     times = learned(memory.times, samples, expected=expected)
     parameters = expected if times is memory.times else fitted(times, prior)
-    memory = replace(
-        _compared(memory, facts, samples),
+    deviation, compared = _compared(memory, facts, samples)
+    memory = VariantMemory(
         times=times,
         fit=(prior, parameters),
+        former=memory.former,
+        deviation=deviation,
+        compared=compared,
         start_seconds=_start_seconds(facts, memory),
         kv_tokens=_kv_tokens(memory, reports),
     )
@@ -178,25 +181,19 @@ def _kv_tokens(before: VariantMemory, reports: Sequence[EngineReport]) -> int | 
     return before.kv_tokens or (before.former.kv_tokens if before.former else None)
 
 
-def _compared(before: VariantMemory, facts: VariantFacts, samples: Sequence[Sample]) -> VariantMemory:
-    """Return the memory with the new samples compared with the predictions of the declared profile."""
+def _compared(
+    before: VariantMemory, facts: VariantFacts, samples: Sequence[Sample]
+) -> tuple[float | None, tuple[float, float, float] | None]:
+    """Return the deviation from the declared profile with the new samples, and the latest comparison."""
     if facts.profile is None:
-        return before if before.deviation is None else replace(before, deviation=None, compared=None)
-    memory = before
+        return None, None
+    deviation, compared = before.deviation, before.compared
     for sample in samples:
         predicted = predicted_seconds(facts.profile.parameters, sample)
         ratio = sample.tau_seconds / predicted
-        smoothed = (
-            ratio
-            if memory.deviation is None
-            else (memory.deviation + _SMOOTHING * (ratio - memory.deviation))
-        )
-        memory = replace(
-            memory,
-            deviation=smoothed,
-            compared=(sample.sequences, predicted, sample.tau_seconds),
-        )
-    return memory
+        deviation = ratio if deviation is None else deviation + _SMOOTHING * (ratio - deviation)
+        compared = sample.sequences, predicted, sample.tau_seconds
+    return deviation, compared
 
 
 def _correction(memory: VariantMemory) -> float:

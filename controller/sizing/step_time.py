@@ -59,6 +59,8 @@ _SCALE_G: Final = 1e3
 _SCALE_P: Final = 1e4
 
 Vector = tuple[float, float, float]
+Symmetric = tuple[float, float, float, float, float, float]
+"""A symmetric matrix of order 3: its upper triangle by rows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +108,7 @@ def sample_of(interval: EngineInterval) -> Sample | None:
 class StepTimes:
     """Normal equations of the observations: the symmetric matrix by rows, and the right-hand side."""
 
-    xx: tuple[float, float, float, float, float, float] = (0.0,) * 6
+    xx: Symmetric = (0.0,) * 6
     xy: Vector = (0.0,) * 3
     noise: tuple[float, float] = (0.0, 0.0)
     """Share of the squares of decoded and of prompt tokens that is due to chance."""
@@ -247,34 +249,38 @@ def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
         xy = tuple(a + b for a, b in zip(xy, known.xy, strict=True))  # type: ignore[assignment]
     if xx[0] <= 0:
         return None
-    matrix = [[xx[0], xx[1], xx[2]], [xx[1], xx[3], xx[4]], [xx[2], xx[4], xx[5]]]
-    right = [*xy]
     ratios = (prior.beta_ratio * _SCALE_G, prior.delta_ratio * _SCALE_P)
-    for row, ratio in enumerate(ratios, start=1):
-        weight = _RIDGE * matrix[row][row] + _CHANCE * times.noise[row - 1]
-        weight += least / ratio**2 if least and ratio else 0.0
-        matrix[row][row] += weight
-        right[row] += weight * ratio
+    weights = [
+        _RIDGE * square + _CHANCE * noise + (least / ratio**2 if least and ratio else 0.0)
+        for square, noise, ratio in zip((xx[3], xx[5]), times.noise, ratios, strict=True)
+    ]
+    matrix = (xx[0], xx[1], xx[2], xx[3] + weights[0], xx[4], xx[5] + weights[1])
+    right = (xy[0], xy[1] + weights[0] * ratios[0], xy[2] + weights[1] * ratios[1])
     free = _solved(matrix, right)
     if free is not None and free[0] > 0 and free[1] >= 0 and free[2] >= 0:
         return _parameters(free)
-    inverse = (right[0] - matrix[0][1] * ratios[0] - matrix[0][2] * ratios[1]) / matrix[0][0]
+    inverse = (right[0] - xx[1] * ratios[0] - xx[2] * ratios[1]) / xx[0]
     return _parameters((inverse, *ratios)) if inverse > 0 else None
 
 
-def _solved(matrix: list[list[float]], right: list[float]) -> Vector | None:
-    """Return the solution of three linear equations by Gaussian elimination; None if singular."""
-    work = [[*row, value] for row, value in zip(matrix, right, strict=True)]
-    for pivot in range(3):
-        best = max(range(pivot, 3), key=lambda row: abs(work[row][pivot]))
-        if abs(work[best][pivot]) < 1e-300:  # noqa: PLR2004 (no number to divide by)
-            return None
-        work[pivot], work[best] = work[best], work[pivot]
-        for row in range(3):
-            if row != pivot:
-                factor = work[row][pivot] / work[pivot][pivot]
-                work[row] = [a - factor * b for a, b in zip(work[row], work[pivot], strict=True)]
-    return work[0][3] / work[0][0], work[1][3] / work[1][1], work[2][3] / work[2][2]
+def _solved(matrix: Symmetric, right: Vector) -> Vector | None:
+    """Return the solution of three equations with a positive definite matrix; None if it is singular.
+
+    Elimination without pivoting, which is stable for such a matrix (Golub and Van Loan, LDL^T).
+    """
+    a, b, c, d, e, f = matrix
+    under, below = b / a, c / a
+    d, e, f = d - under * b, e - under * c, f - below * c
+    if d <= 0:
+        return None
+    last = e / d
+    f -= last * e
+    if f <= 0:
+        return None
+    y = right[1] - under * right[0]
+    z = (right[2] - below * right[0] - last * y) / f
+    y = (y - e * z) / d
+    return (right[0] - b * y - c * z) / a, y, z
 
 
 def _parameters(point: Vector) -> StepParameters | None:
