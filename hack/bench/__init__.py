@@ -1,7 +1,8 @@
-"""Benchmarks: what our parts cost, beside the straightforward way of doing the same.
+"""Benchmarks: the cost of our components, compared with straightforward implementations.
 
-One folder and one `make bench-…` each. They print what they measured, ratios first to what runs beside them
-in the same minutes, since the machine's mood moves both alike; they end with one line per goal and never
-fail a build. Here is what all of them share: the command line, the frame of a measuring, servers on their own
-core, CPU time, TLS load, tables, goal lines and results. No benchmark takes anything from another.
+Each has its own folder and `make bench-…` target. Alternatives are measured in the same minutes and reported
+as ratios, because the load of the machine affects both alike. The output ends with one line per goal; a
+missed goal never fails a build. This package contains what all benchmarks share: the command line, the frame
+of a run, servers on their own core, CPU time, TLS load, tables, goal lines and results. No benchmark imports
+from another.
 """

@@ -1,7 +1,7 @@
-"""`python -m hack.bench.answering_server MODULE LOOP DIRECTORY PORT`: a module's answers, served by aiohttp.
+"""`python -m hack.bench.answering_server MODULE LOOP DIRECTORY PORT`: serve a module's handlers with aiohttp.
 
-As the servers beside ours do: over TLS with `tls.crt` and `tls.key` of the directory, on a loopback port. The
-loop is `asyncio`'s own, or `uvloop`, which ours runs on, without a log of requests.
+This is the server that ours is compared with. It uses TLS with `tls.crt` and `tls.key` of the directory, on a
+loopback port. LOOP is `asyncio`, or `uvloop` as in our processes, which also disables the access log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _handler(answer: Answerer) -> Callable[[web.Request], Awaitable[web.Response
 
 
 def main(module: str, loop: str, directory: str, port: str) -> None:
-    """Serve what the module's `answers()` has by path, until SIGTERM."""
+    """Serve the handlers that the module's `answers()` returns by path, until SIGTERM."""
     answers: Mapping[str, Answerer] = importlib.import_module(module).answers()
     app = web.Application(client_max_size=_LIMIT_BYTES)
     for path, answer in answers.items():

@@ -1,4 +1,4 @@
-"""Work in a process of its own: it knows what it alone takes, and nothing is left over from others."""
+"""Function calls in a separate process, so that its CPU time and memory are not affected by other work."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _KIB_PER_MIB: Final = 1024
 
 
 class ChildError(OSError):
-    """A process did not come to its end: what went wrong there, or that it took too long."""
+    """A child process failed, exited early, or exceeded its time limit."""
 
 
 def in_child(
     cores: Cores, patience_seconds: float | None, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Return what a function of a module returns in a fresh process on the servers' core.
+    """Call a module-level function in a new process on the servers' core, and return its result.
 
-    Raises ChildError.
+    Raises ChildError if the call fails, or takes more than `patience_seconds` (None: no limit).
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
@@ -56,14 +56,17 @@ def _answer(
     with suppress(KeyboardInterrupt):
         try:
             found = ("", work(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 (whatever it is, who waits is told)
+        except Exception as error:  # noqa: BLE001 (every error is reported to the parent)
             found = (f"{type(error).__name__}: {error}", None)
         there.send(found)
 
 
 def memory_mb(name: str) -> float:
-    """Return a line of this process's memory account; the kernel's peak of this program, not its parent's."""
+    """Return a field of /proc/self/status in MiB: `VmRSS`, or the peak `VmHWM`, which excludes the parent's.
+
+    Raises OSError if the field is missing.
+    """
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) / _KIB_PER_MIB
-    raise OSError(f"the kernel does not tell {name}")
+    raise OSError(f"/proc/self/status has no {name}")

@@ -1,4 +1,4 @@
-"""The command line of a benchmark: options, what is printed and written, and how it ends."""
+"""The command line of a benchmark: options, printed tables, results file and exit code."""
 
 from __future__ import annotations
 
@@ -23,29 +23,30 @@ _COULD_NOT_RUN = (ConnectionBrokenError, ControlPlaneError, OSError, WrongAnswer
 
 
 class NothingChosenError(Exception):
-    """The options leave nothing to measure."""
+    """The options select nothing to measure."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """What one benchmark's command line has of its own."""
+    """The parts of the command line that differ between benchmarks."""
 
     name: str
     description: str | None
     seconds: float | None = None
-    """Of each case, server and round, unless options say otherwise; None where there are no rounds."""
+    """Default of `--seconds`; None for benchmarks without rounds, which lack `--rounds` and `--seconds`."""
     add_options: Callable[[argparse.ArgumentParser], None]
     settings: Callable[[argparse.Namespace], Any] = lambda options: options
-    """What to measure, by options: a data class, or these themselves. May raise NothingChosenError."""
+    """Derives the settings from the options: a data class, or the options. May raise NothingChosenError."""
     measure: Callable[[Any, Frame], Iterator[Sequence[Part]]]
-    """By settings; yields all parts that there are so far, again and again.
+    """Measures according to the settings, and yields all parts so far each time there are more.
 
-    May raise NothingChosenError, and all that stops a measuring.
+    May raise NothingChosenError, and the errors that end a run: ConnectionBrokenError, ControlPlaneError,
+    OSError and WrongAnswerError.
     """
 
 
 def main(command: Command, arguments: Sequence[str]) -> int:
-    """Measure and print; 0 whatever was measured, 1 when it could not be."""
+    """Measure and print; return 1 if something could not be measured, else 0, even if goals are missed."""
     options = _parser(command).parse_args(arguments)
     run = _Run(command.name, options.json)
     try:
@@ -62,7 +63,7 @@ def main(command: Command, arguments: Sequence[str]) -> int:
 
 
 def add_count(parser: argparse.ArgumentParser, option: str, *, default: int, text: str) -> None:
-    """Add an option whose value is a number, at least 1."""
+    """Add an option whose value is an integer of at least 1."""
     parser.add_argument(option, type=_count, default=default, metavar="N", help=f"{text} [{default}]")
 
 
@@ -71,11 +72,11 @@ def _parser(command: Command) -> argparse.ArgumentParser:
         prog=f"python -m hack.bench.{command.name}", description=command.description
     )
     if command.seconds is not None:
-        add_count(parser, "--rounds", default=5, text="medians are of so many")
-        text = f"of each case, server and round [{command.seconds}]"
+        add_count(parser, "--rounds", default=5, text="number of rounds; medians of all are reported")
+        text = f"seconds per case, server and round, or limit per placement problem [{command.seconds}]"
         parser.add_argument("--seconds", type=float, default=command.seconds, metavar="S", help=text)
     command.add_options(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to this file")
     return parser
 
 
@@ -87,7 +88,7 @@ def _count(text: str) -> int:
 
 
 class _Run:
-    """One run of a benchmark, and what was measured so far."""
+    """One run of a benchmark, with the results so far."""
 
     def __init__(self, name: str, path: Path | None) -> None:
         self._name, self._path = name, path
@@ -97,7 +98,10 @@ class _Run:
         self.frame = Frame(progress=_say)
 
     def follow(self, settings: object, measuring: Iterator[Sequence[Part]]) -> None:
-        """Measure to the end, or until somebody interrupts; the file has at any time what there is."""
+        """Measure until the end or an interrupt; the file always contains the results so far.
+
+        Raises NothingChosenError if it is interrupted before the first result.
+        """
         try:
             for parts in measuring:
                 self._parts = parts
@@ -109,7 +113,10 @@ class _Run:
         self._write(settings, {})
 
     def _write(self, settings: object, more: dict[str, Any]) -> None:
-        """Whoever is killed while writing leaves what was there before; raises ValueError for a NaN."""
+        """Record the machine's state, and replace the results file, if requested, atomically.
+
+        Raises ValueError for NaN or infinity.
+        """
         self._machine = (self.frame.before, look())
         if self._path is None:
             return
@@ -129,7 +136,7 @@ class _Run:
         unfinished.replace(self._path)
 
     def print(self) -> None:
-        """Print the machine, tables, and goals last."""
+        """Print the machine's state, then tables, then goals; failures go to stderr."""
         print(f"busy: {busyness(self._machine)}")
         print(*(f"machine: {state.line()}" for state in self._machine), sep="\n")
         print(f"pace: {self.frame.pace().line()}\n")

@@ -1,4 +1,4 @@
-"""What benchmarks compare, as tables and results files name it."""
+"""Names of the compared implementations in tables and results files."""
 
 from __future__ import annotations
 

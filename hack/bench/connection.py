@@ -1,6 +1,6 @@
-"""One keep-alive HTTP/1.1 connection over TLS, with as little Python per request as can be.
+"""One keep-alive HTTP/1.1 connection over TLS, with minimal Python code per request.
 
-A client library would cost more than the server that is measured, and the load would wait for itself.
+A client library would take more CPU time than the measured server, and so become the bottleneck.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _PATIENCE_SECONDS: Final = 10.0
 
 
 class ConnectionBrokenError(Exception):
-    """The server closed a connection in the middle, or did not speak HTTP as expected."""
+    """The server closed the connection early, or sent a response without Content-Length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole response."""
+    """A complete response."""
 
     status: int
     body: bytes
 
 
 class Connection:
-    """One request at a time: `send`, then `receive` whenever the socket is readable. Make it with `open`."""
+    """A connection for one request at a time: `send`, then `receive` whenever it is readable; see `open`."""
 
     def __init__(self, stream: ssl.SSLSocket) -> None:
         self._stream = stream
@@ -41,7 +41,7 @@ class Connection:
 
     @classmethod
     def open(cls, address: tuple[str, int], context: ssl.SSLContext, *, server_name: str) -> Self:
-        """Connect and shake hands; OSError when nobody listens or the certificate is not the right one."""
+        """Connect, with the TLS handshake. Raises OSError if nobody listens or verification fails."""
         plain = socket.create_connection(address, _PATIENCE_SECONDS)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         stream = context.wrap_socket(plain, server_hostname=server_name)
@@ -49,11 +49,11 @@ class Connection:
         return cls(stream)
 
     def fileno(self) -> int:
-        """Return what to wait on."""
+        """Return the file descriptor, to wait until it is readable."""
         return self._stream.fileno()
 
     def send(self, request: bytes) -> None:
-        """Send a whole request."""
+        """Send a complete request."""
         left = memoryview(request)
         while left:
             try:
@@ -62,7 +62,7 @@ class Connection:
                 select.select([], [self._stream], [], _PATIENCE_SECONDS)
 
     def receive(self) -> Answer | None:
-        """Return the answer if all of it is there, else None. Raises ConnectionBrokenError."""
+        """Return the response if it is complete, else None. Raises ConnectionBrokenError."""
         while True:
             try:
                 received = self._stream.recv(_READ_BYTES)
@@ -84,14 +84,14 @@ class Connection:
                 return answer
 
     def close(self) -> None:
-        """Close it without ceremony."""
+        """Close the socket, without a TLS close."""
         self._stream.close()
 
 
 def missing(received: bytes) -> int | None:
-    """Return how many bytes are missing of a response; None where its head is not there yet.
+    """Return how many bytes of a response are missing; None if its head is incomplete.
 
-    Raises ConnectionBrokenError for one without a length.
+    Raises ConnectionBrokenError for a response without Content-Length.
     """
     head_end = received.find(_HEAD_END)
     if head_end < 0:
@@ -103,7 +103,7 @@ def missing(received: bytes) -> int | None:
 
 
 def parsed(received: bytes) -> Answer | None:
-    """Return the response if all of it is there. Raises ConnectionBrokenError as `missing` does."""
+    """Return the response if it is complete, else None. Raises ConnectionBrokenError as `missing` does."""
     left = missing(received)
     if left is None or left > 0:
         return None

@@ -1,4 +1,4 @@
-"""Who runs on which core and how long: what is measured alone on one, everything else on the others."""
+"""CPU pinning and CPU time: the measured server gets a core of its own, everything else shares the others."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ _SCHEDULED: Final = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cores:
-    """Core numbers for servers and for the load; the same where the machine has but one."""
+    """Core numbers for servers and for the load; the same if only one core is available."""
 
     server: frozenset[int]
     load: frozenset[int]
 
     @classmethod
     def split(cls, available: frozenset[int]) -> Self:
-        """Give the servers the first core and the load the rest of those available."""
+        """Assign the lowest core to the servers, and the other available ones to the load."""
         first = frozenset({min(available)})
         return cls(server=first, load=(available - first) or first)
 
     def pin_server(self, pid: int) -> None:
-        """Keep every thread of a process, and those that they will start, on the servers' core."""
+        """Pin all threads of a process to the servers' core; threads that they start inherit this."""
         for thread in Path(f"/proc/{pid}/task").iterdir():
             os.sched_setaffinity(int(thread.name), self.server)
 
     def pin_load(self) -> None:
-        """Keep the calling thread on the load's cores."""
+        """Pin the calling thread to the load's cores."""
         os.sched_setaffinity(0, self.load)
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process so far: all its threads, those that ended included.
+    """Return the CPU time of a process so far: all its threads, including those that have ended.
 
-    Exact to the nanosecond, where `/proc/PID/stat` counts ticks of 10 ms and `/proc/PID/schedstat` only the
-    first thread. Raises OSError when there is no such process. The clock's number is that of
-    clock_getcpuclockid(3).
+    It has nanosecond resolution; `/proc/PID/stat` counts ticks of 10 ms, and `/proc/PID/schedstat` only the
+    first thread. The clock id is that of clock_getcpuclockid(3). Raises OSError if there is no such process.
     """
     return time.clock_gettime(((~pid) << 3) | _SCHEDULED)

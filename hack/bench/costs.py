@@ -1,4 +1,4 @@
-"""What cases cost on each server: measured by turns, summed up over rounds, and side by side."""
+"""Cost of each case on each server: interleaved measurement, summary over rounds, comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hack.bench.load import Served
 
 T = TypeVar("T")
 Key = tuple[Any, ...]
-"""What is told of a case; the server is last."""
+"""The attributes of a case; the last one is the server."""
 
 MICRO: Final = 1e6
 
@@ -24,7 +24,7 @@ MICRO: Final = 1e6
 def by_turns(
     plan: Mapping[Key, Callable[[], T]], rounds: int, *, step: Callable[[str], None] | None = None
 ) -> dict[Key, list[T]]:
-    """Run everything in each round, every other one from the last to the first; return what came of each."""
+    """Run every entry once per round, every other round in reverse order; return the results of each."""
     taken: dict[Key, list[T]] = {key: [] for key in plan}
     for number in range(rounds):
         if step:
@@ -37,7 +37,7 @@ def by_turns(
 def in_process(
     asked: Mapping[Key, tuple[Answerer, Sequence[bytes]]], *, rounds: int, seconds: float
 ) -> dict[Key, float]:
-    """Return microseconds of CPU time per call: medians of rounds of so many seconds of CPU time each."""
+    """Return the CPU time per call in µs: the median over rounds of `seconds` of CPU time each."""
 
     def run(handle: Answerer, bodies: Iterator[bytes]) -> Callable[[], float]:
         return lambda: cpu_per_call_seconds(handle, bodies, seconds=seconds)
@@ -50,21 +50,22 @@ def in_process(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Summed:
-    """What a server process did in all rounds of one case; medians of the rounds."""
+    """Figures of a server process over all rounds of one case; medians of the rounds unless noted."""
 
     cpu_us: float
     """CPU time of the server process per request."""
     cpu_us_by_round: tuple[float, ...]
     requests: int
+    """Requests of all rounds together."""
     requests_per_second: float
     server_busy: float
     p50_us: float
-    """Latency, from all rounds together."""
+    """Latency over all rounds together, like p99."""
     p99_us: float
 
 
 def summed(rounds: Sequence[Served]) -> Summed:
-    """Sum up the rounds of one case on one server."""
+    """Summarize the rounds of one case on one server."""
     waits = [wait * MICRO for served in rounds for wait in served.latencies_seconds]
     by_round = tuple(served.cpu_per_request_seconds * MICRO for served in rounds)
     p50, p99 = (float(found) for found in np.percentile(waits, (50, 99), method="inverted_cdf"))
@@ -80,12 +81,12 @@ def summed(rounds: Sequence[Served]) -> Summed:
 
 
 def pairs(costs: Mapping[Key, T]) -> Iterator[tuple[Key, T, T]]:
-    """Yield what is told of each case, without a server, with ours and the straightforward one's."""
+    """Yield the attributes of each case without the server, our cost, and the straightforward server's."""
     for (*case, server), ours in costs.items():
         if server == OURS:
             yield (*case,), ours, costs[*case, STRAIGHTFORWARD]
 
 
 def rows(names: Sequence[str], costs: Mapping[Key, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return costs as rows of a results file; what keys tell has these names."""
+    """Return the costs as rows of a results file; `names` are those of the cases' attributes."""
     return [dict(zip((*names, "server"), key, strict=True)) | dict(cost) for key, cost in costs.items()]

@@ -1,4 +1,4 @@
-"""What surrounds every measuring: who runs on which core, the machine's state, and its pace meanwhile."""
+"""The frame of every run: CPU pinning, the machine's state at the start, and its pace during the run."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from hack.bench.reviews import create
 
 @dataclass(kw_only=True, slots=True)
 class Frame:
-    """A run that is under way."""
+    """A run in progress."""
 
     progress: Callable[[str], None]
     cores: Cores = field(default_factory=lambda: Cores.split(frozenset(os.sched_getaffinity(0))))
     before: Machine = field(default_factory=look)
-    """As it was when the run began."""
+    """The machine's state at the start of the run."""
     document: bytes = field(default_factory=lambda: create(model()))
-    """What the pace is measured with."""
+    """The JSON document that is parsed to measure the pace."""
     loads: list[float] = field(default_factory=list)
-    """Microseconds of `json.loads` at each step so far."""
+    """CPU time of `json.loads` at each step so far, in µs."""
     failures: list[str] = field(default_factory=list)
-    """What is missing though it was asked for, and why."""
+    """Messages about requested measurements that are missing, with the reasons."""
 
     def step(self, text: str) -> None:
-        """Tell what comes next, and look how fast the machine is now."""
+        """Report the next step, and measure the current pace of the machine."""
         self.progress(text)
         self.loads.append(loads_us(self.document))
 
     def pace(self) -> Pace:
-        """Return the pace of the steps so far; raises StatisticsError before the first."""
+        """Return the median pace of the steps so far. Raises StatisticsError before the first step."""
         return Pace(here_us=statistics.median(self.loads), there_us=LOADS_US)
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
-        """Keep this process on the load's cores until the end of the block."""
+        """Pin the calling thread to the load's cores until the block ends."""
         allowed = os.sched_getaffinity(0)
         self.cores.pin_load()
         try:

@@ -1,4 +1,4 @@
-"""A goal that a benchmark measured itself against, as one line and as JSON."""
+"""The goals of benchmarks, as one line of output and as JSON."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _TENTHS_FROM: Final = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Goal:
-    """Something measured, and the most that it should be."""
+    """A measured value, and the maximum that is wanted."""
 
     name: str
     value: float
     unit: str
     most: float
     is_upper_bound: bool = False
-    """Whether it may be less than what was measured: then it can be met, and is never known to be missed."""
+    """Whether the value is only an upper bound: the goal may then be met, but is never known to be missed."""
 
     @property
     def is_met(self) -> bool:
@@ -27,14 +27,14 @@ class Goal:
 
     @property
     def outcome(self) -> str:
-        """How it went, in a word or two."""
+        """`met`, `missed` or, for an upper bound above the maximum, `not shown`."""
         if self.is_met:
             return "met"
         return "not shown" if self.is_upper_bound else "missed"
 
     @property
     def measured(self) -> str:
-        """The value in its unit."""
+        """The value with its unit."""
         return f"{'at most ' if self.is_upper_bound else ''}{shown(self.value)} {self.unit}"
 
     def line(self) -> str:
@@ -53,7 +53,7 @@ class Goal:
 
 
 def shown(value: float) -> str:
-    """Return a measured number with as many places as it deserves: three digits, no exponent."""
+    """Return a number with two decimals below 10, one below 100, and none above."""
     if abs(value) >= _WHOLE_FROM:
         return f"{value:.0f}"
     return f"{value:.1f}" if abs(value) >= _TENTHS_FROM else f"{value:.2f}"

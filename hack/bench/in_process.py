@@ -1,4 +1,4 @@
-"""CPU time of a function in this process, bytes to bytes."""
+"""CPU time of a handler in this process, from request bytes to response bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BATCH_SECONDS: Final = 0.002
 
 @contextmanager
 def frozen_heap() -> Iterator[None]:
-    """Keep what exists already out of garbage collections: a server's heap holds no cases to look through."""
+    """Exclude existing objects from garbage collection: the cases are not part of a server's heap."""
     gc.collect()
     gc.freeze()
     try:
@@ -26,7 +26,7 @@ def frozen_heap() -> Iterator[None]:
 
 
 def cpu_per_call_seconds(handle: Answerer, bodies: Iterator[bytes], *, seconds: float) -> float:
-    """Call a handler with one body after the other for so many seconds of CPU time; return the mean."""
+    """Call a handler with consecutive bodies for `seconds` of CPU time; return the mean per call."""
     clock = time.thread_time
     began = clock()
     handle(next(bodies))

@@ -1,4 +1,4 @@
-"""Closed-loop load on a server process: each connection asks again as soon as it is answered."""
+"""Closed-loop load on a server process: each connection sends its next request after each response."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ _PATIENCE_SECONDS: Final = 30.0
 
 
 class WrongAnswerError(Exception):
-    """A server answered otherwise than it should: what it takes for that is no measurement."""
+    """A server sent a wrong response or none, so its cost cannot be compared."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Served:
-    """What a server did under load."""
+    """Figures of a server under load."""
 
     requests: int
     seconds: float
     server_cpu_seconds: float
     latencies_seconds: tuple[float, ...]
-    """Of every request, from before its first byte is sent until its answer's last is read."""
+    """Of every request, from before its first byte is sent until the last byte of the response is read."""
 
     @property
     def cpu_per_request_seconds(self) -> float:
-        """CPU time of the server, all its threads, per request."""
+        """CPU time of all threads of the server per request."""
         return self.server_cpu_seconds / self.requests
 
     @property
     def requests_per_second(self) -> float:
-        """Requests answered per second of wall time."""
+        """Completed requests per second of wall-clock time."""
         return self.requests / self.seconds
 
     @property
     def server_busy(self) -> float:
-        """Share of the time in which the server had a core; well below 1, the load was the bottleneck."""
+        """CPU seconds of the server per second; well below 1 means that the load was the bottleneck."""
         return self.server_cpu_seconds / self.seconds
 
 
 def ask(connection: Connection, request: bytes) -> Answer:
-    """Send one request and wait for its answer. Raises WrongAnswerError when none comes."""
+    """Send one request and return the response. Raises WrongAnswerError if there is none within 30 s."""
     connection.send(request)
     while (answer := connection.receive()) is None:
         if not select.select([connection], [], [], _PATIENCE_SECONDS)[0]:
@@ -63,14 +63,13 @@ def drive(
     seconds: float,
     least: int = 0,
 ) -> Served:
-    """Send requests, which must not end, through all connections, for so long, to the server of that pid.
+    """Send requests over all connections for `seconds`, but at least `least` of them; return the figures.
 
-    However long they take, there are so many at least.
-
-    Raises WrongAnswerError as soon as an answer differs from the wanted one, or none comes.
+    `requests` must be infinite; `pid` is the server's. Raises WrongAnswerError as soon as a response differs
+    from `want`, or there is none within 30 s.
     """
     gc.collect()
-    gc.disable()  # a collection of ours would be a latency of the server's
+    gc.disable()  # a collection here would count as latency of the server
     try:
         server, began = cpu_seconds(pid), time.perf_counter()
         latencies = _rounds(connections, requests, want, until=began + seconds, least=least)
@@ -108,7 +107,7 @@ def _rounds(
                 latencies.append(now - sent.pop(number))
                 if answer != want:
                     raise WrongAnswerError(
-                        f"after {len(latencies)} requests another answer came: {answer!r:.500}"
+                        f"response {len(latencies)} differs from the first: {answer!r:.500}"
                     )
                 if now < until or len(latencies) < least:
                     request = next(requests)

@@ -1,4 +1,4 @@
-"""What every run measures, whatever its subject: parts, each with rows, tables and goals."""
+"""The results of every benchmark: parts, each with rows, tables and goals."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hack.bench.table import Columns, tabulated
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """One part of what was measured so far."""
+    """One part of the results so far."""
 
     name: str = ""
-    """Of its rows in a results file; what has no name is for people only."""
+    """Name of its rows in the results file; rows of a part without a name are not written."""
     rows: Sequence[Mapping[str, Any]] = ()
     tables: Sequence[Sequence[str]] = ()
-    """For people, as lines."""
+    """Printed tables, each a list of lines."""
     goals: Sequence[Goal] = ()
 
 
@@ -29,7 +29,7 @@ def part_of(
     columns: Columns[Any] = (),
     goals: Iterable[Goal] = (),
 ) -> Part:
-    """Return a part of data classes, each a row and maybe a line of a table; nothing found has no table."""
+    """Return a part of data classes, each a row and, with columns, a line of a table; no empty tables."""
     own = [tabulated(columns, found)] if columns else []
     told = [*tables, *own] if found else []
     return Part(name=name, rows=[asdict(one) for one in found], tables=told, goals=[*goals])

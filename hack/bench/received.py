@@ -1,4 +1,4 @@
-"""Objects as the API server hands them on: with uid, time of creation, managed fields; a Model of 8 KB."""
+"""Objects as the API server sends them, with uid, creation time and managed fields; a Model of 8 KB."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from apiserver.schema.json import Json, JsonValue
 _MODEL: Final = Path(__file__).with_name("model.yaml")
 CREATED: Final = "2025-11-03T09:12:44Z"
 _MAP_LISTS: Final = frozenset({"backends", "env"})
-"""Lists whose items the server tells apart by name; it tracks all others as a whole."""
+"""Map lists, whose items the API server identifies by name; it tracks all other lists as a whole."""
 
 
 def received(manifest: Json, *, uid: str, owner: str) -> Json:
-    """Return an applied manifest with the fields of two managers: its owner, and one who set a label."""
+    """Return an applied manifest with fields of two managers: its owner, and one that set a label."""
     version = manifest["apiVersion"]
     fields = owned_fields({"spec": manifest["spec"], "metadata": _owned_metadata(manifest)})
     label: Json = {"f:metadata": {"f:labels": {"f:tier": {}}}}
@@ -41,14 +41,14 @@ def _owned_metadata(manifest: Json) -> Json:
 
 
 def submitted(value: Json) -> Json:
-    """Return an object as a user sends it: what the server itself writes is left away."""
+    """Return an object as a user submits it, without the fields that the server writes."""
     named = ("name", "labels", "annotations")
     metadata = {key: value["metadata"][key] for key in named if key in value["metadata"]}
     return {key: value[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
 
 
 def managed(fields: Json, *, by: str, version: str) -> Json:
-    """Return the entry of a manager who applied fields in a version."""
+    """Return the `managedFields` entry of a manager that applied fields in a version."""
     return {
         "manager": by,
         "operation": "Apply",
@@ -60,7 +60,7 @@ def managed(fields: Json, *, by: str, version: str) -> Json:
 
 
 def owned_fields(value: Json) -> Json:
-    """Return the fields that a manager owns who applied a value (structured-merge-diff's `FieldsV1`)."""
+    """Return the fields owned by a manager that applied a value, as `FieldsV1` (structured-merge-diff)."""
     return {f"f:{key}": _owned(key, item) for key, item in value.items()}
 
 
@@ -73,7 +73,7 @@ def _owned(key: str, value: JsonValue) -> Json:
 
 
 def model() -> Json:
-    """Return the Model as it is created; the members that have a default are absent."""
+    """Return the Model of a creation, without members that have defaults."""
     return received(
         copy.deepcopy(_written()), uid="0d3f8a52-6b1e-4f0c-9c57-7f2a4be1d3a9", owner="argocd-controller"
     )

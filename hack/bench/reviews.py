@@ -1,4 +1,4 @@
-"""Reviews as kube-apiserver sends them to a webhook. Contract: `k8s.io/api/admission/v1`."""
+"""AdmissionReviews as kube-apiserver sends them to a webhook. Contract: `k8s.io/api/admission/v1`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PLURALS: Final = {"Model": "models", "VariantAutoscaling": "variantautoscalings
 
 
 def create(value: Json) -> bytes:
-    """Return the AdmissionReview of a create."""
+    """Return the AdmissionReview of a creation."""
     return _review("CREATE", value, None)
 
 
 def update(value: Json, old: Json) -> bytes:
-    """Return the AdmissionReview of an update from a stored object to another."""
+    """Return the AdmissionReview of an update from the stored object `old` to `value`."""
     return _review("UPDATE", value, old)
 
 
@@ -59,7 +59,7 @@ def _review(operation: Operation, value: Json, old: Json | None) -> bytes:
 
 
 def http_request(path: str, body: bytes, *, server_name: str, timeout_seconds: int) -> bytes:
-    """Return the whole HTTP request, with the headers of the API server's client."""
+    """Return the complete HTTP request, with the headers of kube-apiserver's client."""
     head = (
         f"POST {path}?timeout={timeout_seconds}s HTTP/1.1\r\n"
         f"Host: {server_name}:9443\r\n"

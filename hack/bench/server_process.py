@@ -1,4 +1,4 @@
-"""A server under measurement: its own process, its own certificate, on a loopback port."""
+"""A measured server: a separate process with its own certificate, on a loopback port."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _POLL_SECONDS: Final = 0.02
 
 
 def new_identity(directory: Path, *, server_name: str) -> ssl.SSLContext:
-    """Write `tls.crt` and `tls.key` (P-256) into a directory; return how a client trusts just them.
+    """Write `tls.crt` and `tls.key` (P-256) into a directory; return a client context that trusts only them.
 
-    Like kube-apiserver's client: certificate and name are checked, TLS 1.3, http/1.1.
+    Like kube-apiserver's client, it verifies certificate and name, and requires TLS 1.3 and http/1.1.
     """
     authority = Authority.create("bench")
     authority.server(server_name, names=(server_name,)).write(directory, "tls")
@@ -37,17 +37,17 @@ def new_identity(directory: Path, *, server_name: str) -> ssl.SSLContext:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Server:
-    """A server that runs."""
+    """A running server."""
 
     port: int
-    """On the loopback address."""
+    """Its port on the loopback address."""
     context: ssl.SSLContext
-    """How a client trusts it."""
+    """The client context that trusts it."""
     server_name: str
     pid: int
 
     def connect(self) -> Connection:
-        """Open a connection to it; raises OSError."""
+        """Open a connection. Raises OSError."""
         return Connection.open((ADDRESS, self.port), self.context, server_name=self.server_name)
 
 
@@ -55,9 +55,10 @@ class Server:
 def serving(
     command: list[str], *, name: str, directory: Path, port: int, context: ssl.SSLContext, server_name: str
 ) -> Iterator[Server]:
-    """Run a server, whose home and log lie in a directory, to the end of the block.
+    """Run a server until the block ends; its home directory and log are in `directory`.
 
-    It dies with us, however we end. Raises ControlPlaneError when it ends, or does not listen in time.
+    It is killed if this process ends in any way. Raises ControlPlaneError if it exits before it listens, or
+    does not listen in time.
     """
     process = Process(name, command, directory=directory, working_directory=ROOT)
     try:

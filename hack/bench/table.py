@@ -1,4 +1,4 @@
-"""Tables for people: rows of text as aligned lines."""
+"""Text tables: rows of cells as aligned lines."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TypeVar
 T = TypeVar("T")
 Row = Sequence[str]
 Columns = Sequence[tuple[str, Callable[[T], str]]]
-"""Each with its heading, and what it says of something."""
+"""Columns of a table, each with a heading and a function that returns the cell of an item."""
 
 
 def grouped(found: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
-    """Return what was found in groups of one key, in the order of appearance."""
+    """Return the items in groups of equal keys, in order of appearance."""
     groups: dict[object, list[T]] = {}
     for one in found:
         groups.setdefault(key(one), []).append(one)
@@ -20,12 +20,12 @@ def grouped(found: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
 
 
 def tabulated(columns: Columns[T], found: Iterable[T]) -> list[str]:
-    """Return a line with the headings and one for each thing that was found."""
+    """Return a line of headings, and one line per item."""
     return aligned([[head for head, _ in columns], *([cell(one) for _, cell in columns] for one in found)])
 
 
 def aligned(rows: Sequence[Row]) -> list[str]:
-    """Return rows as lines: text to the left, numbers to the right, columns two blanks apart."""
+    """Return rows as lines: text left-aligned, numbers right-aligned, two spaces between columns."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return ["  ".join(_cells(row, widths)).rstrip() for row in rows]
 
@@ -36,5 +36,5 @@ def _cells(row: Row, widths: Sequence[int]) -> Iterator[str]:
 
 
 def ratio_of(ours: float, plain: float) -> str:
-    """Return what part of the straightforward way's cost ours is, such as `1/12.5`."""
+    """Return our cost as a fraction of the plain one, such as `1/12.5`."""
     return f"1/{plain / ours:.1f}"

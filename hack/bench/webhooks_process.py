@@ -1,4 +1,4 @@
-"""Our webhooks process and the servers beside it, each on the servers' core, with connections open."""
+"""Our webhooks process and the servers that it is compared with, on the servers' core, with connections."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class Target:
     connections: Sequence[Connection]
 
     def first(self, request: bytes, check: Callable[[bytes], None] | None = None) -> Answer:
-        """Ask once, and return what every answer has to be. Raises WrongAnswerError."""
+        """Send a request once; return the response that all later ones have to equal.
+
+        Raises WrongAnswerError if the status is not 200; `check` may raise it, too.
+        """
         answer = ask(self.connections[0], request)
         if answer.status != _OK:
             raise WrongAnswerError(f"{request[:40]!r}: status {answer.status}: {answer.body[:500]!r}")
@@ -50,9 +53,9 @@ def running_servers(
     sections: Json,
     connections: int = 1,
 ) -> Iterator[Mapping[str, Target]]:
-    """Run our webhooks process, with sections of its configuration, and others by name.
+    """Run our webhooks process with these configuration sections, and other servers by name.
 
-    Of others there is a module that answers and the loop that it is served on.
+    Each other server is given as a module with handlers and the event loop to serve them with.
     """
     with TemporaryDirectory(prefix="stowplan-bench-") as name, ExitStack() as stack:
         directory = Path(name)
@@ -81,7 +84,7 @@ def running_servers(
 
 
 def answering(module: str, loop: str, *, directory: str) -> list[str]:
-    """Return the command of a server that answers as a module does; it ends where its port belongs."""
+    """Return the command of a server with a module's handlers; the port has to be appended."""
     return [*_PYTHON, "hack.bench.answering_server", module, loop, directory]
 
 

@@ -1,4 +1,4 @@
-"""`python -m hack.clusters`: how often a plan that fits finds its places, by profile and order."""
+"""`python -m hack.clusters`: how often the pods of a feasible plan are scheduled, by profile and order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ _BATCH = 200
 def main(arguments: list[str]) -> int:
     """Print a line for each way; return 1 if a scheduler violated a constraint."""
     parser = argparse.ArgumentParser(prog="python -m hack.clusters", description=__doc__)
-    parser.add_argument("--count", type=int, default=200, help="clusters of each kind (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="the first one's seed (%(default)s)")
+    parser.add_argument(
+        "--count", type=int, default=200, help="number of clusters of each kind (%(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first cluster (%(default)s)")
     options = parser.parse_args(arguments)
     ways = [Way(scheduler=scheduler, order=order) for scheduler in (PACKED, DEFAULT) for order in Order]
     began = time.monotonic()

@@ -143,7 +143,9 @@ async def _settled(connection: Connection) -> Mapping[str, list[Json]]:
         if not open_names:
             return pods
         if time.monotonic() > deadline:
-            raise UnsettledError(f"{len(open_names)} pods were never looked at, such as {open_names[0]}")
+            raise UnsettledError(
+                f"{len(open_names)} pods were not processed by the scheduler, such as {open_names[0]}"
+            )
         await asyncio.sleep(_POLL_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Small random clusters: nodes, running pods, and variants that together want more than there is."""
+"""Small random clusters: nodes, running pods, and variants whose total demand exceeds the capacity."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Kind(StrEnum):
     """1, 2, 4 or 8 accelerators, and every pod may run on every node."""
 
     MIXED = "mixed"
-    """Any sizes, two types of accelerators, node pools and taints."""
+    """1 to 6 accelerators, of two types, with node pools and taints."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +59,7 @@ class Cluster:
 def generated(*, seed: int, kind: Kind) -> Cluster:
     """Return the cluster for a seed."""
     name = f"{kind}-{seed}"
-    random = Random(name)  # noqa: S311 (nobody's secret)
+    random = Random(name)  # noqa: S311 (not used for security)
     nodes = tuple(_node(random, name, number, kind) for number in range(random.randint(3, 6)))
     shapes = tuple(_shape(random, name, number, kind) for number in range(random.randint(3, 6)))
     pods, free = _pods(random, name, nodes, shapes)
@@ -74,7 +74,7 @@ def _load(shape: Shape, replicas: int) -> ModelLoad:
 
 
 def _wanted(random: Random, shape: Shape, free: int) -> int:
-    """Return the replicas that a variant wants: any share of the free capacity, so too many in total."""
+    """Return the wanted replicas of a variant: a random part of the free capacity, so too many in total."""
     return random.randint(1, max(1, min(_MOST_WANTED, free // shape.accelerators)))
 
 

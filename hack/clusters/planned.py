@@ -60,7 +60,7 @@ def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Pl
     )
     seen = gather(world, policies=_POLICIES, now_seconds=0.0, may_scale_to_zero=False)
     if seen.unplanned:
-        raise ValueError(f"{cluster.name}: {NAMESPACE} holds what cannot be planned: {seen.unplanned}")
+        raise ValueError(f"{cluster.name}: objects in {NAMESPACE} cannot be planned: {seen.unplanned}")
     variants = tuple(replace(variant, capacity=CAPACITY) for variant in seen.snapshot.variants)
     snapshot = replace(seen.snapshot, variants=variants, loads=cluster.loads)
     made, _ = plan(snapshot, PlanningState(), _SETTINGS)

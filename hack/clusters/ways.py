@@ -18,10 +18,10 @@ DEFAULT: Final = "default-scheduler"
 class Order(StrEnum):
     """The order in which the scheduler receives the pods of a cluster."""
 
-    ARBITRARY = "as they come"
-    BY_PRIORITY = "as they come, with a priority by size"
+    ARBITRARY = "arrival order"
+    BY_PRIORITY = "arrival order, with a priority by size"
     LARGEST_FIRST = "largest first"
-    GATED = "gated, each let in for its planned node"
+    GATED = "gated, arrival order"
 
 
 def new_names(planned: Planned) -> list[str]:
@@ -40,7 +40,7 @@ class Way:
         """Return the pods that the plan adds, in the order of creation."""
         shapes = {shape.name: shape for shape in planned.cluster.shapes}
         wanted = [shapes[name] for name, count in sorted(planned.added.items()) for _ in range(count)]
-        Random(planned.cluster.seed).shuffle(wanted)  # noqa: S311 (nobody's secret)
+        Random(planned.cluster.seed).shuffle(wanted)  # noqa: S311 (not used for security)
         if self.order is Order.LARGEST_FIRST:
             wanted.sort(key=lambda shape: -shape.accelerators)
         return [self._pod(name, shape) for name, shape in zip(new_names(planned), wanted, strict=True)]

@@ -1,4 +1,4 @@
-"""`python -m hack.scale`: what many VariantAutoscalings cost the API server, phase by phase."""
+"""`python -m hack.scale`: API requests caused by many VariantAutoscalings, phase by phase."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ _IDLE = 5
 def main(arguments: list[str]) -> int:
     """Print a line for each phase; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m hack.scale", description=__doc__)
-    parser.add_argument("--count", type=int, default=10_000, help="VariantAutoscalings (%(default)s)")
-    parser.add_argument("--cycles", type=int, default=16, help="cycles with load (%(default)s)")
+    parser.add_argument(
+        "--count", type=int, default=10_000, help="number of VariantAutoscalings (%(default)s)"
+    )
+    parser.add_argument("--cycles", type=int, default=16, help="number of cycles with load (%(default)s)")
     options = parser.parse_args(arguments)
     with ControlPlane(audit=True, controller_manager=False, scheduler=False, kwok=False) as control_plane:
         fleet.install(control_plane, options.count)
@@ -48,13 +50,13 @@ async def _campaign(control_plane: ControlPlane, count: int, cycles: int) -> int
         print("peak memory: " + ", ".join(f"{name} {peak:.0f} MiB" for name, peak in peaks.items()))
     goals = (
         Goal(
-            name="writes under load, the Lease's included",
+            name="writes under load, including those of the Lease",
             value=phases["load"].writes_per_second + LEASE_WRITES_PER_SECOND,
             unit="per second",
             most=5.0,
         ),
         Goal(
-            name="requests of idle cycles, beside the Lease",
+            name="requests of idle cycles, without those for the Lease",
             value=float(sum(phases["idle"].requests.values())),
             unit="requests",
             most=0.0,

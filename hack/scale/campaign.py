@@ -1,7 +1,7 @@
 """One run: the controller's own caches, planner, reconciler, events and lease with a real API server.
 
-Engines and time are simulated: a cycle takes as long as it takes, but counts as 15 s of the engines' time. So
-requests per second of the engines' time are those of a controller that keeps its interval.
+Engines and time are simulated: whatever its real duration, each cycle counts as 15 s of simulated time.
+Requests per second of simulated time are therefore those of a controller that keeps its interval.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hack.scale.memory import forget_peak, peak_mebibytes
 INTERVAL_SECONDS: Final = 15.0
 USER_AGENT: Final = "stowplan"
 LEASE_WRITES_PER_SECOND: Final = 0.5
-"""By the options of the controller's lease: one renewal every two seconds."""
+"""One renewal every two seconds, the default of the controller's Lease."""
 
 _BEGAN_SECONDS: Final = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
 _PATIENCE_SECONDS: Final = 120.0
@@ -43,7 +43,7 @@ _POLL_SECONDS: Final = 0.05
 _READING: Final = frozenset({"get", "list", "watch"})
 _LEASES: Final = "leases"
 _LOOKED_FOR: Final = frozenset({"list leaderworkersets", "list nodepools"})
-"""Kinds that this control plane lacks; a cache retries to list them every few minutes."""
+"""Attempts to list kinds that this control plane lacks; their caches retry every few minutes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,7 @@ class Phase:
     cycles: int
     real_seconds: float
     requests: Mapping[str, int] = field(default_factory=dict)
-    """Requests by verb and resource, without those for the lease and for the caches."""
+    """Requests by verb and resource, without those for the Lease and for the caches' watches."""
 
     copying: int
     """Restarted watches, and attempts to list kinds that are not defined."""
@@ -69,16 +69,16 @@ class Phase:
 
     @property
     def writes_per_second(self) -> float:
-        """Writes per second of the engines' time."""
+        """Writes per second of simulated time."""
         return self.writes / (self.cycles * INTERVAL_SECONDS)
 
     def line(self) -> str:
         """Return the figures as one line."""
-        asked = ", ".join(f"{count} {what}" for what, count in sorted(self.requests.items())) or "nothing"
+        asked = ", ".join(f"{count} {what}" for what, count in sorted(self.requests.items())) or "none"
         return (
             f"{self.name:9} {self.cycles:3} cycles of {self.real_seconds / self.cycles:5.1f} s:"
             f" {self.writes_per_second:6.2f} writes/s, at most {self.most_writes_of_a_cycle} in a cycle;"
-            f" asked: {asked}; {self.copying} watches anew;"
+            f" requests: {asked}; {self.copying} watches restarted;"
             f" Lease {self.lease_writes / self.real_seconds:.2f} writes/s"
         )
 
@@ -138,11 +138,16 @@ class Campaign:
         return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
 
     async def _seen(self, before: Mapping[str, str], written: int) -> None:
-        """Wait until the cache has what was written; a real one has it long before the next cycle."""
+        """Wait until the cache contains what was written, as it would before the next cycle in real time.
+
+        Raises TimeoutError.
+        """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while sum(before.get(uid) != version for uid, version in self._versions().items()) < written:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{written} statuses were written and not all of them came back")
+                raise TimeoutError(
+                    f"{written} statuses were written, and the cache does not contain all of them"
+                )
             await asyncio.sleep(_POLL_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""The serving processes with a fleet, and the peak memory of each process."""
+"""Our serving processes, running next to a fleet, and the peak memory of each process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ class Beside:
     webhooks: Server
 
     def convert(self, count: int) -> None:
-        """Convert as many objects in one review as the fleet has, like a list of all of them would."""
+        """Convert `count` objects in one review, as the API server does to list a fleet of that size.
+
+        Raises ValueError if not all of them are converted.
+        """
         values = objects.mixed((objects.legacy, objects.profiled, objects.released_current), count)
         with closing(self.webhooks.connect()) as connection:
             answer = ask(connection, http_request(review(values, HUB)))

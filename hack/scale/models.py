@@ -1,4 +1,4 @@
-"""`python -m hack.scale.models`: what many Models cost the API server and their controller, by phase."""
+"""`python -m hack.scale.models`: API requests and CPU time caused by many Models, phase by phase."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MADE: Final = (
     "/apis/networking.volcano.sh/v1alpha1/modelservers",
     "/apis/networking.volcano.sh/v1alpha1/modelroutes",
 )
-"""The kinds made for a Model without a policy."""
+"""Collections of the objects that are created for a Model without a policy."""
 
 _NAMESPACES: Final = 10
 _PODS_OF_A_NODE: Final = 80
@@ -57,10 +57,10 @@ class Phase:
     def line(self, models: int) -> str:
         """Return the figures as one line."""
         number = sum(self.requests.values())
-        asked = ", ".join(f"{count} {what}" for what, count in sorted(self.requests.items())) or "nothing"
+        asked = ", ".join(f"{count} {what}" for what, count in sorted(self.requests.items())) or "none"
         return (
             f"{self.name:8} {self.seconds:5.0f} s, CPU {self.cpu_seconds:6.2f} s,"
-            f" {number} requests, {number / models:.1f} of each Model: {asked}"
+            f" {number} requests, {number / models:.1f} per Model: {asked}"
         )
 
 
@@ -72,7 +72,7 @@ class Campaign:
         self._models = [_model(number, backends=2 + number % 2) for number in range(count)]
         self._process = start_models(control_plane)
         self._log = control_plane.audit_log
-        self._asked(after_seconds=_QUIET_SECONDS)  # the lists at its start
+        self._asked(after_seconds=_QUIET_SECONDS)  # discards the requests of its start
 
     def stop(self) -> None:
         """Stop the process."""
@@ -101,13 +101,13 @@ class Campaign:
         return Counter(item.about for item in found if item.object_ref.resource != "leases")
 
     def create(self) -> None:
-        """Create all Models, and wait until they serve."""
+        """Create all Models, and wait until all are active."""
         for value in self._models:
             self._client.call("POST", _path(value), value)
         self._until(lambda: all(map(_serves, self._items(_MODELS))))
 
     def change(self) -> None:
-        """Change the image of all backends, and wait until the new one serves."""
+        """Change the image of all backends, and wait until the update of all Models is complete."""
         for stored in self._items(_MODELS):
             for backend in stored["spec"]["backends"]:
                 backend["workers"][0]["image"] = _IMAGES[1]
@@ -115,13 +115,13 @@ class Campaign:
         self._until(lambda: all(map(_serves, self._items(_MODELS))))
 
     def delete(self) -> None:
-        """Delete all Models, and wait until no object of theirs is left."""
+        """Delete all Models, and wait until none of their objects is left."""
         for value in self._models:
             self._client.call("DELETE", f"{_path(value)}/{value['metadata']['name']}")
         self._until(lambda: not any(self._made()))
 
     def waits_seconds(self) -> Sequence[float]:
-        """Return the time from creation until each Model served, in whole seconds."""
+        """Return the time from the creation of each Model until it became active, in whole seconds."""
         return [_wait_seconds(item) for item in self._items(_MODELS)]
 
     def _made(self) -> Iterator[Json]:
@@ -136,7 +136,7 @@ class Campaign:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while not is_so():
             if time.monotonic() > deadline:
-                raise TimeoutError("the Models did not come to rest")
+                raise TimeoutError("the Models did not reach the expected state")
             time.sleep(_POLL_SECONDS)
 
 
@@ -144,7 +144,7 @@ def main(arguments: list[str]) -> int:
     """Print a line for each phase; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m hack.scale.models", description=__doc__)
     parser.add_argument(
-        "--count", type=int, default=200, help="Models of two and three backends (%(default)s)"
+        "--count", type=int, default=200, help="number of Models, with two or three backends (%(default)s)"
     )
     options = parser.parse_args(arguments)
     with ControlPlane(audit=True) as control_plane:
@@ -160,13 +160,15 @@ def main(arguments: list[str]) -> int:
 def _run(campaign: Campaign) -> int:
     campaign.phase("create", campaign.create)
     waits = campaign.waits_seconds()
-    print(f"until a Model serves: median {statistics.median(waits):.0f} s, longest {max(waits):.0f} s")
+    print(
+        f"time until a Model is active: median {statistics.median(waits):.0f} s, longest {max(waits):.0f} s"
+    )
     idle = campaign.phase("idle", lambda: time.sleep(_IDLE_SECONDS))
     campaign.phase("change", campaign.change)
     campaign.phase("delete", campaign.delete)
     watches = sum(count for what, count in idle.requests.items() if what.startswith("watch"))
     goal = Goal(
-        name="requests of an idle controller, beside the Lease and watches that begin anew",
+        name="requests of an idle controller, without those for the Lease and restarted watches",
         value=float(sum(idle.requests.values()) - watches),
         unit="requests",
         most=0.0,
@@ -215,7 +217,7 @@ def _path(value: Json) -> str:
 
 
 def _serves(value: Json) -> bool:
-    """Tell whether a Model's status says, for its current generation, that it serves and is not updating."""
+    """Tell whether a Model is active and not updating, according to the status of its current generation."""
     status = value.get("status") or {}
     said = {item["type"]: item["status"] for item in status.get("conditions") or []}
     is_seen = status.get("observedGeneration") == value["metadata"]["generation"]

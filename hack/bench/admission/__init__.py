@@ -1,7 +1,7 @@
-"""`make bench-admission`: what admission costs, beside a straightforward server that does the same job.
+"""`make bench-admission`: the cost of admission, compared with a straightforward server for the same task.
 
-The straightforward server is what one writes first: aiohttp, `json`, `jsonschema` with the same generated
-schema, and `jsonpatch` comparing the object with a copy that has its defaults. Both answer the same reviews
-in interleaved rounds: in process, bytes to bytes, and as processes over TLS. The merit is CPU time per
-request, which a busy machine disturbs least.
+The straightforward server is a typical first implementation: aiohttp, `json`, `jsonschema` with the same
+generated schema, and `jsonpatch` to compare the object with a copy that has its defaults. Both process the
+same reviews in interleaved rounds: in process, from bytes to bytes, and as processes over TLS. The main
+figure is CPU time per request, which other load on the machine affects least.
 """

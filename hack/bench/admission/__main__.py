@@ -1,4 +1,4 @@
-"""`python -m hack.bench.admission`: CPU time of admission, ours beside a straightforward server's."""
+"""`python -m hack.bench.admission`: CPU time of admission, compared with a straightforward server."""
 
 from __future__ import annotations
 
@@ -11,17 +11,25 @@ from hack.bench.command import Command, add_count, main
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    add_count(parser, "--connections", default=16, text="busy at once")
-    add_count(parser, "--calls", default=200, text="writes of each sort on the control plane")
+    add_count(parser, "--connections", default=16, text="concurrent connections")
+    add_count(
+        parser,
+        "--calls",
+        default=200,
+        text="dry-run creations, and as many updates, of each kind on the control plane",
+    )
     parser.add_argument(
         "--without-control-plane",
         action="store_const",
         const=0,
         dest="calls",
-        help="leave out the API server's own metrics",
+        help="skip the control plane, and so the API server's own metrics",
     )
     parser.add_argument(
-        "--only", default="", metavar="TEXT", help='just the cases with this text: "model, create /mutate"'
+        "--only",
+        default="",
+        metavar="TEXT",
+        help='run only cases whose name with path contains TEXT, such as "model, create /mutate"',
     )
 
 

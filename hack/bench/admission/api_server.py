@@ -1,6 +1,7 @@
-"""The API server's own account of how long it waited for our webhooks.
+"""Latency of our webhooks, as measured by the API server itself.
 
-A real control plane with Stowplan installed is asked for dry runs, which call the webhooks like any write.
+Dry-run writes are sent to a real control plane with Stowplan installed; they call the webhooks like any other
+write.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ _TRIES: Final = 5
 _OURS: Final = ".stowplan.dev"
 
 Totals = Mapping[tuple[str, ...], tuple[int, float]]
-"""By webhook and operation: calls, and seconds of all of them together."""
+"""By webhook and operation: the number of calls, and their total duration in seconds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeanCall:
-    """The mean wait for one webhook in one sort of write."""
+    """The mean latency of one webhook for one kind and operation."""
 
     kind: str
     webhook: str
@@ -38,9 +39,10 @@ class MeanCall:
 
 
 def measure_api_server(kinds: Collection[str], *, calls: int) -> list[MeanCall]:
-    """Start a control plane, write an object of each kind so often in dry runs, and return the means.
+    """Start a control plane, create and update an object of each kind `calls` times, and return the means.
 
-    Raises ControlPlaneError when it does not start, and RefusedError.
+    The measured writes are dry runs. Raises ControlPlaneError if the control plane does not start, and
+    RefusedError if a write is refused.
     """
     with ControlPlane(scheduler=False, kwok=False) as control_plane, Installation(control_plane):
         control_plane.kubectl("create", "namespace", _NAMESPACE)
@@ -67,9 +69,9 @@ def _waits(
 
 
 def rewrite(ask: Callable[..., Json], path: str, change: Callable[[Json], Json], *, times: int) -> None:
-    """Update a stored object so often in dry runs, reading it anew where somebody else changed it meanwhile.
+    """Update a stored object `times` times in dry runs, and read it again after each conflict.
 
-    Raises RefusedError.
+    Raises RefusedError if an update is refused, or conflicts several times in a row.
     """
     changed, beaten = None, 0
     while times:
@@ -80,11 +82,11 @@ def rewrite(ask: Callable[..., Json], path: str, change: Callable[[Json], Json],
         except ConflictError:
             changed, beaten = None, beaten + 1
             if beaten == _TRIES:
-                raise RefusedError(f"PUT {path}: somebody else changed it {_TRIES} times") from None
+                raise RefusedError(f"PUT {path}: another client changed it {_TRIES} times") from None
 
 
 def mean_calls(kind: str, before: Totals, after: Totals) -> Iterator[MeanCall]:
-    """Yield the means between two readings of the totals."""
+    """Yield the mean latencies of the calls between two readings of the totals."""
     for (webhook, operation), (calls, seconds) in sorted(after.items()):
         earlier_calls, earlier_seconds = before.get((webhook, operation), (0, 0.0))
         if calls > earlier_calls:

@@ -1,4 +1,4 @@
-"""What is asked of both servers, and what is a right answer."""
+"""Benchmark cases: the requests, and the check of their responses."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ VARIANT_CREATE: Final = "VariantAutoscaling, create"
 
 _TIMEOUT_SECONDS: Final = 5
 _UNLIKE: Final = 512
-"""Models of each case, no two alike: enough that a memory of some hundred workers or backends has forgotten
-the first when it comes again."""
+"""Number of Models per case, all different: a cache of some hundred workers or backends has evicted the first
+one before it is sent again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """Reviews sent to one path, all with the same answer."""
+    """Reviews that are sent to one path, all with the same outcome."""
 
     name: str
     verb: Verb
     bodies: tuple[bytes, ...]
-    """Asked in turn: one that comes again and again, or many."""
+    """The reviews, sent cyclically: a single one, or many."""
     outcome: Outcome
 
     @property
@@ -50,7 +50,7 @@ class Case:
 
     @property
     def path(self) -> str:
-        """Where it is asked."""
+        """The path of the webhook."""
         return f"/{self.verb}"
 
     @property
@@ -66,7 +66,7 @@ class Case:
         ]
 
     def check(self, body: bytes) -> None:
-        """Raise WrongAnswerError unless the body of a response is a right answer."""
+        """Raise WrongAnswerError unless the body of a response has the expected outcome."""
         response = msgspec.json.decode(body)["response"]
         got = outcome_of(response)
         if got != self.outcome:
@@ -74,7 +74,7 @@ class Case:
 
 
 def cases() -> Sequence[Case]:
-    """Return every case, by object and then by path."""
+    """Return all cases, ordered by object and then by path."""
     asked: Sequence[tuple[str, Callable[[Json], bytes], Outcome]] = (
         (MODEL_CREATE, reviews.create, "patched"),
         (MODEL_UNCHANGED, _unchanged, "allowed"),
@@ -105,33 +105,36 @@ def _changed(value: Json) -> bytes:
 
 
 def outcome_of(response: Json) -> Outcome:
-    """Return what the `response` of a review decides. An empty patch is none."""
+    """Return the outcome in the `response` of a review. An empty patch counts as none."""
     if not response["allowed"]:
         return "refused"
     return "patched" if patch_of(response) else "allowed"
 
 
 def patch_of(response: Json) -> list[Json]:
-    """Return the operations of a response's patch."""
+    """Return the operations of a response's patch; empty without a patch."""
     operations: list[Json] = msgspec.json.decode(base64.b64decode(response.get("patch", "")) or b"[]")
     return operations
 
 
 def patched(body: bytes, answer: bytes) -> JsonValue:
-    """Return the object of a review with the patch of its answer applied."""
+    """Return the object of a review with the patch of the response applied."""
     value = msgspec.json.decode(body)["request"]["object"]
     return jsonpatch.apply_patch(value, patch_of(msgspec.json.decode(answer)["response"]))
 
 
 def check_agreement(case: Case, answers: Sequence[bytes]) -> None:
-    """Raise WrongAnswerError unless all answers to a case leave the same object behind."""
+    """Raise WrongAnswerError unless all responses to the first review of a case give the same object."""
     first, *others = [patched(case.body, answer) for answer in answers]
     if any(other != first for other in others):
-        raise WrongAnswerError(f"{case.name} on /{case.verb}: the servers fill in different defaults")
+        raise WrongAnswerError(f"{case.name} on /{case.verb}: the servers set different defaults")
 
 
 def _for(verb: Verb, bodies: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """Begin in the middle on one path, so that neither sees what the other has just seen."""
+    """Return the bodies in the order of a path; `validate` starts in the middle.
+
+    The paths so differ in the bodies that they have just received.
+    """
     middle = len(bodies) // 2
     return bodies if verb == "mutate" else (*bodies[middle:], *bodies[:middle])
 

@@ -1,4 +1,4 @@
-"""The goals of admission, as far as they were measured."""
+"""The goals of admission, for the cases that were measured."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_REFUSED: Final = 2.0
 def goals(tls: Mapping[Key, OverTls], pace: Pace) -> list[Goal]:
     """Return the goals whose cases were measured.
 
-    A goal in microseconds comes twice: as measured, and at the pace of the machine that it was set on.
+    A goal in µs is reported twice: as measured, and at the pace of the machine on which it was set.
     """
     return [goal for verb in VERBS for goal in (*_cpu(tls, verb, pace), *_ratios(tls, verb))]
 

@@ -24,23 +24,23 @@ from hack.controlplane import ControlPlaneError
 from hack.controlplane.client import RefusedError
 
 _IN_PROCESS_SHARE: Final = 0.2
-"""CPU time of a round in process, as a part of that over TLS: there is less noise to average out."""
+"""CPU time of a round in process, as a fraction of a round over TLS: there is less noise to average out."""
 
 _OTHERS: Final = {
     STRAIGHTFORWARD: ("hack.bench.admission.straightforward", "asyncio"),
     EMPTY: ("hack.bench.admission.empty", "uvloop"),
 }
-_SECTIONS: Final = {"scaling": {"authorize": False}}  # there is no cluster to ask for leave
+_SECTIONS: Final = {"scaling": {"authorize": False}}  # there is no cluster for access reviews
 _EMPTY_CASES: Final = ((MODEL_CREATE, "mutate"), (VARIANT_CREATE, "mutate"))
-"""What an empty handler is asked: one large and one small request tell enough."""
+"""The cases of the empty handler: one large and one small request suffice."""
 
 _WARM_UP: Final = 0.25
 _ALONE: Final = 0.5
-"""Parts of the time of a round that go, besides, into a warm-up and into one connection alone."""
+"""Additional time for the warm-up and for one connection alone, as fractions of a round."""
 
 
 def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
-    """Measure the cases. Raises NothingChosenError, and WrongAnswerError for a wrong answer."""
+    """Measure the cases. Raises NothingChosenError without cases, and WrongAnswerError."""
     chosen = _chosen(options.only)
     with frame.pinned():
         frame.step("in process")
@@ -55,7 +55,7 @@ def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part
         try:
             calls = measure_api_server({case.kind for case in chosen}, calls=options.calls)
         except (ControlPlaneError, RefusedError, OSError) as error:
-            frame.failures.append(f"the API server's own account is missing: {error}")
+            frame.failures.append(f"the API server's own metrics are missing: {error}")
         else:
             yield [*parts, part_of("api_server", calls, columns=OF_CALLS)]
 
@@ -68,7 +68,7 @@ def _chosen(text: str) -> Sequence[Case]:
 
 
 def _in_process(chosen: Sequence[Case], options: argparse.Namespace) -> Part:
-    """Measure the handlers alone. Raises WrongAnswerError where both do not fill in the same."""
+    """Measure the handlers alone. Raises WrongAnswerError if a response is wrong or responses differ."""
     handlers = {OURS: ours.answers(), STRAIGHTFORWARD: straightforward.answers()}
     for case in chosen:
         answers = [handle[case.path](case.body) for handle in handlers.values()]
@@ -111,7 +111,7 @@ def _over_tls(
 
 
 def _turn(case: Case, target: Target, server: str, seconds: float) -> tuple[Served, Served]:
-    """Return what came of all connections at once, and of one alone."""
+    """Return the figures with all connections at once, and with one connection alone."""
     requests = case.requests()
     want = target.first(requests[0], None if server == EMPTY else case.check)
     load = partial(drive, requests=itertools.cycle(requests), want=want, pid=target.process.pid)

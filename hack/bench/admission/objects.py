@@ -1,4 +1,4 @@
-"""The objects under review beside the large Model: variants of it, and a small VariantAutoscaling."""
+"""The reviewed objects: variants of the large Model, and a small VariantAutoscaling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hack.bench.received import model, received
 
 
 def spoilt(value: Json) -> Json:
-    """Return a copy of a Model with three mistakes of three sorts: a pattern, a bound, two fields at odds."""
+    """Return a copy of a Model with three errors: a violated pattern, a bound, and two conflicting fields."""
     spoilt = copy.deepcopy(value)
     backends = spoilt["spec"]["backends"]
     backends[0]["modelURI"] = "https://huggingface.co/meta-llama/Llama-3.1-70B-Instruct"
@@ -23,7 +23,7 @@ def spoilt(value: Json) -> Json:
 
 
 def unlike_models(count: int) -> Iterator[Json]:
-    """Yield so many Models of one shape of which no two have a worker, a backend or a policy in common."""
+    """Yield Models of one shape, no two of which share a worker, a backend or a policy."""
     for number in range(count):
         value = model()
         _vary(value["spec"], number)
@@ -48,11 +48,11 @@ _VARIED: Final[Mapping[str | int, Callable[[JsonValue, int], JsonValue]]] = {
     "modelURI": lambda text, number: f"{text}-{number}",
     "app.kubernetes.io/name": lambda text, number: f"{text}-{number}",
 }
-"""Members that differ, and how: texts that somebody has to look at."""
+"""Members that differ between the Models, and their values by current value and number."""
 
 
 def variant() -> Json:
-    """Return a VariantAutoscaling of the current shape, without its cost."""
+    """Return a VariantAutoscaling of the current shape, without `variantCost`."""
     manifest: Json = {
         "apiVersion": "llmd.ai/v1alpha2",
         "kind": "VariantAutoscaling",
@@ -70,7 +70,7 @@ def variant() -> Json:
 
 
 def stored(value: Json) -> Json:
-    """Return an object as it comes back from storage: its defaults filled in, with a resource version."""
+    """Return an object as read from storage: with defaults and a resource version."""
     found = find_version(value["apiVersion"], value["kind"])
     kept = defaulted(found[1], value) if found else copy.deepcopy(value)
     kept["metadata"] |= {"generation": 1, "resourceVersion": "48211907"}
@@ -78,14 +78,14 @@ def stored(value: Json) -> Json:
 
 
 def relabelled(value: Json) -> Json:
-    """Return a copy whose metadata somebody touched, and nothing else."""
+    """Return a copy in which only a label is changed."""
     changed = copy.deepcopy(value)
     changed["metadata"]["labels"]["team"] = "platform"
     return changed
 
 
 def with_new_image(value: Json) -> Json:
-    """Return a copy whose first worker gets another image, and nothing else."""
+    """Return a copy of a Model in which only the image of the first worker is changed."""
     changed = copy.deepcopy(value)
     changed["spec"]["backends"][0]["workers"][0]["image"] = (
         "registry.example.com/inference/vllm-openai:v0.11.0"
@@ -94,7 +94,7 @@ def with_new_image(value: Json) -> Json:
 
 
 def rewritten(value: Json) -> Json:
-    """Return a copy with one change in its spec, whichever of the two kinds it is."""
+    """Return a copy with one change in its spec, for either kind."""
     if value["kind"] == "Model":
         return with_new_image(value)
     changed = copy.deepcopy(value)

@@ -1,6 +1,6 @@
-"""Our handlers without a server: the bytes of a review in, the bytes of its answer out.
+"""Our handlers without a server: from the bytes of a review to the bytes of the response.
 
-Exactly what `webhooks.app` calls between reading a body and writing a response, without a cluster to ask.
+They call what `webhooks.app` calls between reading a body and writing a response, without a cluster.
 """
 
 from __future__ import annotations
@@ -21,27 +21,30 @@ _REFERENTS: Final = NoReferents()
 
 
 def answer_mutate(body: bytes) -> bytes:
-    """Answer a review as `/mutate` does."""
+    """Return the response of `/mutate` to a review."""
     request = decode_admission(body)
     return encode_verdict(request.uid, _finished(mutate(request, _SCALING)))
 
 
 def answer_validate(body: bytes) -> bytes:
-    """Answer a review as `/validate` does."""
+    """Return the response of `/validate` to a review."""
     request = decode_admission(body)
     return encode_verdict(request.uid, _finished(validate(request, _SCALING, _REFERENTS)))
 
 
 def answers() -> Mapping[str, Answerer]:
-    """Return how reviews are answered, by path."""
+    """Return the handlers of reviews, by path."""
     return {"/mutate": answer_mutate, "/validate": answer_validate}
 
 
 def _finished(work: Coroutine[None, None, Verdict]) -> Verdict:
-    """Return what a coroutine comes to that has nothing to wait for; a loop would cost more than it."""
+    """Return the result of a coroutine that never waits; an event loop would cost more than the coroutine.
+
+    Raises RuntimeError if it waits.
+    """
     try:
         work.send(None)
     except StopIteration as end:
         verdict: Verdict = end.value
         return verdict
-    raise RuntimeError("a handler waits for something, though there is no cluster to ask")
+    raise RuntimeError("a handler waits, although there is no cluster")

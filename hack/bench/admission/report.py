@@ -1,4 +1,4 @@
-"""What cases cost on server processes, and what a person reads: one table for each way of measuring."""
+"""The cost of cases on server processes, and the printed tables: in process, over TLS, API server."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from hack.bench.table import Columns, Row, aligned, ratio_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverTls:
-    """All connections at once, then one alone."""
+    """Figures of a server with all connections at once, and with one connection alone."""
 
     busy: Summed
-    """Latency is mostly waiting for the others."""
+    """All connections at once: latency is mostly waiting for the other connections."""
     lone: Summed
-    """The server sleeps and wakes for each request."""
+    """One connection alone: the server sleeps and wakes up for each request."""
 
     def as_json(self) -> Mapping[str, Any]:
-        """Return it as a row of a results file."""
+        """Return the figures as a row of a results file."""
         busy, lone = asdict(self.busy), asdict(self.lone)
         waits = {f"busy_{name}": busy.pop(name) for name in ("p50_us", "p99_us")}
         return busy | {f"lone_{name}": lone[name] for name in ("cpu_us", "p50_us", "p99_us")} | waits
@@ -32,21 +32,21 @@ class OverTls:
 _OF_SERVER: Final[Columns[OverTls]] = (
     ("requests/s", lambda cost: f"{cost.busy.requests_per_second:.0f}"),
     ("core busy", lambda cost: f"{cost.busy.server_busy * 100:.0f} %"),
-    ("CPU µs alone", lambda cost: shown(cost.lone.cpu_us)),
-    ("p50 µs alone", lambda cost: f"{cost.lone.p50_us:.0f}"),
-    ("p99 µs alone", lambda cost: f"{cost.lone.p99_us:.0f}"),
+    ("1 connection: CPU µs", lambda cost: shown(cost.lone.cpu_us)),
+    ("p50 µs", lambda cost: f"{cost.lone.p50_us:.0f}"),
+    ("p99 µs", lambda cost: f"{cost.lone.p99_us:.0f}"),
 )
 OF_CALLS: Final[Columns[MeanCall]] = (
-    ("the API server's mean wait", lambda call: call.kind),
+    ("webhook calls of the API server", lambda call: call.kind),
     ("webhook", lambda call: call.webhook),
     ("operation", lambda call: call.operation),
     ("calls", lambda call: str(call.calls)),
-    ("ms", lambda call: shown(call.mean_ms)),
+    ("mean ms", lambda call: shown(call.mean_ms)),
 )
 
 
 def in_process_table(costs: Mapping[Key, float]) -> list[str]:
-    """Return the lines of the table of handlers alone."""
+    """Return the lines of the table of handlers without a server."""
     head = ("in process, µs of CPU per call", "path", OURS, STRAIGHTFORWARD, "ratio")
     rows = [
         (case, f"/{verb}", shown(ours), shown(plain), ratio_of(ours, plain))
@@ -56,7 +56,7 @@ def in_process_table(costs: Mapping[Key, float]) -> list[str]:
 
 
 def tls_table(costs: Mapping[Key, OverTls], *, connections: int) -> list[str]:
-    """Return the lines of the table of server processes, two or three lines a case."""
+    """Return the lines of the table of server processes, two or three per case."""
     title = f"over TLS 1.3, {connections} connections"
     rows: list[Row] = [
         (title, "path", "server", "CPU µs/request", "ratio", *(head for head, _ in _OF_SERVER))

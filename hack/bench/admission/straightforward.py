@@ -1,8 +1,8 @@
-"""The straightforward way: `json`, `jsonschema` with the generated schema, and a diff by `jsonpatch`.
+"""The straightforward server: `json`, `jsonschema` with the generated schema, and a diff by `jsonpatch`.
 
-What one writes first, done properly: validators are built once, every error is listed, nothing is slow on
-purpose. Schema, rules and defaults are those of our declarations, so both do the same job: what makes a rule
-faster makes both faster.
+It is a typical first implementation, done properly: validators are built once, every error is listed, and
+nothing is deliberately slow. Schema, rules and defaults come from our declarations, so both servers do the
+same work, and a faster rule benefits both.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Known:
     kind: Kind
     version: Version
     validator: Any
-    """A `jsonschema` validator; its type is a protocol without public name."""
+    """A `jsonschema` validator, whose type is a protocol without a public name."""
 
     checks: Finder | None
     changes: Ruled | None
 
     def messages(self, value: Json, old: Json | None) -> list[str]:
-        """Return everything wrong with an object whose defaults are there: the rules, if the schema holds."""
+        """Return all errors of an object with defaults; rules are only checked if the schema is satisfied."""
         found = [f"{error.json_path}: {error.message}" for error in self.validator.iter_errors(value)]
         return found or list(self._broken_rules(value, old))
 
@@ -66,7 +66,7 @@ class Known:
 
 
 def answers() -> Mapping[str, Answerer]:
-    """Return how reviews for all kinds are answered, by path."""
+    """Return the handlers of reviews of all kinds, by path."""
     admission = Straightforward(KINDS)
     return {
         "/mutate": partial(admission.answer, "mutate"),
@@ -75,7 +75,7 @@ def answers() -> Mapping[str, Answerer]:
 
 
 class Straightforward:
-    """Answers admission reviews for all kinds."""
+    """Handles admission reviews of all kinds."""
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self._known = {
@@ -92,11 +92,11 @@ class Straightforward:
         }
 
     def answer(self, verb: Verb, body: bytes) -> bytes:
-        """Return the answer to a review, bytes to bytes."""
+        """Return the response to a review, from bytes to bytes."""
         return json.dumps(self.respond(verb, json.loads(body))).encode()
 
     def respond(self, verb: Verb, review: Json) -> Json:
-        """Return the review that answers a review."""
+        """Return the AdmissionReview with the response."""
         request = review["request"]
         response: Json = {"uid": request["uid"], "allowed": True}
         value = request["object"]
@@ -113,7 +113,7 @@ class Straightforward:
 
 
 def _signed(kind: Kind, value: Json, old: Json | None, user: Json) -> Json:
-    """Return an object that says who wrote it, where objects of its kind do."""
+    """Return the object with the annotation that records who wrote it, if its kind has one."""
     if not is_recorded(kind):
         return value
     is_new = old is None or vouched(kind, value) != vouched(kind, old)

@@ -1,8 +1,8 @@
-"""`make bench-conversion`: what conversion costs, beside a straightforward server that does the same job.
+"""`make bench-conversion`: the cost of conversion, compared with a straightforward server for the same task.
 
-The straightforward server is what one writes first: aiohttp, `json`, and the conversion by hand on dicts,
-which keeps in an annotation what the other version cannot say. Both answer reviews of the same objects in
-interleaved rounds: in process, bytes to bytes, and as processes over TLS. A real API server then tells what
-its users notice: reads and writes that need converting beside those that need none, and the time until it
-serves reads after a restart, beside a converter that only changes `apiVersion`.
+The straightforward server is a typical first implementation: aiohttp, `json`, and hand-written conversion of
+dicts, which keeps fields that the other version lacks in an annotation. Both process reviews of the same
+objects in interleaved rounds: in process, from bytes to bytes, and as processes over TLS. A real API server
+then shows the effect on its users: the latency of reads and writes with and without conversion, and the time
+until it serves reads after a restart, compared with a converter that only changes `apiVersion`.
 """

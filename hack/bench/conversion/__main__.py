@@ -1,4 +1,4 @@
-"""`python -m hack.bench.conversion`: CPU time of conversion, ours beside a straightforward server's."""
+"""`python -m hack.bench.conversion`: CPU time of conversion, compared with a straightforward server."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hack.bench.conversion.measuring import measure
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    add_count(parser, "--calls", default=200, text="reads and writes of each sort")
+    add_count(parser, "--calls", default=200, text="reads or writes of each type")
     add_count(parser, "--stored", default=5000, text="objects stored in the old version")
-    add_count(parser, "--restarts", default=2, text="of the API server, with each converter")
+    add_count(parser, "--restarts", default=2, text="restarts of the API server with each converter")
     parser.add_argument(
         "--without-control-plane",
         action="store_const",
         const=0,
         dest="calls",
-        help="leave out the API server",
+        help="skip the measurements with an API server",
     )
 
 

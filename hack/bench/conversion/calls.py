@@ -1,4 +1,4 @@
-"""GET and PUT through the API server: those that need converting beside those that need none."""
+"""GET and PUT through the API server, with and without conversion."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from hack.controlplane.exposition import durations
 _WARM_UP: Final = 5
 _NAME: Final = "bench-hub"
 
-READ_STORED: Final = "GET, stored and asked for in v1alpha2"
-READ_OLD: Final = "GET, stored in v1alpha2, asked for in v1alpha1"
-READ_OLD_STORED: Final = "GET, stored in v1alpha1, asked for in v1alpha2"
+READ_STORED: Final = "GET, stored and requested in v1alpha2"
+READ_OLD: Final = "GET, stored in v1alpha2, requested in v1alpha1"
+READ_OLD_STORED: Final = "GET, stored in v1alpha1, requested in v1alpha2"
 WRITE_STORED: Final = "PUT in v1alpha2"
 WRITE_OLD: Final = "PUT in v1alpha1"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Waits:
-    """How long calls of one sort took."""
+    """Latency of the calls of one type."""
 
     calls: int
     p50_ms: float
@@ -39,13 +39,13 @@ class Waits:
 
 
 def waits(seconds: Sequence[float]) -> Waits:
-    """Sum up calls, percentiles by nearest rank."""
+    """Summarize the durations of calls; percentiles are by nearest rank."""
     p50, p99 = (float(found) * 1e3 for found in np.percentile(seconds, (50, 99), method="inverted_cdf"))
     return Waits(calls=len(seconds), p50_ms=p50, p99_ms=p99)
 
 
 def measure_calls(client: Client, *, calls: int) -> dict[str, Waits]:
-    """Return how long each sort of call takes, by turns on one connection. Raises RefusedError."""
+    """Return the latency of each type of call, interleaved on one connection. Raises RefusedError."""
     value = submitted(objects.current(1))
     value["metadata"]["name"] = _NAME
     client.call("POST", collection(HUB), value)
@@ -69,7 +69,7 @@ def measure_calls(client: Client, *, calls: int) -> dict[str, Waits]:
 
 
 def _written(client: Client, path: str, number: int) -> float:
-    """Change an object's spec; return the seconds that the write took."""
+    """Change an object's spec; return the duration of the PUT in seconds."""
     value: Json = client.value("GET", path)
     value["spec"]["variantCost"] = f"{100 + number}.25"
     seconds, answered = client.timed("PUT", path, value)
@@ -79,13 +79,13 @@ def _written(client: Client, path: str, number: int) -> float:
 
 
 def conversions(control_plane: ControlPlane) -> tuple[int, float, int]:
-    """Return the API server's own account since its start: calls, their seconds together, and failures."""
+    """Return the API server's counts since its start: conversion calls, their total seconds, and failures."""
     exposition = control_plane.kubectl("get", "--raw", "/metrics").stdout
     return account(exposition)
 
 
 def account(exposition: str) -> tuple[int, float, int]:
-    """Return calls to conversion webhooks, their seconds together, and failures, from an exposition."""
+    """Return calls to conversion webhooks, their total seconds, and failed calls, from an exposition."""
     found = durations(exposition, "apiserver_crd_conversion_webhook_duration_seconds", "succeeded")
     failed, _ = found.get(("false",), (0, 0.0))
     return sum(calls for calls, _ in found.values()), sum(spent for _, spent in found.values()), failed

@@ -1,4 +1,4 @@
-"""What is asked of both, and what is a right answer."""
+"""Benchmark cases: the requests, and the check of their responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webhooks.review import decode_conversion, encode_converted
 
 
 def answer_ours(body: bytes) -> bytes:
-    """Answer a review exactly as `/convert` does, between request and response."""
+    """Return the response of `/convert` to a review, without a server."""
     request = decode_conversion(body)
     return encode_converted(request.uid, list(converted(request)))
 
@@ -36,30 +36,30 @@ _KEPT_BY: Final = frozenset({ANNOTATION, straightforward.ANNOTATION})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One review, with one body for each server: what is kept is read only by who kept it."""
+    """One review, with a separate body for each server, because each only reads its own annotation."""
 
     name: str
     count: int
-    """Objects in it."""
+    """Number of objects in the review."""
     desired: str
-    """Version asked for."""
+    """Requested version, with its group."""
     bodies: Mapping[str, bytes]
 
     @property
     def direction(self) -> str:
-        """Which way, for people."""
+        """Direction of the conversion, as printed."""
         return f"to {self.desired.rpartition('/')[2]}"
 
 
 def key(case: Case, server: str) -> Key:
-    """Return what a result belongs to: name, number of objects, direction and server."""
+    """Return the key of a result: name, number of objects, direction and server."""
     return case.name, case.count, case.direction, server
 
 
 def cases() -> Sequence[Case]:
-    """Return every case: each shape alone there and back, then long lists.
+    """Return all cases: each shape alone in both directions, then long lists in both directions.
 
-    Raises WrongAnswerError unless both ways agree on every one of them.
+    Raises WrongAnswerError unless both servers agree on each, and converting back restores the original.
     """
     found = [case for name, make in objects.SHAPES.items() for case in _there_and_back(name, [make(7)])]
     for count in _MANY:
@@ -78,7 +78,7 @@ def _there_and_back(name: str, values: Sequence[Json]) -> list[Case]:
     back = _case(f"{name}, back", version, answered)
     returned = answers(back)
     if any(list(values) != came for came in returned.values()):
-        raise WrongAnswerError(f"{name}: the way back does not give what was there")
+        raise WrongAnswerError(f"{name}: converting back does not restore the original")
     return [there, back]
 
 
@@ -89,15 +89,15 @@ def _case(name: str, desired: str, values: Mapping[str, Sequence[Json]]) -> Case
 
 
 def answers(case: Case) -> dict[str, list[Json]]:
-    """Return what each way makes of a case's objects, in this process."""
+    """Return the objects of a case as each server's handler converts them, in this process."""
     return {server: converted_objects(handle(case.bodies[server])) for server, handle in ANSWERERS.items()}
 
 
 def check_agreement(case: Case, answered: Mapping[str, Sequence[Json]]) -> None:
-    """Raise WrongAnswerError unless all make the same of each object, but for how they keep the rest."""
+    """Raise WrongAnswerError unless all converted objects are equal, apart from the servers' annotations."""
     first, *others = ([_without_kept(value) for value in values] for values in answered.values())
     if any(other != first for other in others):
-        raise WrongAnswerError(f"{case.name} {case.direction}: the two ways make different objects")
+        raise WrongAnswerError(f"{case.name} {case.direction}: the servers return different objects")
 
 
 def _without_kept(value: Json) -> Json:

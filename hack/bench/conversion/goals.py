@@ -1,4 +1,4 @@
-"""The goals of conversion, as far as they were measured."""
+"""The goals of conversion, for what was measured."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LONG: Final = 5000
 
 
 def one_object_and_many(costs: Mapping[Key, float], pace: Pace) -> Iterator[Goal]:
-    """Yield the goals that were measured in process; of several shapes and directions the worst counts.
+    """Yield the goals that were measured in process, with the worst value over shapes and directions.
 
-    The goal in microseconds comes twice: as measured, and at the pace of the machine that it was set on.
+    The goal in µs is reported twice: as measured, and at the pace of the machine on which it was set.
     """
     if alone := [ours for (_, count, _), ours, _ in pairs(costs) if count == 1]:
         name, most = "conversion_of_one_object", _MOST_CPU_US
@@ -34,7 +34,7 @@ def one_object_and_many(costs: Mapping[Key, float], pace: Pace) -> Iterator[Goal
 
 
 def restart_goals(restarts: Sequence[Restart]) -> Iterator[Goal]:
-    """Yield the goal of restarts, if they were measured."""
+    """Yield the goal of restarts, if both converters were measured."""
     ours, trivial = (served_seconds(restarts, converter) for converter in (OURS, TRIVIAL))
     if ours and trivial:
         yield Goal(
@@ -43,6 +43,6 @@ def restart_goals(restarts: Sequence[Restart]) -> Iterator[Goal]:
 
 
 def served_seconds(restarts: Sequence[Restart], converter: str) -> float | None:
-    """Return the median time until reads were served with a converter; None without restarts."""
+    """Return the median time until reads are served with a converter, in seconds; None without restarts."""
     taken = [restart.served_seconds for restart in restarts if restart.converter == converter]
     return statistics.median(taken) if taken else None

@@ -27,18 +27,18 @@ from hack.controlplane import ControlPlaneError
 from hack.controlplane.client import RefusedError
 
 _IN_PROCESS_SHARE: Final = 0.25
-"""CPU time of a round in process, as a part of that over TLS: there is less noise to average out."""
+"""CPU time of a round in process, as a fraction of a round over TLS: there is less noise to average out."""
 
 _STARTS: Final = 10
 _LEAST_REQUESTS: Final = 3
 _NAMES: Final = ("case", "objects", "direction")
 _OTHERS: Final = {STRAIGHTFORWARD: ("hack.bench.conversion.straightforward", "asyncio")}
 _ASKED: Final = ("legacy", "nothing kept", "written in v1alpha1", "written in v1alpha1, back")
-"""What is asked over TLS: the rest differs from these only in process."""
+"""Cases that are also measured over TLS; the others differ from these only in the handler."""
 
 
 def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
-    """Measure everything. Raises WrongAnswerError for a wrong answer."""
+    """Measure everything. Raises WrongAnswerError."""
     asked = cases()
     frame.progress("starts")
     found = measure_starts(asked[0], count=_STARTS)
@@ -57,11 +57,11 @@ def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part
         try:
             yield [*parts, *_on_control_plane(options, frame), last]
         except (ControlPlaneError, RefusedError, OSError) as error:
-            frame.failures.append(f"the control plane's part is missing: {error}")
+            frame.failures.append(f"the measurements on a control plane are missing: {error}")
 
 
 def _in_process(asked: Sequence[Case], options: argparse.Namespace, frame: Frame) -> Part:
-    """Measure the conversion alone, bytes to bytes, both ways by turns."""
+    """Measure the handlers alone, from bytes to bytes, in interleaved rounds."""
     plan = {
         key(case, server): (handle, [case.bodies[server]])
         for case in asked
@@ -93,11 +93,14 @@ def _over_tls(
 
 
 def _turn(case: Case, server: str, target: Target, seconds: float) -> Served:
-    """Ask one server the same on one connection; it has to answer what the function does in this process."""
+    """Send a case to a server on one connection.
+
+    Raises WrongAnswerError unless the response equals that of the handler in this process.
+    """
 
     def check(body: bytes) -> None:
         if converted_objects(body) != converted_objects(ANSWERERS[server](case.bodies[server])):
-            raise WrongAnswerError(f"{case.name} {case.direction}: {server} answers differently over TLS")
+            raise WrongAnswerError(f"{case.name} {case.direction}: {server} responds differently over TLS")
 
     request = http_request(case.bodies[server])
     return drive(
@@ -111,7 +114,7 @@ def _turn(case: Case, server: str, target: Target, seconds: float) -> Served:
 
 
 def _on_control_plane(options: argparse.Namespace, frame: Frame) -> list[Part]:
-    """Return what an API server's users notice."""
+    """Return the latency of calls through an API server, and the duration of its restarts."""
     with upgraded(options.stored) as (control_plane, _):
         client = client_of(control_plane)
         calls = measure_calls(client, calls=options.calls)

@@ -1,6 +1,6 @@
 """VariantAutoscalings of each released shape, as the API server sends them: 0.7 to 1.5 KB of JSON.
 
-With uid, time of creation and managed fields, some with status; no two of a list are alike.
+They have a uid, a creation time and managed fields, and some a status. All objects of a list differ.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ KIND: Final = "VariantAutoscaling"
 NAMESPACE: Final = "inference-production"
 
 Make = Callable[[int], Json]
-"""Makes the object of a number."""
+"""Returns the object with a number."""
 
 
 def current(number: int) -> Json:
-    """Return an object of the current shape in the hub: nothing in it is strange to the other version."""
+    """Return an object of the current shape in the hub version; the other version has all of its fields."""
     spec = _current_spec(number)
     return _received(HUB, f"llama-8b-l40s-{number}", spec, number, status=_status("L40S", number))
 
 
 def decided(number: int) -> Json:
-    """Return an object of the current shape in the hub whose status says why: the other version cannot."""
+    """Return an object of the current shape in the hub version, with a decision, which the other lacks."""
     decision = {
         "reason": "ScaleUp",
         "message": f"llama-8b-l40s-{number} goes from 4 to 5 replicas: 41 requests/s now, up to 48 in the "
@@ -53,12 +53,12 @@ def decided(number: int) -> Json:
 
 
 def released_current(number: int) -> Json:
-    """Return an object of the current shape as its own release stored it, in the old version."""
+    """Return an object of the current shape in the old version, as its own release stored it."""
     return current(number) | {"apiVersion": SPOKE}
 
 
 def legacy(number: int) -> Json:
-    """Return an object of the legacy shape: no scale target, an identifier that the hub does without."""
+    """Return an object of the legacy shape: no scale target, and an identifier that the hub lacks."""
     model = f"meta/llama-3.1-{8 + number % 3}b"
     spec = {
         "modelID": model,
@@ -72,7 +72,7 @@ def legacy(number: int) -> Json:
 
 
 def profiled(number: int) -> Json:
-    """Return an object of the modelProfile shape with two candidates, of which the label names the second."""
+    """Return an object of the modelProfile shape with two candidates; its label selects the second."""
     entries = [
         {"acc": name, "accCount": count, "perfParms": _parameters(number), "maxBatchSize": batch}
         for name, count, batch in (("A100", 1, 64), ("H100", 2, 128))
@@ -92,16 +92,16 @@ SHAPES: Final[Mapping[str, Make]] = {
     "legacy": legacy,
     "modelProfile": profiled,
 }
-"""Every shape by name, in the version that it was written in."""
+"""Every shape by name, in the version in which it was written."""
 
 
 def mixed(makes: tuple[Make, ...], count: int) -> list[Json]:
-    """Return so many objects of several shapes by turns."""
+    """Return `count` objects, cycling through the shapes."""
     return [makes[number % len(makes)](number) for number in range(count)]
 
 
 def other_version(value: Json) -> str:
-    """Return the version that an object is not in."""
+    """Return the version to which an object can be converted."""
     return SPOKE if value["apiVersion"] == HUB else HUB
 
 

@@ -1,4 +1,4 @@
-"""What a person reads: one table for each way of measuring."""
+"""The printed tables: in process, over TLS, calls through the API server, and its restarts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _IN_PROCESS: Final[Columns[tuple[Key, float, float]]] = (
     ("objects", lambda one: str(one[0][1])),
     ("", lambda one: one[0][2]),
     (OURS, lambda one: shown(one[1])),
-    ("an object", lambda one: shown(one[1] / one[0][1])),
+    ("per object", lambda one: shown(one[1] / one[0][1])),
     (STRAIGHTFORWARD, lambda one: shown(one[2])),
-    ("an object", lambda one: shown(one[2] / one[0][1])),
+    ("per object", lambda one: shown(one[2] / one[0][1])),
     ("ratio", lambda one: ratio_of(one[1], one[2])),
 )
 OF_RESTARTS: Final[Columns[Restart]] = (
@@ -27,21 +27,21 @@ OF_RESTARTS: Final[Columns[Restart]] = (
     ("ready s", lambda one: f"{one.live_seconds:.2f}"),
     ("reads served s", lambda one: f"{one.served_seconds:.2f}"),
     ("conversions", lambda one: str(one.conversions)),
-    ("ms each", lambda one: f"{one.mean_ms:.2f}"),
+    ("mean ms", lambda one: f"{one.mean_ms:.2f}"),
     ("failed", lambda one: str(one.failures)),
 )
 
 
 def in_process_table(costs: Mapping[Key, float]) -> list[str]:
-    """Return the lines of the table of conversion alone."""
+    """Return the lines of the table of handlers without a server."""
     return tabulated(_IN_PROCESS, pairs(costs))
 
 
 def tls_table(costs: Mapping[Key, Summed]) -> list[str]:
-    """Return the lines of the table of server processes, two lines a case."""
+    """Return the lines of the table of server processes, two per case."""
     title = "over TLS 1.3, one connection"
     rows: list[Row] = [
-        (title, "objects", "", "server", "CPU µs/request", "an object", "ratio", "p50 µs", "p99 µs")
+        (title, "objects", "", "server", "CPU µs/request", "per object", "ratio", "p50 µs", "p99 µs")
     ]
     for (name, count, direction), ours, plain in pairs(costs):
         ratio = ratio_of(ours.cpu_us, plain.cpu_us)
@@ -51,7 +51,7 @@ def tls_table(costs: Mapping[Key, Summed]) -> list[str]:
 
 
 def calls_table(calls: Mapping[str, Waits]) -> list[str]:
-    """Return the lines of the table of calls to the API server, with what converting adds."""
+    """Return the lines of the table of calls, with the ratio of each median to that without conversion."""
     head = ("through the API server", "calls", "p50 ms", "p99 ms", "p50 ratio")
     rows = []
     for name, taken in calls.items():

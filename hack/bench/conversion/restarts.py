@@ -1,6 +1,6 @@
 """The time until a restarted API server serves reads of objects that are stored in another version.
 
-Its cache of a version is filled through the converter, one object a call, for each version that is served.
+It fills its watch cache of each served version through the converter, one object per call.
 """
 
 from __future__ import annotations
@@ -40,19 +40,22 @@ class Restart:
 
     converter: str
     live_seconds: float
-    """Until it answers that it is ready."""
+    """From its start until /readyz returns ok."""
     served_seconds: float
-    """From its start until both versions list every object from the cache."""
+    """From its start until both versions list all objects from the cache."""
     conversions: int
     mean_ms: float
-    """Of one conversion, as the API server counts it."""
+    """Mean duration of a conversion call, from the API server's metrics."""
     failures: int
 
 
 def measure_restarts(
     control_plane: ControlPlane, *, stored: int, rounds: int, progress: Callable[[str], None]
 ) -> list[Restart]:
-    """Restart the API server so often with each converter, by turns."""
+    """Restart the API server `rounds` times with each converter, in alternating order.
+
+    Raises RefusedError if reads are not served in time.
+    """
     manifest = json.loads(control_plane.kubectl("get", "crd", CRD, "--output=json").stdout)
     clients = {OURS: manifest["spec"]["conversion"]["webhook"]["clientConfig"]}
     found: list[Restart] = []
@@ -73,7 +76,7 @@ def _use(control_plane: ControlPlane, client: Json) -> None:
 
 @contextmanager
 def _trivial() -> Iterator[Json]:
-    """Run the trivial converter and return how the API server calls it."""
+    """Run the trivial converter until the block ends, and yield its `clientConfig`."""
     with TemporaryDirectory(prefix="stowplan-bench-") as name:
         directory, port = Path(name), free_port(ADDRESS)
         context = new_identity(directory, server_name=ADDRESS)
@@ -110,7 +113,7 @@ def _restarted(control_plane: ControlPlane, converter: str, *, stored: int) -> R
 
 
 def _lists_all(client: Client, version: str, stored: int) -> bool:
-    """Tell whether a version lists every object; without a version of the list it is the cache that does."""
+    """Tell whether a version lists all objects; `resourceVersion=0` reads from the cache."""
     return len(client.value("GET", f"{collection(version)}?resourceVersion=0")["items"]) == stored
 
 
@@ -120,7 +123,7 @@ def _until(process: Process, is_so: Callable[[], bool]) -> None:
         try:
             if is_so():
                 return
-            answered = "something else"
+            answered = "incomplete"
         except (OSError, RefusedError) as error:
             answered = str(error)
         process.check()

@@ -1,4 +1,4 @@
-"""The time from the start of our process to its first answer: whoever reads meanwhile waits as long."""
+"""The time from the start of our process to its first response, for which reads wait after a restart."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from hack.bench.webhooks_process import running_servers
 
 _MOST_SECONDS: Final = 0.5
 _BEGAN: Final = 19
-"""Field of `/proc/PID/stat` behind the name: ticks from the machine's start to that of the process."""
+"""Index of `starttime` among the fields of `/proc/PID/stat` after the name: ticks since boot."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Start:
-    """One start, from that of the process to the first converted object; its port is tried every 20 ms."""
+    """One start of the process, until the first object is converted; its port is polled every 20 ms."""
 
     seconds: float
     cpu_seconds: float
-    """Of all its threads, whatever they did meanwhile."""
+    """CPU time of all its threads until then."""
 
 
 def measure_starts(case: Case, *, count: int) -> list[Start]:
-    """Start our process so often, on all cores, and have it convert at once; the first one warms up."""
+    """Start our process on all cores `count` times, after one warm-up start, and convert a case in each."""
     everywhere = frozenset(os.sched_getaffinity(0))
     cores = Cores(server=everywhere, load=everywhere)
     return [_start(http_request(case.bodies[OURS]), cores) for _ in range(count + 1)][1:]
@@ -49,7 +49,7 @@ def _start(request: bytes, cores: Cores) -> Start:
 
 
 def _age_seconds(pid: int) -> float:
-    """Return how long ago a process was started, exact to a tick of 10 ms."""
+    """Return the time since the start of a process, with a resolution of one tick, usually 10 ms."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[_BEGAN]) / os.sysconf("SC_CLK_TCK")
 
@@ -64,7 +64,7 @@ def starts_table(starts: Sequence[Start]) -> list[str]:
 
 
 def start_goals(starts: Sequence[Start]) -> Iterator[Goal]:
-    """Yield the goal of the start, if that was measured."""
+    """Yield the goal of the start, if it was measured."""
     if starts:
         median = statistics.median(start.seconds for start in starts)
         yield Goal(name="start_to_first_conversion", value=median, unit="s", most=_MOST_SECONDS)

@@ -1,8 +1,9 @@
-"""The straightforward way: `json`, and a conversion of dicts by hand, for just the fields that there are.
+"""The straightforward server: `json`, and hand-written conversion of dicts, for exactly the existing fields.
 
-What one writes first, done properly: no copy is deeper than the change that it is for, and nothing is slow on
-purpose. It does our job: what the other version cannot say goes into an annotation, each field beside the
-value that stands in its place, and comes back only where that value still stands.
+It is a typical first implementation, done properly: no copy is deeper than the change requires, and nothing
+is deliberately slow. Like our server, it keeps fields that the requested version lacks in an annotation,
+together with the values derived for them. Converting back restores an identifier or a missing scale target
+only if the derived value is unchanged, and a profile with the current values of its selected entry.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ _PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
 
 
 def answers() -> Mapping[str, Answerer]:
-    """Return how reviews are answered, by path."""
+    """Return the handlers of reviews, by path."""
     return {PATH: answer}
 
 
 def answer(body: bytes) -> bytes:
-    """Return the answer to a review, bytes to bytes."""
+    """Return the response to a review, from bytes to bytes."""
     return json.dumps(respond(json.loads(body))).encode()
 
 
 def respond(review: Json) -> Json:
-    """Return the review that answers a review."""
+    """Return the ConversionReview with the response."""
     request = review["request"]
     to_hub = request["desiredAPIVersion"] == HUB
     values = [_to_hub(value) if to_hub else _to_spoke(value) for value in request["objects"]]
@@ -112,7 +113,7 @@ def _implied_target(metadata: Json) -> Json:
 
 
 def _taken(value: Json) -> tuple[Json, Json]:
-    """Return a copy without the annotation, and what it kept."""
+    """Return a shallow copy without the annotation, and the annotation's content."""
     annotations = value["metadata"].get("annotations", {})
     if ANNOTATION not in annotations:
         return dict(value), {}

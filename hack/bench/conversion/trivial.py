@@ -1,7 +1,7 @@
-"""A converter that changes `apiVersion` and nothing else: the least that one can do.
+"""A converter that only changes `apiVersion`: the minimum cost of a converter.
 
-An API server does not validate what it reads, so it takes even the answers that are invalid in the version
-that it asked for.
+The API server does not validate objects that it reads, so it accepts responses that are invalid in the
+requested version.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def answers() -> Mapping[str, Answerer]:
-    """Return how reviews are answered, by path."""
+    """Return the handlers of reviews, by path."""
     return {PATH: answer}
 
 
 def answer(body: bytes) -> bytes:
-    """Return the answer to a review, bytes to bytes."""
+    """Return the response to a review, from bytes to bytes."""
     request = _review.decode(body)["request"]
     version = {"apiVersion": request["desiredAPIVersion"]}
     values = [value | version for value in request["objects"]]

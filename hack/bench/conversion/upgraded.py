@@ -1,4 +1,4 @@
-"""A cluster that was upgraded: objects stored in the old version by a release before ours, and Stowplan."""
+"""An upgraded cluster: Stowplan, and objects that an earlier release stored in the old version."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ _OLD: Final = (objects.legacy, objects.profiled, objects.released_current)
 
 @contextmanager
 def upgraded(stored: int) -> Iterator[tuple[ControlPlane, Installation]]:
-    """Run a control plane with Stowplan and so many objects stored in the old version.
+    """Run a control plane with Stowplan and `stored` objects in the old version until the block ends.
 
-    Nothing else is at work: no admission, and no controllers that would read or write meanwhile.
-    Raises ControlPlaneError when it does not start, RefusedError when objects are refused.
+    Admission is removed, and no controllers run that would read or write. Raises ControlPlaneError if the
+    control plane does not start, and RefusedError if an object is refused.
     """
     with (
         ControlPlane(controller_manager=False, scheduler=False, kwok=False) as control_plane,
         Installation(control_plane) as installation,
     ):
         installation.processes["controller"].stop(patience_seconds=20.0)
-        for kind in ("mutating", "validating"):  # admission is measured elsewhere
+        for kind in ("mutating", "validating"):  # admission has its own benchmark
             control_plane.kubectl("delete", f"{kind}webhookconfiguration", "--all")
         _fill(control_plane, stored)
         yield control_plane, installation
 
 
 def client_of(control_plane: ControlPlane) -> Client:
-    """Return a client that may do anything."""
+    """Return a client with all permissions."""
     return Client(control_plane.server, control_plane.directory / "pki")
 
 
 def collection(version: str) -> str:
-    """Return the path of all objects in a version."""
+    """Return the path of the collection of all objects in a version."""
     return f"/apis/{version}/namespaces/{objects.NAMESPACE}/variantautoscalings"
 
 
 def stored_old(spec: Json) -> Json:
-    """Return the spec of a CRD that stores the old version and converts nothing, as releases before ours."""
+    """Return the spec of a CRD that stores the old version without conversion, like earlier releases."""
     versions = [version | {"storage": not version["storage"]} for version in spec["versions"]]
     return spec | {"versions": versions, "conversion": {"strategy": "None"}}
 

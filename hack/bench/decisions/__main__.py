@@ -1,4 +1,4 @@
-"""`python -m hack.bench.decisions`: cost and missed requests of decisions in closed loop, beside rivals'."""
+"""`python -m hack.bench.decisions`: compare cost and missed requests in a closed loop with other policies."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from hack.bench.decisions.sweeping import FULL, QUICK
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rows", default="", metavar="NAME,...", help=f"[all of {', '.join(rows())}]")
-    parser.add_argument("--quick", action="store_true", help="one seed, and few settings of rivals")
+    parser.add_argument(
+        "--rows", default="", metavar="NAME,...", help=f"rows to run [all: {', '.join(rows())}]"
+    )
+    parser.add_argument("--quick", action="store_true", help="run one seed, and few settings of rivals")
     cores = len(os.sched_getaffinity(0))
-    add_count(parser, "--processes", default=cores, text="that play at a time")
+    add_count(parser, "--processes", default=cores, text="concurrent processes")
 
 
 def _settings(options: argparse.Namespace) -> DecisionSettings:
@@ -26,11 +28,14 @@ def _settings(options: argparse.Namespace) -> DecisionSettings:
 
 
 def chosen(text: str) -> tuple[str, ...]:
-    """Return the rows that are named, in the order of the table; raises NothingChosenError."""
+    """Return the named rows in the order of the table; all if none is named.
+
+    Raises NothingChosenError for unknown names.
+    """
     named = {name.strip() for name in text.split(",") if name.strip()}
     if unknown := named - rows().keys():
         wrong = ", ".join(sorted(unknown))
-        raise NothingChosenError(f"--rows: there is no {wrong}; there are {', '.join(rows())}")
+        raise NothingChosenError(f"--rows: unknown: {wrong}; known: {', '.join(rows())}")
     return tuple(name for name in rows() if not named or name in named)
 
 

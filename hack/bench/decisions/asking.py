@@ -1,4 +1,4 @@
-"""How often a cycle asks pods: counted by the source that the real reconciler asks, for 1,000 pods."""
+"""Requests to pods in a cycle, counted by the source that the real reconciler scrapes, with 1,000 pods."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _INTERVAL_SECONDS: Final = 15.0
 
 @dataclass(kw_only=True)
 class CountingSource:
-    """Answers for an idle engine, whoever is asked, and counts."""
+    """A source of metrics that returns those of an idle engine for every pod, and counts the requests."""
 
     now_seconds: float = 0.0
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Since the cycle began, by namespace and pod."""
+    """Requests since the start of the cycle, by namespace and pod."""
 
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
         """Return a reading for each pod."""
@@ -50,7 +50,7 @@ class CountingSource:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asking:
-    """The worst of several cycles."""
+    """The maximum numbers of requests over several cycles."""
 
     pods: int
     requests: int
@@ -58,7 +58,7 @@ class Asking:
 
 
 def asking(pods: int = PODS) -> Asking:
-    """Return what cycles asked of so many pods that are ready."""
+    """Return the requests of cycles to a number of ready pods."""
     scenario = _scenario(pods)
     source = CountingSource()
     policy = ReconciledPolicy(scenario, source=source)

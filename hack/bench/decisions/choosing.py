@@ -1,4 +1,4 @@
-"""Which setting of a rival stands beside ours: the cheapest of those that miss hardly more."""
+"""The choice of the rival's setting to compare with: the cheapest one that misses about as little as ours."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Final
 from hack.bench.decisions.points import Played, mean
 
 WITHIN: Final = 0.001
-"""A tenth of a point of missed requests is taken for nothing."""
+"""Difference of missed shares that is ignored: 0.1 percentage points."""
 
 _MOST_TRIES: Final = 3
 
 
 def misses_as_little(rival: Played, ours: Played) -> bool:
-    """Tell whether a rival misses at most a tenth of a point more."""
+    """Tell whether a rival misses at most `WITHIN` more than ours."""
     return rival.missed <= ours.missed + WITHIN
 
 
 def candidates(rivals: Iterable[Played], ours: Played) -> list[Played]:
-    """Return the rivals that miss hardly more than ours, the cheapest first."""
+    """Return the rivals that miss at most `WITHIN` more than ours, the cheapest first."""
     fitting = [rival for rival in rivals if misses_as_little(rival, ours)]
     return sorted(fitting, key=lambda rival: (rival.cost, rival.policy))
 
@@ -27,10 +27,11 @@ def candidates(rivals: Iterable[Played], ours: Played) -> list[Played]:
 def confirmed(
     rivals: Sequence[Played], ours: Sequence[Played], more: Callable[[str], Sequence[Played]]
 ) -> Played | None:
-    """Return the mean over all seeds of the cheapest rival that misses hardly more, over all seeds.
+    """Return the mean over all seeds of the cheapest rival whose mean misses at most `WITHIN` more than ours.
 
-    `rivals` played the first seed, `ours` all of them; `more` plays the others with a setting. None where no
-    setting misses as little, or none of the cheapest few does with every seed.
+    `rivals` are results with the first seed, `ours` with all seeds; `more` runs the other seeds with a
+    setting. None if no setting misses as little with the first seed, or none of the cheapest three does over
+    all seeds.
     """
     whole = mean(ours)
     for rival in candidates(rivals, ours[0])[:_MOST_TRIES]:
@@ -41,8 +42,8 @@ def confirmed(
 
 
 def is_dearer_for_good(course: Sequence[Played], best: Played) -> bool:
-    """Tell whether a sweep from few replicas to many may end: its last two cost more than the best, and rise.
+    """Tell whether a sweep from few replicas to many may end: the last two cost more than the best, and rise.
 
-    Settings with too few replicas may cost much, too, since what queues asks for many; then cost falls first.
+    Cost may fall at first, because too few replicas let queues grow, which then request many.
     """
     return len(course) > 1 and course[-1].cost >= course[-2].cost > best.cost

@@ -1,4 +1,4 @@
-"""Engines, variants and nodes that the rows are played on."""
+"""Engines, variants and nodes of the rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NODES: Final = (
     NodeGroup(accelerator="H100", accelerators=8, count=12),
     NodeGroup(accelerator="L40S", accelerators=8, count=12),
 )
-"""More than any row takes."""
+"""More nodes than any row needs."""
 
 _CONTEXT_US_PER_TOKEN: Final = 0.04
 _STEP_NOISE: Final = 0.3
@@ -54,12 +54,12 @@ def pair(
 
 
 def stating(variants: tuple[VariantSetup, ...]) -> tuple[VariantSetup, ...]:
-    """Return variants that tell what their engines can do, as far as a straight line can say it."""
+    """Return the variants with a declared profile: the linear part of their engines' profiles."""
     return tuple(replace(item, stated_profile=_line_of(item.profile)) for item in variants)
 
 
 def misfit(variants: tuple[VariantSetup, ...]) -> tuple[VariantSetup, ...]:
-    """Return variants whose steps also grow with what is cached, and vary by chance: no line fits them."""
+    """Return variants whose step times also grow with cached tokens and vary randomly, so no line fits."""
     return tuple(
         replace(
             item,
@@ -74,7 +74,7 @@ def _line_of(profile: EngineProfile) -> EngineProfile:
 
 
 def of_model(variant: VariantSetup, model_id: str, initial_replicas: int) -> VariantSetup:
-    """Return the same kind of replica for another model."""
+    """Return a copy of a variant for another model."""
     return replace(
         variant,
         name=f"{model_id}-{variant.name}",

@@ -1,4 +1,4 @@
-"""The goals of decisions, as far as they were measured."""
+"""The goals of decisions, for what was measured."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def goals(
 ) -> list[Goal]:
     """Return the goals that were measured.
 
-    The time of sizing comes twice: as measured, and at the pace of the machine that such goals were set on.
+    The time of sizing is reported twice: as measured, and at the pace of the machine on which goals were set.
     """
     held = [(result, rows()[result.name].most) for result in results]
     return [
         *_costs("best_concurrency", [(r.name, r.ours, r.concurrency, m.of_concurrency) for r, m in held]),
-        # With the same requests: that bound is played with one seed.
+        # Compared for the same requests: the clairvoyant runs with the first seed only.
         *_costs("clairvoyant", [(r.name, r.ours_first, r.clairvoyant, m.of_clairvoyant) for r, m in held]),
         *_costs("best_constant", [(r.name, r.ours, r.constant, m.of_constant) for r, m in held]),
         *_of_fixed(results),
@@ -51,7 +51,7 @@ def goals(
 
 
 def _costs(other: str, beside: Sequence[tuple[str, Played, Played | None, float | None]]) -> Iterator[Goal]:
-    """Yield our cost beside another's wherever a row has such a goal."""
+    """Yield our cost relative to another policy's, for each row with such a goal."""
     for row, ours, theirs, most in beside:
         if theirs and most is not None:
             ratio = ours.cost / theirs.cost
@@ -59,7 +59,7 @@ def _costs(other: str, beside: Sequence[tuple[str, Played, Played | None, float 
 
 
 def _of_fixed(results: Sequence[RowResult]) -> Iterator[Goal]:
-    """Yield cost and misses over all rows beside each setting that stays the same."""
+    """Yield cost and missed requests over all rows, compared with each fixed setting."""
     if not results:
         return
     cost = sum(result.ours.cost for result in results)

@@ -1,4 +1,4 @@
-"""One run: all rows that were chosen, what sizing costs, and what a cycle asks."""
+"""One run: the selected rows, the CPU time of sizing, and the requests of a cycle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hack.bench.measurement import Part, part_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionSettings:
-    """What to measure of decisions."""
+    """The selected measurements of decisions."""
 
     rows: tuple[str, ...]
     sweep: Sweep
@@ -27,8 +27,8 @@ class DecisionSettings:
 
 
 def measure(settings: DecisionSettings, frame: Frame) -> Iterator[Sequence[Part]]:
-    """Measure everything; what is timed comes first, while no other process of ours runs."""
-    frame.step("sizing 10,000 variants, and what a cycle asks of 1,000 pods")
+    """Measure everything; timed parts come first, before the other processes start."""
+    frame.step("sizing of 10,000 variants, and requests of a cycle to 1,000 pods")
     cost, asked = sizing_cost(), asking()
     began = time.monotonic()
     chosen = [rows()[name] for name in settings.rows]
@@ -37,7 +37,7 @@ def measure(settings: DecisionSettings, frame: Frame) -> Iterator[Sequence[Part]
     )
     frame.progress(f"{len(results)} rows in {time.monotonic() - began:.0f} s")
     frame.failures += ["; ".join(failures)] if failures else []
-    sizing = f"sizing {cost.variants} variants of {cost.models} models with {cost.pods} pods"
+    sizing = f"sizing of {cost.variants} variants of {cost.models} models with {cost.pods} pods"
     cycle = f"a cycle with {asked.pods} pods: {asked.requests} requests"
     lines = [
         f"{sizing}: {cost.cpu_seconds:.2f} s of CPU",

@@ -1,4 +1,4 @@
-"""One policy that plays one row with one seed, and what came of it."""
+"""The simulation of one policy on one row with one seed, and its result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AVERAGED = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """What is played."""
+    """One simulation: a policy, a row and a seed."""
 
     row: str
     policy: str
@@ -34,7 +34,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Played:
-    """What came of one point, or the mean of several seeds. Shares are 0 to 1."""
+    """The result of one point, or the mean over several seeds. Shares are from 0 to 1."""
 
     policy: str
     seeds: int
@@ -43,7 +43,7 @@ class Played:
     missed_ttft: float
     missed_itl: float
     ttft_p99_seconds: float | None
-    """The highest of its models; None where one finished nothing."""
+    """The highest of all models; None if a model finished no request."""
 
     reversals_per_hour: float
     decided_reversals_per_hour: float
@@ -52,11 +52,11 @@ class Played:
 
     note: str = ""
     seconds: float = 0.0
-    """How long the playing took."""
+    """Wall-clock time of the simulation."""
 
 
 def play(point: Point) -> Played:
-    """Play a point; requests are made once for the points of a row that a process plays in a row."""
+    """Simulate a point; the requests of the last few rows and seeds are cached in the process."""
     row, began = rows()[point.row], time.monotonic()
     scenario = _scenario(row.name, point.seed)
     requests = _requests(row.name, point.seed)
@@ -65,7 +65,10 @@ def play(point: Point) -> Played:
 
 
 def mean(items: Sequence[Played]) -> Played:
-    """Return the mean over seeds of one policy; the note is that of the first."""
+    """Return the mean over seeds of one policy; the note is that of the first seed.
+
+    `seeds` and `seconds` are sums.
+    """
     first = items[0]
     known = [item.ttft_p99_seconds for item in items if item.ttft_p99_seconds is not None]
     shares = {priority: [item.by_priority[priority] for item in items] for priority in first.by_priority}

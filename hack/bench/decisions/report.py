@@ -1,4 +1,4 @@
-"""What a person reads: for each row ours and what stands beside it."""
+"""The printed table: our result in each row, and those of the policies that it is compared with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hack.bench.goals import shown
 from hack.bench.table import Row, aligned
 
 _HEAD = (
-    "row", "policy", "seeds", "cost", "ours beside it", "missed %", "TTFT %", "ITL %", "TTFT p99 s",
+    "row", "policy", "seeds", "cost", "ours / its cost", "missed %", "TTFT %", "ITL %", "TTFT p99 s",
     "reversals/h", "decided/h", "missed % by priority", "",
 )  # fmt: skip
 _NONE = "-"
@@ -37,7 +37,7 @@ def _lines(result: RowResult) -> Iterator[tuple[str, Played | None]]:
 def _cells(title: str, played: Played | None, result: RowResult) -> Row:
     if played is None:
         return (title, *[_NONE] * (len(_HEAD) - 3), "none misses as little")
-    # One seed is compared with the same requests.
+    # Results of a single seed are compared with ours of that seed, for the same requests.
     ours = result.ours if played.seeds == result.ours.seeds else result.ours_first
     p99, shares = played.ttft_p99_seconds, [_percent(share) for share in played.by_priority.values()]
     return (

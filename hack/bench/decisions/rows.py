@@ -1,4 +1,4 @@
-"""The rows: what is played, and what each is held to."""
+"""The rows of the benchmark: loads on fleets, and their goals."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _NOISE: Final = 0.1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Most:
-    """The goals of a row; None where it has none of a kind."""
+    """The goals of a row, as maximums; None for goals that it does not have."""
 
     of_concurrency: float = 1.0
-    """Cost beside the best setting of an HPA on concurrency that misses hardly more."""
+    """Cost relative to the best setting of an HPA on concurrency that misses about as little."""
 
     of_clairvoyant: float | None = None
     of_constant: float | None = None
@@ -42,25 +42,25 @@ class Row:
     scenario: Scenario
     most: Most = Most()
     cycle_settings: CycleSettings | None = None
-    """Of Stowplan; None for the defaults."""
+    """Cycle settings of Stowplan; None for the defaults."""
 
     scaled: tuple[str, ...] = ("h100", "l40s")
-    """The variants that rivals scale one at a time; empty text: the first of each model."""
+    """The variants that rivals scale, one per run; an empty name means the first variant of each model."""
 
     rivals_of: str = ""
-    """The row whose rivals count here too, since what it changes concerns Stowplan alone."""
+    """The row whose rivals are used, because the rows only differ for Stowplan; empty for its own."""
 
     has_clairvoyant: bool = True
-    """Whether that bound knows what the row is about; it knows nothing of limits."""
+    """Whether the clairvoyant runs; it does not consider limits."""
 
     @property
     def name(self) -> str:
-        """Its name on the command line and in tables."""
+        """The name on the command line and in tables."""
         return self.scenario.name
 
     @property
     def priorities(self) -> tuple[int, ...]:
-        """Those of its models, the most important first."""
+        """The priorities of its models, the most important first."""
         return tuple(sorted({model.priority for model in self.scenario.models}))
 
 
@@ -72,7 +72,7 @@ def rows() -> Mapping[str, Row]:
 
 
 def _starts() -> list[Row]:
-    """Return the conversations under several start-up times and windows."""
+    """Return the rows of conversations with several start-up times and stabilization windows."""
     low = 0.15
 
     def row(name: str, most: Most, *, start_up_seconds: float = fleet.START_UP_SECONDS) -> Row:
@@ -130,9 +130,9 @@ def _curves() -> list[Row]:
 
 
 def _knowledge() -> list[Row]:
-    """Return the conversations where the L40S is worth more, and known or not.
+    """Return the rows of conversations with a cheap L40S: its capacity is known, unknown, tried or declared.
 
-    The rivals are those of the first row: an HPA that finds no replica of its variant does nothing.
+    The rivals are those of the first row, because an HPA does nothing without a replica of its variant.
     """
     workload = recorded(CONVERSATIONS, 12)
     known = fleet.pair(l40s_price=fleet.CHEAP_L40S_PRICE)
@@ -163,9 +163,9 @@ def _tenfold() -> Row:
 
 
 def _scarcity() -> Row:
-    """Return three models on nodes that have room for all of them only before the first one's load jumps.
+    """Return three models on nodes that have room for all of them only until the load of the first one jumps.
 
-    Then the first and the second can be served in full, and three quarters of the third.
+    After that, the first and the second can be served completely, and three quarters of the third's load.
     """
     curves = {
         "first": (1, Curve(shape="step", low=10, high=33, at_seconds=1200), (1, 0)),
@@ -181,7 +181,7 @@ def _scarcity() -> Row:
         for name, (_, _, counts) in curves.items()
         for variant, initial in sorted(
             zip(fleet.pair(), counts, strict=True), key=lambda item: -item[1]
-        )  # what runs stands first: rivals scale it
+        )  # the running variant comes first, because rivals scale it
     ]
     nodes = (
         NodeGroup(accelerator="H100", accelerators=3, count=1),
@@ -201,10 +201,10 @@ def _window(seconds: int) -> Behaviour:
 
 
 def recorded(trace: str, copies: int) -> Workload:
-    """Return a shipped trace of which each request is sent so many times, with jitter."""
+    """Return a shipped trace with each request sent `copies` times, with jitter."""
     return Played(trace=load_trace(trace), copies=copies)
 
 
 def drawn(curve: Curve, *, noise: float = _NOISE) -> Workload:
-    """Return conversations that arrive along a curve, by Poisson with slow noise."""
+    """Return conversations with Poisson arrivals whose rate follows a curve, with slow noise."""
     return Drawn(curve=curve, lengths=load_trace(CONVERSATIONS), noise=noise)

@@ -1,4 +1,4 @@
-"""Plays points in processes of their own, as many at a time as there are cores, and each one once."""
+"""Simulates points in a pool of processes, each point once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hack.bench.decisions.sweeping import RowResult, Sweep, swept
 
 
 class Players:
-    """A pool of processes; what was played before is not played again. Make it with `players`."""
+    """A pool of processes that simulates each point at most once. Create it with `players`."""
 
     def __init__(self, pool: ProcessPoolExecutor, progress: Callable[[str], None]) -> None:
         self._pool, self._progress = pool, progress
@@ -23,7 +23,7 @@ class Players:
         self._played: dict[Point, Future[Played]] = {}
 
     def play(self, points: Sequence[Point]) -> list[Played]:
-        """Return what came of points; safe to call from several threads."""
+        """Return the results of points. Safe to call from several threads."""
         futures = [self._future(point) for point in points]
         return [future.result() for future in futures]
 
@@ -45,8 +45,8 @@ class Players:
 
 @contextmanager
 def players(processes: int, progress: Callable[[str], None]) -> Iterator[Players]:
-    """Start processes, and end them with the block."""
-    # Threads run here: a forked child could inherit a lock that one of them holds.
+    """Run a pool of processes until the block ends."""
+    # There are several threads here, and a forked child could inherit a lock that one of them holds.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=processes, mp_context=context) as pool:
         try:
@@ -58,11 +58,11 @@ def players(processes: int, progress: Callable[[str], None]) -> Iterator[Players
 def play_rows(
     rows: Sequence[Row], sweep: Sweep, *, processes: int, progress: Callable[[str], None]
 ) -> tuple[list[RowResult], list[str]]:
-    """Return what rows came to, in their order, and why some came to nothing."""
+    """Return the results of the rows in their order, and messages about rows that failed."""
     results, failures = [], []
     with (
         players(processes, progress) as pool,
-        # One row more than there are processes, since each row waits for its own points.
+        # One thread more than processes, because a row waits while its points are simulated.
         ThreadPoolExecutor(max_workers=processes + 1) as threads,
     ):
         begun = [(row, threads.submit(swept, row, sweep, pool.play)) for row in rows]
@@ -70,5 +70,5 @@ def play_rows(
             try:
                 results.append(future.result())
             except (ArithmeticError, BrokenProcessPool, LookupError, RuntimeError, ValueError) as error:
-                failures.append(f"{row.name} came to nothing: {type(error).__name__}: {error}")
+                failures.append(f"{row.name} failed: {type(error).__name__}: {error}")
     return results, failures

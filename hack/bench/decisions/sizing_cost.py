@@ -1,4 +1,4 @@
-"""What sizing costs: CPU time of one cycle for 10,000 variants of 5,000 models that all report."""
+"""CPU time of sizing in one cycle, for 10,000 variants of 5,000 models whose engines all report."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _INTERVAL_SECONDS: Final = 15.0
 _OUTPUT_TOKENS: Final = 211
 _PROMPT_TOKENS: Final = 1155
 _BOUNDS: Final = (*(float(f"{digit}e{power}") for power in range(6) for digit in (1, 2, 5)), math.inf)
-"""Of the engines' histogram of prompt lengths, in tokens."""
+"""Bucket bounds of the engines' histogram of prompt lengths, in tokens."""
 
 _TARGETS: Final = Targets(ttft_seconds=2.0, itl_seconds=0.08)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SizingCost:
-    """Medians over several cycles."""
+    """The median CPU time over several cycles."""
 
     variants: int
     models: int
@@ -48,9 +48,9 @@ class SizingCost:
 
 
 def sizing_cost(models: int = MODELS) -> SizingCost:
-    """Return what a cycle takes once the memory holds as much as it ever does.
+    """Return the cost of a cycle after enough cycles to fill the sizing memory.
 
-    The collector is disabled, as in the cycle of the controller.
+    The garbage collector is disabled, as in the controller's cycles.
     """
     variants = [_variant(model, place) for model in range(models) for place in range(len(_TYPES))]
     snapshot = Snapshot(nodes=(), variants=tuple(variants))
@@ -86,7 +86,7 @@ def _variant(model: int, place: int) -> Variant:
 
 
 def _reports(variant: Variant, tick: int) -> Mapping[Key, EngineReport]:
-    """Return answers that obey the line of the type, under a load that differs by pod and tick."""
+    """Return reports that match the linear profile of the type, with a load that differs by pod and tick."""
     _, alpha, beta, delta, kv_tokens = next(item for item in _TYPES if item[0] == variant.accelerator)
     found = {}
     for number, pod in enumerate(variant.replicas):

@@ -1,4 +1,4 @@
-"""One row: ours with every seed, and the best setting of each rival."""
+"""One row: our results with every seed, and the best setting of each rival."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from hack.bench.decisions.points import CLAIRVOYANT, OURS, Played, Point, mean
 from hack.bench.decisions.rows import Row
 
 FIXED: Final = (16, 32)
-"""Targets of the HPA on concurrency that are played in all rows, as somebody has it who tunes nothing."""
+"""Targets of the HPA on concurrency that run in all rows, for users who do not tune it."""
 
 SATURATION: Final = ("wva-v1", "wva-v2")
 _MOST_REPLICAS: Final = 64
 _HOUR_SECONDS: Final = 3600.0
 
 Player = Callable[[Sequence[Point]], list[Played]]
-"""Plays points, several at a time, and returns what came of each."""
+"""Simulates points, several at a time, and returns their results."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sweep:
-    """How much is tried."""
+    """The seeds and settings to try."""
 
     seeds: tuple[int, ...]
     targets: tuple[int, ...]
-    """Of the HPA on concurrency, descending."""
+    """Targets of the HPA on concurrency, in descending order."""
 
     queues: tuple[int, ...]
-    """Of the HPA on the queue."""
+    """Targets of the HPA on the queue."""
 
     saturation: bool
-    """Whether the saturation rules are played."""
+    """Whether the saturation rules run."""
 
     constants: bool
-    """Whether the best constant fleet is looked for in every row, or only where a goal speaks of it."""
+    """Whether the best constant fleet is searched in every row, or only in rows with a goal for it."""
 
 
 FULL: Final = Sweep(
@@ -52,31 +52,34 @@ QUICK: Final = Sweep(seeds=(1,), targets=(64, 48, 32, 16), queues=(), saturation
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowResult:
-    """What one row came to; means over all seeds, but the clairvoyant, queues and saturation rules of one."""
+    """The results of one row: means over all seeds, except for those that only run with the first one.
+
+    These are the clairvoyant and `others`: the HPAs on the queue and the saturation rules.
+    """
 
     name: str
     ours: Played
     ours_first: Played
-    """With the first seed alone, for those that are compared by it."""
+    """Our result with the first seed, for comparison with policies that only ran with it."""
 
     fixed: tuple[Played, ...]
     concurrency: Played | None
-    """The best setting; None where none misses as little as ours."""
+    """The best setting; None if no setting misses about as little as ours."""
 
     constant: Played | None
     others: tuple[Played, ...]
     clairvoyant: Played | None
     swept: tuple[Played, ...] = ()
-    """Everything that was tried with the first seed."""
+    """All rivals' results with the first seed."""
 
 
 def swept(row: Row, sweep: Sweep, play: Player) -> RowResult:
-    """Play one row."""
+    """Run one row."""
     return _Sweeping(row, sweep, play).result()
 
 
 class _Sweeping:
-    """The points of one row, of which each is played once."""
+    """The points of one row, each of which is simulated once."""
 
     def __init__(self, row: Row, sweep: Sweep, play: Player) -> None:
         self._row, self._sweep, self._play = row, sweep, play
@@ -86,7 +89,7 @@ class _Sweeping:
         self._ours: list[Played] = []
 
     def result(self) -> RowResult:
-        """Return what the row came to."""
+        """Return the results of the row."""
         sweep, row = self._sweep, self._row
         self._ours = self._play([Point(row=row.name, policy=OURS, seed=seed) for seed in sweep.seeds])
         fixed = self._fixed()
@@ -112,7 +115,7 @@ class _Sweeping:
         return tuple(mean([self._seen(name), *self._more(name)]) for name in names)
 
     def _concurrency(self) -> list[Played]:
-        """Return what was found from the highest target down, of each variant as far as it can matter."""
+        """Return the results of each variant, from the highest target down to where costs only rise."""
         found: list[Played] = []
         for variant in self._row.scaled:
             course: list[Played] = []
@@ -125,7 +128,7 @@ class _Sweeping:
         return found
 
     def _constants(self) -> list[Played]:
-        """Return the smallest constant fleet of each variant that misses hardly more than ours."""
+        """Return the smallest constant fleet of each variant that misses about as little as ours."""
         found: list[Played] = []
         for name in self._row.scaled:
             if smallest := self._smallest(name, most_cost=min((one.cost for one in found), default=math.inf)):
@@ -133,7 +136,10 @@ class _Sweeping:
         return found
 
     def _smallest(self, variant: str, *, most_cost: float) -> Played | None:
-        """Return it by doubling, then halving; None where it takes too many, or costs more than is known."""
+        """Return it, found by doubling and then halving steps.
+
+        None if it needs too many replicas, or costs at least `most_cost`, the best known cost.
+        """
         low, step = self._too_few(variant), 1
         best = self._constant(low + step, variant)
         while not misses_as_little(best, self._ours[0]):
@@ -155,7 +161,7 @@ class _Sweeping:
         return self._seen(f"constant:{replicas}{_at(variant)}")
 
     def _too_few(self, name: str) -> int:
-        """Return replicas that cost a third of what ours do, which are never enough."""
+        """Return the replicas that cost a third of ours, assumed to be too few; 0 without a variant."""
         scenario = self._row.scenario
         prices = {item.name: item.price_per_hour for item in scenario.variants}
         if name not in prices:
@@ -170,7 +176,7 @@ class _Sweeping:
         return tuple(self._seen(name) for name in names)
 
     def _more(self, policy: str) -> list[Played]:
-        """Return what a policy came to with the later seeds."""
+        """Return the results of a policy with the later seeds."""
         return self._all([(policy, seed) for seed in self._later])
 
     def _seen(self, policy: str) -> Played:

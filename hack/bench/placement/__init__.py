@@ -1,16 +1,15 @@
-"""`make bench-placement`: how good placements are and what they cost, beside other ways of placing.
+"""`make bench-placement`: the quality of placements and their CPU cost, compared with other engines.
 
-Every engine places the same generated fleet (`hack.fleets`) in a process of its own (`child`), and who knows
-nothing of how answers are found judges them: that they are possible, what stays unmet by priority, and what
-they cost over the proven bound. Compared are the strategies of other autoscalers, and HiGHS on a plain
-mixed-integer program (`highs`).
+Every engine places the same generated fleet (`hack.fleets`) in a separate process (`child`). Independent code
+evaluates the answers: feasibility, unmet demand by priority, and cost over the proven bound. Our engine is
+compared with the strategies of other autoscalers, and with HiGHS on a plain mixed-integer program (`highs`).
 
-F8 and F10 are clusters that churn has fragmented (`fragments`): how many evictions make room, and how long it
-takes to find them, beside a model with numbers for every node (`moving`).
+F8 and F10 are clusters fragmented by churn (`fragments`); measured are the number of evictions that make
+room, and the time to find them, compared with a model that has variables for every node (`moving`).
 
-`planning` has whole plans, from snapshots to sentences, each from what the last one remembered and timed from
-within (`watching`); `repeating` makes the same ones again, which must not differ. `race` runs against HiGHS
-to an equal gap, and `joint` has a fleet placed among pods that may move.
+`planning` measures whole plans, from snapshot to messages, each of which starts from the state of the
+previous one; their steps are timed within (`watching`). `repeating` checks that repeated plans are identical.
+`race` compares with HiGHS to an equal gap, and `joint` places a fleet among movable pods.
 
-`schedule` says what is measured, `measuring` does it part by part, `measurement` is what came of it.
+`schedule` defines what is measured, and `measuring` measures it part by part.
 """

@@ -1,7 +1,7 @@
-"""`python -m hack.bench.placement`: quality and cost of placements, ours beside others'.
+"""`python -m hack.bench.placement`: quality and CPU cost of placements, compared with other engines.
 
-Fleets of up to 100 models are placed three times at most, of up to 500 twice, larger ones once. With --json
-the file has what was measured so far at any time.
+Fleets of up to 100 models are placed at most three times, of up to 500 twice, larger ones once. --seconds is
+the wall-clock limit of each solve. With --json, the file always contains the results so far.
 """
 
 from __future__ import annotations
@@ -21,28 +21,35 @@ _KNOWN: Final = (*FAMILIES, *moving.FAMILIES, *planning.FAMILIES, *repeating.FAM
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--families", nargs="+", default=[], metavar="F", help="such as F4 or F14-ties [all]")
+    parser.add_argument(
+        "--families", nargs="+", default=[], metavar="F", help="families, such as F4 or F14-ties [all]"
+    )
     most = ", ".join(name.partition("-")[0] for name in AT_LARGEST)
-    sizes = f"models [{' '.join(map(str, SIZES))}; the last for {most} and whole plans]"
+    sizes = f"numbers of models [{' '.join(map(str, SIZES))}; the last only for {most} and whole plans]"
     parser.add_argument("--sizes", nargs="+", type=int, default=[], metavar="N", help=sizes)
     parser.add_argument(
-        "--nodes", nargs="+", type=int, default=moving.NODES, metavar="N", help="of F8 and F10 [10 to 20000]"
+        "--nodes",
+        nargs="+",
+        type=int,
+        default=moving.NODES,
+        metavar="N",
+        help="numbers of nodes of F8 and F10 [10 to 20000]",
     )
     add_count(parser, "--seeds", default=1, text="fleets of each family and size")
-    parser.add_argument("--engines", nargs="+", default=[], metavar="E", help="of those compared [all]")
-    add_count(parser, "--highs-models", default=100, text="most models that HiGHS is tried with")
-    add_count(parser, "--highs-seconds", default=600, text="of CPU, that HiGHS has for the race")
-    many = ", ".join(f"{count} of {size}" for size, count in repeating.REPEATS.items())
-    text = f"runs that are to plan the same, in each order; 0 is {many} models"
+    parser.add_argument("--engines", nargs="+", default=[], metavar="E", help="engines to compare [all]")
+    add_count(parser, "--highs-models", default=100, text="largest fleet that HiGHS places")
+    add_count(parser, "--highs-seconds", default=600, text="limit of HiGHS in the race, in seconds of CPU")
+    many = ", ".join(f"{count} with {size}" for size, count in repeating.REPEATS.items())
+    text = f"repeated plans in each order, which must be identical; without it {many} models"
     add_count(parser, "--repeats", default=0, text=text)
 
 
 def _settings(options: argparse.Namespace) -> PlacementSettings:
-    """Return what the options choose; raises NothingChosenError for names that there are not."""
+    """Return the settings that the options select. Raises NothingChosenError for unknown names."""
     families = _families(options)
     if unknown := set(options.engines) - set(COMPARED):
         wrong = ", ".join(sorted(unknown))
-        raise NothingChosenError(f"--engines: there is no {wrong}; there are {', '.join(COMPARED)}")
+        raise NothingChosenError(f"--engines: unknown: {wrong}; known: {', '.join(COMPARED)}")
     return PlacementSettings(
         rounds=options.rounds,
         seconds=options.seconds,
@@ -68,7 +75,7 @@ def _families(options: argparse.Namespace) -> list[str]:
         return chosen(options.families, _KNOWN)
     except KeyError as error:
         known = ", ".join(_KNOWN)
-        raise NothingChosenError(f"--families: there is no {error}; there are {known}") from error
+        raise NothingChosenError(f"--families: unknown: {error}; known: {known}") from error
 
 
 _COMMAND: Final = Command(

@@ -1,4 +1,4 @@
-"""One engine on one instance, in a process of its own on a core of its own, and what its answers come to."""
+"""One engine on one instance, in a separate process on the servers' core, and the scores of its answers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from hack.fleets.score import Unmet
 from hack.fleets.verify import wrong
 
 _PATIENCE_SECONDS = 300.0
-"""For generating, importing and judging, beside the time that solving may take."""
+"""Time for generation, imports and scoring, in addition to the limits of the solves."""
 
 _MOST_STEPS = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Solved:
-    """One answer to one problem."""
+    """One answer to one problem, with its CPU and wall-clock time."""
 
     problem: PlacementProblem
     solution: Solution
@@ -39,7 +39,7 @@ class Solved:
 
 
 def run(job: Job, cores: Cores) -> Outcome:
-    """Measure in a process of its own; what goes wrong there is the outcome."""
+    """Measure in a separate process; if it fails, return an outcome with the failure."""
     patience_seconds = _PATIENCE_SECONDS + job.seconds * min(_MOST_STEPS, job.rounds + 1)
     try:
         return in_child(cores, patience_seconds, measured, job)
@@ -48,7 +48,7 @@ def run(job: Job, cores: Cores) -> Outcome:
 
 
 def measured(job: Job) -> Outcome:
-    """Run the engine and judge its answers."""
+    """Run the engine in this process, and score its answers."""
     place = engine(job.engine, seconds=job.seconds, is_race=job.is_race)
     before_mb = memory_mb("VmRSS")
     scenario = job.instance.scenario()
@@ -84,7 +84,7 @@ def _repeats(place: Engine, scenario: Scenario, rounds: int) -> list[Solved]:
 
 
 def _sequence(place: Engine, scenario: Scenario) -> list[Solved]:
-    """Solve one problem after the other; each begins where the last answer left off."""
+    """Solve the problems of a sequence; each starts from the replicas of the previous answer."""
     solved = [_solve(place, scenario.problem)]
     for demands in scenario.demands:
         last = solved[-1]
@@ -94,7 +94,7 @@ def _sequence(place: Engine, scenario: Scenario) -> list[Solved]:
 
 def _solve(place: Engine, problem: PlacementProblem) -> Solved:
     gc.collect()
-    with uncollected():  # as in the worker that plans
+    with uncollected():  # as in the planning worker
         wall, cpu = time.perf_counter(), time.process_time()
         solution = place(problem)
         cpu_seconds, wall_seconds = time.process_time() - cpu, time.perf_counter() - wall
@@ -102,12 +102,12 @@ def _solve(place: Engine, problem: PlacementProblem) -> Solved:
 
 
 def _digest(solution: Solution) -> str:
-    """Return what two answers share only if they place everything alike."""
+    """Return a digest that two answers share only if their replicas and placements are equal."""
     return hashlib.sha256(repr((solution.replicas, solution.placements)).encode()).hexdigest()[:16]
 
 
 def _levels(steps: Sequence[Solved]) -> dict[str, int]:
-    """Return the sum of each level over the steps, in order."""
+    """Return the sum of each level over the steps, in order of importance."""
     sums = Counter[str]()
     for step in steps:
         sums.update(score.levels(step.problem, step.solution.replicas))
@@ -116,15 +116,15 @@ def _levels(steps: Sequence[Solved]) -> dict[str, int]:
 
 
 def _faults(step: Solved) -> list[str]:
-    """Return what is impossible about an answer, and what it says of itself that is better than it is."""
+    """Return the constraints that an answer violates, and the values that it claims too low."""
     values = score.levels(step.problem, step.solution.replicas)
     said = [proof for proof in step.solution.proofs if values.get(proof.level, 0) > proof.value]
-    untrue = [f"{proof.level}: said to be {proof.value}, is {values[proof.level]}" for proof in said]
+    untrue = [f"{proof.level}: reported as {proof.value}, is {values[proof.level]}" for proof in said]
     return [*wrong(step.problem, step.solution), *untrue]
 
 
 def _bounds(solved: Solved) -> dict[str, Bound]:
-    """Return what was proven of each level."""
+    """Return the proven bound of each level."""
     values = score.levels(solved.problem, solved.solution.replicas)
     return {
         proof.level: Bound(
@@ -138,7 +138,7 @@ def _bounds(solved: Solved) -> dict[str, Bound]:
 
 
 def _mean_unmet(steps: Sequence[Solved]) -> tuple[Unmet, ...]:
-    """Return the mean over steps, priority by priority."""
+    """Return the mean unmet demand over the steps, by priority."""
     found = [one for step in steps for one in score.unmet(step.problem, step.solution.replicas)]
     groups = grouped(sorted(found, key=lambda one: one.priority), lambda one: one.priority)
     return tuple(
@@ -153,12 +153,12 @@ def _mean_unmet(steps: Sequence[Solved]) -> tuple[Unmet, ...]:
 
 
 def _total(count: score.Count, steps: Sequence[Solved]) -> int:
-    """Return something counted over all answers."""
+    """Return the sum of a count over all answers."""
     return sum(count(step.problem, step.solution.replicas) for step in steps)
 
 
 def reversals(steps: Sequence[Solved]) -> int:
-    """Return how often the replicas of a variant turned from up to down or back, over all variants."""
+    """Return how often replica counts change direction over the steps, of all variants together."""
     turns = 0
     for counts in zip(*(step.solution.replicas for step in steps), strict=True):
         moves = [after - before for before, after in pairwise(counts) if after != before]

@@ -1,4 +1,4 @@
-"""Ours against another engine on the same instance, in lexicographic order."""
+"""Lexicographic comparison of our engine with another one on the same instance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hack.fleets.score import COST
 
 
 class Verdict(StrEnum):
-    """Who is better at the first level where they differ."""
+    """The result for our engine at the first level where the answers differ."""
 
     WIN = "win"
     TIE = "tie"
@@ -20,19 +20,19 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """One engine against one other on one instance."""
+    """Our engine compared with another one on one instance."""
 
     other: Outcome
     verdict: Verdict
     level: str
-    """The first level where they differ; empty for a tie."""
+    """The first level where they differ; empty if they tie."""
 
     difference_percent: float
-    """How much worse the worse one is there, relative to the better one; 100 where that one has none."""
+    """The difference at that level relative to the better value; 100 if the better value is 0."""
 
 
 def compared(ours: Outcome, other: Outcome) -> Comparison:
-    """Compare the values of all levels, in order."""
+    """Compare two outcomes level by level, the most important first."""
     for level, value in ours.levels.items():
         against = other.levels[level]
         if value != against:
@@ -47,7 +47,7 @@ def compared(ours: Outcome, other: Outcome) -> Comparison:
 
 
 def comparisons(outcomes: Sequence[Outcome], *, ours: str) -> Iterator[Comparison]:
-    """Compare one engine with all others, wherever both have an answer."""
+    """Compare one engine with all others, on each instance where both have an answer."""
     own = {outcome.instance: outcome for outcome in outcomes if outcome.engine == ours}
     for outcome in outcomes:
         mine = own.get(outcome.instance)
@@ -56,7 +56,7 @@ def comparisons(outcomes: Sequence[Outcome], *, ours: str) -> Iterator[Compariso
 
 
 def disproved(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return a sentence for each bound that some other possible answer is better than."""
+    """Return a message for each bound that a feasible answer of another engine beats."""
     return [
         f"{one.engine} on {one.instance.name}: {level} can't be below {bound.bound}, yet"
         f" {other.engine} has {other.levels[level]}"
@@ -73,9 +73,9 @@ def disproved(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def cost_over_bound_percent(outcome: Outcome, proofs: Sequence[Outcome]) -> float | None:
-    """Return how far the cost is above the best bound proven by any engine that reached the same before cost.
+    """Return how far the cost is above the best bound proven by an engine with equal levels before cost.
 
-    None where nobody did: to serve less is no saving.
+    None if there is no such bound, or if it is 0: costs are not comparable if less demand is served.
     """
     bounds = [
         other.bounds[COST].bound
@@ -88,13 +88,13 @@ def cost_over_bound_percent(outcome: Outcome, proofs: Sequence[Outcome]) -> floa
 
 
 def cost_ratio(outcome: Outcome, ours: Outcome | None) -> float | None:
-    """Return the cost relative to ours where the same is served, else None."""
+    """Return the cost relative to ours, or None if the levels before cost differ or our cost is 0."""
     if ours is None or not ours.levels or _before(outcome, COST) != _before(ours, COST):
         return None
     return outcome.levels[COST] / ours.levels[COST] if ours.levels[COST] else None
 
 
 def _before(outcome: Outcome, level: str) -> list[int]:
-    """Return the values of all levels that matter more."""
+    """Return the values of all more important levels."""
     names = list(outcome.levels)
     return [outcome.levels[name] for name in names[: names.index(level)]]

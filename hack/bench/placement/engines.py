@@ -1,4 +1,4 @@
-"""Every way of placing that is compared, by name. A process loads the one that it measures and no other."""
+"""All compared engines by name. A process imports only the one that it measures."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ HIGHS_ROUGH: Final = "highs-0.1%"
 STRATEGIES: Final = ("wva-greedy", "wva-cost-aware", "kthena-expansion")
 
 COMPARED: Final = (OURS, *STRATEGIES, HIGHS)
-"""HiGHS with a rough gap only races."""
+"""The engines of the comparison; HiGHS with the larger gap is only used in the race."""
 
 GAPS: Final = {HIGHS: 1e-6, HIGHS_ROUGH: 1e-3}
-"""Relative distance to the bound at which HiGHS stops."""
+"""Relative gap to the bound at which HiGHS stops."""
 
 
 def engine(name: str, *, seconds: float, is_race: bool = False) -> Engine:
-    """Load an engine; it may take so many seconds by the clock for each problem."""
+    """Import an engine. `seconds` limits each solve: by the wall clock, or in CPU time for HiGHS in a race.
+
+    The strategies ignore the limit.
+    """
     if name in STRATEGIES:
         strategy: Engine = importlib.import_module("hack.fleets.rivals").RULES[name].place
         return strategy
@@ -38,13 +41,13 @@ def engine(name: str, *, seconds: float, is_race: bool = False) -> Engine:
 
 
 def limits(*, seconds: float) -> Limits:
-    """Return the effort that a planner allows ours, within so many seconds by the clock."""
+    """Return the planner's default limits for our engine, with another wall-clock limit in seconds."""
     usual = Settings()
     return Limits(deterministic_seconds=usual.deterministic_seconds, wall_seconds=seconds, seed=usual.seed)
 
 
 def pending_accelerators(name: str, problem: PlacementProblem) -> int | None:
-    """Return how many accelerators a strategy's counts ask for in vain; None where only plans are made."""
+    """Return the accelerators that a strategy requests in vain; None for engines that assign nodes."""
     if name not in STRATEGIES:
         return None
     asked: int = importlib.import_module("hack.fleets.rivals").RULES[name].pending(problem)

@@ -1,4 +1,4 @@
-"""Clusters that churn has fragmented: pods come and go, and a scheduler puts each where its rule says."""
+"""Clusters fragmented by churn: pods come and go, and each is bound to a node by the scheduler's rule."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ PER_NODE: Final = 8
 SIZES: Final = (1, 2, 4, 8)
 _SHARES: Final = (0.45, 0.25, 0.2, 0.1)
 _TURNOVER: Final = 2
-"""How often every accelerator in use changes hands before the cluster is looked at."""
+"""How often the accelerators in use are replaced by churn before the cluster is measured."""
 
 CLASSES: Final = (1, 3, 8)
-"""Prices of evicting: by what it costs others when such a replica moves."""
+"""Eviction prices of the classes of pods."""
 
 
 Pod = tuple[int, int, int]
-"""Node, accelerators, price of evicting it."""
+"""(node, accelerators, eviction price)."""
 
 
 class Rule(StrEnum):
-    """Where a scheduler puts a pod, among the nodes with room for it."""
+    """How a scheduler chooses a node for a pod, among the nodes with enough free accelerators."""
 
     LEAST = "least-allocated"
     RANDOM = "random"
@@ -37,27 +37,27 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fragments:
-    """What is free on each node, and what on it may move."""
+    """The free accelerators (nodes,) and the movable replicas (nodes, kinds) of each node."""
 
     free: NDArray[np.int64]
     movable: NDArray[np.int64]
-    """(nodes, kinds)."""
+    """Movable replicas of each kind on each node."""
 
     kinds: tuple[Kind, ...]
 
     @property
     def wanted(self) -> int:
-        """Whole nodes to ask for: half of what is free would make them."""
+        """The number of whole nodes to make free: half of the free accelerators, at least one node."""
         return max(1, int(self.free.sum()) // (2 * PER_NODE))
 
     @property
     def whole(self) -> int:
-        """Nodes that are free already."""
+        """The number of nodes that are already completely free."""
         return int((self.free == PER_NODE).sum())
 
 
 class _Cluster:
-    """Nodes by what is free on them, and the pods on them."""
+    """Nodes indexed by free accelerators, and their pods."""
 
     def __init__(self, nodes: int, rule: Rule, random: Random) -> None:
         self.free = [PER_NODE] * nodes
@@ -68,7 +68,7 @@ class _Cluster:
         self._rule, self._random = rule, random
 
     def fill(self, most: int) -> None:
-        """Add pods until so many accelerators are in use; of one that has no node, a half comes."""
+        """Add pods until `most` accelerators are in use; the size of a pod that does not fit is halved."""
         while self.used < most:
             (size,) = self._random.choices(SIZES, _SHARES)
             while self.used + size > most or (node := self._chosen(size)) is None:
@@ -77,7 +77,7 @@ class _Cluster:
             self.pods.append((node, size, self._random.choice(CLASSES)))
 
     def remove_one(self) -> int:
-        """Let one pod go, and return its size."""
+        """Remove a random pod, and return its size."""
         index = self._random.randrange(len(self.pods))
         self.pods[index], self.pods[-1] = self.pods[-1], self.pods[index]
         node, size, _ = self.pods.pop()
@@ -85,7 +85,7 @@ class _Cluster:
         return size
 
     def _chosen(self, size: int) -> int | None:
-        """Return a node with room, by the rule; None when there is none."""
+        """Return a node with enough free accelerators, chosen by the rule; None if there is none."""
         levels = [free for free in range(size, PER_NODE + 1) if self._nodes[free]]
         if not levels:
             return None
@@ -96,7 +96,7 @@ class _Cluster:
         return self._random.choice(self._nodes[level])
 
     def _give(self, node: int, accelerators: int) -> None:
-        """Free accelerators on a node, or take them where the number is negative."""
+        """Release accelerators on a node, or allocate them if the number is negative."""
         group, at = self._nodes[self.free[node]], self._at[node]
         group[at] = group[-1]
         self._at[group[at]] = at
@@ -108,8 +108,11 @@ class _Cluster:
 
 
 def fragments(*, nodes: int, used_percent: int, rule: Rule, has_classes: bool, seed: int) -> Fragments:
-    """Return a cluster after its churn, with so much in use; whoever takes a whole node stays."""
-    random = Random(f"{nodes}/{used_percent}/{rule}/{seed}")  # noqa: S311 (a cluster, no secret)
+    """Return a cluster after churn, with a percentage in use; pods of a whole node are not movable.
+
+    With classes, evictions have the prices of `CLASSES`, otherwise all cost 1.
+    """
+    random = Random(f"{nodes}/{used_percent}/{rule}/{seed}")  # noqa: S311 (not used for security)
     cluster, most = _Cluster(nodes, rule, random), nodes * PER_NODE * used_percent // 100
     cluster.fill(most)
     left = _TURNOVER * most

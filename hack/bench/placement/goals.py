@@ -1,4 +1,4 @@
-"""The goals of placement, as far as they were measured."""
+"""The goals of placement, for what was measured."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _RIPPLE_MS: Final = {500: 30.0, 2000: 100.0, 10_000: 500.0}
 SMALL: Final = 100
 _SMALL_SECONDS: Final = 0.3
 _GROUPS: Final = {f"T6_{{}}_of_at_most_{SMALL}": BY_ROOM, f"T6_{{}}_of_at_most_{SMALL}_with_rules": RULED}
-"""The goal was set on fleets that room alone holds; those whose pods have rules are told apart."""
+"""The goal applies to fleets that only room limits; those whose pods have rules are reported separately."""
 
 
 def goals(outcomes: Sequence[Outcome], *, slowness: float) -> list[Goal]:
-    """Return the goals that were measured, times at the pace of the machine that they were set on.
+    """Return the goals that were measured, with times at the pace of the machine on which they were set.
 
-    T1 and T2 are of large fleets in scarcity, T5 of small changes, T8 of proofs, T9 of equal
-    answers; those without a number must never be missed.
+    T1 and T2 apply to large fleets in scarcity, T5 to small changes, T8 to proofs, T9 to equal answers; goals
+    without a number must never be missed.
     """
     answered = [outcome for outcome in outcomes if outcome.levels]
     ours = [outcome for outcome in answered if outcome.engine == OURS]
@@ -50,7 +50,7 @@ def goals(outcomes: Sequence[Outcome], *, slowness: float) -> list[Goal]:
 def _scarce(
     ours: Sequence[Outcome], size: int, slowness: float, *, name: str, cpu_seconds: float
 ) -> Iterator[Goal]:
-    """Yield time and proof where types are short."""
+    """Yield the CPU time, gap and memory for families in which accelerator types are scarce."""
     here = _of(ours, size, lambda outcome: outcome.instance.family in SCARCE)
     spent = [seconds / slowness for outcome in here for seconds in outcome.cpu_seconds]
     if not spent:
@@ -66,7 +66,7 @@ def _scarce(
 
 
 def _ripples(ours: Sequence[Outcome], slowness: float) -> Iterator[Goal]:
-    """Yield what one change in a hundred takes, once something runs."""
+    """Yield the CPU time after a change of one model of a hundred, without the first solve."""
     for size, most in _RIPPLE_MS.items():
         here = _of(ours, size, lambda outcome: outcome.instance.family == RIPPLES)
         spent = [seconds for outcome in here for seconds in outcome.cpu_seconds[1:]]
@@ -76,7 +76,7 @@ def _ripples(ours: Sequence[Outcome], slowness: float) -> Iterator[Goal]:
 
 
 def _proofs(ours: Sequence[Outcome], slowness: float) -> Iterator[Goal]:
-    """Yield the gap that is proven at every level, and what the proof takes."""
+    """Yield the largest proven gap, the CPU time of the slowest proof, and the share without one."""
     here = _of(ours, _LARGE, lambda outcome: outcome.steps == 1)
     proven = [outcome for outcome in here if outcome.worst_gap_percent is not None]
     if proven:
@@ -97,7 +97,7 @@ def _determinism(ours: Sequence[Outcome]) -> Iterator[Goal]:
 
 
 def _gates(answered: Sequence[Outcome]) -> Iterator[Goal]:
-    """Yield what must never happen: an impossible answer, or a worse one than any rule of thumb gives."""
+    """Yield counts that must be 0: infeasible answers, disproved bounds, answers worse than a strategy's."""
     ours = [outcome for outcome in answered if outcome.engine == OURS]
     yield Goal(
         name="impossible_answers", value=sum(bool(one.wrong) for one in ours), unit="instances", most=0
@@ -116,7 +116,7 @@ def _of(outcomes: Sequence[Outcome], size: int, wanted: Callable[[Outcome], bool
 
 
 def small_goals(outcomes: Sequence[Outcome], *, slowness: float) -> Iterator[Goal]:
-    """Yield time and proof of the optimum: of the slowest fleet, and the share that is not proven."""
+    """Yield the CPU time of the slowest small fleet, and the share of fleets not proven optimal."""
     for name, families in _GROUPS.items():
         here = [one for one in small(outcomes) if one.instance.family in families]
         if here:
@@ -127,7 +127,7 @@ def small_goals(outcomes: Sequence[Outcome], *, slowness: float) -> Iterator[Goa
 
 
 def small(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return ours of small fleets that are placed once."""
+    """Return our outcomes for small fleets, without sequences."""
     return [
         one
         for one in outcomes
@@ -136,10 +136,10 @@ def small(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def cpu_seconds(one: Outcome) -> float:
-    """Return the median of its solves."""
+    """Return the median CPU time of its solves."""
     return statistics.median(one.cpu_seconds)
 
 
 def is_best(one: Outcome) -> bool:
-    """Tell whether nothing could be better at any level."""
+    """Tell whether its answer is proven optimal at every level that has a bound."""
     return one.worst_gap_percent == 0

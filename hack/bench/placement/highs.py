@@ -1,9 +1,9 @@
-"""Placement as one mixed-integer program for HiGHS: what one writes first, for a good open solver.
+"""Placement as one mixed-integer program for HiGHS: a typical first formulation for an open-source solver.
 
-An integer per variant, an integer per (bin, variant) flow, a shortfall per requirement, and slot rows per bin
-(see `Bin`); one level after the other. Shortfalls are continuous, which is easier; those of a level are
-whole once it is settled, and where rounding them up leaves more than the gap: then it is solved once more.
-Each solve begins with the answer of the last one.
+It has an integer per variant, an integer per (bin, variant) flow, a shortfall per requirement, and slot rows
+per bin (see `Bin`), and is solved level by level. Shortfalls are continuous, which is easier to solve. Those
+of a level become integers when the level is settled, or before if rounding them up exceeds the gap; the level
+is then solved once more. Each solve starts from the previous answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from controller.planning.problem import (
 from hack.fleets.score import COST, levels
 
 MOST_PLACES: Final = 200_000
-"""Pairs of a variant and a bin; beyond, the model alone takes minutes to build."""
+"""Maximum number of (bin, variant) pairs; with more, building the model alone takes minutes."""
 
 _SHARE: Final = 0.5
 _SLACK: Final = 1e-9
@@ -42,17 +42,19 @@ Terms = Sequence[tuple[mathopt.Variable, float]]
 
 
 class TooLargeError(ValueError):
-    """The program of this problem is beyond what can be tried."""
+    """The problem is too large, or has features that the program lacks."""
 
 
 def place(problem: PlacementProblem, *, gap: float, seconds: float, is_race: bool = False) -> Solution:
-    """Return HiGHS's answer within a gap at every level, or what it has when time is up.
+    """Return HiGHS's answer at the given gap, or its best one when time is up.
 
-    In a race the seconds are of CPU. Each level may take all that is left of them, and the first that is not
-    proven ends it: what was spent until then is the least that the proof takes.
+    The gap of every level is relative to all that is wanted at it. Each level may take a share of the
+    remaining seconds of wall-clock time. In a race, `seconds` is CPU time, each level may take all that
+    remains, and the first level that is not proven ends the race: the CPU time until then is a lower bound
+    for the proof.
 
-    Raises TooLargeError, also where something runs already, pods have rules or nodes can be added: the
-    program states none of these.
+    Raises TooLargeError for too many pairs, and if replicas are already running, pods have topology rules or
+    nodes can be added, none of which the program models.
     """
     _check(problem)
     problem = replace(problem, bins=_exact_bins(problem))
@@ -85,7 +87,7 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float, is_race: boo
 
 
 def _check(problem: PlacementProblem) -> None:
-    """Refuse what the program does not state."""
+    """Raise TooLargeError for features that the program does not model."""
     if any(terms.is_topology_constrained or terms.pods > 1 for terms in problem.variants):
         raise TooLargeError("pods are spread, kept together or kept apart")
     if any(terms.bound or terms.current for terms in problem.variants):
@@ -95,7 +97,7 @@ def _check(problem: PlacementProblem) -> None:
 
 
 def _exact_bins(problem: PlacementProblem) -> tuple[Bin, ...]:
-    """Return bins of which slots tell exactly what fits: single nodes where sizes don't divide each other."""
+    """Return bins whose slots decide exactly what fits: single nodes if sizes do not divide each other."""
     return tuple(
         part
         for bin_ in problem.bins
@@ -106,9 +108,10 @@ def _exact_bins(problem: PlacementProblem) -> tuple[Bin, ...]:
 
 
 class _Clock:
-    """So many seconds by the clock; in a race of CPU.
+    """A limit in seconds of wall-clock time, or of CPU time in a race.
 
-    HiGHS knows the clock alone, so others' work on the core is allowed for, up to twice the seconds in all.
+    HiGHS only has a wall-clock limit, so in a race it is extended by the time that other processes take on
+    the core, up to twice the seconds in total.
     """
 
     def __init__(self, seconds: float, *, is_race: bool) -> None:
@@ -116,7 +119,7 @@ class _Clock:
         self._began, self._began_cpu = time.monotonic(), time.process_time()
 
     def left(self) -> float:
-        """Return what is left of them, by the clock."""
+        """Return the remaining seconds of wall-clock time."""
         elapsed = time.monotonic() - self._began
         if not self._is_race:
             return max(0.0, self._seconds - elapsed)
@@ -127,7 +130,7 @@ class _Clock:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Objective:
-    """What to minimise at one level, and how near to the bound."""
+    """What to minimize at one level, and the gap at which to stop."""
 
     name: str
     terms: Terms
@@ -136,33 +139,33 @@ class _Objective:
 
     @property
     def enough(self) -> float:
-        """The distance to the bound that counts as none."""
+        """The absolute distance to the bound at which to stop."""
         return self.gap * self.total
 
     @property
     def unit(self) -> float:
-        """The largest weight: HiGHS is given numbers of about 1."""
+        """The largest weight; the objective is divided by it, so that coefficients are at most 1."""
         return max((weight for _, weight in self.terms), default=0.0) or 1.0
 
     def scaled(self) -> mathopt.LinearSum:
-        """Return the sum in that unit."""
+        """Return the objective, divided by `unit`."""
         return _sum([(variable, weight / self.unit) for variable, weight in self.terms])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Answer:
-    """What one solve came to."""
+    """The result of one solve."""
 
     values: Mapping[mathopt.Variable, float]
     replicas: tuple[int, ...]
     value: int
-    """Of the level that was minimised."""
+    """Value of the level that was minimized."""
 
     bound: int
 
 
 class _Program:
-    """The model and its variables, indexed as the problem's tuples are."""
+    """The model and its variables, indexed like the tuples of the problem."""
 
     def __init__(self, problem: PlacementProblem) -> None:
         self._problem = problem
@@ -181,7 +184,7 @@ class _Program:
         self._fit()
 
     def _cover(self) -> None:
-        """Meet each requirement by replicas or a shortfall; nothing is ready yet to continue."""
+        """Cover each requirement by replicas or a shortfall; no replicas are ready to cover continuity."""
         for row, short in zip(self._problem.rows, self._shortfall, strict=True):
             if row.requirement:
                 covered = [
@@ -192,7 +195,7 @@ class _Program:
                 self._model.add_linear_constraint(lb=PER_MILLE, expr=_sum([*covered, (short, 1.0)]))
 
     def _fit(self) -> None:
-        """Give every replica a slot, and no bin more of them than it has."""
+        """Assign every replica to a bin, and limit the replicas of each bin by its slots."""
         variants = self._problem.variants
         homes: dict[int, list[tuple[mathopt.Variable, float]]] = defaultdict(list)
         for (_, v), flow in self._placed.items():
@@ -208,7 +211,7 @@ class _Program:
                 self._model.add_linear_constraint(ub=slots, expr=_sum(taken))
 
     def objectives(self) -> dict[str, Terms]:
-        """Return what to minimise, in order."""
+        """Return the terms to minimize at each level, the most important first."""
         rows = sorted(zip(self._problem.rows, self._shortfall, strict=True), key=lambda pair: pair[0].level)
         found: dict[str, list[tuple[mathopt.Variable, float]]] = defaultdict(list)
         for row, short in rows:
@@ -219,7 +222,10 @@ class _Program:
     def reached(
         self, objective: _Objective, begin: _Answer, clock: _Clock, *, share: float
     ) -> _Answer | None:
-        """Return the best answer of a level; shortfalls are whole where rounding leaves more than the gap."""
+        """Return the best answer of a level, or None if none was found in time.
+
+        Its shortfalls become integers if rounding them up exceeds the gap.
+        """
         found = self._solve(objective, begin, seconds=clock.left() * share)
         if found is None or objective.name == COST or found.value - found.bound <= objective.enough:
             return found
@@ -232,9 +238,10 @@ class _Program:
         return replace(best, bound=max(found.bound, again.bound))
 
     def _solve(self, objective: _Objective, begin: _Answer, *, seconds: float) -> _Answer | None:
-        """Return the answer found, or None when there was none in time.
+        """Return the answer, or None if none was found in time.
 
-        HiGHS's own gap is relative to the value, which says little where hardly anything is left over.
+        HiGHS's own gap is relative to the value, which is too strict if little is unmet; so it may also stop
+        at the absolute gap of the objective.
         """
         self._model.minimize(objective.scaled())
         parameters = mathopt.SolveParameters(
@@ -262,7 +269,7 @@ class _Program:
         )
 
     def settle(self, objective: _Objective, most: int) -> None:
-        """Let no later level take back what was reached."""
+        """Constrain later levels to keep the value that was reached."""
         for variable, _ in objective.terms:
             variable.integer = True
             if not most:
@@ -273,7 +280,7 @@ class _Program:
             )
 
     def placements(self, answer: _Answer) -> tuple[tuple[int, int, int], ...]:
-        """Return (variant, node, pods): largest first in each bin, which finds room for all by its slots."""
+        """Return (variant, node, pods); placed largest first in each bin, where the slots guarantee room."""
         variants = self._problem.variants
         hosts = Hosts(self._problem.free, {b: bin_.nodes for b, bin_ in enumerate(self._problem.bins)})
         placed = Counter[tuple[int, int]]()

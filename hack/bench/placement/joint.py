@@ -1,8 +1,8 @@
-"""A fleet is placed among pods that may move, and then they move.
+"""A fleet is placed among movable pods, which are then evicted to make room.
 
-Nothing decides about both at once: the fleet is placed in what is free, then the fewest evictions are looked
-for that make room for those who went short, type by type. Each is proven for itself; what both together could
-do better is not known.
+These are separate decisions: the fleet is placed on free accelerators, then the fewest evictions are found
+that make room for the models with unmet demand, bin by bin. Each step has its own proof; how much better a
+joint decision could be is unknown.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ _PATIENCE_SECONDS: Final = 600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Joint:
-    """What placing and then moving came to."""
+    """The result of placing and then moving."""
 
     models: int
     nodes: int
     place_seconds: float
     move_seconds: float
     peak_mb: float
-    """Above what was in use before the fleet was made."""
+    """Peak memory above that before the fleet was generated, in MiB."""
     gap_percent: float
-    """Of placing, at its worst level, relative to all that is wanted there."""
+    """Largest gap of placing at any level, relative to all that is wanted there."""
     wanted: int
-    """Accelerators of replicas that whoever goes short would have alone."""
+    """Accelerators of the replicas that models with unmet demand would have alone, but do not get."""
     placed: int
-    """Of these, what finds room by moving."""
+    """The part of these that finds room after the evictions."""
     evictions: int
     is_proven: bool
-    """Whether no other evictions make more room, or as much for less."""
+    """Whether it is proven that no other evictions make more room, or as much at a lower price."""
 
 
 @uncollected()
 def measured(size: int, nodes: int, *, seconds: float) -> Joint:
-    """Place and move in this process, as the worker does that plans."""
+    """Place and move in this process, with the garbage collector disabled as in the planning worker."""
     before_mb = memory_mb("VmRSS")
     problem, movable = _world(size, nodes)
     gc.collect()
@@ -100,7 +100,7 @@ def measured(size: int, nodes: int, *, seconds: float) -> Joint:
 
 
 def _world(size: int, nodes: int) -> tuple[PlacementProblem, Fragments]:
-    """Return a fleet on about so many nodes of eight, of which others use a part that may move."""
+    """Return a fleet on about `nodes` nodes, and the movable pods of others that use a part of them."""
     rng = np.random.default_rng([size, nodes])
     asks = fleet(rng, size, Mix())
     liked = sum(map(len, shared_out(asks, TIGHT).values()))
@@ -109,13 +109,13 @@ def _world(size: int, nodes: int) -> tuple[PlacementProblem, Fragments]:
     used = fragments(
         nodes=len(problem.free), used_percent=_USED_PERCENT, rule=Rule.LEAST, has_classes=False, seed=0
     )
-    # Nodes of four hold what of others' pods has room there.
+    # Fragments are made for nodes of eight accelerators; smaller ones have at most their own free.
     free = np.minimum(used.free, np.array(problem.free))
     return replace(problem, free=tuple(free.tolist())), replace(used, free=free)
 
 
 def _asked(problem: PlacementProblem, alone: Sequence[int], solution: Solution) -> Mapping[int, int]:
-    """Return the replicas by variant that models which go short would have alone, and do not get."""
+    """Return the replicas by variant that models with unmet demand would have alone, but do not get."""
     short = {
         row.model
         for row in problem.rows
@@ -127,7 +127,7 @@ def _asked(problem: PlacementProblem, alone: Sequence[int], solution: Solution) 
 
 
 def _left(problem: PlacementProblem, solution: Solution) -> np.typing.NDArray[np.int64]:
-    """Return what is free on each node beside the answer."""
+    """Return the free accelerators of each node after the answer."""
     free = freed(problem, solution.replicas)
     for v, node, count in solution.placements:
         free[node] -= count * problem.variants[v].accelerators
@@ -142,7 +142,7 @@ def _sizes(problem: PlacementProblem, asked: Mapping[int, int], variants: Sequen
 
 
 def run(cores: Cores, *, size: int = SIZE, nodes: int = NODES, seconds: float) -> Joint:
-    """Measure in a process of its own, for the sake of its memory. Raises ChildError."""
+    """Measure in a separate process, whose memory is not affected by other work. Raises ChildError."""
     return in_child(cores, _PATIENCE_SECONDS, measured, size, nodes, seconds=seconds)
 
 
@@ -160,11 +160,11 @@ COLUMNS: Final[Columns[Joint]] = (
     ("evictions proven", lambda one: "yes" if one.is_proven else "no"),
 )
 
-"""Of the table: a line for each."""
+"""Columns of the table, with one line per run."""
 
 
 def joint_goals(found: Sequence[Joint], *, slowness: float) -> Iterator[Goal]:
-    """Yield the goals of deciding about both together, by what is done one after the other."""
+    """Yield the goals of a joint decision, applied to the two separate steps."""
     for one in found:
         spent = (one.place_seconds + one.move_seconds) / slowness
         yield Goal(name=f"T3_cpu_of_placing_then_moving_in_{NODES}_nodes", value=spent, unit="s", most=3.0)

@@ -1,4 +1,4 @@
-"""One run of the placement benchmark, part after part; whoever asks is given what there is after each."""
+"""One run of the placement benchmark, which yields all results so far after each measurement."""
 
 from __future__ import annotations
 
@@ -35,14 +35,17 @@ from hack.bench.placement.report import (
 from hack.bench.placement.schedule import PlacementSettings
 
 JOINT = "joint"
-"""Stands among the families for placing and then moving."""
+"""Name of placing and then moving, among the families."""
 
 Found = Outcome | Moving | Planned | Again | Race | Joint
 T = TypeVar("T", Outcome, Moving, Planned, Again, Race, Joint)
 
 
 def measure(settings: PlacementSettings, frame: Frame) -> Iterator[Sequence[Part]]:
-    """Measure all that is asked for; what breaks ends alone."""
+    """Measure everything that the settings select; an error ends only one group of measurements.
+
+    Raises NothingChosenError if nothing is measured at the selected sizes.
+    """
     began, say, found = time.monotonic(), frame.progress, list[Found]()
     frame.progress = lambda text: say(f"{_clock(time.monotonic() - began)} {text}")
     with frame.pinned():
@@ -60,7 +63,7 @@ def measure(settings: PlacementSettings, frame: Frame) -> Iterator[Sequence[Part
 
 
 def _kinds(asked: PlacementSettings, frame: Frame) -> Iterator[Iterator[Found]]:
-    """Yield what may break alone; its parts are measured as they are asked for, what takes long last."""
+    """Yield groups of measurements, which run when they are iterated; the longest come last."""
     yield _moves(asked, frame)
     yield _outcomes(asked, frame)
     for size in sorted({*asked.sizes} & {*CHANGES}):
@@ -72,7 +75,7 @@ def _kinds(asked: PlacementSettings, frame: Frame) -> Iterator[Iterator[Found]]:
 
 
 def _moves(asked: PlacementSettings, frame: Frame) -> Iterator[Moving]:
-    """Measure every fragmented cluster, here: it takes little of anything."""
+    """Measure every fragmented cluster in this process, which takes little time and memory."""
     for family in asked.fragmented:
         for nodes in asked.nodes:
             frame.step(f"{family}/{nodes}")
@@ -88,7 +91,7 @@ def _outcomes(asked: PlacementSettings, frame: Frame) -> Iterator[Outcome]:
 
 
 def _plans(asked: PlacementSettings, frame: Frame, family: str, size: int, seed: int) -> Iterator[Planned]:
-    """Measure whole plans of one world, here."""
+    """Measure whole plans of one world in this process."""
     frame.step(f"{family}/{size}/{seed}")
     yield from planned(family, size, seed=seed, seconds=asked.seconds, changes=CHANGES[size])
 
@@ -106,12 +109,12 @@ def _joint(asked: PlacementSettings, frame: Frame) -> Iterator[Joint]:
 
 def _races(asked: PlacementSettings, frame: Frame) -> Iterator[Race]:
     for seed in asked.seeds if asked.is_raced else ():
-        frame.step(f"{RACE}: HiGHS has {asked.highs_seconds:.0f} s of CPU")
+        frame.step(f"{RACE}: HiGHS is limited to {asked.highs_seconds:.0f} s of CPU")
         yield from race(frame.cores, seed=seed, seconds=asked.highs_seconds)
 
 
 def parts(found: Sequence[Found], settings: PlacementSettings, *, slowness: float) -> list[Part]:
-    """Return what there is; goals are in the order of their numbers, those without one are last."""
+    """Return the parts of the results so far; goals are ordered by number, those without one come last."""
     outcomes, races = _only(found, Outcome), _only(found, Race)
     moves, plans, agains = _only(found, Moving), _only(found, Planned), _only(found, Again)
     joints = _only(found, Joint)

@@ -1,4 +1,4 @@
-"""How many evictions make room in fragmented clusters, and how long it takes to find them."""
+"""The number of evictions that make room in fragmented clusters, and the CPU time to find them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ USED_PERCENT: Final = (60, 80, 95)
 FAMILIES: Final = {f"F8-{rule}": (rule, False) for rule in Rule} | {
     f"F10-{rule}": (rule, True) for rule in Rule
 }
-"""By name: the scheduler's rule, and whether evictions have prices of several classes."""
+"""The scheduler's rule, and whether evictions have the prices of several classes, by family."""
 
 MOST_PER_NODE: Final = 100
-"""Nodes up to which the model with numbers for every node is tried."""
+"""Number of nodes up to which the model with variables for every node is solved."""
 
 _UNLIMITED: Final = 10**6
 _LARGE: Final = 10_000
@@ -34,14 +34,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Moving:
-    """What was found in one cluster."""
+    """The result for one cluster."""
 
     family: str
     nodes: int
     used_percent: int
     seed: int
     wanted: int
-    """Replicas of a whole node each: half of what is free would hold them."""
+    """The number of replicas of a whole node each; half of the free accelerators would be enough for them."""
     placed_before: int
     placed: int
     evictions: int
@@ -49,13 +49,13 @@ class Moving:
     is_proven: bool
     cpu_ms: tuple[float, ...]
     per_node_ms: float | None = None
-    """Of CP-SAT with numbers for every node; None where it was not tried or proved nothing in time."""
+    """CPU time of CP-SAT with variables for every node; None if not tried, or not proven optimal in time."""
     disagrees: bool = False
-    """Whether that found another optimum."""
+    """Whether that model has another optimum."""
 
 
 def moved(family: str, nodes: int, used_percent: int, *, seed: int, rounds: int, seconds: float) -> Moving:
-    """Measure one cluster."""
+    """Measure one cluster; `seconds` is the wall-clock limit of each solve."""
     rule, has_classes = FAMILIES[family]
     world = fragments(nodes=nodes, used_percent=used_percent, rule=rule, has_classes=has_classes, seed=seed)
 
@@ -90,7 +90,7 @@ def moved(family: str, nodes: int, used_percent: int, *, seed: int, rounds: int,
 
 
 def moving_goals(found: Sequence[Moving], *, slowness: float) -> Iterator[Goal]:
-    """Yield the goals of a large cluster, at the pace of the machine that they were set on."""
+    """Yield the goals of large clusters, at the pace of the machine on which they were set."""
     large = [one for one in found if one.nodes == _LARGE and one.family.startswith("F8")]
     if large:
         spent = max(statistics.median(one.cpu_ms) for one in large) / slowness
@@ -109,9 +109,9 @@ def _timed(find: Callable[[], T]) -> tuple[float, T]:
 
 
 def most_for_least(world: Fragments, wanted: int, *, seconds: float) -> tuple[int, int] | None:
-    """Ask CP-SAT as one does at first, with numbers for every node.
+    """Solve the same problem with CP-SAT in its direct formulation, with variables for every node.
 
-    Return how many whole nodes find room, and the price; None where the optimum was not proven in time.
+    Return the number of whole nodes that become free, and the price; None if not proven optimal in time.
     """
     model = cp_model.CpModel()
     evicted = [
@@ -168,5 +168,5 @@ _COLUMNS: Final[Columns[Sequence[Moving]]] = (
 
 
 def moving_table(found: Sequence[Moving]) -> list[str]:
-    """Return the lines of the table: means over the seeds, a line for each kind of cluster."""
+    """Return the lines of the table, one per family, size and utilization, with means over the seeds."""
     return tabulated(_COLUMNS, grouped(found, lambda one: (one.family, one.nodes, one.used_percent)))

@@ -1,4 +1,4 @@
-"""What is asked of one measuring process, and what comes back."""
+"""The input and output of one measuring process."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from hack.fleets.score import Unmet
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """One engine on one instance."""
+    """The measurement of one engine on one instance."""
 
     instance: Instance
     engine: str
     seconds: float
-    """Of the clock, for each problem; of CPU in a race."""
+    """Limit of each solve: wall-clock time, or CPU time in a race."""
     rounds: int
     is_race: bool = False
-    """Whether time is all that matters: the first level that is not proven ends it."""
+    """Whether only time matters: the first level that is not proven ends the solve."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """What an engine proved about one level over every replica mix, given what it reached at those before."""
+    """The value of one level and its lower bound over every replica mix, given the levels before."""
 
     value: int
     bound: int
     total: int
-    """What the level comes to when nothing is served: a share of a few per mille left over says little."""
+    """The value of the level if nothing is served; gaps are relative to it, since values may be almost 0."""
 
     @property
     def gap_percent(self) -> float:
-        """How far the value may be from the best, relative to all that is wanted at the level."""
+        """The largest possible distance from the optimum, relative to all that is wanted at the level."""
         return 100 * (self.value - self.bound) / self.total if self.value > self.bound else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How an engine did on an instance; sequences in sum or as the mean of their steps."""
+    """The result of an engine on an instance; for sequences, sums or means over the steps."""
 
     instance: Instance
     engine: str
@@ -46,29 +46,29 @@ class Outcome:
     nodes: int = 0
     steps: int = 1
     cpu_seconds: tuple[float, ...] = ()
-    """Of each solve: repeats of one problem, or the steps of a sequence."""
+    """CPU time of each solve: repeats of one problem, or the steps of a sequence."""
     wall_seconds: tuple[float, ...] = ()
     peak_mb: float = 0.0
-    """Memory at its peak, above what importing the engine takes."""
+    """Peak memory above that after importing the engine, in MiB."""
     plans: tuple[str, ...] = ()
-    """Digest of each repeat's whole answer."""
+    """Digest of the answer of each repeat; empty for sequences."""
     levels: dict[str, int] = field(default_factory=dict)
-    """Value of each, the most important first; cost is the last."""
+    """Value of each level, the most important first; cost is the last."""
     bounds: dict[str, Bound] = field(default_factory=dict)
     unmet: tuple[Unmet, ...] = ()
     used_accelerators: int = 0
-    """Of sequences, like what starts and stops, from the second step on: the first starts everything."""
+    """For sequences, as for starts and stops, without the first step, in which everything starts."""
     started_accelerators: int = 0
     stopped_accelerators: int = 0
     reversals: int = 0
-    """How often a variant of a sequence turned from up to down or back."""
+    """How often replica counts change direction in a sequence, of all variants together."""
     pending_accelerators: int | None = None
     wrong: tuple[str, ...] = ()
-    """Whatever is impossible about its answers."""
+    """Violated constraints and false claims of its answers."""
     failure: str = ""
-    """Why there is no answer."""
+    """The reason if there is no answer."""
 
     @property
     def worst_gap_percent(self) -> float | None:
-        """The largest distance to a proven bound at any level; None where nothing was proven."""
+        """The largest gap to a proven bound at any level; None if there are no bounds."""
         return max((bound.gap_percent for bound in self.bounds.values()), default=None)

@@ -1,7 +1,7 @@
-"""What whole plans take as users meet them: one after the other, each from what the last one remembers.
+"""The CPU time of whole plans, as the controller makes them: each starts from the state of the previous one.
 
-A fleet as it is found, then a few loads change, and again: every plan runs and its state is kept. The steps
-are timed within `plan()`.
+The first plan is for a running fleet. Then it is applied, a few loads change, and the next plan is made, and
+so on. The steps are timed within `plan()`.
 """
 
 from __future__ import annotations
@@ -30,38 +30,38 @@ FIRST: Final = "first"
 CHANGE: Final = "1 % changed"
 
 SHARE: Final = 0.01
-"""Of the models that run, whose loads change from one plan to the next."""
+"""Share of the running models whose loads change from one plan to the next."""
 
 CHANGES: Final = {500: 5, 2000: 5, 10_000: 2}
-"""Plans after the first, by models."""
+"""The number of plans after the first, by number of models."""
 
 _INTERVAL_SECONDS: Final = 15.0
-"""From one plan to the next: as often as the controller plans by default."""
+"""Time between plans: the default interval of the controller."""
 
 _BEGAN_SECONDS: Final = 1.8e9
-"""When the first plan is made: any moment will do."""
+"""Time of the first plan, an arbitrary Unix time."""
 
 _CHANGE_MS: Final = {500: 30.0, 2000: 100.0, 10_000: 500.0}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cycle:
-    """One plan: what it was made of, and what came of it."""
+    """One plan, with its inputs and results."""
 
     found: Snapshot
     state: PlanningState
-    """What the plan before remembered."""
+    """The state that the previous plan returned."""
 
     made: Plan
     next_state: PlanningState
     cpu_seconds: float
     steps: dict[Step, float]
-    """CPU seconds of each; of a step that was not taken none."""
+    """CPU seconds of each step that was executed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Planned:
-    """The CPU seconds of one plan and of its steps."""
+    """The figures of one plan."""
 
     family: str
     size: int
@@ -69,19 +69,20 @@ class Planned:
     cycle: str
     variants: int
     replicas: int
-    """That run before it."""
+    """Running replicas before the plan."""
     plan_seconds: float
-    """Of all."""
+    """CPU seconds of the whole plan."""
     steps: dict[str, float]
+    """CPU seconds of each step."""
     short: int
-    """Variants of models that do not get all they need."""
+    """Number of variants with unmet demand of their models."""
     cost: float
     status: str
     faults: tuple[str, ...]
 
 
 def planned(family: str, size: int, *, seed: int, seconds: float, changes: int) -> Iterator[Planned]:
-    """Measure a first plan and those after changes."""
+    """Measure a first plan, and one after each of some changes; `seconds` is the wall-clock limit."""
     found = world(family, size, seed=seed)
     settings = Settings(wall_seconds=seconds)
     for number, cycle in enumerate(cycles(found, settings, changes=changes, seed=seed)):
@@ -102,7 +103,7 @@ def planned(family: str, size: int, *, seed: int, seconds: float, changes: int) 
 
 
 def cycles(found: Snapshot, settings: Settings, *, changes: int, seed: int) -> Iterator[Cycle]:
-    """Plan, let the plan run, let other loads change, and plan again from what was remembered."""
+    """Plan repeatedly: apply each plan, change some loads, and plan again from the state returned."""
     state = PlanningState()
     for number in range(changes + 1):
         taken_seconds = _BEGAN_SECONDS + number * _INTERVAL_SECONDS
@@ -151,12 +152,12 @@ _COLUMNS: Final[Columns[Sequence[Planned]]] = (
 
 
 def planning_table(found: Sequence[Planned]) -> list[str]:
-    """Return the lines of the table: medians over plans of a kind and seeds, in milliseconds of CPU."""
+    """Return the lines of the table, with medians over equal cycles and seeds, in milliseconds of CPU."""
     return tabulated(_COLUMNS, grouped(found, lambda one: (one.family, one.size, one.cycle)))
 
 
 def planning_goals(found: Sequence[Planned], *, slowness: float) -> Iterator[Goal]:
-    """Yield what placing takes in a plan after few loads changed, at the pace of the goals' machine."""
+    """Yield the CPU time of placing after a few loads changed, at the pace of the goals' machine."""
     for size, most in _CHANGE_MS.items():
         for family in FAMILIES:
             spent = [

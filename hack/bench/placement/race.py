@@ -1,9 +1,9 @@
-"""Ours beside HiGHS on a plain mixed-integer program, by the CPU time to an equal gap at every level.
+"""Our engine compared with HiGHS on a plain mixed-integer program: CPU time to an equal gap at every level.
 
-HiGHS has so many seconds of CPU, all of them for the first level that it can't prove: where it is stopped
-there, what it spent is the least that it takes, and the ratio is at least what it came to. Who does not come
-within 0.1 % of the bound is not at the optimum either, so the optimum is tried only after that. A gap is
-relative to all that is wanted at a level, as ours is told; HiGHS may also stop by its own measure.
+HiGHS has a limit of CPU time, all of it for the first level that it cannot prove. If it is stopped there, the
+time spent is a lower bound, and so is the ratio. The optimum is only tried if a gap of 0.1 % was reached,
+because it takes at least as long. Gaps are relative to all that is wanted at a level, like ours; HiGHS may
+also stop at the same gap relative to its value.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from hack.bench.table import Columns
 from hack.fleets.catalogue import Instance
 
 FAMILY: Final = "race"
-"""Stands among the families."""
+"""Name of the race, among the families."""
 
 RACED: Final = ("F4-tight", 2000)
 TIMES: Final = {HIGHS_ROUGH: 10.0, HIGHS: 100.0}
-"""How many times our CPU time each is to take at least."""
+"""The goals: the factor of our CPU time that HiGHS needs at least, by gap."""
 
 _TO: Final = {HIGHS_ROUGH: "the_same_gap", HIGHS: "the_optimum"}
 _OURS_SECONDS: Final = 60.0
@@ -35,30 +35,30 @@ _OURS_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Race:
-    """One engine against ours on one instance."""
+    """HiGHS compared with our engine on one instance."""
 
     instance: Instance
     engine: str
-    """Which gap is run for."""
+    """The engine, which defines the gap."""
 
     our_cpu_seconds: float
     our_gap_percent: float | None
     cpu_seconds: float
-    """Of the other, in all or until it was stopped."""
+    """CPU time of HiGHS, until it ended or was stopped."""
 
     wall_seconds: float
     stopped_at: str
-    """The first level that was not proven; empty where it got there."""
+    """The first level that was not proven; empty if all were."""
 
     stopped_gap_percent: float | None
-    """At that level; None without an answer."""
+    """Gap at that level; None without an answer."""
 
     times: float
-    """How many times our CPU time it took, or at least takes."""
+    """Ratio of its CPU time to ours; a lower bound if it was stopped."""
 
 
 def race(cores: Cores, *, seed: int, seconds: float) -> Iterator[Race]:
-    """Run for the rough gap, and for the optimum if that came in time; nothing where one has no answer."""
+    """Run to the gap of 0.1 %, and to the optimum if this was reached; stop if an engine has no answer."""
     family, size = RACED
     instance = Instance(family=family, size=size, seed=seed)
     ours = run(Job(instance=instance, engine=OURS, seconds=_OURS_SECONDS, rounds=3), cores)
@@ -73,7 +73,7 @@ def race(cores: Cores, *, seed: int, seconds: float) -> Iterator[Race]:
 
 
 def raced(ours: Outcome, theirs: Outcome) -> Race:
-    """Return how both came out."""
+    """Return the result of the race."""
     stopped_at, gap = _stop(theirs)
     our_cpu_seconds = statistics.median(ours.cpu_seconds)
     return Race(
@@ -90,7 +90,7 @@ def raced(ours: Outcome, theirs: Outcome) -> Race:
 
 
 def _stop(theirs: Outcome) -> tuple[str, float | None]:
-    """Return the first level that is not proven and its gap."""
+    """Return the first level that is not proven, and its gap."""
     for level in theirs.levels:
         gap = theirs.bounds[level].gap_percent if level in theirs.bounds else None
         if gap is None or gap > 100 * GAPS[theirs.engine]:
@@ -117,13 +117,13 @@ COLUMNS: Final[Columns[Race]] = (
     ("ended", _ended),
 )
 
-"""Of the table: a line for each."""
+"""Columns of the table, with one line per race."""
 
 
 def race_goals(found: Sequence[Race]) -> Iterator[Goal]:
-    """Yield our share of the CPU time; of one that was stopped the share is known to be no more than that.
+    """Yield our CPU time as a share of HiGHS's; an upper bound if HiGHS was stopped.
 
-    Who was stopped before the rough gap spent as much without the optimum.
+    A race that was stopped before the gap of 0.1 % also counts for the optimum, which was not reached either.
     """
     for engine, times in TIMES.items():
         spent = [one for one in found if one.engine == engine] or [one for one in found if one.stopped_at]

@@ -1,11 +1,11 @@
-"""Plan one world again and again.
+"""Repeated plans of one world, which must be identical.
 
-Whole plans are what users have, and `plan()` sorts what it is given: the same world has to give the same
-bytes however often it is planned, in whichever process, and in whatever order its lists come. A run makes two
-plans, the second after a few loads changed, from what the first remembered; what is remembered counts, too.
-The pods of a variant keep their order: it says which one leaves first. The limit by the clock is out of the
-way, for it promises nothing of the kind. A problem whose models are shuffled may well have another answer
-that is as good: nobody ever states one that way, so that is not measured.
+Whole plans are compared, because users see these, and `plan()` sorts its inputs: the same world must give the
+same bytes in every run and process, and with its lists in any order. A run makes two plans; the second starts
+from the state of the first, after a few loads changed. The state is compared, too. The pods of a variant keep
+their order, which determines the removal order. The wall-clock limit is disabled, because it makes results
+depend on speed. Bare problems with shuffled models are not measured: they may have another answer of equal
+value, and the planner never states them in this way.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from hack.bench.table import Columns
 from hack.fleets.worlds import FACTORS, carried_out, changed, world
 
 FAMILIES: Final = {f"again-{name.removeprefix('plan-')}": name for name in FACTORS}
-"""The worlds of whole plans, by the name of planning them again."""
+"""Worlds of whole plans, by name of the family that plans them repeatedly."""
 
 REPEATS: Final = {20: 5, 500: 1, 2000: 1}
-"""Runs in each order, by models."""
+"""Number of runs with and without shuffling each, by number of models."""
 
 T = TypeVar("T")
 
 _AS_IT_IS: Final = 0
-"""The order that is none: every other number shuffles."""
+"""The order number that does not shuffle; every other number is a random order."""
 
 _PROCESSES: Final = 2
-"""Each has a seed of its own for the hashes of texts."""
+"""Number of processes; each has its own random seed of string hashes."""
 
 _PLANS: Final = 2
 _LISTS: Final = ("variants", "models", "loads", "pools", "quotas", "budgets")
@@ -50,25 +50,25 @@ _NO_CLOCK_SECONDS: Final = 3600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Again:
-    """What came of one world, planned several times."""
+    """The results of one world that was planned several times."""
 
     family: str
     size: int
     seed: int
     plain: tuple[str, ...]
-    """Digest of each run with the lists as they are."""
+    """Digest of each run with unchanged lists."""
 
     shuffled: tuple[str, ...]
-    """Of each run with every list in another order."""
+    """Digest of each run with shuffled lists."""
 
     @property
     def different(self) -> int:
-        """How many different results there are."""
+        """The number of different results."""
         return len({*self.plain, *self.shuffled})
 
 
 def again(cores: Cores, family: str, size: int, *, seed: int, repeats: int) -> Again:
-    """Plan in two processes, one after the other; raises ChildError where one does not end well."""
+    """Plan in two processes, one after the other. Raises ChildError if one fails."""
     orders = [*[_AS_IT_IS] * repeats, *range(1, repeats + 1)]
     found: list[tuple[int, str]] = []
     for part in (orders[number::_PROCESSES] for number in range(_PROCESSES)):
@@ -87,12 +87,12 @@ def again(cores: Cores, family: str, size: int, *, seed: int, repeats: int) -> A
 
 
 def digests(family: str, size: int, seed: int, orders: Sequence[int]) -> list[str]:
-    """Return the digest of every order."""
+    """Return the digest of a run in each order."""
     return [digest(family, size, seed=seed, order=order) for order in orders]
 
 
 def digest(family: str, size: int, *, seed: int, order: int) -> str:
-    """Return what two runs share only if they plan and remember the same, byte for byte."""
+    """Return a digest that two runs share only if their plans and states are equal, byte for byte."""
     settings = Settings(wall_seconds=_NO_CLOCK_SECONDS)
     found, state = world(FAMILIES[family], size, seed=seed), PlanningState()
     seen = hashlib.sha256()
@@ -105,7 +105,7 @@ def digest(family: str, size: int, *, seed: int, order: int) -> str:
 
 
 def shuffled(found: Snapshot, *, order: int) -> Snapshot:
-    """Return the snapshot with all its lists in another order, or as it is."""
+    """Return the snapshot with all its lists shuffled, or unchanged for order 0."""
     if order == _AS_IT_IS:
         return found
     rng = np.random.default_rng(order)
@@ -119,19 +119,19 @@ def _mixed(rng: np.random.Generator, items: Sequence[T]) -> tuple[T, ...]:
 
 
 COLUMNS: Final[Columns[Again]] = (
-    ("the same again", lambda one: one.family),
+    ("repeated plans", lambda one: one.family),
     ("models", lambda one: str(one.size)),
     ("seed", lambda one: str(one.seed)),
-    ("as it is", lambda one: str(len(one.plain))),
+    ("in order", lambda one: str(len(one.plain))),
     ("shuffled", lambda one: str(len(one.shuffled))),
     ("different results", lambda one: str(one.different)),
 )
 
-"""Of the table: a line for each."""
+"""Columns of the table, with one line per world."""
 
 
 def again_goals(found: Sequence[Again]) -> Iterator[Goal]:
-    """Yield whether all that is the same is planned alike."""
+    """Yield the largest number of different results for one world."""
     if found:
         most = max(one.different for one in found)
         yield Goal(name="T9_different_plans_of_the_same_world", value=most, unit="plans", most=1)

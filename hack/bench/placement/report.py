@@ -1,4 +1,4 @@
-"""What a person reads: how good and how dear every engine is, and who beats whom."""
+"""The printed tables: quality and CPU cost of every engine, and comparisons with ours."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _NONE: Final = "-"
 
 
 def _grouped(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
-    """Return what has an answer by family, size and engine, in the order of appearance."""
+    """Return the outcomes with an answer by family, size and engine, in order of appearance."""
     answered = [one for one in outcomes if one.levels]
     return grouped(answered, lambda one: (one.instance.family, one.instance.size, one.engine))
 
 
 def _answers(group: Group) -> str:
-    """Return how many different answers came of how many tries; more of seeds are told by the worst."""
+    """Return the number of different answers of how many repeats, for the seed with the most."""
     worst = max(group, key=lambda one: len(set(one.plans)))
     return f"{len(set(worst.plans))} of {len(worst.plans)}" if len(worst.plans) > 1 else _NONE
 
 
 def _below_minimum(one: Outcome) -> float:
-    """Return how many replicas are missing that a model is to keep whatever is asked of it."""
+    """Return the number of missing minimum replicas; a minimum is one replica of a model."""
     return sum(value for name, value in one.levels.items() if name.startswith("minimum")) / 1000
 
 
 def _unmet(percent: Callable[[Unmet], float]) -> Callable[[Group], str]:
-    """Tell the unmet demand of each priority, the most important first."""
+    """Return a cell with the mean unmet demand of each priority, the most important first."""
 
     def cell(group: Group) -> str:
         of_priority = grouped((one for each in group for one in each.unmet), lambda unmet: unmet.priority)
@@ -48,7 +48,7 @@ def _unmet(percent: Callable[[Unmet], float]) -> Callable[[Group], str]:
 
 
 def _of_used(count: Callable[[Outcome], int]) -> Callable[[Group], str]:
-    """Tell a count of accelerators as a share of those in use."""
+    """Return a cell with a count of accelerators, as a percentage of those in use."""
     return lambda group: shown(
         100 * sum(map(count, group)) / (sum(one.used_accelerators for one in group) or 1)
     )
@@ -65,7 +65,7 @@ def _mean(value: Callable[[Outcome], float | None], *, exact: bool = False) -> C
 
 
 def answers_table(outcomes: Sequence[Outcome], *, ours: str) -> list[str]:
-    """Return the lines of the table of answers: means over the seeds, a line for each engine."""
+    """Return the lines of the table of answers, one per engine, with means over the seeds."""
     own = {one.instance: one for one in outcomes if one.engine == ours}
 
     def over_bound(one: Outcome) -> float | None:
@@ -96,7 +96,7 @@ def answers_table(outcomes: Sequence[Outcome], *, ours: str) -> list[str]:
 
 
 def duels_table(outcomes: Sequence[Outcome], *, ours: str) -> list[str]:
-    """Return the lines of the table of ours against every other engine, in lexicographic order."""
+    """Return the lines of the table of lexicographic comparisons of ours with every other engine."""
     head = (f"{ours} against", "models", "wins", "ties", "losses", "worst loss %", "at")
     rows: list[Row] = [head]
     found = list(comparisons(outcomes, ours=ours))
@@ -130,12 +130,12 @@ _SEQUENCES: Final[Columns[Group]] = (
 
 
 def sequences_table(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the lines of the table of sequences: what each step costs, and how much it moves."""
+    """Return the lines of the table of sequences: the cost of each step, and the replicas that it changes."""
     return tabulated(_SEQUENCES, _grouped([one for one in outcomes if one.steps > 1]))
 
 
 def small_table(outcomes: Sequence[Outcome], *, slowness: float) -> list[str]:
-    """Return the lines of the table: each family by size, times at the pace of the goals' machine."""
+    """Return the lines of the table of our small fleets, with times at the pace of the goals' machine."""
 
     def spent(group: Group) -> list[float]:
         return [cpu_seconds(one) / slowness for one in group]
@@ -151,21 +151,21 @@ def small_table(outcomes: Sequence[Outcome], *, slowness: float) -> list[str]:
         ("CPU s at the goals' pace", lambda group: f"{statistics.mean(spent(group)):.3f}"),
         ("slowest", lambda group: f"{max(spent(group)):.3f}"),
         ("gap %", gap),
-        ("best, proven", lambda group: f"{sum(map(is_best, group))} of {len(group)}"),
+        ("proven optimal", lambda group: f"{sum(map(is_best, group))} of {len(group)}"),
     )
     groups = grouped(small(outcomes), lambda one: (one.instance.family, one.instance.size))
     return tabulated(columns, groups) if groups else []
 
 
 def goals_table(found: Sequence[Goal]) -> list[str]:
-    """Return the lines of the table of goals: what was measured, and by how much it is met or missed."""
+    """Return the lines of the table of goals: measured values, and by how much each is met or missed."""
     rows: list[Row] = [("goal", "measured", "wanted at most", "outcome")]
     rows += ((goal.name, goal.measured, f"{goal.most:.4g} {goal.unit}", _distance(goal)) for goal in found)
     return aligned(rows)
 
 
 def _distance(goal: Goal) -> str:
-    """Return whether a goal is met, and its distance from what was wanted."""
+    """Return whether a goal is met, and the distance and ratio of the value to its maximum."""
     times = f", {shown(goal.value / goal.most)} times" if goal.most else ""
     if goal.is_met or goal.is_upper_bound:
         return f"{goal.outcome}{times}"
@@ -173,7 +173,7 @@ def _distance(goal: Goal) -> str:
 
 
 def failures(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return a line for each instance without an answer, with a wrong one, or with a bound that is none."""
+    """Return a line for each instance without an answer or with a wrong one, and for each disproved bound."""
     lines = [
         f"no answer: {one.engine} on {one.instance.name}: {one.failure}" for one in outcomes if one.failure
     ]

@@ -1,4 +1,4 @@
-"""What one run measures: which engine on which fleet, and how often."""
+"""The selection of one run: which engine is measured on which fleet, and how often."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from hack.fleets.catalogue import LARGEST, RULED, VERSION, Instance
 
 _SEQUENCES: Final = "F13"
 _MOST_ROUNDS: Final = {100: 3, 500: 2}
-"""How often fleets of up to so many models are placed at most; larger ones once."""
+"""The maximum number of repeats, by the largest number of models; larger fleets are placed once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlacementSettings:
-    """What to measure of placement."""
+    """The selected measurements of placement."""
 
     rounds: int
     seconds: float
-    """By the clock, for each problem."""
+    """Wall-clock limit of each solve."""
     families: tuple[str, ...]
     sizes: tuple[int, ...]
     seeds: tuple[int, ...]
     engines: tuple[str, ...]
     most_highs: int
-    """Models that HiGHS is tried with."""
+    """Maximum number of models of fleets that HiGHS places."""
     largest: tuple[str, ...] = ()
-    """Families that the largest size is for."""
+    """Families that are also placed at the largest size."""
     fragmented: tuple[str, ...] = ()
     """Families of clusters in which replicas are moved to make room."""
     nodes: tuple[int, ...] = ()
-    """Of each of them."""
+    """Numbers of nodes of these clusters."""
     plans: tuple[str, ...] = ()
     """Families of whole plans."""
     again: tuple[str, ...] = ()
-    """Families of plans that are made again and again."""
+    """Families of repeated plans."""
     repeats: int = 0
-    """How often each, in each order; 0 for what suits its size."""
+    """Number of runs of these with and without shuffling each; 0 for the default of the size."""
     is_joint: bool = False
-    """Whether a fleet is placed among pods that may move, which then do."""
+    """Whether a fleet is placed among movable pods, which are then moved."""
     is_raced: bool = False
-    """Whether ours is beside HiGHS at an equal gap."""
+    """Whether our engine races HiGHS to an equal gap."""
     highs_seconds: float = 0.0
-    """Of CPU, that HiGHS has for that."""
+    """Limit of HiGHS in the race, in seconds of CPU."""
     generator: int = VERSION
 
     def jobs(self) -> Iterator[Job]:
-        """Yield what is measured: all engines on an instance, one after the other, small instances first."""
+        """Yield the measurements: all engines on one instance after the other, small instances first."""
         for size, family, seed in product(self.sizes, self.families, self.seeds):
             instance = Instance(family=family, size=size, seed=seed)
             rounds = next((most for models, most in _MOST_ROUNDS.items() if size <= models), 1)
@@ -62,6 +62,6 @@ class PlacementSettings:
                     yield Job(instance=instance, engine=engine, seconds=self.seconds, rounds=1)
 
     def _has_a_chance(self, instance: Instance) -> bool:
-        """Tell whether HiGHS is asked, for one answer only."""
+        """Tell whether HiGHS can place the instance: small enough, no sequence, no rules of pods."""
         is_stated = instance.family not in RULED and not instance.family.startswith(_SEQUENCES)
         return is_stated and instance.size <= self.most_highs

@@ -1,4 +1,4 @@
-"""What the steps of `plan()` take while it runs: its own calls are timed, nothing is done a second time."""
+"""CPU time of the steps of `plan()` while it runs: its calls are wrapped, and nothing is executed twice."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 class Step(StrEnum):
-    """A part of making a plan."""
+    """A step of making a plan."""
 
     FORMULATE = "formulate"
     PLACE = "place"
-    """From a problem to counts and nodes."""
+    """From the problem to replicas and nodes."""
 
     RELIEF = "relief"
-    """What would help those who go short."""
+    """Changes that would help models with unmet demand."""
 
     MOVES = "moves"
     EXPLAIN = "explain"
@@ -38,13 +38,13 @@ _CALLS: Final[Mapping[str, Step]] = {
     "assembled": Step.EXPLAIN,
     "check": Step.CHECK,
 }
-"""What that module calls by which name."""
+"""The functions of that module which are timed, by name."""
 
 
 class Stopwatch:
-    """CPU seconds by step; what a step calls that is a step itself counts for that one only.
+    """CPU seconds by step, without those of other steps that a step calls.
 
-    But what would help is found by planning again: all of that counts for it.
+    Relief is an exception: it plans again, and all of this counts as relief.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Stopwatch:
         self._seeks_relief = False
 
     def timing(self, step: Step, work: Callable[P, T]) -> Callable[P, T]:
-        """Return the same work, timed."""
+        """Return a function that calls `work` and adds its CPU time to the step."""
 
         def timed(*args: P.args, **kwargs: P.kwargs) -> T:
             if self._seeks_relief:
@@ -74,7 +74,7 @@ class Stopwatch:
 
 @contextmanager
 def watched() -> Iterator[Stopwatch]:
-    """Time the steps of every plan that is made until the end of the block."""
+    """Time the steps of every plan until the block ends."""
     watch, module = Stopwatch(), importlib.import_module(_MODULE)
     kept: dict[str, Callable[..., object]] = {name: getattr(module, name) for name in _CALLS}
     try:

@@ -1,4 +1,4 @@
-"""`python -m hack.bench.policies`: CPU of a cycle of 1,000 AutoscalingPolicyBindings, and trajectories."""
+"""`python -m hack.bench.policies`: CPU time of a cycle of 1,000 AutoscalingPolicyBindings; trajectories."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hack.bench.policies.measuring import PolicySettings, measure
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    add_count(parser, "--bindings", default=1000, text="decided on in one cycle")
-    parser.add_argument("--live", action="store_true", help="play the loads on a real control plane, too")
-    add_count(parser, "--cycles", default=5, text="medians are of so many")
+    add_count(parser, "--bindings", default=1000, text="bindings in one cycle")
+    parser.add_argument("--live", action="store_true", help="also run the loads on a real control plane")
+    add_count(parser, "--cycles", default=5, text="number of cycles whose median is reported")
 
 
 def _settings(options: argparse.Namespace) -> PolicySettings:

@@ -1,8 +1,8 @@
-"""The reference's algorithm, replayed: Kthena at the revision of the seeds, and as it was mended later.
+"""The algorithm of the reference, Kthena: as released, at the revision of our kinds, and as mended later.
 
-Source: `pkg/autoscaler/algorithm` and `pkg/autoscaler/autoscaler` of volcano-sh/kthena. At the revision of
-the seeds a pod that is not ready freezes its target, the corrected number is remembered as the
-recommendation, and the most replicas of a period are found as if the fewest were wanted.
+Source: `pkg/autoscaler/algorithm` and `pkg/autoscaler/autoscaler` of volcano-sh/kthena. As released, a pod
+that is not ready stops scaling of its target, the corrected replica count is recorded as the recommendation,
+and scale-down steps start from the minimum of a period instead of its maximum.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Best = Callable[[Iterable[int]], int]
 
 @dataclass(kw_only=True)
 class _Records:
-    """The best of what was said within a window."""
+    """The best recommendation within a window."""
 
     window_seconds: float
     best: Best
@@ -34,7 +34,7 @@ class _Records:
 
 @dataclass(kw_only=True)
 class _Line:
-    """The best of what held within a window: each value lasts until the next, or for two windows."""
+    """The best value that held within a window; each holds until the next one, or at most for two windows."""
 
     window_seconds: float
     best: Best
@@ -55,7 +55,7 @@ class _Line:
 
 
 class Reference:
-    """Decides on the sum of one metric over the pods."""
+    """Kthena's decisions for the sum of one metric over the pods."""
 
     def __init__(self, policy: ScalingPolicy, bounds: Bounds, *, is_mended: bool) -> None:
         self._policy = policy
@@ -70,7 +70,7 @@ class Reference:
         self._panic_until = -math.inf
 
     def decide(self, now_seconds: float, *, current: int, ready: int, total: float) -> int:
-        """Return the replicas that there are to be."""
+        """Return the desired replicas; `total` is the sum of the metric."""
         if not ready or (ready < current and not self._is_mended):
             return current
         said = self._recommended(current, total)
@@ -89,7 +89,7 @@ class Reference:
         if not bounds.min_replicas <= current <= bounds.max_replicas:
             return min(max(current, bounds.min_replicas), bounds.max_replicas)
         ratio = total / self._policy.metrics[0].target
-        # The sum of all pods against the target of one.
+        # The sum over all pods is compared with the target of one pod.
         near = abs(ratio - 1) <= self._policy.tolerance_percent / 100
         wanted = current if near else math.ceil(ratio)
         return min(max(wanted, bounds.min_replicas), bounds.max_replicas)

@@ -1,9 +1,9 @@
-"""The same loads on a real control plane: simulated engines, HorizontalPodAutoscalers, our own processes.
+"""The same loads on a real control plane, with simulated engines, HorizontalPodAutoscalers and our processes.
 
-An hour is played in twelve minutes: every time of the policy, of the loads and of the engines is a fifth of
-what it is called. One Deployment for each load and time to start is bound to one policy; its Ready pods share
-the load, and what they say is all that the controller knows. The reference is asked with the same samples,
-once as it would act (in virtual time) and once beside each decision, to be drawn.
+An hour takes twelve minutes: all durations of the policy, the loads and the engines are divided by five. Each
+Deployment has one load and one start-up time, and is bound to the common policy. Its Ready pods share the
+load, and their metrics are the only input of the controller. The table compares the outcome with Stowplan and
+the reference in virtual time; the drawing shows the reference's decision for each sample.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from hack.demo.profiles import START_UP_ANNOTATION
 from hack.installation import Installation
 
 PACE: Final = 5
-"""Seconds of the load in one second of the clock."""
+"""Seconds of the load per second of wall-clock time."""
 
 NAMESPACE: Final = "trajectories"
 _INTERVAL_SECONDS: Final = 15 // PACE
@@ -52,11 +52,11 @@ _READY_SECONDS: Final = 120.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """One Deployment at one moment of the load."""
+    """The state of one Deployment; its time is that of the load, in seconds."""
 
     seconds: float
     load: float
-    """In replicas."""
+    """The load, in replicas that it needs."""
 
     asked: int
     ready: int
@@ -64,7 +64,7 @@ class Sample:
 
 @dataclass(kw_only=True)
 class LiveRun:
-    """What came of one load with one time to start."""
+    """The samples of one load with one start-up time."""
 
     shape: str
     start_seconds: float
@@ -72,12 +72,12 @@ class LiveRun:
 
     @property
     def name(self) -> str:
-        """Of its Deployment, autoscaler and binding."""
+        """The name of its Deployment, autoscaler and binding."""
         return f"{self.shape}-{self.start_seconds:.0f}"
 
     @property
     def course(self) -> Course:
-        """Its figures, as those of a simulated one."""
+        """Its figures, like those of a run in virtual time."""
         held = overloaded = 0.0
         for sample, after in zip(self.samples, self.samples[1:], strict=False):
             span = after.seconds - sample.seconds
@@ -90,7 +90,7 @@ class LiveRun:
         )
 
     def reference(self) -> tuple[int, ...]:
-        """Return what the mended reference says to each sample; it is not followed."""
+        """Return the decision of the mended reference for each sample; it is not applied."""
         reference = Reference(POLICY, BOUNDS, is_mended=True)
         return tuple(
             reference.decide(
@@ -101,7 +101,10 @@ class LiveRun:
 
 
 def live() -> list[LiveRun]:
-    """Play the hour and return what was seen. Raises ControlPlaneError."""
+    """Run all loads for an hour of load time, and return the samples.
+
+    Raises ControlPlaneError, and TimeoutError if the pods do not become Ready in time.
+    """
     runs = [LiveRun(shape=shape, start_seconds=start) for shape in LOADS for start in STARTS_SECONDS]
     with ControlPlane() as control_plane:
         settings = {
@@ -157,7 +160,7 @@ async def _played(control_plane: ControlPlane, runs: list[LiveRun]) -> None:
 
 
 def _ready(pods: tuple[Json, ...]) -> Mapping[str, list[str]]:
-    """Return the addresses of the Ready pods of each Deployment."""
+    """Return the addresses of the Ready pods by Deployment, without pods that terminate."""
     found: dict[str, list[str]] = {}
     for pod in pods:
         if is_ready(pod) and "deletionTimestamp" not in pod["metadata"]:
@@ -166,7 +169,7 @@ def _ready(pods: tuple[Json, ...]) -> Mapping[str, list[str]]:
 
 
 class _Engines:
-    """One page on the address of each Ready pod, with its share of the load."""
+    """Serves metrics on the address of each Ready pod, with the pod's share of the load."""
 
     def __init__(self) -> None:
         self._shares: dict[str, float] = {}
@@ -183,7 +186,7 @@ class _Engines:
         await self._runner.cleanup()
 
     async def match(self, ready: Mapping[str, list[str]], loads: Mapping[str, float]) -> None:
-        """Listen on the addresses of the Ready pods, and on no others."""
+        """Listen on exactly the addresses of the Ready pods, and set their loads."""
         self._shares = {
             address: loads[name] * TARGET / len(addresses)
             for name, addresses in ready.items()

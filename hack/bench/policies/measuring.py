@@ -1,4 +1,4 @@
-"""One run: cycles of many bindings, and the plain way to read the same pods."""
+"""One run: cycles of many bindings, plain parsing of their pods' metrics, and trajectories."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from hack.bench.policies.world import BindingFleet
 from hack.bench.table import Columns, Row, aligned, ratio_of
 
 _MOST_SECONDS: Final = 5.0
-"""One cycle of 1,000 bindings on one core."""
+"""CPU time of one cycle of 1,000 bindings."""
 
 _GOAL_BINDINGS: Final = 1000
 _STEEP: Final = ("spike", "ramp")
 _MOST_SHARE: Final = 0.8
-"""A fifth fewer overload-seconds than the reference, at as many replica-hours."""
+"""Overload relative to the mended reference's, averaged over steep loads: a fifth less."""
 
 _WARM_CYCLES: Final = 8
 
@@ -36,11 +36,11 @@ _WARM_CYCLES: Final = 8
 _CYCLE_COLUMNS: Final[Columns[CycleCost]] = (
     ("bindings", lambda cost: f"{cost.bindings}"),
     ("pods", lambda cost: f"{cost.pods}"),
-    ("first cycle, s of CPU", lambda cost: f"{cost.first_seconds:.2f}"),
-    ("later one", lambda cost: f"{cost.cycle_seconds:.2f}"),
+    ("first cycle CPU s", lambda cost: f"{cost.first_seconds:.2f}"),
+    ("later cycle CPU s", lambda cost: f"{cost.cycle_seconds:.2f}"),
     ("statuses written", lambda cost: f"{cost.writes:.0f}"),
-    ("parsing the pods alone", lambda cost: f"{cost.plain_seconds:.2f}"),
-    ("a cycle is", lambda cost: ratio_of(cost.cycle_seconds, cost.plain_seconds)),
+    ("plain parsing CPU s", lambda cost: f"{cost.plain_seconds:.2f}"),
+    ("ratio", lambda cost: ratio_of(cost.cycle_seconds, cost.plain_seconds)),
 )
 _HEADS: Final = ("load", "start", *("released: h", "overload"), *("mended: h", "overload"))
 
@@ -54,17 +54,20 @@ _LIVE_HEADS: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicySettings:
-    """How many bindings, and how many cycles medians are of."""
+    """The number of bindings, and of the cycles whose median is reported."""
 
     bindings: int
     cycles: int
     plays_live: bool = False
-    """Whether the loads are played on a real control plane, too."""
+    """Whether the loads also run on a real control plane."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleCost:
-    """CPU seconds: the first cycle, which reads every object, a later one, and the plain way to read pods."""
+    """CPU seconds of the first cycle, which reads every object, of a later one, and of plain parsing.
+
+    Later cycles are medians, and so is the number of statuses that each writes.
+    """
 
     bindings: int
     pods: int
@@ -75,12 +78,12 @@ class CycleCost:
 
 
 def measure(settings: PolicySettings, frame: Frame) -> Iterator[Sequence[Part]]:
-    """Measure in this process, without the garbage collector, as the controller's cycle is."""
+    """Measure in this process, with the garbage collector disabled as in the controller's cycles."""
     fleet = BindingFleet(bindings=settings.bindings)
     frame.step(f"{settings.bindings} bindings with {len(fleet.pods)} pods")
     with uncollected(), silent():
         spent, written = asyncio.run(_cycles(fleet, settings.cycles))
-        frame.step("the plain way")
+        frame.step("plain parsing")
         plain = _plain(fleet)
     cost = CycleCost(
         bindings=settings.bindings,
@@ -109,17 +112,17 @@ def _cycle_goals(cost: CycleCost) -> Iterator[Goal]:
 
 
 def _overload_goals(found: Sequence[Trajectory]) -> Iterator[Goal]:
-    name, unit = "overload beside the mended reference", "of its seconds"
-    yield Goal(name=f"{name}, at worst", value=max(map(_share, found)), unit=unit, most=1.0)
+    name, unit = "overload relative to the mended reference", "times"
+    yield Goal(name=f"{name}, maximum", value=max(map(_share, found)), unit=unit, most=1.0)
     steep = [_share(item) for item in found if item.shape in _STEEP and item.mended.overload_seconds]
     average = statistics.mean(steep)
-    yield Goal(name=f"{name}, spikes and ramps on average", value=average, unit=unit, most=_MOST_SHARE)
+    yield Goal(name=f"{name}, mean of spikes and ramps", value=average, unit=unit, most=_MOST_SHARE)
 
 
 def _trajectory_table(found: Sequence[Trajectory]) -> list[str]:
     return [
-        "replica-hours and overload-seconds of an hour: the reference as released and as mended, ours by",
-        "the same policy, and ours without its tolerance, which the reference does not keep",
+        "replica-hours and seconds of overload in one hour: the reference as released and as mended, ours",
+        "with the same policy, and ours without its tolerance (exact), which has no effect in the reference",
         *aligned([(*_HEADS, "ours: h", "overload", "exact: h", "overload"), *map(_row, found)]),
     ]
 
@@ -133,13 +136,15 @@ def _live_table(runs: Sequence[LiveRun], found: Sequence[Trajectory]) -> list[st
         shown = [(f"{item.replica_hours:.2f}", f"{item.overload_seconds:.0f} s") for item in courses]
         rows.append((run.shape, f"{run.start_seconds:.0f} s", *(text for pair in shown for text in pair)))
     return [
-        "the same hour on a real control plane, beside ours and the mended reference in virtual time",
+        "the same hour on a real control plane, and ours and the mended reference in virtual time",
         *aligned([_LIVE_HEADS, *rows]),
     ]
 
 
 def _drawn(runs: Sequence[LiveRun]) -> list[str]:
-    lines = ["replicas over the hour: the load, ours, and what the mended reference says to the same samples"]
+    lines = [
+        "replicas over the hour: load, ours, and the decisions of the mended reference for the same samples"
+    ]
     for run in runs:
         courses = {
             "load": [sample.load for sample in run.samples],
@@ -155,7 +160,7 @@ def _drawn(runs: Sequence[LiveRun]) -> list[str]:
 
 
 def _share(item: Trajectory) -> float:
-    """Return our overload as a share of the mended reference's; 1 where there is none on either side."""
+    """Return our overload without tolerance relative to the mended reference's; 1 if neither has any."""
     if not item.mended.overload_seconds:
         return 1.0 + item.exact.overload_seconds
     return item.exact.overload_seconds / item.mended.overload_seconds
@@ -184,7 +189,7 @@ async def _cycles(fleet: BindingFleet, count: int) -> tuple[list[float], list[in
 
 
 def _plain(fleet: BindingFleet) -> float:
-    """Return what it takes to parse the whole text of every pod, and to do nothing with it."""
+    """Return the CPU seconds to parse the complete metrics of every pod, without using them."""
     began = time.process_time()
     for _ in fleet.pods:
         list(text_string_to_metric_families(fleet.text))

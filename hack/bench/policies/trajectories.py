@@ -1,8 +1,8 @@
-"""Loads of several shapes under a policy: what ours makes of it, and what the reference does.
+"""Loads of several shapes under one policy in virtual time: our decisions, and those of the reference.
 
-A replica serves what its target says, once it has started. The gauge of the policy is the load, spread over
-the ready replicas. A second counts as overloaded while the load is more than those serve and the policy
-tolerates: within the tolerance, nothing is to be scaled.
+A replica serves the target value of the policy's metric from the end of its start-up. The metric is the load,
+spread evenly over the ready replicas. A second counts as overload if the load exceeds the capacity of the
+ready replicas by more than the policy's tolerance, within which nothing has to be scaled.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ STARTS_SECONDS: Final = (0.0, 60.0, 180.0)
 _TICK_SECONDS: Final = 15.0
 _STEP_SECONDS: Final = 5.0
 HOUR_SECONDS: Final = 3600.0
-"""Length of each load."""
+"""Duration of each load."""
 
 TARGET: Final = 10.0
-"""What one replica should have of the gauge."""
+"""Target value of the metric per replica."""
 
 BOUNDS: Final = Bounds(min_replicas=1, max_replicas=40)
-"""Of every target."""
+"""Replica bounds of every scale target."""
 
 POLICY: Final = ScalingPolicy(
     metrics=(PolicyMetric(name="m", target=TARGET),),
@@ -37,48 +37,48 @@ POLICY: Final = ScalingPolicy(
     down=StableLimits(instances=0, percent=100, period_seconds=60.0, window_seconds=300.0),
     panic=PanicRules(percent=200, period_seconds=30.0, threshold_percent=200, hold_seconds=60.0),
 )
-"""Of every target and every way to decide."""
+"""The policy of every scale target, for all algorithms."""
 
 _LONG: Final = (600.0, 2400.0)
 _SHORT: Final = ((600.0, 900.0), (2100.0, 2400.0))
 TOLERATED: Final = 1 + POLICY.tolerance_percent / 100
-"""How many times what ready replicas serve a load may be without being overload."""
+"""Ratio of the load to the capacity of the ready replicas above which there is overload."""
 
 Load = Callable[[float], float]
 Decider = Callable[[float, int, int, float], int]
-"""Moment, replicas asked for, ready ones, and the sum of the gauge; the replicas that there are to be."""
+"""Returns the desired replicas for a time, requested replicas, ready replicas, and the sum of the metric."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Course:
-    """What came of one load under one way to decide."""
+    """The outcome of one load with one algorithm."""
 
     replica_hours: float
     overload_seconds: float
     replicas: tuple[int, ...]
-    """At each decision."""
+    """Replicas at each decision, or at each sample of a live run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trajectory:
-    """One load with one time to start, by one policy."""
+    """The outcomes of one load with one start-up time, by algorithm."""
 
     shape: str
     start_seconds: float
     released: Course
-    """By the reference at the revision of the seeds."""
+    """The reference as released."""
 
     mended: Course
-    """By the reference as it was mended later. It compares one pod's target with the sum of all pods, so its
-    tolerance tolerates nothing here."""
+    """The reference as mended later. It compares the sum over all pods with the target of one pod, so its
+    tolerance has no effect here."""
 
     ours: Course
     exact: Course
-    """By ours without a tolerance, as the mended reference decides."""
+    """Ours without tolerance, for comparison with the mended reference."""
 
 
 def trajectories() -> list[Trajectory]:
-    """Return all shapes with all times to start."""
+    """Return the trajectories of all shapes with all start-up times."""
     return [_trajectory(name, load, start) for name, load in LOADS.items() for start in STARTS_SECONDS]
 
 
@@ -102,7 +102,7 @@ def _trajectory(shape: str, load: Load, start_seconds: float) -> Trajectory:
 
 
 def ours(policy: ScalingPolicy) -> Decider:
-    """Return our own decisions, by the pods."""
+    """Return our algorithm, which decides by the values of the pods."""
     histories = [History()]
 
     def decided(now: float, current: int, ready: int, total: float) -> int:
@@ -152,7 +152,7 @@ def _ramp(now: float) -> float:
 
 
 def _noise() -> Sequence[float]:
-    chance = random.Random(17)  # noqa: S311 (what is drawn is nobody's secret)
+    chance = random.Random(17)  # noqa: S311 (not used for security)
     level, drawn = 0.0, []
     for _ in range(int(HOUR_SECONDS / _STEP_SECONDS) + 1):
         level = 0.9 * level + chance.gauss(0.0, 0.5)
@@ -168,4 +168,4 @@ def _noisy(now: float) -> float:
 
 
 LOADS: Final[Mapping[str, Load]] = {"step": _step, "spike": _spike, "ramp": _ramp, "noisy": _noisy}
-"""In replicas, by their names."""
+"""Loads by name, in replicas."""

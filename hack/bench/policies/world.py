@@ -1,4 +1,4 @@
-"""A cluster of bindings in memory: objects as the caches hold them, pods that expose what engines do."""
+"""An in-memory cluster of bindings: objects as the caches contain them, and pods with metrics of engines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from controller.simulation.request import Request
 
 INTERVAL_SECONDS: Final = 15.0
 _PER_PAIR: Final = 10
-"""One binding of so many shares a load among two unlike targets."""
+"""One binding of this many distributes its load over two different targets."""
 
 _PODS: Final = 3
 _API: Final = "registry.volcano.sh/v1alpha1"
@@ -36,7 +36,7 @@ _LATENCY: Final = "vllm:time_to_first_token_seconds"
 
 @dataclass(kw_only=True)
 class BindingFleet:
-    """So many bindings, each with targets of three pods; takes statuses as an API server does."""
+    """Bindings with targets of three pods each; accepts status writes like an API server."""
 
     bindings: int
     time: datetime = datetime(2026, 1, 1, tzinfo=UTC)
@@ -69,12 +69,12 @@ class BindingFleet:
         )
 
     async def cycle(self) -> None:
-        """Let the controller decide once."""
+        """Run one cycle of the reconciler, and advance the time."""
         await self.reconciler.cycle()
         self.time += timedelta(seconds=INTERVAL_SECONDS)
 
     def world(self) -> BoundWorld:
-        """Return what the caches hold."""
+        """Return the content of the caches."""
         return BoundWorld(
             policies=[_policy()],
             bindings=list(self.objects.values()),
@@ -84,15 +84,15 @@ class BindingFleet:
         )
 
     def now(self) -> datetime:
-        """Return what the wall clock shows."""
+        """Return the wall-clock time."""
         return self.time
 
     def steady(self) -> float:
-        """Return the seconds of a clock that nobody sets."""
+        """Return the time of a monotonic clock, in seconds."""
         return self.time.timestamp()
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
-        """Return what the text of each pod says: all of the work but the network's."""
+        """Return the requested metrics of each pod, with all work except that of the network."""
         return Exposures(
             looks={
                 item.endpoint: Look(self.steady(), exposed_in(self.text, item.names)) for item in questions
@@ -100,14 +100,14 @@ class BindingFleet:
         )
 
     async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
-        """Take a status."""
+        """Store a status."""
         name = body["metadata"]["name"]
         self.objects[name] = self.objects[name] | {"status": body["status"]}
         self.written += 1
         return self.objects[name]
 
     def record(self, _about: Json, **_event: str) -> None:
-        """Take an event."""
+        """Accept an event."""
 
 
 def _exposition() -> bytes:

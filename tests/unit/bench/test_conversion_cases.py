@@ -92,7 +92,7 @@ def test_a_different_object_stops_the_measuring() -> None:
     answered = answers(case)
     del answered["straightforward"][0]["spec"]["variantProfile"]
 
-    with pytest.raises(WrongAnswerError, match="legacy to v1alpha2: the two ways make different objects"):
+    with pytest.raises(WrongAnswerError, match="legacy to v1alpha2: the servers return different objects"):
         check_agreement(case, answered)
 
 

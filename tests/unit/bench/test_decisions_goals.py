@@ -161,7 +161,7 @@ def test_rows_are_chosen_by_name_in_the_order_of_the_table() -> None:
     """None named are all."""
     assert chosen("step, ramp") == ("ramp", "step")
     assert chosen("") == tuple(rows())
-    with pytest.raises(NothingChosenError, match=r"there is no stairs; there are conv-x12, "):
+    with pytest.raises(NothingChosenError, match=r"unknown: stairs; known: conv-x12, "):
         chosen("stairs,ramp")
 
 
