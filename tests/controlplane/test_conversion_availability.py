@@ -199,9 +199,9 @@ def test_a_rolling_restart_under_load_fails_no_call(
 ) -> None:
     """Reads and writes that need converting, and the metrics API, go on while each replica is replaced."""
     control_plane, behind = replicas
-    client = Client(control_plane.server, control_plane.directory / "pki")
-    for value in STORED:
-        client.call("POST", collection(SPOKE), submitted(value))
+    with closing(Client(control_plane.server, control_plane.directory / "pki")) as client:
+        for value in STORED:
+            client.call("POST", collection(SPOKE), submitted(value))
 
     with (
         Caller(control_plane, read) as reader,
@@ -219,9 +219,7 @@ def test_a_rolling_restart_under_load_fails_no_call(
             behind[name].restore()
             another.wait_for(CALLS_IN_BETWEEN)
 
-    metrics = client.call("GET", "/metrics").decode()
-    client.close()
-    conversions, _, failures = account(metrics)
+    conversions, _, failures = account(control_plane.kubectl("get", "--raw=/metrics").stdout)
     tell(
         f"{len(SERVING) * ROLLS} rolls: {reader.calls} reads, {writer.calls} writes, {discoverer.calls} calls"
         f" of the metrics API, {failures} failed conversions"
