@@ -6,13 +6,15 @@ import gc
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Final
 
-from apiserver.program import program
+from apiserver.program import exit_code, program
 from apiserver.serving.aside import load_http_library_aside
 
 _USAGE_ERROR: Final = 2
+_UNREAD: Final = 1
 
 VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "webhooks": ("webhooks.run", "run the admission and conversion webhooks"),
@@ -47,11 +49,15 @@ _QUICK: Final = frozenset({"webhooks"})
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand and return its exit code; without one, print the help."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    return exit_code(partial(_run, words), unread=_UNREAD)
+
+
+def _run(words: Sequence[str]) -> int:
     if not words or words[0] in {"-h", "--help", "help"}:
-        print(_help())  # noqa: T201 (speaking to a person is what a command line is for)
+        print(_help(), flush=True)  # noqa: T201 (speaking to a person is what a command line is for)
         return 0 if words else _USAGE_ERROR
     if words[0] in {"--version", "version"}:
-        print(_version())  # noqa: T201 (as above)
+        print(_version(), flush=True)  # noqa: T201 (as above)
         return 0
     if words[0] not in VERBS:
         print(f"{program()}: unknown verb {words[0]!r}; available verbs: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (as above)

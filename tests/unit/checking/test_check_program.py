@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -176,6 +177,21 @@ def test_a_reader_that_leaves_early_is_no_error_message(tmp_path: Path) -> None:
 
     assert finished.stdout.count("\n") == 1
     assert finished.stderr == ""
+
+
+@pytest.mark.parametrize("word", ["--help", "version"])
+def test_help_that_nobody_reads_is_no_traceback(word: str) -> None:
+    """As when a pager is left before the command has written anything."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    root = Path(__file__).resolve().parents[3]
+    with os.fdopen(writing, "wb") as closed:
+        command = [sys.executable, "-m", "apiserver.cli", word]
+        finished = subprocess.run(
+            command, cwd=root, stdout=closed, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert (finished.returncode, finished.stderr) == (1, "")
 
 
 def test_an_unknown_option_is_named_before_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
