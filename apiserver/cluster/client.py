@@ -328,12 +328,13 @@ class Cluster:
         change: Json,
         *,
         namespace: str | None = None,
+        subresource: str | None = None,
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
         """Apply a merge patch (RFC 7386). Raises `Conflict` if `metadata.resourceVersion` is outdated."""
         call = Call(
             method="PATCH",
-            path=resource.path(namespace, name),
+            path=resource.path(namespace, name, subresource=subresource),
             body=change,
             content_type=_MERGE_PATCH,
             timeout_seconds=timeout_seconds,

@@ -23,6 +23,8 @@ WRITES_PER_SECOND: Final = 3.0
 the Lease every two seconds come on top; the total should stay below five requests per second."""
 
 _WRITERS: Final = 16
+_OURS: Final = frozenset({"currentAlloc", "desiredOptimizedAlloc", "actuation", "decision"})
+"""The members of a status that no other controller may write beside ours."""
 
 _log = structlog.get_logger(__name__)
 
@@ -86,15 +88,36 @@ class Publisher:
             "status": status,
         }
         try:
-            await self._cluster.apply(
+            answer = await self._cluster.apply(
                 VARIANT_AUTOSCALINGS, body, field_manager=FIELD_MANAGER, force=True, subresource="status"
             )
+            if stale := left_over(answer.get("status") or {}, status):
+                await self._cluster.patch_merge(
+                    VARIANT_AUTOSCALINGS,
+                    metadata["name"],
+                    {"metadata": {"uid": metadata["uid"]}, "status": stale},
+                    namespace=metadata["namespace"],
+                    subresource="status",
+                )
         except (NotFound, Conflict):
             _log.info(
                 "gone before its status was written", namespace=metadata["namespace"], name=metadata["name"]
             )
             return False
         return True
+
+
+def left_over(stored: Json, ours: Json) -> Json:
+    """Return a merge patch that removes fields of an earlier controller from a status; empty if it has none.
+
+    An apply does not remove fields of other managers, so an earlier number would pass for our decision.
+    """
+    found: Json = {}
+    for member in _OURS & stored.keys():
+        stale = (stored[member] or {}).keys() - (ours.get(member) or {}).keys()
+        if stale:
+            found[member] = dict.fromkeys(sorted(stale)) if member in ours else None
+    return found
 
 
 def due(autoscalings: Sequence[Json], statuses: Mapping[Key, Json], *, most: int) -> list[Json]:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from support.manifests import autoscaler, deployment, listed, variant
 from support.stub_engine import StubEngine
+from support.watching import watched
 
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from apiserver.schema.json import Json
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
 
@@ -55,6 +57,10 @@ class Stage:
         """Wait for a condition of an object."""
         self.kubectl("wait", what, f"--for={condition}", "--timeout=60s")
 
+    def watched(self, what: str, is_so: Callable[[Json], bool]) -> Json:
+        """Return an object once a condition holds for it."""
+        return watched(self._control_plane, self._namespace, what, is_so)
+
     def read(self, what: str, path: str) -> str:
         """Read a JSON path of an object."""
         return self.kubectl("get", what, f"--output=jsonpath={path}")
@@ -67,6 +73,12 @@ class Stage:
             address = pod["status"]["podIP"]
             stack.enter_context(StubEngine(address, model=model, usage=0.8, requests_per_second=40.0))
         return stack
+
+
+def desired_of(item: Json) -> Json:
+    """Return the decision of a variant."""
+    found: Json = item["status"]["desiredOptimizedAlloc"]
+    return found
 
 
 @pytest.fixture
@@ -97,6 +109,27 @@ def test_an_advised_variant_is_told_and_left_alone_while_another_is_scaled(stage
 
     stage.kubectl("annotate", "va/told", "stowplan.dev/advisory-")
     stage.wait("hpa/told", "condition=ScalingActive=True")
+
+
+def test_a_number_of_an_earlier_controller_is_no_advice(stage: Stage) -> None:
+    """It is neither shown nor followed, though an apply alone would keep it."""
+    stage.apply("migrated", ADVISORY)
+    stage.wait("va/migrated", "condition=Advisory")
+    earlier = {"desiredOptimizedAlloc": {"numReplicas": 7}, "currentAlloc": {"numReplicas": 7}}
+    patch = json.dumps({"status": earlier})
+    stage.kubectl(
+        "patch",
+        "va/migrated",
+        "--subresource=status",
+        "--type=merge",
+        "--field-manager=manager",
+        f"-p={patch}",
+    )
+
+    found = stage.watched("va/migrated", lambda item: "numReplicas" not in desired_of(item))
+    assert found["status"]["currentAlloc"]["numReplicas"] == 1
+    stage.wait("hpa/migrated", "condition=ScalingActive=False")
+    assert stage.read("deploy/migrated", "{.spec.replicas}") == "1"
 
 
 def test_a_quota_is_planned_with_and_a_pin_is_followed(stage: Stage) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.metrics.from_status import metrics_of
+from apiserver.metrics.from_status import essentials, metrics_of
 from apiserver.metrics.series import METRIC_NAMES, Series, Unknown
 
 TIME = "2026-11-21T12:00:00Z"
@@ -111,6 +111,17 @@ def test_what_is_not_known_is_said_and_never_zero(status: dict[str, Any], want: 
     for why in values(variant(status=status)).values():
         assert isinstance(why, str)
         assert why.startswith(want)
+
+
+def test_a_number_beside_a_decision_that_is_not_to_be_acted_on_is_not_served() -> None:
+    """An earlier controller wrote it; only a status without our decision may have its number."""
+    refused = {"actuation": {"applied": False}, "decision": {"reason": "Unplanned", "message": "why"}}
+    kept = essentials(variant(status=refused))
+
+    for why in values(kept).values():
+        assert why == "its decision is only advice, or it cannot be planned: see its conditions"
+    assert values(variant(status={"actuation": {"applied": False}}))["wva_desired_replicas"] == 4000
+    assert values(variant(status=refused | {"actuation": {"applied": True}}))["wva_desired_replicas"] == 4000
 
 
 def test_only_the_ratio_needs_the_current_replicas() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.reconcilers.news import News, news
-from controller.reconcilers.publishing import due
+from controller.reconcilers.publishing import due, left_over
 
 FOUND = {"type": "TargetResolved", "status": "True", "reason": "TargetFound", "message": "it is there"}
 SILENT = {
@@ -141,3 +141,30 @@ def test_everybody_has_a_turn() -> None:
 def test_what_nobody_decided_on_is_not_written() -> None:
     """Its status stands."""
     assert due([stored(0, STATUS)], {}, most=5) == []
+
+
+LEFT_OVER = {
+    "nothing of anybody else": (STATUS, STATUS, {}),
+    "a number, of which ours has none": (
+        STATUS,
+        STATUS | {"desiredOptimizedAlloc": {"lastRunTime": "2026-01-01T12:00:00Z"}},
+        {"desiredOptimizedAlloc": {"numReplicas": None}},
+    ),
+    "an allocation, of which ours has none": (
+        {"desiredOptimizedAlloc": {"numReplicas": 5}, "actuation": {"applied": False}},
+        {"actuation": {"applied": False}},
+        {"desiredOptimizedAlloc": None},
+    ),
+    "figures of an earlier release": (
+        STATUS | {"currentAlloc": {"numReplicas": 1, "itlAverage": "12", "load": {"arrivalRate": "3"}}},
+        STATUS,
+        {"currentAlloc": {"itlAverage": None, "load": None}},
+    ),
+    "members that are not ours": (STATUS | {"theirs": {"a": 1}}, STATUS, {}),
+}
+
+
+@pytest.mark.parametrize(("stored_status", "ours", "want"), LEFT_OVER.values(), ids=LEFT_OVER.keys())
+def test_what_an_earlier_controller_left_is_removed(stored_status: Json, ours: Json, want: Json) -> None:
+    """From the members that only one controller can write, and from no others."""
+    assert left_over(stored_status, ours) == want
