@@ -52,7 +52,8 @@ async def decide(
     judgement = await worked(
         request, complete_and_judge, subject.kind, subject.version, subject.value, subject.old
     )
-    found = [*judgement.errors, *form_errors(subject.kind, subject.forms)]
+    # The other forms are conversions of this one, and would repeat its errors.
+    found = list(judgement.errors) or form_errors(subject.kind, subject.forms)
     if must_be_sure:
         found += record_errors(subject, request)
     try:

@@ -17,6 +17,9 @@ from controller.planning.decision import Reason
 from controller.planning.wording import hundredths, percent, rate_text
 
 _LABEL_COLUMNS: Final = 12
+_NEEDED: Final = frozenset({"AbleToScale", "ScalingActive"})
+"""The conditions of a HorizontalPodAutoscaler that are problems unless they are true."""
+
 _TONES: Final = {Reason.SHORTAGE: Tone.BAD, Reason.HOLDING: Tone.ADVICE, "Unplanned": Tone.BAD}
 
 
@@ -110,7 +113,7 @@ def _autoscaler(item: Json) -> str:
     text = f"HorizontalPodAutoscaler {item['name']}, from {low} to {item['max_replicas']}"
     if item["current_replicas"] is not None and item["desired_replicas"] is not None:
         text += f": {item['current_replicas']} now, {item['desired_replicas']} desired"
-    wrong = [c for c in item["conditions"] if c["type"] != "ScalingLimited" and c["status"] != "True"]
+    wrong = [c for c in item["conditions"] if c["type"] in _NEEDED and c["status"] != "True"]
     for condition in wrong:
         text += f"; {condition['type']} {condition['status']}: {condition.get('message', '')}"
     return text

@@ -156,6 +156,8 @@ def _metrics_finding(verdict: Verdict) -> Finding:
     text = f"{len(reporting)} of {len(ages)} ready replicas report"
     text += f", the oldest report is {max(reporting):.0f} s old" if reporting else ""
     text += f"; {verdict.silence}" if verdict.silence else ""
+    if load.signal is Signal.UNKNOWN and reporting and len(reporting) == len(ages):
+        text += "; the load is not known before they have answered twice"
     if load.signal is Signal.QUORUM:
         text += f"; decided without {count(load.silent_replicas, 'silent replica')} of the model"
     return load.signal is not Signal.UNKNOWN, _METRICS[load.signal], text

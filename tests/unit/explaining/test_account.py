@@ -106,6 +106,21 @@ def test_the_facts_stand_in_the_order_of_questions() -> None:
     assert "check:" not in "\n".join(lines)
 
 
+def test_only_what_keeps_an_autoscaler_from_scaling_is_told() -> None:
+    """Limits and scaling to zero are ordinary states."""
+    conditions = [
+        {"type": "AbleToScale", "status": "True", "message": "ready"},
+        {"type": "ScalingActive", "status": "False", "message": "no metric"},
+        {"type": "ScalingLimited", "status": "False", "message": "within the range"},
+        {"type": "ScaledToZero", "status": "False", "message": "not at zero"},
+    ]
+    evidence = complete(decided())
+    evidence.autoscalers[0]["status"]["conditions"] = conditions
+
+    (line,) = [line for line in told(evidence, 200).splitlines() if "autoscaler" in line]
+    assert line.endswith("from 1 to 10: 1 now, 2 desired; ScalingActive False: no metric")
+
+
 UNKNOWN = {
     "no load": (
         {"demand": None, "requiredRequestsPerSecond": "0", "signal": "Unknown", "unmetPerMille": 0},

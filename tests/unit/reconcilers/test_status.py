@@ -252,6 +252,25 @@ def test_the_condition_tells_how_well_the_load_is_known(signal: Signal, want: tu
     assert (found["status"], found["reason"], found["message"]) == (want[0], want[1], text + want[2])
 
 
+def test_a_load_that_is_not_known_yet_is_no_silence() -> None:
+    """Rates need two answers, so a new controller knows none while every engine reports."""
+    replicas = (Replica(name="q", node="n", ready=True, report_age_seconds=0.2),)
+    told = replace(
+        VERDICT,
+        variant=replace(VERDICT.variant, replicas=replicas),
+        decision=replace(DECISION, load=replace(LOAD, signal=Signal.UNKNOWN)),
+        silence="",
+    )
+
+    status = planned_status(stored(variant("chat")), told, now=NOW)
+
+    found = next(item for item in status["conditions"] if item["type"] == "MetricsAvailable")
+    assert found["message"] == (
+        "1 of 1 ready replicas report, the oldest report is 0 s old;"
+        " the load is not known before they have answered twice"
+    )
+
+
 def test_a_legacy_status_names_its_variant() -> None:
     """Readers of the old version find their identifier."""
     status = planned_status(stored(convert(legacy_variant("chat"), "llmd.ai/v1alpha2")), VERDICT, now=NOW)

@@ -168,6 +168,18 @@ def test_nothing_is_smuggled_in_by_what_conversion_kept(field: Json, want: str, 
     assert want in cause["field"]
 
 
+def test_an_error_of_the_object_is_not_repeated_for_its_other_form() -> None:
+    """The other form is made from it, and its author has not written the annotation."""
+    kept = keeping({"path": ["spec", "acceleratorCount"], "value": -7})
+    new = variant(version="v1alpha1", variantCost="1", modelID="", metadata=kept)
+    scaling = Scaling(resources=RESOURCES, authorizer=Permissions("ann"))
+
+    refusal = validate(asked_by("ann", new, None), scaling=scaling).refusal
+
+    assert refusal is not None
+    assert [cause["field"] for cause in refusal["details"]["causes"]] == ["spec.modelID"]
+
+
 def test_what_conversion_really_kept_passes() -> None:
     """An object that was read in one version may be written back in it."""
     decision = {"reason": "Steady", "message": "all is well"}
