@@ -8,6 +8,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason, ConditionType
 from controller.planning.decision import Decision, Reason
+from controller.reconcilers.status import UNPLANNED
 
 _log = structlog.get_logger(__name__)
 
@@ -43,8 +44,12 @@ class Announcer:
         )
 
     def status_written(self, autoscaling: Json, status: Json) -> None:
-        """Record an event if the availability of metrics changed."""
-        before, now = _metrics(autoscaling.get("status") or {}), _metrics(status)
+        """Record an event if the variant can no longer be planned, or the availability of metrics changed."""
+        old = autoscaling.get("status") or {}
+        if status["decision"]["reason"] == UNPLANNED:
+            self._unplanned(autoscaling, old.get("decision") or {}, status["decision"])
+            return
+        before, now = _metrics(old), _metrics(status)
         if before is None or now is None or before["reason"] == now["reason"]:
             return
         self._events.record(
@@ -54,6 +59,18 @@ class Announcer:
             action="Observe",
             note=now["message"],
             meaning=now["reason"],
+        )
+
+    def _unplanned(self, autoscaling: Json, before: Json, now: Json) -> None:
+        if before.get("message") == now["message"]:
+            return
+        self._events.record(
+            autoscaling,
+            type="Warning",
+            reason=UNPLANNED,
+            action="Plan",
+            note=now["message"],
+            meaning=now["message"],
         )
 
 

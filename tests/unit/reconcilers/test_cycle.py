@@ -94,6 +94,19 @@ async def test_advice_that_stays_the_same_is_told_once() -> None:
     assert (outcome.written, stage.events) == (0, {})
 
 
+async def test_a_variant_that_cannot_be_planned_is_told_once() -> None:
+    """Also if it never was planned: nobody looks at the status of an object that should just work."""
+    stage = Stage(gone={"quiet"})
+    reconciler = await stage.watched(Scope())
+    stage.reasons.clear()
+
+    for _ in range(2):
+        await reconciler.cycle()
+
+    assert [reason for name, reason in stage.reasons if name == "quiet"] == ["Unplanned"]
+    assert "does not exist" in stage.events["quiet"]
+
+
 async def test_a_status_that_cannot_be_written_leaves_no_node_closed() -> None:
     """The error is raised all the same, after the other statuses were written."""
     closed = NODE | {"spec": {"taints": [{"key": "stowplan.dev/moving", "effect": "NoSchedule"}]}}
