@@ -129,7 +129,8 @@ def levels(plan: Plan) -> Iterator[str]:
         if level.value or level.gap:
             value, bound = measured(level)
             better = f"at most {hundredths(level.improvable)} could be better" if level.gap else "proven"
-            yield f"{level.level}: {value}, bound {bound}: {better}"
+            name = "cost, including starts" if level.level == _COST else level.level
+            yield f"{name}: {value}, bound {bound}: {better}"
 
 
 def measured(level: LevelReport) -> tuple[str, str]:
