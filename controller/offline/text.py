@@ -129,14 +129,13 @@ def levels(plan: Plan) -> Iterator[str]:
         if level.value or level.gap:
             value, bound = measured(level)
             better = f"at most {hundredths(level.improvable)} could be better" if level.gap else "proven"
-            name = "cost, including starts" if level.level == _COST else level.level
-            yield f"{name}: {value}, bound {bound}: {better}"
+            yield f"{level.level}: {value}, bound {bound}: {better}"
 
 
 def measured(level: LevelReport) -> tuple[str, str]:
-    """Return a level's value and bound: costs as money, others in points."""
+    """Return a level's value and bound: costs, of starts too, as money, others in points."""
     if level.level == _COST:
-        return price(cost_of(level.value)), price(cost_of(level.bound))
+        return f"{price(cost_of(level.value))} with starts", price(cost_of(level.bound))
     return str(level.value), str(level.bound)
 
 
