@@ -20,7 +20,17 @@ _OTHER_SPEED: Final = 0.2
 _TYPICAL_SEQUENCES: Final = 32.0
 _TYPICAL_PROMPT_TOKENS: Final = 256.0
 _SAID_AT_ONCE: Final = ("reason", "signal", "costPerReplica", "grantedReplicas")
-_SILENCE: Final = ConditionType.METRICS_AVAILABLE
+_WORDED: Final = frozenset(
+    {
+        ConditionType.TARGET_RESOLVED,
+        ConditionType.SERVICE_CLASS_RESOLVED,
+        ConditionType.ANNOTATIONS_RESOLVED,
+        ConditionType.COST_RESOLVED,
+        ConditionType.METRICS_AVAILABLE,
+    }
+)
+"""Conditions whose messages say a cause, and change with it; numbers in them change in every cycle."""
+
 _NUMBER: Final = re.compile(r"\d+")
 _BY_THRESHOLD: Final = ConditionType.PERFORMANCE_AS_DECLARED
 """A condition that can alternate because of noise around a threshold."""
@@ -65,8 +75,7 @@ def _explained(status: Json) -> Json:
     return {
         "boundBy": (status.get("decision") or {}).get("boundBy"),
         "conditions": {item["type"]: item["reason"] for item in conditions},
-        # Why engines are silent, without the ages in the message.
-        "silence": [_NUMBER.sub("", item["message"]) for item in conditions if item["type"] == _SILENCE],
+        "causes": [_NUMBER.sub("", item["message"]) for item in conditions if item["type"] in _WORDED],
     }
 
 

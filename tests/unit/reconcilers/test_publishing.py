@@ -68,6 +68,10 @@ NEWS = {
         STATUS | {"conditions": [FOUND | {"reason": "TargetNotScaled"}, SILENT]},
         News.ORDINARY,
     ),
+    "another cause of the same reason": (
+        STATUS | {"conditions": [FOUND | {"message": "it is there; nothing scales it"}, SILENT]},
+        News.ORDINARY,
+    ),
     "another reason why an engine is silent": (
         STATUS | {"conditions": [FOUND, SILENT | {"message": "0 of 1 report; p: no answer"}]},
         News.ORDINARY,
