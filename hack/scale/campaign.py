@@ -42,7 +42,14 @@ _PATIENCE_SECONDS: Final = 120.0
 _POLL_SECONDS: Final = 0.05
 _READING: Final = frozenset({"get", "list", "watch"})
 _LEASES: Final = "leases"
-_LOOKED_FOR: Final = frozenset({"list leaderworkersets", "list nodepools"})
+_LOOKED_FOR: Final = frozenset(
+    {
+        "list autoscalingpolicies",
+        "list autoscalingpolicybindings",
+        "list leaderworkersets",
+        "list nodepools",
+    }
+)
 """Attempts to list kinds that this control plane lacks; their caches retry every few minutes."""
 
 
