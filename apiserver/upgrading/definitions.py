@@ -10,7 +10,8 @@ from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
 from apiserver.schema.undecoded import same
 
-_LABEL: Final = "app.kubernetes.io/part-of"
+LABEL: Final = "app.kubernetes.io/part-of"
+"""The label by which a definition is recognized as ours."""
 _OURS: Final = "stowplan"
 
 
@@ -56,7 +57,7 @@ def says(live: Json | None, wanted: Json) -> bool:
 
 def is_ours(live: Json) -> bool:
     """Tell whether a definition has our label."""
-    return (live["metadata"].get("labels") or {}).get(_LABEL) == _OURS
+    return (live["metadata"].get("labels") or {}).get(LABEL) == _OURS
 
 
 def is_given_back(kind: Kind, live: Json) -> bool:

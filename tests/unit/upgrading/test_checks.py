@@ -89,6 +89,40 @@ def test_what_keeps_helm_from_deleting_is_in_its_chart() -> None:
 
     assert "add the annotation helm.sh/resource-policy: keep to the chart's own template" in found.remedy
     assert "kubectl annotate" not in found.remedy
+    assert found.remedy.endswith("or use --accept owners")
+
+
+def of_our_label(manager: str) -> dict[str, Any]:
+    """Return metadata with our label, as this manager wrote it into a definition of a Helm release."""
+    label = "app.kubernetes.io/part-of"
+    fields: dict[str, Any] = {"f:metadata": {"f:labels": {f"f:{label}": {}}}}
+    return {
+        "annotations": {"meta.helm.sh/release-name": "stowplan", "helm.sh/resource-policy": "keep"},
+        "labels": {label: "stowplan"},
+        "managedFields": [{"manager": manager, "operation": "Apply", "fieldsV1": fields}],
+    }
+
+
+CHARTS = {
+    "ours, by helm": (of_our_label("helm"), 0),
+    "ours, by Flux": (of_our_label("helm-controller"), 0),
+    "of others, upgraded by us": (
+        of_our_label("stowplan")
+        | {"managedFields": [*of_our_label("stowplan")["managedFields"], *managed("helm")]},
+        2,
+    ),
+    "of others, and our manifest was applied over it": (of_our_label("kubectl"), 1),
+}
+
+
+@pytest.mark.parametrize(("metadata", "count"), CHARTS.values(), ids=CHARTS.keys())
+def test_our_own_chart_is_not_in_the_way(metadata: dict[str, Any], count: int) -> None:
+    """It is only said: it would write what the upgrade writes, and deletes nothing."""
+    snapshot = replace(EMPTY, definitions={CRD: definition(**metadata)})
+    found = [*check_owners(snapshot, VARIANT_AUTOSCALING)]
+
+    assert len(problems(found)) == count
+    assert [item.verdict for item in found if "own chart" in item.message] == [Verdict.NOTE] * (not count)
 
 
 DEFINITIONS = {
