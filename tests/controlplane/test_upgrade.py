@@ -356,6 +356,8 @@ async def test_the_controller_and_an_upgrade_do_not_fight(
     assert "holds the lease stowplan-system/stowplan-controller" in refused.stdout
     assert (await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")).returncode == 0
     assert all("decision" not in (item["status"] or {}) for item in (await read(cluster, OLD)).values())
+    annotated = [item["metadata"].get("annotations", {}) for item in (await cluster.list(OLD))["items"]]
+    assert {name for item in annotated for name in item if "kubectl" not in name} == set()
     # With its version: kubectl may still know of another one that was preferred.
     kind = "variantautoscalings.v1alpha1.llmd.ai"
     old_plane.kubectl("label", f"--namespace={NAMESPACE}", kind, "--all", "seen=again")
