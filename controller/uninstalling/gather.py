@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -23,16 +23,16 @@ from apiserver.cluster.resource import (
     PODS,
     SERVICES,
     STATEFUL_SETS,
+    VARIANT_AUTOSCALINGS,
     Resource,
 )
 from apiserver.cluster.selection import Selection
-from apiserver.kinds.authorship import WRITTEN_BY
+from apiserver.kinds.authorship import WRITTEN_BY, is_recorded
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.controller_checks import is_held
-from apiserver.upgrading.definitions import is_given_back, storage_version
-from apiserver.upgrading.definitions import is_ours as is_definition_ours
+from apiserver.upgrading.definitions import is_in_use, storage_version
 from apiserver.upgrading.gather import denied_of, read_definition
 from apiserver.upgrading.permission_checks import Permission
 from apiserver.upgrading.resources import resource_of
@@ -66,11 +66,8 @@ async def gather(cluster: Cluster) -> Snapshot:
         return Snapshot(namespace=namespace, denied=denied)
     found = [item for resource in REMOVED for item in await find(cluster, resource, namespace)]
     live = [(kind, await read_definition(cluster, kind)) for kind in KINDS]
-    objects = {
-        kind.crd_name: await count(cluster, kind, definition)
-        for kind, definition in live
-        if definition is not None
-    }
+    installed = [(kind, definition) for kind, definition in live if definition is not None]
+    objects = {kind.crd_name: await count(cluster, kind, definition) for kind, definition in installed}
     claim = await _maybe(cluster, API_SERVICES, API_SERVICE)
     is_claimed = claim is not None and is_ours(claim)
     webhooks = [
@@ -85,11 +82,10 @@ async def gather(cluster: Cluster) -> Snapshot:
         leaders=await leaders(cluster, namespace),
         marked=await read_marked(cluster),
         dependents=tuple(await _dependents(cluster)),
-        definitions={
-            kind.crd_name: item for kind, item in live if item is not None and _is_of_us(kind, item)
-        },
+        definitions={kind.crd_name: item for kind, item in installed if is_in_use(kind, item)},
+        others={kind.crd_name: item for kind, item in installed if not is_in_use(kind, item)},
         objects=objects,
-        annotated=len(await annotated(cluster)),
+        annotated=await _annotated(cluster, installed),
         api_service=claim if is_claimed else None,
         former=await read_former(cluster, namespace) if is_claimed else None,
         is_namespace_ours=own,
@@ -108,7 +104,7 @@ def needed() -> Iterator[Permission]:
     ):
         for verb in ("list", "delete"):
             yield Permission(group=resource.group, resource=resource.plural, verb=verb)
-    for resource in (PODS, NODES, AUTOSCALING_POLICY_BINDINGS):
+    for resource in (PODS, NODES, AUTOSCALING_POLICY_BINDINGS, VARIANT_AUTOSCALINGS):
         for verb in ("list", "patch"):
             yield Permission(group=resource.group, resource=resource.plural, verb=verb)
     for resource in (CUSTOM_RESOURCE_DEFINITIONS, API_SERVICES):
@@ -150,9 +146,22 @@ async def read_marked(cluster: Cluster) -> Marked:
     )
 
 
-async def annotated(cluster: Cluster) -> list[Json]:
-    """Return the bindings with the annotation about the writer."""
-    return await _kept(cluster, AUTOSCALING_POLICY_BINDINGS, lambda item: WRITTEN_BY in _annotations(item))
+async def annotated(cluster: Cluster, resource: Resource) -> list[Json]:
+    """Return the objects of a kind with the annotation about the writer."""
+    return await _kept(cluster, resource, lambda item: WRITTEN_BY in _annotations(item))
+
+
+async def _annotated(cluster: Cluster, installed: Sequence[tuple[Kind, Json]]) -> dict[str, int]:
+    """Return the number of objects of each kind from which the annotation about the writer must go.
+
+    A later installation needs it on VariantAutoscalings that stay under our definition.
+    """
+    found = {
+        kind.crd_name: len(await annotated(cluster, resource_of(kind, storage_version(definition))))
+        for kind, definition in installed
+        if is_recorded(kind) and not (kind.has_conversion and is_in_use(kind, definition))
+    }
+    return {name: number for name, number in found.items() if number}
 
 
 async def count(cluster: Cluster, kind: Kind, definition: Json) -> int:
@@ -213,11 +222,6 @@ def _wants(workload: Json) -> Iterator[str]:
             yield f"the scheduler {_SCHEDULER}"
         if str(pod.get("priorityClassName") or "").startswith(_PRIORITIES):
             yield f"the priority class {pod['priorityClassName']}"
-
-
-def _is_of_us(kind: Kind, definition: Json) -> bool:
-    """Tell whether a definition is ours; our label remains when an earlier release's own is applied."""
-    return is_given_back(kind, definition) if kind.has_conversion else is_definition_ours(definition)
 
 
 def _annotations(item: Json) -> Json:

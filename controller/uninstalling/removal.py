@@ -32,7 +32,7 @@ from controller.uninstalling.cleaning import clean, forget_writers
 from controller.uninstalling.gather import count, find, leaders, read_former
 from controller.uninstalling.installed import ACTING_PODS, PART_OF, REMOVED, WEBHOOK_CONFIGURATIONS, Found
 from controller.uninstalling.namespace_content import strangers
-from controller.uninstalling.steps import Action, Step, disowned
+from controller.uninstalling.steps import Action, Step, disclaimed, disowned
 
 _PATIENCE_SECONDS: Final = 120.0
 _PAUSES_SECONDS: Final = (0.1,) * 19
@@ -56,7 +56,8 @@ class Removal:
             Action.RETURN: self._release,
             Action.RELEASE: self._release,
             Action.UNHOOK: self._unhook,
-            Action.FORGET: lambda _: forget_writers(self._cluster, self._pace),
+            Action.FORGET: self._forget,
+            Action.DISCLAIM: self._disclaim,
             Action.WITHDRAW: self._withdraw,
             Action.DELETE: self._delete_definition,
             Action.REMOVE: self._remove,
@@ -135,6 +136,17 @@ class Removal:
         await self._write_definition(kind, disowned)
         await until_served(self._cluster, kind, (stored,))
         return f"{step.subject} serves only {stored}"
+
+    async def _disclaim(self, step: Step) -> str:
+        await self._write_definition(_KINDS[step.subject], disclaimed)
+        return f"{step.subject} has nothing of ours"
+
+    async def _forget(self, step: Step) -> str:
+        kind = _KINDS[step.subject]
+        live = await read_definition(self._cluster, kind)
+        if live is None:
+            return f"{step.subject} is gone"
+        return await forget_writers(self._cluster, resource_of(kind, storage_version(live)), self._pace)
 
     async def _write_definition(self, kind: Kind, wanted: Callable[[Json], Json]) -> None:
         async def attempt() -> None:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
-from apiserver.upgrading.definitions import storage_version
+from apiserver.upgrading.definitions import is_ours, storage_version, without_label
 from controller.uninstalling.snapshot import Snapshot
 
 _OWNER: Final = ("stowplan", "Update", None)
@@ -29,6 +29,7 @@ class Action(StrEnum):
     RELEASE = "release"
     UNHOOK = "unhook"
     FORGET = "forget"
+    DISCLAIM = "disclaim"
     WITHDRAW = "withdraw"
     DELETE = "delete"
     REMOVE = "remove"
@@ -59,7 +60,8 @@ _TITLES: Final = {
     Action.RETURN: "return {subject} to {detail}",
     Action.RELEASE: "delete the claim to {subject}",
     Action.UNHOOK: "delete the webhook configurations: {detail}",
-    Action.FORGET: "remove the annotation with the writer from AutoscalingPolicyBindings: {detail}",
+    Action.FORGET: "remove the annotation with the writer from objects of {subject}: {detail}",
+    Action.DISCLAIM: "remove our label and field ownership from the definition {subject}, which is not ours",
     Action.WITHDRAW: "serve {subject} only in {detail}, without conversion",
     Action.DELETE: "delete the definition {subject}{detail}",
     Action.REMOVE: "delete the rest of the installation: {detail}",
@@ -82,6 +84,11 @@ def is_owned(definition: Json) -> bool:
     return any(map(_is_ours, definition["metadata"].get("managedFields") or []))
 
 
+def disclaimed(definition: Json) -> Json:
+    """Return the definition of another owner without our label, and with none of its fields owned by us."""
+    return disowned(without_label(definition))
+
+
 def disowned(definition: Json) -> Json:
     """Return a definition in which we own no field, so that applying manifests again causes no conflict."""
     metadata = definition["metadata"]
@@ -99,7 +106,7 @@ def uninstall_steps(snapshot: Snapshot, *, with_objects: bool) -> tuple[Step, ..
         *_out_of_others(snapshot),
         *_calls(snapshot),
         *_definitions(snapshot, with_objects=with_objects),
-        *_rest(snapshot),
+        *_rest(snapshot, with_objects=with_objects),
     )
 
 
@@ -132,11 +139,15 @@ def _definitions(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Step]:
             )
         elif is_converted(definition) or is_owned(definition):
             yield Step(action=Action.WITHDRAW, subject=name, detail=storage_version(definition))
+    for name, definition in snapshot.others.items():
+        if is_ours(definition) or is_owned(definition):
+            yield Step(action=Action.DISCLAIM, subject=name)
 
 
-def _rest(snapshot: Snapshot) -> Iterator[Step]:
-    if snapshot.annotated:  # no webhook is left that would write it again
-        yield Step(action=Action.FORGET, detail=str(snapshot.annotated))
+def _rest(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Step]:
+    for name, number in snapshot.annotated.items():  # no webhook is left that would write it again
+        if name not in snapshot.definitions or not goes(snapshot, name, with_objects=with_objects):
+            yield Step(action=Action.FORGET, subject=name, detail=str(number))
     if snapshot.found:
         yield Step(action=Action.REMOVE, detail=str(len(snapshot.found)))
     if snapshot.is_namespace_ours and not snapshot.strangers:

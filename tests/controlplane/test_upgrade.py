@@ -156,6 +156,7 @@ async def test_objects_of_every_era_survive_the_way_up_and_back(
                 assert await newer_watcher.has_caught_up()
             back = await stowplan(old_plane, "downgrade", "--to-release", era, "--apply")
             assert back.returncode == 0, back.stdout
+            assert "app.kubernetes.io/part-of" not in definition(old_plane)["metadata"].get("labels", {})
             assert settled(await read(cluster, OLD)) == before
             await asyncio.to_thread(apply_definition, old_plane, era)
         assert await watcher.has_caught_up()

@@ -181,6 +181,26 @@ def test_it_ends_the_same_wherever_it_dies(*, with_objects: bool) -> None:
         assert kept["b"]["metadata"]["annotations"] == {"their": "1"}
 
 
+@pytest.mark.parametrize("with_objects", [False, True], ids=["objects stay", "objects go"])
+def test_a_definition_that_was_given_back_keeps_nothing_of_ours(*, with_objects: bool) -> None:
+    """Whoever then cleans up by our label deletes no object of an earlier release."""
+    store = cluster()
+    definition = store.objects["customresourcedefinitions", "", VARIANT_AUTOSCALING.crd_name]
+    release = definition["spec"] | {"versions": [{"name": "v1alpha1", "served": True, "storage": True}]}
+    entries = [{"manager": name, "operation": "Update"} for name in ("theirs", "stowplan")]
+    definition |= {"spec": release, "metadata": definition["metadata"] | {"managedFields": entries}}
+    variant = store.objects["variantautoscalings", "tenant", "a"]
+    variant["metadata"]["annotations"] = {"stowplan.dev/written-by": "{}", "their": "1"}
+    asyncio.run(remove(store, with_objects=with_objects))
+
+    left = store.objects["customresourcedefinitions", "", VARIANT_AUTOSCALING.crd_name]
+    assert left["metadata"]["labels"] == {}
+    assert left["metadata"]["managedFields"] == entries[:1]
+    assert left["spec"] == release
+    assert store.objects["variantautoscalings", "tenant", "a"]["metadata"]["annotations"] == {"their": "1"}
+    assert not asyncio.run(remove(store, with_objects=with_objects))
+
+
 def test_a_namespace_of_others_stays_with_what_they_have_in_it() -> None:
     """Whether they made it, or only put something there."""
     theirs, shared = cluster(is_ours=False), cluster()

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from apiserver.cluster.resource import DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.models import MODEL
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.structural import crd_manifest
+from apiserver.upgrading.definitions import withdrawn
 from apiserver.upgrading.findings import Verdict
 from controller.reconcilers.former_claim import ANNOTATION, FormerClaim, former_claim
 from controller.uninstalling.installed import CLUSTER_ROLE_BINDINGS, Found, is_for_us
@@ -21,6 +23,7 @@ from controller.uninstalling.steps import Action, disowned, is_owned
 from controller.uninstalling.uninstall import planned
 
 VARIANTS = VARIANT_AUTOSCALING.crd_name
+POLICIES = AUTOSCALING_POLICY_BINDING.crd_name
 
 
 def definition(*, stored: tuple[str, ...] = ("v1alpha2",)) -> dict[str, Any]:
@@ -46,7 +49,7 @@ ALL = Snapshot(
     marked=Marked(closed=("n1",)),
     definitions={VARIANTS: definition(), MODEL.crd_name: crd_manifest(MODEL)},
     objects={VARIANTS: 2, MODEL.crd_name: 0},
-    annotated=1,
+    annotated={POLICIES: 1},
     api_service=CLAIM,
     is_namespace_ours=True,
 )
@@ -86,6 +89,14 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
         [],
     ),
     "a definition of another owner has objects": (replace(NOTHING, objects={MODEL.crd_name: 3}), []),
+    "a definition of another owner has our label, and its objects have records of their writers": (
+        replace(NOTHING, others={VARIANTS: definition()}, objects={VARIANTS: 2}, annotated={VARIANTS: 2}),
+        [Action.DISCLAIM, FORGET],
+    ),
+    "a definition that was given back": (
+        replace(NOTHING, others={VARIANTS: withdrawn(VARIANT_AUTOSCALING, definition())}),
+        [],
+    ),
 }
 
 
@@ -93,6 +104,17 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
 def test_the_steps_follow_from_what_is_there(snapshot: Snapshot, want: list[Action]) -> None:
     """What acts stops first, and what answers the API server goes when it calls nobody any more."""
     assert [step.action for step in planned(snapshot, "https://cluster").steps] == want
+
+
+def test_objects_that_are_deleted_are_not_changed_before() -> None:
+    """Those of another owner's definition are, whatever is deleted."""
+    own = replace(
+        NOTHING, definitions={POLICIES: definition()}, objects={POLICIES: 5}, annotated={POLICIES: 5}
+    )
+    theirs = replace(own, definitions={})
+    plans = [planned(snapshot, "https://cluster", with_objects=True).steps for snapshot in (own, theirs)]
+
+    assert [[step.action for step in steps] for steps in plans] == [[DELETE], [FORGET]]
 
 
 def test_objects_go_only_when_asked() -> None:
