@@ -20,12 +20,14 @@ ACCEPTABLE: Final = ("owners", "templates")
 """Checks whose problems users may accept."""
 
 _MOST_NAMED: Final = 5
+_HELM_NAMESPACE: Final = "meta.helm.sh/release-namespace"
 
 
 def uninstall_checks(snapshot: Snapshot, *, with_objects: bool) -> tuple[Finding, ...]:
     """Return the findings of all checks."""
     found = [*check_permissions(snapshot.denied)]
     if not snapshot.denied:
+        found += _installations(snapshot)
         found += _owners(snapshot)
         found += _templates(snapshot)
         found += _claim(snapshot)
@@ -35,27 +37,37 @@ def uninstall_checks(snapshot: Snapshot, *, with_objects: bool) -> tuple[Finding
     return tuple(found)
 
 
+def _installations(snapshot: Snapshot) -> Iterator[Finding]:
+    if len(snapshot.namespaces) > 1:
+        yield note(
+            "installations",
+            f"Stowplan is installed in several namespaces, and is removed from all of them:"
+            f" {', '.join(snapshot.namespaces)}",
+        )
+
+
 def _owners(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield findings about delivery tools that have installed what is to be removed."""
-    kept, releases = defaultdict[str, list[str]](list), set[str]()
+    kept, releases = defaultdict[str, list[str]](list), set[tuple[str, str]]()
     for item in (*snapshot.found, *snapshot.webhooks):
         annotations, labels = item.metadata.get("annotations") or {}, item.metadata.get("labels") or {}
         for mark in DELIVERY_MARKS:
             if mark in annotations or mark in labels:
                 kept[mark].append(str(item))
         if HELM_RELEASE in annotations:
-            releases.add(annotations[HELM_RELEASE])
+            namespace = annotations.get(_HELM_NAMESPACE, snapshot.namespaces[0])
+            releases.add((annotations[HELM_RELEASE], namespace))
     for mark, items in sorted(kept.items()):
         yield problem(
             "owners",
             f"a delivery tool ({mark}) would reinstall {_some(items)}",
             "remove them from what it delivers, without pruning, or use --accept owners",
         )
-    for release in sorted(releases):
+    for release, namespace in sorted(releases):
         yield note(
             "owners",
             f"Helm installed this as release {release}, and keeps a record of it",
-            f"afterwards, run helm uninstall {release} --namespace {snapshot.namespace}",
+            f"afterwards, run helm uninstall {release} --namespace {namespace}",
         )
     if not kept and not releases:
         yield ok("owners", "no delivery tool would reinstall it")
@@ -107,9 +119,11 @@ def _objects(snapshot: Snapshot, kind: Kind, *, with_objects: bool) -> Iterator[
 
 
 def _namespace(snapshot: Snapshot) -> Iterator[Finding]:
-    if snapshot.strangers:
-        content = _some(list(snapshot.strangers))
-        yield note("kept", f"the namespace {snapshot.namespace} stays, because it also contains {content}")
+    for namespace, content in snapshot.strangers.items():
+        if content:
+            yield note(
+                "kept", f"the namespace {namespace} stays, because it also contains {_some(list(content))}"
+            )
 
 
 def _some(items: list[str]) -> str:

@@ -40,14 +40,20 @@ _KINDS: Final = {kind.crd_name: kind for kind in KINDS}
 
 
 class Removal:
-    """Executes steps on one cluster. `namespace` is that of Stowplan itself."""
+    """Executes steps on one cluster. `namespaces` are those of Stowplan itself."""
 
     def __init__(
-        self, cluster: Cluster, progress: Progress, *, namespace: str, per_second: float, with_objects: bool
+        self,
+        cluster: Cluster,
+        progress: Progress,
+        *,
+        namespaces: Sequence[str],
+        per_second: float,
+        with_objects: bool,
     ) -> None:
         self._cluster = cluster
         self._progress = progress
-        self._namespace = namespace
+        self._namespaces = namespaces
         self._pace = Pace(per_second=per_second, tell=progress.tell)
         self._with_objects = with_objects
         self._actions: Mapping[Action, Callable[[Step], Awaitable[str]]] = {
@@ -70,17 +76,20 @@ class Removal:
 
     async def _stop(self, _: Step) -> str:
         """Delete the Deployments that act, and wait until their pods and leases are gone."""
-        found = [item for item in await find(self._cluster, DEPLOYMENTS, self._namespace) if item.is_acting]
+        found = [item for item in await find(self._cluster, DEPLOYMENTS, self._namespaces) if item.is_acting]
         await self._delete(found)
 
         async def is_at_rest() -> bool:
-            listed = await self._cluster.list(
-                PODS, namespace=self._namespace, label_selector=ACTING_PODS, metadata_only=True
-            )
-            return not listed["items"] and not await leaders(self._cluster, self._namespace)
+            for namespace in self._namespaces:
+                listed = await self._cluster.list(
+                    PODS, namespace=namespace, label_selector=ACTING_PODS, metadata_only=True
+                )
+                if listed["items"]:
+                    return False
+            return not await leaders(self._cluster, self._namespaces)
 
         if not await comes_true(is_at_rest, within_seconds=_PATIENCE_SECONDS):
-            holders = ", ".join(await leaders(self._cluster, self._namespace)) or "pods"
+            holders = ", ".join(await leaders(self._cluster, self._namespaces)) or "pods"
             raise NotTakenUpError(
                 f"{holders} still exist after {_PATIENCE_SECONDS:.0f} s; run this command again"
             )
@@ -93,7 +102,7 @@ class Removal:
             claim = await self._cluster.get(API_SERVICES, step.subject)
             if not is_ours(claim):
                 return f"{step.subject} has another owner by now"
-            former = await read_former(self._cluster, self._namespace)
+            former = await read_former(self._cluster, self._namespaces)
             if former is None:
                 await self._cluster.delete(API_SERVICES, step.subject, uid=claim["metadata"]["uid"])
                 return f"{step.subject} deleted"
@@ -113,7 +122,7 @@ class Removal:
 
     async def _unhook(self, _: Step) -> str:
         for resource in WEBHOOK_CONFIGURATIONS:
-            await self._delete(await find(self._cluster, resource, self._namespace))
+            await self._delete(await find(self._cluster, resource, self._namespaces))
         await settle(self._cluster)
         return "none of our webhooks is called"
 
@@ -175,7 +184,7 @@ class Removal:
     async def _remove(self, _: Step) -> str:
         deleted = 0
         for resource in REMOVED:
-            found = await find(self._cluster, resource, self._namespace)
+            found = await find(self._cluster, resource, self._namespaces)
             await self._delete(found)
             deleted += len(found)
         return f"{deleted} objects deleted"

@@ -37,7 +37,8 @@ class Marked:
 class Snapshot:
     """The state of the cluster at one time."""
 
-    namespace: str
+    namespaces: tuple[str, ...]
+    """Those with an installation of Stowplan; several if an earlier one was not removed."""
     found: tuple[Found, ...] = ()
     """Objects to delete, in the order of deletion."""
     webhooks: tuple[Found, ...] = ()
@@ -58,8 +59,6 @@ class Snapshot:
     """The APIService of external metrics, if it is ours."""
     former: FormerClaim | None = None
     """The previous owner of external metrics, if it is known and its Service still exists."""
-    is_namespace_ours: bool = False
-    """Whether our manifests created the namespace."""
-    strangers: tuple[str, ...] = ()
-    """Objects of others in it."""
+    strangers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The objects of others in each namespace that our manifests created."""
     denied: tuple[str, ...] = ()

@@ -150,5 +150,6 @@ def _rest(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Step]:
             yield Step(action=Action.FORGET, subject=name, detail=str(number))
     if snapshot.found:
         yield Step(action=Action.REMOVE, detail=str(len(snapshot.found)))
-    if snapshot.is_namespace_ours and not snapshot.strangers:
-        yield Step(action=Action.LEAVE, subject=snapshot.namespace)
+    for namespace, content in snapshot.strangers.items():
+        if not content:
+            yield Step(action=Action.LEAVE, subject=namespace)

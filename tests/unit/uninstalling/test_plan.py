@@ -41,9 +41,9 @@ def deployment(component: str, **metadata: Any) -> Found:
 CLAIM = {"metadata": {"name": "v1beta1.external.metrics.k8s.io"}, "spec": {}}
 FORMER = FormerClaim(labels={}, spec={"service": {"namespace": "keda", "name": "adapter"}})
 WEBHOOKS = (Found(resource=VALIDATING_WEBHOOK_CONFIGURATIONS, metadata={"name": "stowplan"}),)
-NOTHING = Snapshot(namespace="stowplan-system")
+NOTHING = Snapshot(namespaces=("stowplan-system",))
 ALL = Snapshot(
-    namespace="stowplan-system",
+    namespaces=("stowplan-system",),
     found=(deployment("controller"), deployment("webhooks")),
     webhooks=WEBHOOKS,
     marked=Marked(closed=("n1",)),
@@ -51,7 +51,7 @@ ALL = Snapshot(
     objects={VARIANTS: 2, MODEL.crd_name: 0},
     annotated={POLICIES: 1},
     api_service=CLAIM,
-    is_namespace_ours=True,
+    strangers={"stowplan-system": ()},
 )
 
 STOP, CLEAN, RELEASE, UNHOOK = Action.STOP, Action.CLEAN, Action.RELEASE, Action.UNHOOK
@@ -81,7 +81,7 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
         [Action.RETURN],
     ),
     "somebody else has something in our namespace": (
-        replace(NOTHING, is_namespace_ours=True, strangers=("ConfigMap theirs",)),
+        replace(NOTHING, strangers={"stowplan-system": ("ConfigMap theirs",)}),
         [],
     ),
     "only a definition with objects is left, without conversion": (
@@ -172,6 +172,26 @@ def test_helm_is_told_of_and_no_problem() -> None:
     assert "helm uninstall plan --namespace stowplan-system" in owner.remedy
 
 
+def test_each_release_of_helm_is_named_with_its_own_namespace() -> None:
+    """An earlier installation may be one of another release."""
+    found = tuple(
+        deployment(
+            "webhooks",
+            annotations={"meta.helm.sh/release-name": "plan", "meta.helm.sh/release-namespace": place},
+        )
+        for place in ("inference", "stowplan-system")
+    )
+    snapshot = replace(ALL, found=found, namespaces=("inference", "stowplan-system"))
+    checks = planned(snapshot, "").checks
+
+    assert [item.remedy.partition("helm ")[2] for item in checks if item.check == "owners"] == [
+        "uninstall plan --namespace inference",
+        "uninstall plan --namespace stowplan-system",
+    ]
+    (both,) = (item.message for item in checks if item.check == "installations")
+    assert both.endswith("removed from all of them: inference, stowplan-system")
+
+
 def test_the_document_has_the_frame_of_the_other_verbs() -> None:
     """And nothing about shapes."""
     document = planned(ALL, "https://cluster").as_json()
@@ -201,7 +221,7 @@ BINDINGS = {
 @pytest.mark.parametrize(("subjects", "want"), BINDINGS.values(), ids=BINDINGS.keys())
 def test_rights_go_that_only_our_accounts_have(subjects: list[dict[str, str]], want: bool) -> None:
     """Wherever they were given."""
-    assert is_for_us({"subjects": subjects}, "stowplan-system") is want
+    assert is_for_us({"subjects": subjects}, ("stowplan-system",)) is want
     assert not CLUSTER_ROLE_BINDINGS.namespaced
 
 
