@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from apiserver.cluster.resource import MODELS
+from apiserver.cluster.resource import CONFIG_MAPS, MODELS
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.definitions import storage_version, stored_versions
 from apiserver.upgrading.findings import Finding, note, ok, problem
 from apiserver.upgrading.owner_checks import DELIVERY_MARKS, HELM_RELEASE
 from apiserver.upgrading.permission_checks import check_permissions
+from controller.uninstalling.installed import NAME_PREFIX
 from controller.uninstalling.snapshot import Snapshot
 from controller.uninstalling.steps import goes, is_converted
 
@@ -33,6 +34,8 @@ def uninstall_checks(snapshot: Snapshot, *, with_objects: bool) -> tuple[Finding
         found += _claim(snapshot)
         for kind in KINDS:
             found += _objects(snapshot, kind, with_objects=with_objects)
+        found += _hint(snapshot, with_objects=with_objects)
+        found += _settings(snapshot)
         found += _namespace(snapshot)
     return tuple(found)
 
@@ -108,7 +111,7 @@ def _objects(snapshot: Snapshot, kind: Kind, *, with_objects: bool) -> Iterator[
     elif goes(snapshot, kind.crd_name, with_objects=with_objects):
         yield note("deleted", f"{kind.crd_name} will be deleted, with its objects{also}: {count}")
     else:
-        yield note("kept", f"{kind.crd_name} stays, with its objects{also}: {count}", "--delete-objects")
+        yield note("kept", f"{kind.crd_name} stays, with its objects{also}: {count}")
         if is_converted(definition) and stored_versions(definition) != (storage_version(definition),):
             yield problem(
                 "definition",
@@ -116,6 +119,27 @@ def _objects(snapshot: Snapshot, kind: Kind, *, with_objects: bool) -> Iterator[
                 " conversion only one version can be served",
                 "stowplan upgrade --apply rewrites them, stowplan downgrade restores them",
             )
+
+
+def _hint(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Finding]:
+    if any(not goes(snapshot, name, with_objects=with_objects) for name in snapshot.definitions):
+        yield note("kept", "--delete-objects deletes all of our definitions that stay, with their objects")
+
+
+def _settings(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield the ConfigMaps whose data only users wrote; those of our processes have our prefix."""
+    names = [
+        f"{item.namespace}/{item.name}"
+        for item in snapshot.found
+        if item.resource is CONFIG_MAPS and not item.name.startswith(NAME_PREFIX)
+    ]
+    if names:
+        yield note(
+            "deleted",
+            f"what users wrote into ConfigMaps, such as prices and service classes, will be deleted:"
+            f" {', '.join(names)}",
+            "save what you need: kubectl get configmap NAME --namespace NAMESPACE --output yaml",
+        )
 
 
 def _namespace(snapshot: Snapshot) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ async def clean(cluster: Cluster, pace: Pace) -> str:
             cluster, PODS, [(pod, LetIn(pod=pod, node=None).patch()) for pod in marked.gated], pace
         )
         costs += await _patched(cluster, PODS, [(pod, _uncosted(pod)) for pod in marked.costly], pace)
-        nodes += sum(await each(marked.closed, partial(_opened, cluster), pace))
+        nodes += sum(await each(marked.closed, partial(_opened, cluster), pace.of("nodes")))
         marked = await read_marked(cluster)
     raise StoppedError(
         f"objects that still have our marks are changed continuously ({marked}): run this command again"
@@ -75,7 +75,7 @@ async def _patched(
         )
         return await _taken(patch)
 
-    return sum(await each(changes, write, pace))
+    return sum(await each(changes, write, pace.of(resource.plural)))
 
 
 async def _opened(cluster: Cluster, node: str) -> bool:

@@ -26,8 +26,8 @@ OURS: Final = "stowplan"
 """Its value on our objects."""
 SELECTOR: Final = f"{PART_OF}={OURS}"
 """Selects the objects that our manifests and processes create."""
-ACCOUNT_PREFIX: Final = "stowplan-"
-"""Prefix of the names of our service accounts."""
+NAME_PREFIX: Final = "stowplan-"
+"""Prefix of the names of our service accounts, and of the settings of our processes."""
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
@@ -135,6 +135,6 @@ def is_for_us(binding: Json, namespaces: Collection[str]) -> bool:
     return bool(subjects) and all(
         subject["kind"] == "ServiceAccount"
         and subject.get("namespace") in namespaces
-        and subject["name"].startswith(ACCOUNT_PREFIX)
+        and subject["name"].startswith(NAME_PREFIX)
         for subject in subjects
     )

@@ -214,7 +214,9 @@ class Removal:
             )
 
     async def _delete(self, found: Sequence[Found]) -> None:
-        await each(found, self._delete_one, self._pace)
+        """Delete objects of one kind."""
+        if found:
+            await each(found, self._delete_one, self._pace.of(found[0].resource.plural))
 
     async def _delete_one(self, item: Found) -> None:
         delete = partial(

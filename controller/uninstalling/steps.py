@@ -7,6 +7,7 @@ The objects that identify our namespace go last. So no journal is needed: an int
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -148,8 +149,10 @@ def _rest(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Step]:
     for name, number in snapshot.annotated.items():  # no webhook is left that would write it again
         if name not in snapshot.definitions or not goes(snapshot, name, with_objects=with_objects):
             yield Step(action=Action.FORGET, subject=name, detail=str(number))
-    if snapshot.found:
-        yield Step(action=Action.REMOVE, detail=str(len(snapshot.found)))
+    # The Deployments that act are deleted by the first step.
+    if rest := Counter(item.resource.kind for item in snapshot.found if not item.is_acting):
+        kinds = ", ".join(f"{kind}: {number}" for kind, number in rest.items())
+        yield Step(action=Action.REMOVE, detail=f"{rest.total()} ({kinds})")
     for namespace, content in snapshot.strangers.items():
         if not content:
             yield Step(action=Action.LEAVE, subject=namespace)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.cluster.resource import DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from apiserver.cluster.resource import CONFIG_MAPS, DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.models import MODEL
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
@@ -125,6 +125,27 @@ def test_objects_go_only_when_asked() -> None:
     assert WITHDRAW not in [step.action for step in deleted.steps]
     assert f"{VARIANTS} stays, with its objects: 2" in [item.message for item in kept.checks]
     assert f"{VARIANTS} will be deleted, with its objects: 2" in [item.message for item in deleted.checks]
+
+
+def config_map(name: str) -> Found:
+    """Return a ConfigMap of ours."""
+    return Found(resource=CONFIG_MAPS, metadata={"name": name, "namespace": "stowplan-system"})
+
+
+def test_the_plan_says_what_is_deleted_and_once_how_objects_would_be() -> None:
+    """By kind, without what the first step deletes; and what people wrote is named."""
+    settings = tuple(config_map(name) for name in ("stowplan-webhooks-config-x", "accelerator-unit-costs"))
+    definitions = {**ALL.definitions, POLICIES: definition()}
+    objects = {VARIANTS: 2, POLICIES: 1}
+    snapshot = replace(ALL, found=(*ALL.found, *settings), definitions=definitions, objects=objects)
+    kept, deleted = (planned(snapshot, "https://cluster", with_objects=asked) for asked in (False, True))
+
+    (rest,) = (step.detail for step in kept.steps if step.action is REMOVE)
+    assert rest == "3 (Deployment: 1, ConfigMap: 2)"
+    for report, said in ((kept, 1), (deleted, 0)):
+        assert sum("--delete-objects" in f"{item.message} {item.remedy}" for item in report.checks) == said
+        (prices,) = (item.message for item in report.checks if "prices" in item.message)
+        assert prices.endswith("will be deleted: stowplan-system/accelerator-unit-costs")
 
 
 PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {

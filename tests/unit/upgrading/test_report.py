@@ -214,10 +214,10 @@ def test_progress_is_told_once_a_second_and_at_the_end() -> None:
     progress = Progress(stream, steps=2, clock=lambda: next(moments))
     progress.begin("rewrite")
     for done in (1, 2, 3, 4):
-        progress.tell(done, 4)
+        progress.tell(done, 4, "pods")
     progress.end("all")
 
-    assert stream.getvalue() == "[1/2] rewrite\n[1/2] 2 of 4\n[1/2] 4 of 4\n[1/2] done: all\n"
+    assert stream.getvalue() == ("[1/2] rewrite\n[1/2] 2 of 4 pods\n[1/2] 4 of 4 pods\n[1/2] done: all\n")
 
 
 async def test_each_keeps_the_order_and_passes_the_first_error_on() -> None:
@@ -228,11 +228,11 @@ async def test_each_keeps_the_order_and_passes_the_first_error_on() -> None:
             raise Conflict("three")
         return item * 2
 
-    told: list[tuple[int, int]] = []
-    pace = Pace(per_second=10_000, tell=lambda done, total: told.append((done, total)))
+    told: list[tuple[int, int, str]] = []
+    pace = Pace(per_second=10_000, tell=lambda *said: told.append(said))
 
-    assert await each([1, 2], work, pace) == [2, 4]
-    assert told == [(1, 2), (2, 2)]
+    assert await each([1, 2], work, pace.of("pods")) == [2, 4]
+    assert told == [(1, 2, "pods"), (2, 2, "pods")]
     with pytest.raises(Conflict, match="three"):
         await each([1, 3], work, pace)
 
