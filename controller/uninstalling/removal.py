@@ -19,6 +19,7 @@ from apiserver.cluster.resource import (
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
+from apiserver.upgrading.counting import counted
 from apiserver.upgrading.definitions import served_versions, storage_version
 from apiserver.upgrading.gather import read_definition
 from apiserver.upgrading.progress import Progress
@@ -139,7 +140,8 @@ class Removal:
                 _, failures = await disown(self._cluster, resource_of(kind, stored), left, self._pace)
                 if failures:
                     raise StoppedError(
-                        f"{len(failures)} objects could not be written; run this command again", failures
+                        f"{counted(len(failures), 'object')} could not be written; run this command again",
+                        failures,
                     )
         await self._write_definition(kind, unconverted)
         await self._write_definition(kind, disowned)
@@ -187,7 +189,7 @@ class Removal:
             found = await find(self._cluster, resource, self._namespaces)
             await self._delete(found)
             deleted += len(found)
-        return f"{deleted} objects deleted"
+        return f"{counted(deleted, 'object')} deleted"
 
     async def _leave(self, step: Step) -> str:
         found = await strangers(self._cluster, step.subject, ())

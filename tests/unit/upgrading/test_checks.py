@@ -224,15 +224,23 @@ CERTIFICATES = {
 @pytest.mark.parametrize(("trusted", "certificate", "want"), CERTIFICATES.values(), ids=CERTIFICATES.keys())
 def test_certificates(trusted: str, certificate: bytes | None, want: str) -> None:
     """What the API server will trust is held against what it will be shown."""
-    webhook = replace(EMPTY.webhook, trusted=trusted, certificate=certificate)
+    webhook = replace(EMPTY.webhook, is_configured=True, trusted=trusted, certificate=certificate)
     found = problems(check_certificates(replace(EMPTY, webhook=webhook)))
 
     assert [want in message for message in found] == ([True] if want else [])
 
 
+def test_without_an_installation_there_is_no_log_to_look_into() -> None:
+    """What helps is to install it."""
+    (found,) = check_certificates(EMPTY)
+
+    assert found.message == "there is no webhook configuration 'stowplan'"
+    assert found.remedy.startswith("install Stowplan first: ")
+
+
 def test_a_certificate_that_may_not_be_read_is_no_obstacle() -> None:
     """Who may not read Secrets may upgrade all the same."""
-    webhook = replace(EMPTY.webhook, trusted=TRUSTED, is_certificate_hidden=True)
+    webhook = replace(EMPTY.webhook, is_configured=True, trusted=TRUSTED, is_certificate_hidden=True)
 
     assert problems(check_certificates(replace(EMPTY, webhook=webhook))) == []
 
