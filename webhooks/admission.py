@@ -11,10 +11,11 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from apiserver.kinds.authorship import telling_annotations
-from apiserver.kinds.conversion import kept_after_relabelling, kept_annotation, telling_label
+from apiserver.kinds.conversion import convert, kept_after_relabelling, kept_annotation, telling_label
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind, Reference, Version
+from apiserver.schema.undecoded import same
 from apiserver.schema.validation import judge
 from webhooks.depth import without_depths
 from webhooks.forms import Form, other_forms
@@ -191,8 +192,24 @@ def _read(spec: JsonValue) -> JsonValue:
 
 
 def _is_untouched(kind: Kind, old: _Object, new: _Object) -> bool:
-    """Tell whether an update keeps the spec, the conversion label, the owners and recorded annotations."""
-    return _aside(kind, old) == _aside(kind, new) and _has_same_spec(old, new)
+    """Tell whether an update keeps the spec, the conversion label, the owners and recorded annotations.
+
+    The annotation of conversion may be removed if the spec remains the same in every version. A downgrade
+    removes it from every object, and its user becomes the writer of none.
+    """
+    if not _has_same_spec(old, new):
+        return False
+    if _aside(kind, old) == _aside(kind, new):
+        return True
+    kept = kept_annotation(kind)
+    is_removed = _kept(kind, new) is None and _aside(kind, old, but=kept) == _aside(kind, new, but=kept)
+    return is_removed and _has_same_specs(kind, old, new)
+
+
+def _has_same_specs(kind: Kind, old: _Object, new: _Object) -> bool:
+    names = [f"{kind.group}/{version.name}" for version in kind.versions]
+    before, now = _whole(old, old), _whole(new, old)
+    return all(same(convert(before, name).get("spec"), convert(now, name).get("spec")) for name in names)
 
 
 def _has_same_spec(old: _Object, new: _Object) -> bool:
@@ -201,9 +218,9 @@ def _has_same_spec(old: _Object, new: _Object) -> bool:
     return bytes(old.spec) == bytes(new.spec)  # the same server encoded both, with the same key order
 
 
-def _aside(kind: Kind, value: _Object) -> tuple[JsonValue, ...]:
+def _aside(kind: Kind, value: _Object, *, but: str = "") -> tuple[JsonValue, ...]:
     owners = None if value.metadata is None else value.metadata.owner_references
-    telling = (_annotation(value, name) for name in telling_annotations(kind))
+    telling = (_annotation(value, name) for name in telling_annotations(kind) if name != but)
     return owners, _label(kind, value), *telling
 
 

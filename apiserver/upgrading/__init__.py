@@ -5,7 +5,7 @@ definitions            the CustomResourceDefinition at each stage of a migration
 *_checks               preconditions
 steps                  the remaining steps, derived from the state: an interrupted run is simply run again
 execution              execution of the steps: proving, rewriting, reshaping, waiting
-report, text           the output, as JSON or text
+report, text           the output, as JSON or text; counting: numbers in its sentences
 verb, runs, options    the common frame: connect, read, plan, execute; `stowplan uninstall` uses it, too
 upgrade, downgrade     the two subcommands
 """

@@ -10,7 +10,8 @@ from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
 from apiserver.schema.undecoded import same
 
-_LABEL: Final = "app.kubernetes.io/part-of"
+LABEL: Final = "app.kubernetes.io/part-of"
+"""The label by which a definition is recognized as ours."""
 _OURS: Final = "stowplan"
 
 
@@ -35,20 +36,24 @@ def staged(
 
 
 def withdrawn(kind: Kind, live: Json) -> Json:
-    """Return the definition with only the oldest version, whose schema is the union of every shape."""
+    """Return the definition to leave: only the oldest version, with every shape, and without our label.
+
+    Somebody who deletes all objects with our label must not delete it.
+    """
     wanted = crd_manifest(kind)
     oldest = wanted["spec"]["versions"][0]
     for name in ("deprecated", "deprecationWarning"):
         oldest.pop(name, None)
     wanted["spec"] |= {"versions": [oldest | {"storage": True}], "conversion": {"strategy": "None"}}
-    return _over(live, wanted)
+    return without_label(live) | {"spec": wanted["spec"]}
 
 
 def says(live: Json | None, wanted: Json) -> bool:
     """Tell whether a live definition matches the wanted one, apart from what the server adds."""
-    if live is None or not is_ours(live):
-        return False
-    spec, asked = live["spec"], wanted["spec"]
+    return live is not None and is_ours(live) and _specifies(live["spec"], wanted["spec"])
+
+
+def _specifies(spec: Json, asked: Json) -> bool:
     return _equal(spec["versions"], asked["versions"]) and all(
         _holds(spec.get(name), asked[name]) for name in ("names", "conversion") if name in asked
     )
@@ -56,18 +61,33 @@ def says(live: Json | None, wanted: Json) -> bool:
 
 def is_ours(live: Json) -> bool:
     """Tell whether a definition has our label."""
-    return (live["metadata"].get("labels") or {}).get(_LABEL) == _OURS
+    return (live["metadata"].get("labels") or {}).get(LABEL) == _OURS
 
 
 def is_given_back(kind: Kind, live: Json) -> bool:
-    """Tell whether objects can be downgraded under a definition: it is ours, and prunes none of their fields.
+    """Tell whether objects can be downgraded under a definition: it prunes none of their fields.
 
-    Our label remains when a release's own definition is applied over the one that a downgrade leaves, so if
-    only one version is served, the whole definition must be the one that we leave.
+    It is ours, or the one that a downgrade leaves.
     """
+    return is_in_use(kind, live) or _specifies(live["spec"], withdrawn(kind, live)["spec"])
+
+
+def is_in_use(kind: Kind, live: Json) -> bool:
+    """Tell whether a definition is ours, and is not given back to an earlier release.
+
+    An earlier version of this program left our label on those.
+    """
+    is_old = kind.has_conversion and served_versions(live) == (kind.versions[0].name,)
+    return is_ours(live) and not is_old
+
+
+def without_label(live: Json) -> Json:
+    """Return a definition without our label."""
+    metadata = live["metadata"]
     if not is_ours(live):
-        return False
-    return served_versions(live) != (kind.versions[0].name,) or says(live, withdrawn(kind, live))
+        return live
+    labels = {name: value for name, value in metadata["labels"].items() if name != LABEL}
+    return live | {"metadata": metadata | {"labels": labels}}
 
 
 def served_versions(live: Json | None) -> tuple[str, ...]:

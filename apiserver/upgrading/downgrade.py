@@ -12,6 +12,7 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.kinds.registry import KINDS
 from apiserver.upgrading.accounts import Account, account
 from apiserver.upgrading.controller_checks import check_our_own
+from apiserver.upgrading.counting import counted
 from apiserver.upgrading.definitions import is_given_back, served_versions
 from apiserver.upgrading.execution import Execution
 from apiserver.upgrading.findings import Finding, accepted, note, ok, problem
@@ -39,12 +40,12 @@ examples:
 If a run is interrupted, run the command again: it continues with the
 remaining work.
 """
-_ADVICE: Final = (
+_APPLY: Final = (
     "next: apply the definition of {release} over the current one,",
     "  kubectl apply --server-side --force-conflicts -f variantautoscalings-crd.yaml",
     "then start its controller, and remove Stowplan,",
-    "  stowplan uninstall --apply",
 )
+_UNINSTALL: Final = "  stowplan uninstall --apply"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -95,8 +96,16 @@ def planned(
         checks=accepted(found, accept),
         steps=downgrade_steps(snapshot, VARIANT_AUTOSCALING, is_clean=is_clean, is_annotated=is_annotated),
         accounts=accounts,
-        advice=tuple(line.format(release=shape) for line in _ADVICE),
+        advice=tuple(line.format(release=shape) for line in _advice(snapshot)),
     )
+
+
+def _advice(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return what is left to do after the run, until the release has everything and Stowplan is removed."""
+    live = snapshot.definitions.get(VARIANT_AUTOSCALING.crd_name)
+    if live is not None and is_given_back(VARIANT_AUTOSCALING, live):
+        return (*_APPLY, _UNINSTALL)
+    return ("next: remove Stowplan,", _UNINSTALL) if snapshot.webhook.is_configured else ()
 
 
 def check_given_back(snapshot: Snapshot, *, is_clean: bool) -> Iterator[Finding]:
@@ -119,22 +128,28 @@ def check_shape(accounts: Sequence[Account], shape: Shape, *, accept_incomplete:
     """Yield whether the shape can hold every object, and whether anything must be made up."""
     made_up, lossy = sum(bool(item.made_up) for item in accounts), sum(bool(item.lost) for item in accounts)
     if lossy:
-        yield note("shape", f"{shape} cannot express all fields of {lossy} objects: see the list below")
+        yield note(
+            "shape", f"{shape} cannot express all fields of {counted(lossy, 'object')}: see the list below"
+        )
     if made_up:
-        message = f"{shape} requires values that {made_up} objects do not have: see the list below"
+        message = (
+            f"{shape} requires values that are missing in {counted(made_up, 'object')}: see the list below"
+        )
         finding = note if accept_incomplete else problem
         yield finding(
             "shape", message, "complete these objects, choose another shape, or use --accept-incomplete"
         )
     if not lossy and not made_up:
-        yield ok("shape", f"{shape} can express all fields of {len(accounts)} objects")
+        yield ok("shape", f"{shape} can express all fields of {counted(len(accounts), 'object')}")
 
 
 def _checks(snapshot: Snapshot) -> Iterator[Finding]:
+    live = snapshot.definitions.get(VARIANT_AUTOSCALING.crd_name)
     yield from check_permissions(snapshot.denied)
-    yield from check_definition(snapshot, VARIANT_AUTOSCALING)
-    yield from check_owners(snapshot, VARIANT_AUTOSCALING)
+    if live is None or is_given_back(VARIANT_AUTOSCALING, live):
+        yield from check_definition(snapshot, VARIANT_AUTOSCALING)
+        yield from check_owners(snapshot, VARIANT_AUTOSCALING)
     yield from check_our_own(snapshot)
-    if len(served_versions(snapshot.definitions.get(VARIANT_AUTOSCALING.crd_name))) > 1:
+    if len(served_versions(live)) > 1:
         yield from check_webhook(snapshot)
         yield from check_certificates(snapshot)

@@ -14,6 +14,7 @@ from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS
 from apiserver.kinds.llmd.shapes import Shape
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
+from apiserver.upgrading.counting import counted
 from apiserver.upgrading.definitions import (
     served_versions,
     staged,
@@ -106,13 +107,13 @@ class Execution:
             raise StoppedError(message, error.failures) from error
         if proof.failures:
             raise StoppedError(
-                f"verification failed for {len(proof.failures)} of {proof.objects} objects; nothing is"
-                " stored in another version yet, and both versions are served. Correct these objects and"
-                " run this command again, or go back with stowplan downgrade",
+                f"verification failed for {len(proof.failures)} of {counted(proof.objects, 'object')};"
+                " nothing is stored in another version yet, and both versions are served. Correct these"
+                " objects and run this command again, or go back with stowplan downgrade",
                 proof.failures,
             )
         beside = f"; a test object was refused: {proof.refusal}" if proof.refusal else ""
-        return f"{proof.objects} objects converted and back without loss{beside}"
+        return f"{counted(proof.objects, 'object')} converted and back without loss{beside}"
 
     async def _what_of_unreadable(self, kind: Kind) -> str:
         if not self._is_newly_served:
@@ -142,7 +143,8 @@ class Execution:
         rewritten = await rewrite(self._cluster, resource, self._pace)
         objects = await verify(self._cluster, resource, self._pace)
         gone = f", {rewritten.gone} deleted in the meantime" if rewritten.gone else ""
-        return f"{rewritten.written} of {rewritten.objects} objects rewritten{gone}; {objects} verified"
+        listed = counted(rewritten.objects, "object")
+        return f"{rewritten.written} of {listed} rewritten{gone}; {objects} verified"
 
     async def _prune(self, step: Step) -> str:
         async def attempt() -> None:
@@ -162,35 +164,37 @@ class Execution:
         freed, failures = await forget(self._cluster, resource, self._pace)
         if failures:
             raise StoppedError(
-                f"{len(failures)} objects could not be written; run this command again", failures
+                f"{counted(len(failures), 'object')} could not be written; run this command again", failures
             )
-        return f"announcements removed from {freed} objects"
+        return f"announcements removed from {counted(freed, 'object')}"
 
     async def _rehearse(self, step: Step) -> str:
         written, failures = await self._shaped(step.kind, dry_run=True)
         if failures:
             raise StoppedError(
-                f"{len(failures)} of {written} objects cannot be restored in {self._shape}; nothing was"
-                " changed. Correct these objects and run this command again",
+                f"{len(failures)} of {counted(written, 'object')} cannot be restored in {self._shape};"
+                " nothing was changed. Correct these objects and run this command again",
                 failures,
             )
-        return f"{written} objects can be restored"
+        return f"{counted(written, 'object')} can be restored"
 
     async def _reshape(self, step: Step) -> str:
         written, failures = await self._shaped(step.kind, dry_run=False)
         if failures:
             raise StoppedError(
-                f"{len(failures)} objects could not be restored; run this command again", failures
+                f"{counted(len(failures), 'object')} could not be restored; run this command again", failures
             )
-        return f"{written} objects restored in {self._shape}"
+        return f"{counted(written, 'object')} restored in {self._shape}"
 
     async def _sweep(self, step: Step) -> str:
         assert self._shape is not None  # as below
         resource = resource_of(step.kind, step.kind.versions[0].name)
         swept, failures = await sweep(self._cluster, resource, self._shape, self._pace)
         if failures:
-            raise StoppedError(f"our annotations could not be removed from {len(failures)} objects", failures)
-        return f"our annotations removed from {swept} objects"
+            raise StoppedError(
+                f"our annotations could not be removed from {counted(len(failures), 'object')}", failures
+            )
+        return f"our annotations removed from {counted(swept, 'object')}"
 
     async def _shaped(self, kind: Kind, *, dry_run: bool) -> tuple[int, tuple[Failure, ...]]:
         assert self._shape is not None  # a downgrade always has one
@@ -203,9 +207,9 @@ class Execution:
         written, failures = await disown(self._cluster, resource, left, self._pace)
         if failures:
             raise StoppedError(
-                f"{len(failures)} objects could not be written; run this command again", failures
+                f"{counted(len(failures), 'object')} could not be written; run this command again", failures
             )
-        return f"entries of {left} removed from the managedFields of {written} objects"
+        return f"entries of {left} removed from the managedFields of {counted(written, 'object')}"
 
     async def _withdraw(self, step: Step) -> str:
         kind = step.kind

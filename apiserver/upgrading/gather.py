@@ -62,7 +62,14 @@ async def read_definition(cluster: Cluster, kind: Kind) -> Json | None:
 
 async def read_trusted(cluster: Cluster) -> str:
     """Return the caBundle of our admission webhooks; empty if there is none."""
-    configuration = await _maybe(cluster, VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+    return _trusted(await _configuration(cluster))
+
+
+async def _configuration(cluster: Cluster) -> Json | None:
+    return await _maybe(cluster, VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+
+
+def _trusted(configuration: Json | None) -> str:
     bundles = [item["clientConfig"].get("caBundle") for item in (configuration or {}).get("webhooks") or []]
     return str(next(filter(None, bundles), ""))
 
@@ -97,13 +104,15 @@ async def _webhook(cluster: Cluster, namespace: str, refusal: str) -> Webhook:
         cluster, ENDPOINT_SLICES, namespace=namespace, label_selector=f"kubernetes.io/service-name={name}"
     )
     certificate, is_hidden = await _certificate(cluster, namespace)
+    configuration = await _configuration(cluster)
     return Webhook(
         namespace=namespace,
         service=await _maybe(cluster, SERVICES, name, namespace=namespace),
         addresses=sum(
             len(endpoint["addresses"]) for item in slices for endpoint in item.get("endpoints") or []
         ),
-        trusted=await read_trusted(cluster),
+        is_configured=configuration is not None,
+        trusted=_trusted(configuration),
         certificate=certificate,
         is_certificate_hidden=is_hidden,
         refusal=refusal,

@@ -9,6 +9,7 @@ from apiserver.kinds.conversion import wanted_annotation_bytes
 from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
+from apiserver.upgrading.counting import counted
 from apiserver.upgrading.findings import Finding, note, ok, problem
 from apiserver.upgrading.snapshot import Snapshot
 
@@ -27,7 +28,7 @@ def check_objects(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
             "shorten these objects, for example by removing unused candidates of a modelProfile",
         )
     else:
-        yield ok(_CHECK, f"the data of {len(snapshot.objects)} objects fits")
+        yield ok(_CHECK, f"the data of {counted(len(snapshot.objects), 'object')} fits")
     if bare := [_place(item) for item in snapshot.objects if "spec" not in item]:
         yield note(
             _CHECK,

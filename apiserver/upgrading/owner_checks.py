@@ -7,7 +7,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from apiserver.upgrading.definitions import condition, served_versions, stored_versions
+from apiserver.upgrading.definitions import LABEL, condition, is_ours, served_versions, stored_versions
 from apiserver.upgrading.findings import Finding, note, ok, problem
 from apiserver.upgrading.snapshot import Snapshot
 
@@ -67,31 +67,47 @@ def check_owners(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
 
 
 def _owners(live: Json, name: str) -> Iterator[Finding]:
-    metadata = live["metadata"]
-    annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
-    for owner in metadata.get("ownerReferences") or []:
+    for owner in live["metadata"].get("ownerReferences") or []:
         yield problem(
             _CHECK,
             f"{name} and all its objects are deleted when {owner['kind']} {owner['name']} is deleted",
             f"remove the ownerReference from {name} (kubectl edit crd {name}), or use --accept {_CHECK}",
         )
-    if release := annotations.get(HELM_RELEASE):
-        yield problem(
-            _CHECK,
-            f"{name} belongs to the Helm release {release}: its next upgrade would overwrite our"
-            " definition with the old one, and its removal deletes every object",
-            "add the annotation helm.sh/resource-policy: keep to the chart's own template, run helm"
-            " upgrade, and only then remove the definition from the chart (Helm uses the manifest of the"
-            " release, not the live object); or use --accept {_CHECK}",
-        )
-    for mark in (mark for mark in DELIVERY_MARKS if mark in annotations or mark in labels):
+    ours = _managers_of_our_chart(live)
+    yield from _releases(live, name, is_our_chart=bool(ours))
+    marks = [mark for mark in DELIVERY_MARKS if mark in _marks(live)]
+    for mark in marks:
         yield problem(
             _CHECK,
             f"{name} is managed by a delivery tool ({mark}), which would revert the upgrade",
             f"remove the definition from what it delivers, or use --accept {_CHECK}",
         )
-    for manager in sorted(_managers(live)):
-        is_marked = any(mark in {**annotations, **labels} for mark in DELIVERY_MARKS)
+    yield from _writers(_managers(live) - ours, name, is_marked=bool(marks))
+
+
+def _releases(live: Json, name: str, *, is_our_chart: bool) -> Iterator[Finding]:
+    release = _marks(live).get(HELM_RELEASE)
+    if not release:
+        return
+    if is_our_chart:
+        yield note(
+            _CHECK,
+            f"{name} is of Stowplan's own chart, Helm release {release}: helm upgrade updates it, and"
+            " helm uninstall keeps it",
+        )
+        return
+    yield problem(
+        _CHECK,
+        f"{name} belongs to the Helm release {release}: its next upgrade would overwrite our"
+        " definition with the old one, and its removal deletes every object",
+        "add the annotation helm.sh/resource-policy: keep to the chart's own template, run helm"
+        " upgrade, and only then remove the definition from the chart (Helm uses the manifest of the"
+        f" release, not the live object); or use --accept {_CHECK}",
+    )
+
+
+def _writers(managers: set[str], name: str, *, is_marked: bool) -> Iterator[Finding]:
+    for manager in sorted(managers):
         if manager.startswith(_RECONCILERS) and not is_marked:
             yield problem(
                 _CHECK,
@@ -104,5 +120,27 @@ def _owners(live: Json, name: str) -> Iterator[Finding]:
             )
 
 
+def _marks(live: Json) -> Json:
+    metadata = live["metadata"]
+    return {**(metadata.get("annotations") or {}), **(metadata.get("labels") or {})}
+
+
 def _managers(live: Json) -> set[str]:
     return {str(entry.get("manager", "")) for entry in live["metadata"].get("managedFields") or []}
+
+
+def _managers_of_our_chart(live: Json) -> set[str]:
+    """Return the managers by which Helm installed our own chart; empty for the chart of others.
+
+    Our chart contains our label. A definition of another chart has it after an upgrade, but from our client.
+    """
+    if HELM_RELEASE not in _marks(live) or not is_ours(live):
+        return set()
+    entries = live["metadata"].get("managedFields") or []
+    labelling = {str(entry.get("manager", "")) for entry in entries if _has_our_label(entry)}
+    return {manager for manager in labelling if not manager.startswith(_PEOPLE)}
+
+
+def _has_our_label(entry: Json) -> bool:
+    metadata = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
+    return f"f:{LABEL}" in (metadata.get("f:labels") or {})

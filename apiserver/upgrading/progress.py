@@ -25,12 +25,12 @@ class Progress:
         self._told_at = self._clock()
         self._say(title)
 
-    def tell(self, done: int, total: int) -> None:
-        """Report how many of the objects are done, once a second and at the end."""
+    def tell(self, done: int, total: int, what: str) -> None:
+        """Report how many of a kind are done, once a second and at the end."""
         now = self._clock()
         if done == total or now - self._told_at >= _EVERY_SECONDS:
             self._told_at = now
-            self._say(f"{done} of {total}")
+            self._say(f"{done} of {total} {what}")
 
     def end(self, result: str) -> None:
         """Report the result of the step."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -20,10 +20,15 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pace:
-    """The maximum number of objects per second, and a callback for progress (done, total)."""
+    """The maximum number of objects per second, and a callback for progress (done, total, and of what)."""
 
     per_second: float
-    tell: Callable[[int, int], None]
+    tell: Callable[[int, int, str], None]
+    what: str = "objects"
+
+    def of(self, what: str) -> Pace:
+        """Return the same pace for work that progress names so, such as `pods`."""
+        return replace(self, what=what)
 
 
 async def each(items: Sequence[_T], work: Callable[[_T], Awaitable[_R]], pace: Pace) -> list[_R]:
@@ -41,7 +46,7 @@ async def each(items: Sequence[_T], work: Callable[[_T], Awaitable[_R]], pace: P
             await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
             result = await work(item)
         done += 1
-        pace.tell(done, len(items))
+        pace.tell(done, len(items), pace.what)
         return result
 
     tasks: list[asyncio.Task[_R]] = []

@@ -43,7 +43,7 @@ async def rewrite(cluster: Cluster, resource: Resource, pace: Pace) -> Rewritten
     async def one(item: Json) -> tuple[str, str | None]:
         return _version(item), await _write(cluster, resource, item)
 
-    results = await each(items, one, pace)
+    results = await each(items, one, pace.of("objects written"))
     gone = sum(after is None for _, after in results)
     written = sum(after is not None and before != after for before, after in results)
     return Rewritten(objects=len(items), written=written, gone=gone)
@@ -67,7 +67,7 @@ async def verify(cluster: Cluster, resource: Resource, pace: Pace) -> int:
         name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
         raise ContendedError(f"{name} is changed continuously: stop its writer, and run this command again")
 
-    await each(items, one, pace)
+    await each(items, one, pace.of("objects verified"))
     return len(items)
 
 

@@ -17,6 +17,8 @@ class Webhook:
     service: Json | None = None
     addresses: int = 0
     """The number of addresses of the Service, ready or not: conversion responds before the pods are ready."""
+    is_configured: bool = False
+    """Whether our admission webhooks have a configuration."""
     trusted: str = ""
     """The caBundle of our admission webhooks, base64. All other trust is copied from it."""
     certificate: bytes | None = None

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from apiserver.upgrading.accounts import Account
+from apiserver.upgrading.counting import counted
 from apiserver.upgrading.findings import Finding, Verdict
 from apiserver.upgrading.report import Report
 from apiserver.upgrading.runs import Outcome, Run, S
@@ -85,7 +86,7 @@ def _found(report: Report) -> Iterator[Line]:
     if missing:
         yield Tone.PLAIN, f"  not installed: {', '.join(missing)}"
     shapes = ", ".join(f"{count} {name}" for name, count in sorted(report.shapes.items()))
-    yield Tone.PLAIN, f"  {report.objects} objects" + (f": {shapes}" if shapes else "")
+    yield Tone.PLAIN, f"  {counted(report.objects, 'object')}" + (f": {shapes}" if shapes else "")
 
 
 def _check(finding: Finding) -> Iterator[Line]:

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotConfigured, Unauthorized
+from apiserver.upgrading.counting import counted
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.rewriting import ContendedError
 from apiserver.upgrading.runs import Done, Outcome, Run, S, StoppedError
@@ -68,9 +69,10 @@ async def _run(options: argparse.Namespace, plan: Planner[S], start: Starter[S])
 
 def _ended(report: Run[S]) -> Run[S]:
     if report.problems:
-        count = len(report.problems)
-        problems = f"{count} problem{'' if count == 1 else 's'} to solve"
-        error = f"{problems} first; nothing was changed" if report.steps else f"{problems}; no step is left"
+        problems = counted(len(report.problems), "problem")
+        error = f"{problems} to solve first; nothing was changed"
+        if not report.steps:
+            error = f"there is nothing to change, but the checks found {problems} to solve"
         return replace(report, outcome=Outcome.STOPPED, error=error)
     return report if report.steps else replace(report, outcome=Outcome.NOTHING_TO_DO)
 

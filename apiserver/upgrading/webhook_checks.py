@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from apiserver.schema.structural import CONVERSION_SERVICE
 from apiserver.serving.authority import covers, expiry_of, is_issued_by
+from apiserver.upgrading.counting import counted
 from apiserver.upgrading.findings import Finding, note, ok, problem
 from apiserver.upgrading.snapshot import Snapshot, Webhook
 
@@ -34,7 +35,7 @@ def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
     elif not webhook.addresses:
         yield problem("webhook", f"the Service {place} has no ready pod", why)
     else:
-        yield ok("webhook", f"the Service {place} has {webhook.addresses} ready pods")
+        yield ok("webhook", f"the Service {place} has {counted(webhook.addresses, 'ready pod')}")
     if webhook.refusal:
         yield problem(
             "webhook",
@@ -46,7 +47,13 @@ def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
 def check_certificates(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield whether the API server will trust the serving certificate by its caBundle."""
     found = _certificate_problem(snapshot.webhook, snapshot.now)
-    if found:
+    if not snapshot.webhook.is_configured:
+        yield problem(
+            "certificates",
+            f"there is no webhook configuration {CONFIGURATION!r}",
+            f"install Stowplan first: {_INSTALL}",
+        )
+    elif found:
         yield problem(
             "certificates",
             found,
@@ -65,7 +72,7 @@ def check_certificates(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _certificate_problem(webhook: Webhook, now: datetime) -> str:
     if not webhook.trusted:
-        return f"the webhook configuration {CONFIGURATION!r} does not exist or has no caBundle"
+        return f"the webhook configuration {CONFIGURATION!r} has no caBundle"
     if webhook.is_certificate_hidden:
         return ""
     if webhook.certificate is None:

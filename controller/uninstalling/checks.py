@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from apiserver.cluster.resource import MODELS
+from apiserver.cluster.resource import CONFIG_MAPS, MODELS
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.definitions import storage_version, stored_versions
 from apiserver.upgrading.findings import Finding, note, ok, problem
 from apiserver.upgrading.owner_checks import DELIVERY_MARKS, HELM_RELEASE
 from apiserver.upgrading.permission_checks import check_permissions
+from controller.uninstalling.installed import NAME_PREFIX
 from controller.uninstalling.snapshot import Snapshot
 from controller.uninstalling.steps import goes, is_converted
 
@@ -20,42 +21,56 @@ ACCEPTABLE: Final = ("owners", "templates")
 """Checks whose problems users may accept."""
 
 _MOST_NAMED: Final = 5
+_HELM_NAMESPACE: Final = "meta.helm.sh/release-namespace"
 
 
 def uninstall_checks(snapshot: Snapshot, *, with_objects: bool) -> tuple[Finding, ...]:
     """Return the findings of all checks."""
     found = [*check_permissions(snapshot.denied)]
     if not snapshot.denied:
+        found += _installations(snapshot)
         found += _owners(snapshot)
         found += _templates(snapshot)
         found += _claim(snapshot)
         for kind in KINDS:
             found += _objects(snapshot, kind, with_objects=with_objects)
+        found += _hint(snapshot, with_objects=with_objects)
+        found += _settings(snapshot)
         found += _namespace(snapshot)
     return tuple(found)
 
 
+def _installations(snapshot: Snapshot) -> Iterator[Finding]:
+    if len(snapshot.namespaces) > 1:
+        yield note(
+            "installations",
+            f"Stowplan is installed in several namespaces, and is removed from all of them:"
+            f" {', '.join(snapshot.namespaces)}",
+        )
+
+
 def _owners(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield findings about delivery tools that have installed what is to be removed."""
-    kept, releases = defaultdict[str, list[str]](list), set[str]()
+    kept, releases = defaultdict[str, list[str]](list), set[tuple[str, str]]()
     for item in (*snapshot.found, *snapshot.webhooks):
         annotations, labels = item.metadata.get("annotations") or {}, item.metadata.get("labels") or {}
         for mark in DELIVERY_MARKS:
             if mark in annotations or mark in labels:
                 kept[mark].append(str(item))
         if HELM_RELEASE in annotations:
-            releases.add(annotations[HELM_RELEASE])
+            namespace = annotations.get(_HELM_NAMESPACE, snapshot.namespaces[0])
+            releases.add((annotations[HELM_RELEASE], namespace))
     for mark, items in sorted(kept.items()):
         yield problem(
             "owners",
             f"a delivery tool ({mark}) would reinstall {_some(items)}",
             "remove them from what it delivers, without pruning, or use --accept owners",
         )
-    for release in sorted(releases):
+    for release, namespace in sorted(releases):
         yield note(
             "owners",
             f"Helm installed this as release {release}, and keeps a record of it",
-            f"afterwards, run helm uninstall {release} --namespace {snapshot.namespace}",
+            f"afterwards, run helm uninstall {release} --namespace {namespace}",
         )
     if not kept and not releases:
         yield ok("owners", "no delivery tool would reinstall it")
@@ -96,7 +111,7 @@ def _objects(snapshot: Snapshot, kind: Kind, *, with_objects: bool) -> Iterator[
     elif goes(snapshot, kind.crd_name, with_objects=with_objects):
         yield note("deleted", f"{kind.crd_name} will be deleted, with its objects{also}: {count}")
     else:
-        yield note("kept", f"{kind.crd_name} stays, with its objects{also}: {count}", "--delete-objects")
+        yield note("kept", f"{kind.crd_name} stays, with its objects{also}: {count}")
         if is_converted(definition) and stored_versions(definition) != (storage_version(definition),):
             yield problem(
                 "definition",
@@ -106,10 +121,33 @@ def _objects(snapshot: Snapshot, kind: Kind, *, with_objects: bool) -> Iterator[
             )
 
 
+def _hint(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Finding]:
+    if any(not goes(snapshot, name, with_objects=with_objects) for name in snapshot.definitions):
+        yield note("kept", "--delete-objects deletes all of our definitions that stay, with their objects")
+
+
+def _settings(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield the ConfigMaps whose data only users wrote; those of our processes have our prefix."""
+    names = [
+        f"{item.namespace}/{item.name}"
+        for item in snapshot.found
+        if item.resource is CONFIG_MAPS and not item.name.startswith(NAME_PREFIX)
+    ]
+    if names:
+        yield note(
+            "deleted",
+            f"what users wrote into ConfigMaps, such as prices and service classes, will be deleted:"
+            f" {', '.join(names)}",
+            "save what you need: kubectl get configmap NAME --namespace NAMESPACE --output yaml",
+        )
+
+
 def _namespace(snapshot: Snapshot) -> Iterator[Finding]:
-    if snapshot.strangers:
-        content = _some(list(snapshot.strangers))
-        yield note("kept", f"the namespace {snapshot.namespace} stays, because it also contains {content}")
+    for namespace, content in snapshot.strangers.items():
+        if content:
+            yield note(
+                "kept", f"the namespace {namespace} stays, because it also contains {_some(list(content))}"
+            )
 
 
 def _some(items: list[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Conflict, NotFound
-from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS, PODS, Resource
+from apiserver.cluster.resource import PODS, Resource
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.schema.json import Json
 from apiserver.upgrading.retrying import Pace, each, steadily
@@ -35,23 +35,23 @@ async def clean(cluster: Cluster, pace: Pace) -> str:
             cluster, PODS, [(pod, LetIn(pod=pod, node=None).patch()) for pod in marked.gated], pace
         )
         costs += await _patched(cluster, PODS, [(pod, _uncosted(pod)) for pod in marked.costly], pace)
-        nodes += sum(await each(marked.closed, partial(_opened, cluster), pace))
+        nodes += sum(await each(marked.closed, partial(_opened, cluster), pace.of("nodes")))
         marked = await read_marked(cluster)
     raise StoppedError(
         f"objects that still have our marks are changed continuously ({marked}): run this command again"
     )
 
 
-async def forget_writers(cluster: Cluster, pace: Pace) -> str:
-    """Remove the annotation about the writer from bindings, which only Stowplan writes and reads."""
+async def forget_writers(cluster: Cluster, resource: Resource, pace: Pace) -> str:
+    """Remove the annotation about the writer from objects of a kind; only Stowplan writes and reads it."""
     done = 0
     for _ in range(_ROUNDS):
-        found = await annotated(cluster)
+        found = await annotated(cluster, resource)
         if not found:
-            return f"bindings changed: {done}"
+            return f"objects changed: {done}"
         changes = [(item, _change(item, {WRITTEN_BY: None})) for item in found]
-        done += await _patched(cluster, AUTOSCALING_POLICY_BINDINGS, changes, pace)
-    raise StoppedError("the annotation reappears on AutoscalingPolicyBindings: run this command again")
+        done += await _patched(cluster, resource, changes, pace)
+    raise StoppedError(f"the annotation reappears on objects of {resource.plural}: run this command again")
 
 
 def _uncosted(pod: Json) -> Json:
@@ -75,7 +75,7 @@ async def _patched(
         )
         return await _taken(patch)
 
-    return sum(await each(changes, write, pace))
+    return sum(await each(changes, write, pace.of(resource.plural)))
 
 
 async def _opened(cluster: Cluster, node: str) -> bool:

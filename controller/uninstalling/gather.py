@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -23,16 +23,16 @@ from apiserver.cluster.resource import (
     PODS,
     SERVICES,
     STATEFUL_SETS,
+    VARIANT_AUTOSCALINGS,
     Resource,
 )
 from apiserver.cluster.selection import Selection
-from apiserver.kinds.authorship import WRITTEN_BY
+from apiserver.kinds.authorship import WRITTEN_BY, is_recorded
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.controller_checks import is_held
-from apiserver.upgrading.definitions import is_given_back, storage_version
-from apiserver.upgrading.definitions import is_ours as is_definition_ours
+from apiserver.upgrading.definitions import is_in_use, storage_version
 from apiserver.upgrading.gather import denied_of, read_definition
 from apiserver.upgrading.permission_checks import Permission
 from apiserver.upgrading.resources import resource_of
@@ -61,39 +61,32 @@ _PRIORITIES: Final = "stowplan-accelerators-"
 
 async def gather(cluster: Cluster) -> Snapshot:
     """Read the whole state, or only the missing permissions. Raises ClusterError if a read fails."""
-    namespace = await installation(cluster)
+    namespaces = await installations(cluster)
     if denied := await denied_of(cluster, needed()):
-        return Snapshot(namespace=namespace, denied=denied)
-    found = [item for resource in REMOVED for item in await find(cluster, resource, namespace)]
+        return Snapshot(namespaces=namespaces, denied=denied)
+    found = [item for resource in REMOVED for item in await find(cluster, resource, namespaces)]
     live = [(kind, await read_definition(cluster, kind)) for kind in KINDS]
-    objects = {
-        kind.crd_name: await count(cluster, kind, definition)
-        for kind, definition in live
-        if definition is not None
-    }
+    installed = [(kind, definition) for kind, definition in live if definition is not None]
+    objects = {kind.crd_name: await count(cluster, kind, definition) for kind, definition in installed}
     claim = await _maybe(cluster, API_SERVICES, API_SERVICE)
     is_claimed = claim is not None and is_ours(claim)
     webhooks = [
-        item for resource in WEBHOOK_CONFIGURATIONS for item in await find(cluster, resource, namespace)
+        item for resource in WEBHOOK_CONFIGURATIONS for item in await find(cluster, resource, namespaces)
     ]
-    own = namespace in await _own_namespaces(cluster)
-    within = [f"{item.resource.kind} {item.name}" for item in found if item.namespace == namespace]
     return Snapshot(
-        namespace=namespace,
+        namespaces=namespaces,
         found=tuple(found),
         webhooks=tuple(webhooks),
-        leaders=await leaders(cluster, namespace),
+        leaders=await leaders(cluster, namespaces),
         marked=await read_marked(cluster),
         dependents=tuple(await _dependents(cluster)),
-        definitions={
-            kind.crd_name: item for kind, item in live if item is not None and _is_of_us(kind, item)
-        },
+        definitions={kind.crd_name: item for kind, item in installed if is_in_use(kind, item)},
+        others={kind.crd_name: item for kind, item in installed if not is_in_use(kind, item)},
         objects=objects,
-        annotated=len(await annotated(cluster)),
+        annotated=await _annotated(cluster, installed),
         api_service=claim if is_claimed else None,
-        former=await read_former(cluster, namespace) if is_claimed else None,
-        is_namespace_ours=own,
-        strangers=await strangers(cluster, namespace, within) if own else (),
+        former=await read_former(cluster, namespaces) if is_claimed else None,
+        strangers={name: await _strangers(cluster, name, found) for name in await _own_namespaces(cluster)},
     )
 
 
@@ -108,7 +101,7 @@ def needed() -> Iterator[Permission]:
     ):
         for verb in ("list", "delete"):
             yield Permission(group=resource.group, resource=resource.plural, verb=verb)
-    for resource in (PODS, NODES, AUTOSCALING_POLICY_BINDINGS):
+    for resource in (PODS, NODES, AUTOSCALING_POLICY_BINDINGS, VARIANT_AUTOSCALINGS):
         for verb in ("list", "patch"):
             yield Permission(group=resource.group, resource=resource.plural, verb=verb)
     for resource in (CUSTOM_RESOURCE_DEFINITIONS, API_SERVICES):
@@ -118,23 +111,24 @@ def needed() -> Iterator[Permission]:
             yield Permission(group=kind.group, resource=kind.plural, verb=verb)
 
 
-async def find(cluster: Cluster, resource: Resource, namespace: str) -> list[Found]:
-    """Return our objects of one kind."""
+async def find(cluster: Cluster, resource: Resource, namespaces: Sequence[str]) -> list[Found]:
+    """Return our objects of one kind, in our namespaces; bindings for our accounts in all namespaces."""
+    items: list[Json] = []
     if resource in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
-        items = await _kept(cluster, resource, lambda item: is_for_us(item, namespace))
-        items += await _listed(cluster, resource, namespace, SELECTOR)
-        items = list({item["metadata"]["uid"]: item for item in items}.values())
-    elif resource is LEASES:
-        items = await _listed(cluster, resource, namespace)
-        items = [item for item in items if item["metadata"]["name"] in LEASE_NAMES]
-    else:
-        items = await _listed(cluster, resource, namespace, SELECTOR)
-    return [Found(resource=resource, metadata=item["metadata"]) for item in items]
+        items += await _kept(cluster, resource, lambda item: is_for_us(item, namespaces))
+    for namespace in namespaces if resource.namespaced else ("",):
+        if resource is LEASES:
+            leases = await _listed(cluster, resource, namespace)
+            items += [item for item in leases if item["metadata"]["name"] in LEASE_NAMES]
+        else:
+            items += await _listed(cluster, resource, namespace, SELECTOR)
+    once = {item["metadata"]["uid"]: item for item in items}
+    return [Found(resource=resource, metadata=item["metadata"]) for item in once.values()]
 
 
-async def leaders(cluster: Cluster, namespace: str) -> tuple[str, ...]:
-    """Return our Leases that are held now."""
-    leases = [await _maybe(cluster, LEASES, name, namespace) for name in LEASE_NAMES]
+async def leaders(cluster: Cluster, namespaces: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of our Leases that are held now."""
+    leases = [await _maybe(cluster, LEASES, name, place) for place in namespaces for name in LEASE_NAMES]
     now = datetime.now(UTC)
     return tuple(item["metadata"]["name"] for item in leases if item and is_held(item.get("spec") or {}, now))
 
@@ -150,9 +144,22 @@ async def read_marked(cluster: Cluster) -> Marked:
     )
 
 
-async def annotated(cluster: Cluster) -> list[Json]:
-    """Return the bindings with the annotation about the writer."""
-    return await _kept(cluster, AUTOSCALING_POLICY_BINDINGS, lambda item: WRITTEN_BY in _annotations(item))
+async def annotated(cluster: Cluster, resource: Resource) -> list[Json]:
+    """Return the objects of a kind with the annotation about the writer."""
+    return await _kept(cluster, resource, lambda item: WRITTEN_BY in _annotations(item))
+
+
+async def _annotated(cluster: Cluster, installed: Sequence[tuple[Kind, Json]]) -> dict[str, int]:
+    """Return the number of objects of each kind from which the annotation about the writer must go.
+
+    A later installation needs it on VariantAutoscalings that stay under our definition.
+    """
+    found = {
+        kind.crd_name: len(await annotated(cluster, resource_of(kind, storage_version(definition))))
+        for kind, definition in installed
+        if is_recorded(kind) and not (kind.has_conversion and is_in_use(kind, definition))
+    }
+    return {name: number for name, number in found.items() if number}
 
 
 async def count(cluster: Cluster, kind: Kind, definition: Json) -> int:
@@ -162,18 +169,16 @@ async def count(cluster: Cluster, kind: Kind, definition: Json) -> int:
     return len(listed["items"])
 
 
-async def installation(cluster: Cluster) -> str:
-    """Return our namespace; if most is already removed, by the service accounts, then by the label."""
-    called = await installed_namespace(cluster)
-    listed = await cluster.list(
-        SERVICE_ACCOUNTS,
-        label_selector=SELECTOR,
-        field_selector="metadata.name=stowplan-controller",
-        metadata_only=True,
-    )
-    places = [str(item["metadata"]["namespace"]) for item in listed["items"]]
-    places = places or await _own_namespaces(cluster)
-    return called if called in places or not places else places[0]
+async def installations(cluster: Cluster) -> tuple[str, ...]:
+    """Return all our namespaces: those with accounts of ours, and those that our manifests created.
+
+    There are several if `namespace:` was changed, because applying does not prune. If most is removed, the
+    namespace to which webhooks point, or the default, is the only one.
+    """
+    listed = await cluster.list(SERVICE_ACCOUNTS, label_selector=SELECTOR, metadata_only=True)
+    places = {str(item["metadata"]["namespace"]) for item in listed["items"]}
+    places.update(await _own_namespaces(cluster))
+    return tuple(sorted(places)) or (await installed_namespace(cluster),)
 
 
 async def _own_namespaces(cluster: Cluster) -> list[str]:
@@ -181,14 +186,21 @@ async def _own_namespaces(cluster: Cluster) -> list[str]:
     return [item["metadata"]["name"] for item in await _listed(cluster, NAMESPACES, "", SELECTOR)]
 
 
-async def read_former(cluster: Cluster, namespace: str) -> FormerClaim | None:
+async def _strangers(cluster: Cluster, namespace: str, found: Sequence[Found]) -> tuple[str, ...]:
+    within = [f"{item.resource.kind} {item.name}" for item in found if item.namespace == namespace]
+    return await strangers(cluster, namespace, within)
+
+
+async def read_former(cluster: Cluster, namespaces: Sequence[str]) -> FormerClaim | None:
     """Return the previous owner of external metrics, if it is known and its Service still exists."""
-    lease = await _maybe(cluster, LEASES, LEASE_NAME, namespace)
-    former = former_claim(lease) if lease else None
-    if former is None:
-        return None
-    place, name = former.service
-    return former if await _maybe(cluster, SERVICES, name, place) else None
+    for namespace in namespaces:
+        lease = await _maybe(cluster, LEASES, LEASE_NAME, namespace)
+        former = former_claim(lease) if lease else None
+        if former is not None:
+            place, name = former.service
+            if await _maybe(cluster, SERVICES, name, place):
+                return former
+    return None
 
 
 async def _dependents(cluster: Cluster) -> list[str]:
@@ -215,11 +227,6 @@ def _wants(workload: Json) -> Iterator[str]:
             yield f"the priority class {pod['priorityClassName']}"
 
 
-def _is_of_us(kind: Kind, definition: Json) -> bool:
-    """Tell whether a definition is ours; our label remains when an earlier release's own is applied."""
-    return is_given_back(kind, definition) if kind.has_conversion else is_definition_ours(definition)
-
-
 def _annotations(item: Json) -> Json:
     return item["metadata"].get("annotations") or {}
 
@@ -227,7 +234,7 @@ def _annotations(item: Json) -> Json:
 async def _listed(
     cluster: Cluster, resource: Resource, namespace: str, selector: str | None = None
 ) -> list[Json]:
-    """List metadata, in our namespace if the kind is namespaced; empty if the kind is not installed."""
+    """List metadata, in one namespace if the kind is namespaced; empty if the kind is not installed."""
     place = namespace if resource.namespaced else None
     try:
         found = await cluster.list(resource, namespace=place, label_selector=selector, metadata_only=True)

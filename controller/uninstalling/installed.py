@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,8 +26,8 @@ OURS: Final = "stowplan"
 """Its value on our objects."""
 SELECTOR: Final = f"{PART_OF}={OURS}"
 """Selects the objects that our manifests and processes create."""
-ACCOUNT_PREFIX: Final = "stowplan-"
-"""Prefix of the names of our service accounts."""
+NAME_PREFIX: Final = "stowplan-"
+"""Prefix of the names of our service accounts, and of the settings of our processes."""
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
@@ -75,7 +76,7 @@ REMOVED: Final = (
         kind="PriorityClass",
         namespaced=False,
     ),
-    # The service accounts identify our namespace, so they are the last objects in it.
+    # The service accounts identify our namespaces, so they are the last objects in it.
     SERVICE_ACCOUNTS,
     # Admission policies last, when no account that they restrict is left.
     Resource(
@@ -128,12 +129,12 @@ class Found:
         return self.resource is DEPLOYMENTS and component in _ACTING
 
 
-def is_for_us(binding: Json, namespace: str) -> bool:
-    """Tell whether a binding grants permissions only to our service accounts."""
+def is_for_us(binding: Json, namespaces: Collection[str]) -> bool:
+    """Tell whether a binding grants permissions only to our service accounts in our namespaces."""
     subjects = binding.get("subjects") or []
     return bool(subjects) and all(
         subject["kind"] == "ServiceAccount"
-        and subject.get("namespace") == namespace
-        and subject["name"].startswith(ACCOUNT_PREFIX)
+        and subject.get("namespace") in namespaces
+        and subject["name"].startswith(NAME_PREFIX)
         for subject in subjects
     )

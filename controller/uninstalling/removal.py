@@ -19,6 +19,7 @@ from apiserver.cluster.resource import (
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
+from apiserver.upgrading.counting import counted
 from apiserver.upgrading.definitions import served_versions, storage_version
 from apiserver.upgrading.gather import read_definition
 from apiserver.upgrading.progress import Progress
@@ -32,7 +33,7 @@ from controller.uninstalling.cleaning import clean, forget_writers
 from controller.uninstalling.gather import count, find, leaders, read_former
 from controller.uninstalling.installed import ACTING_PODS, PART_OF, REMOVED, WEBHOOK_CONFIGURATIONS, Found
 from controller.uninstalling.namespace_content import strangers
-from controller.uninstalling.steps import Action, Step, disowned
+from controller.uninstalling.steps import Action, Step, disclaimed, disowned
 
 _PATIENCE_SECONDS: Final = 120.0
 _PAUSES_SECONDS: Final = (0.1,) * 19
@@ -40,14 +41,20 @@ _KINDS: Final = {kind.crd_name: kind for kind in KINDS}
 
 
 class Removal:
-    """Executes steps on one cluster. `namespace` is that of Stowplan itself."""
+    """Executes steps on one cluster. `namespaces` are those of Stowplan itself."""
 
     def __init__(
-        self, cluster: Cluster, progress: Progress, *, namespace: str, per_second: float, with_objects: bool
+        self,
+        cluster: Cluster,
+        progress: Progress,
+        *,
+        namespaces: Sequence[str],
+        per_second: float,
+        with_objects: bool,
     ) -> None:
         self._cluster = cluster
         self._progress = progress
-        self._namespace = namespace
+        self._namespaces = namespaces
         self._pace = Pace(per_second=per_second, tell=progress.tell)
         self._with_objects = with_objects
         self._actions: Mapping[Action, Callable[[Step], Awaitable[str]]] = {
@@ -56,7 +63,8 @@ class Removal:
             Action.RETURN: self._release,
             Action.RELEASE: self._release,
             Action.UNHOOK: self._unhook,
-            Action.FORGET: lambda _: forget_writers(self._cluster, self._pace),
+            Action.FORGET: self._forget,
+            Action.DISCLAIM: self._disclaim,
             Action.WITHDRAW: self._withdraw,
             Action.DELETE: self._delete_definition,
             Action.REMOVE: self._remove,
@@ -69,17 +77,20 @@ class Removal:
 
     async def _stop(self, _: Step) -> str:
         """Delete the Deployments that act, and wait until their pods and leases are gone."""
-        found = [item for item in await find(self._cluster, DEPLOYMENTS, self._namespace) if item.is_acting]
+        found = [item for item in await find(self._cluster, DEPLOYMENTS, self._namespaces) if item.is_acting]
         await self._delete(found)
 
         async def is_at_rest() -> bool:
-            listed = await self._cluster.list(
-                PODS, namespace=self._namespace, label_selector=ACTING_PODS, metadata_only=True
-            )
-            return not listed["items"] and not await leaders(self._cluster, self._namespace)
+            for namespace in self._namespaces:
+                listed = await self._cluster.list(
+                    PODS, namespace=namespace, label_selector=ACTING_PODS, metadata_only=True
+                )
+                if listed["items"]:
+                    return False
+            return not await leaders(self._cluster, self._namespaces)
 
         if not await comes_true(is_at_rest, within_seconds=_PATIENCE_SECONDS):
-            holders = ", ".join(await leaders(self._cluster, self._namespace)) or "pods"
+            holders = ", ".join(await leaders(self._cluster, self._namespaces)) or "pods"
             raise NotTakenUpError(
                 f"{holders} still exist after {_PATIENCE_SECONDS:.0f} s; run this command again"
             )
@@ -92,7 +103,7 @@ class Removal:
             claim = await self._cluster.get(API_SERVICES, step.subject)
             if not is_ours(claim):
                 return f"{step.subject} has another owner by now"
-            former = await read_former(self._cluster, self._namespace)
+            former = await read_former(self._cluster, self._namespaces)
             if former is None:
                 await self._cluster.delete(API_SERVICES, step.subject, uid=claim["metadata"]["uid"])
                 return f"{step.subject} deleted"
@@ -112,7 +123,7 @@ class Removal:
 
     async def _unhook(self, _: Step) -> str:
         for resource in WEBHOOK_CONFIGURATIONS:
-            await self._delete(await find(self._cluster, resource, self._namespace))
+            await self._delete(await find(self._cluster, resource, self._namespaces))
         await settle(self._cluster)
         return "none of our webhooks is called"
 
@@ -129,12 +140,24 @@ class Removal:
                 _, failures = await disown(self._cluster, resource_of(kind, stored), left, self._pace)
                 if failures:
                     raise StoppedError(
-                        f"{len(failures)} objects could not be written; run this command again", failures
+                        f"{counted(len(failures), 'object')} could not be written; run this command again",
+                        failures,
                     )
         await self._write_definition(kind, unconverted)
         await self._write_definition(kind, disowned)
         await until_served(self._cluster, kind, (stored,))
         return f"{step.subject} serves only {stored}"
+
+    async def _disclaim(self, step: Step) -> str:
+        await self._write_definition(_KINDS[step.subject], disclaimed)
+        return f"{step.subject} has nothing of ours"
+
+    async def _forget(self, step: Step) -> str:
+        kind = _KINDS[step.subject]
+        live = await read_definition(self._cluster, kind)
+        if live is None:
+            return f"{step.subject} is gone"
+        return await forget_writers(self._cluster, resource_of(kind, storage_version(live)), self._pace)
 
     async def _write_definition(self, kind: Kind, wanted: Callable[[Json], Json]) -> None:
         async def attempt() -> None:
@@ -163,10 +186,10 @@ class Removal:
     async def _remove(self, _: Step) -> str:
         deleted = 0
         for resource in REMOVED:
-            found = await find(self._cluster, resource, self._namespace)
+            found = await find(self._cluster, resource, self._namespaces)
             await self._delete(found)
             deleted += len(found)
-        return f"{deleted} objects deleted"
+        return f"{counted(deleted, 'object')} deleted"
 
     async def _leave(self, step: Step) -> str:
         found = await strangers(self._cluster, step.subject, ())
@@ -193,7 +216,9 @@ class Removal:
             )
 
     async def _delete(self, found: Sequence[Found]) -> None:
-        await each(found, self._delete_one, self._pace)
+        """Delete objects of one kind."""
+        if found:
+            await each(found, self._delete_one, self._pace.of(found[0].resource.plural))
 
     async def _delete_one(self, item: Found) -> None:
         delete = partial(

@@ -37,7 +37,8 @@ class Marked:
 class Snapshot:
     """The state of the cluster at one time."""
 
-    namespace: str
+    namespaces: tuple[str, ...]
+    """Those with an installation of Stowplan; several if an earlier one was not removed."""
     found: tuple[Found, ...] = ()
     """Objects to delete, in the order of deletion."""
     webhooks: tuple[Found, ...] = ()
@@ -47,17 +48,17 @@ class Snapshot:
     dependents: tuple[str, ...] = ()
     """Workloads whose new pods would not run without Stowplan, and why."""
     definitions: Mapping[str, Json] = field(default_factory=dict)
-    """Definitions of our kinds with our label, by name."""
+    """Our own definitions of our kinds, by name."""
+    others: Mapping[str, Json] = field(default_factory=dict)
+    """Definitions of our kinds by another owner, by name; those that a downgrade leaves are among them."""
     objects: Mapping[str, int] = field(default_factory=dict)
     """The number of objects of each kind by the name of its definition, whether or not that is ours."""
-    annotated: int = 0
-    """The number of bindings with the annotation about the writer."""
+    annotated: Mapping[str, int] = field(default_factory=dict)
+    """The number of objects whose annotation about the writer must go, by the name of their definition."""
     api_service: Json | None = None
     """The APIService of external metrics, if it is ours."""
     former: FormerClaim | None = None
     """The previous owner of external metrics, if it is known and its Service still exists."""
-    is_namespace_ours: bool = False
-    """Whether our manifests created the namespace."""
-    strangers: tuple[str, ...] = ()
-    """Objects of others in it."""
+    strangers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The objects of others in each namespace that our manifests created."""
     denied: tuple[str, ...] = ()

@@ -7,13 +7,14 @@ The objects that identify our namespace go last. So no journal is needed: an int
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
-from apiserver.upgrading.definitions import storage_version
+from apiserver.upgrading.definitions import is_ours, storage_version, without_label
 from controller.uninstalling.snapshot import Snapshot
 
 _OWNER: Final = ("stowplan", "Update", None)
@@ -29,6 +30,7 @@ class Action(StrEnum):
     RELEASE = "release"
     UNHOOK = "unhook"
     FORGET = "forget"
+    DISCLAIM = "disclaim"
     WITHDRAW = "withdraw"
     DELETE = "delete"
     REMOVE = "remove"
@@ -59,7 +61,8 @@ _TITLES: Final = {
     Action.RETURN: "return {subject} to {detail}",
     Action.RELEASE: "delete the claim to {subject}",
     Action.UNHOOK: "delete the webhook configurations: {detail}",
-    Action.FORGET: "remove the annotation with the writer from AutoscalingPolicyBindings: {detail}",
+    Action.FORGET: "remove the annotation with the writer from objects of {subject}: {detail}",
+    Action.DISCLAIM: "remove our label and field ownership from the definition {subject}, which is not ours",
     Action.WITHDRAW: "serve {subject} only in {detail}, without conversion",
     Action.DELETE: "delete the definition {subject}{detail}",
     Action.REMOVE: "delete the rest of the installation: {detail}",
@@ -82,6 +85,11 @@ def is_owned(definition: Json) -> bool:
     return any(map(_is_ours, definition["metadata"].get("managedFields") or []))
 
 
+def disclaimed(definition: Json) -> Json:
+    """Return the definition of another owner without our label, and with none of its fields owned by us."""
+    return disowned(without_label(definition))
+
+
 def disowned(definition: Json) -> Json:
     """Return a definition in which we own no field, so that applying manifests again causes no conflict."""
     metadata = definition["metadata"]
@@ -99,7 +107,7 @@ def uninstall_steps(snapshot: Snapshot, *, with_objects: bool) -> tuple[Step, ..
         *_out_of_others(snapshot),
         *_calls(snapshot),
         *_definitions(snapshot, with_objects=with_objects),
-        *_rest(snapshot),
+        *_rest(snapshot, with_objects=with_objects),
     )
 
 
@@ -132,12 +140,19 @@ def _definitions(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Step]:
             )
         elif is_converted(definition) or is_owned(definition):
             yield Step(action=Action.WITHDRAW, subject=name, detail=storage_version(definition))
+    for name, definition in snapshot.others.items():
+        if is_ours(definition) or is_owned(definition):
+            yield Step(action=Action.DISCLAIM, subject=name)
 
 
-def _rest(snapshot: Snapshot) -> Iterator[Step]:
-    if snapshot.annotated:  # no webhook is left that would write it again
-        yield Step(action=Action.FORGET, detail=str(snapshot.annotated))
-    if snapshot.found:
-        yield Step(action=Action.REMOVE, detail=str(len(snapshot.found)))
-    if snapshot.is_namespace_ours and not snapshot.strangers:
-        yield Step(action=Action.LEAVE, subject=snapshot.namespace)
+def _rest(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Step]:
+    for name, number in snapshot.annotated.items():  # no webhook is left that would write it again
+        if name not in snapshot.definitions or not goes(snapshot, name, with_objects=with_objects):
+            yield Step(action=Action.FORGET, subject=name, detail=str(number))
+    # The Deployments that act are deleted by the first step.
+    if rest := Counter(item.resource.kind for item in snapshot.found if not item.is_acting):
+        kinds = ", ".join(f"{kind}: {number}" for kind, number in rest.items())
+        yield Step(action=Action.REMOVE, detail=f"{rest.total()} ({kinds})")
+    for namespace, content in snapshot.strangers.items():
+        if not content:
+            yield Step(action=Action.LEAVE, subject=namespace)

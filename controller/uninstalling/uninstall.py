@@ -12,7 +12,7 @@ from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.runs import Run
 from apiserver.upgrading.verb import Doer, run
 from controller.uninstalling.checks import ACCEPTABLE, uninstall_checks
-from controller.uninstalling.gather import gather, installation
+from controller.uninstalling.gather import gather, installations
 from controller.uninstalling.removal import Removal
 from controller.uninstalling.snapshot import Snapshot
 from controller.uninstalling.steps import Step, uninstall_steps
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         return Removal(
             cluster,
             progress,
-            namespace=await installation(cluster),
+            namespaces=await installations(cluster),
             per_second=options.rate,
             with_objects=options.delete_objects,
         ).do

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import json
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from support.helming import Helm, by_name
+from support.upgrade_rig import stowplan
 
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import camel_case
@@ -255,6 +257,7 @@ def test_install_upgrade_uninstall(plane: ControlPlane, helm: Helm) -> None:
         plane.kubectl("wait", conversion, DEFINITION, "--timeout=60s")
 
         installed = _of_helm(plane)
+        checked = asyncio.run(stowplan(plane, "upgrade", "--output=json"))
         release("upgrade", str(helm.chart), "--reuse-values")
         upgraded = _of_helm(plane)
         settings = {"controller": {"config": {"planning": {"intervalSeconds": 5}}}}
@@ -268,6 +271,15 @@ def test_install_upgrade_uninstall(plane: ControlPlane, helm: Helm) -> None:
     release("uninstall")
 
     assert len(installed) > 60
+    assert [item for item in json.loads(checked.stdout)["checks"] if item["check"] == "owners"] == [
+        {
+            "check": "owners",
+            "verdict": "note",
+            "message": "variantautoscalings.llmd.ai is of Stowplan's own chart, Helm release stowplan: helm"
+            " upgrade updates it, and helm uninstall keeps it",
+            "remedy": "",
+        }
+    ]
     assert upgraded == installed
     for before, after in ((installed, changed), (changed, installed)):
         assert sorted((kind, name[:26]) for kind, name, _ in after - before) == [

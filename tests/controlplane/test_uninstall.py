@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
@@ -226,6 +227,12 @@ def test_it_is_installed_again_over_what_was_kept_and_all_of_it_goes(stage: Stag
 
     assert code == 0, said
     assert "and its objects: 1" in said
+    assert "the annotation with the writer" not in said
+    planned = re.search(r"delete the rest of the installation: (\d+) \(", said)
+    deleted = re.search(r"(\d+) objects deleted", said)
+    assert planned
+    assert deleted
+    assert planned[1] == deleted[1]
     assert differing(stage.before, settled(stage.plane, stage.before)) == {}
 
 

@@ -156,6 +156,7 @@ async def test_objects_of_every_era_survive_the_way_up_and_back(
                 assert await newer_watcher.has_caught_up()
             back = await stowplan(old_plane, "downgrade", "--to-release", era, "--apply")
             assert back.returncode == 0, back.stdout
+            assert "app.kubernetes.io/part-of" not in definition(old_plane)["metadata"].get("labels", {})
             assert settled(await read(cluster, OLD)) == before
             await asyncio.to_thread(apply_definition, old_plane, era)
         assert await watcher.has_caught_up()
@@ -356,9 +357,44 @@ async def test_the_controller_and_an_upgrade_do_not_fight(
     assert "holds the lease stowplan-system/stowplan-controller" in refused.stdout
     assert (await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")).returncode == 0
     assert all("decision" not in (item["status"] or {}) for item in (await read(cluster, OLD)).values())
+    assert {name for item in await annotations_of(cluster) for name in item if "kubectl" not in name} == set()
     # With its version: kubectl may still know of another one that was preferred.
     kind = "variantautoscalings.v1alpha1.llmd.ai"
     old_plane.kubectl("label", f"--namespace={NAMESPACE}", kind, "--all", "seen=again")
     left = await ownership(cluster)
     assert {name: set(owners[name]) - set(left[name]) for name in owners} == {name: set() for name in owners}
     assert not any("v1alpha2" in entry for entries in left.values() for entry in entries)
+
+
+async def test_an_uninstallation_after_the_way_back_leaves_a_release_as_it_was(
+    old_plane: ControlPlane, cluster: Cluster
+) -> None:
+    """Neither our label, by which somebody might delete the definition, nor a record in an object."""
+    await asyncio.to_thread(enter, old_plane, "v0.4.2")
+    before = await fill(old_plane, cluster, samples("v0.4.2"))
+    for verb in (("upgrade",), ("downgrade", "--to-release", "v0.4.2")):
+        assert (await stowplan(old_plane, *verb, "--apply")).returncode == 0
+    old_plane.kubectl("label", "crd", CRD, "app.kubernetes.io/part-of=stowplan")  # as it once stayed
+    await asyncio.to_thread(apply_definition, old_plane, "v0.4.2")
+    record = ("variantautoscalings.v1alpha1.llmd.ai", "--all", "stowplan.dev/written-by=me")
+    old_plane.kubectl("annotate", f"--namespace={NAMESPACE}", *record)
+    assert all("stowplan.dev/written-by" in item for item in await annotations_of(cluster))
+    # Nothing here finishes the deletion of a namespace.
+    old_plane.kubectl("label", "namespace", "stowplan-system", "app.kubernetes.io/part-of-")
+    removed = await stowplan(old_plane, "uninstall", "--apply", "--delete-objects")
+    again = await stowplan(old_plane, "uninstall", "--delete-objects")
+
+    assert removed.returncode == 0, removed.stdout
+    assert "nothing to do" in again.stdout
+    assert await read(cluster, OLD) == before
+    assert not any("stowplan.dev/written-by" in item for item in await annotations_of(cluster))
+    left = ("get", "crd", CRD, "--show-managed-fields", "--output=json")
+    metadata = json.loads(old_plane.kubectl(*left).stdout)["metadata"]
+    assert "app.kubernetes.io/part-of" not in metadata.get("labels", {})
+    managers = {entry["manager"] for entry in metadata["managedFields"] if "subresource" not in entry}
+    assert managers == {"kubectl"}
+
+
+async def annotations_of(cluster: Cluster) -> list[dict[str, str]]:
+    """Return the annotations of every object."""
+    return [item["metadata"].get("annotations", {}) for item in (await cluster.list(OLD))["items"]]

@@ -63,7 +63,7 @@ def _identifier(facts: Facts, made_up: list[str]) -> JsonValue:
     parts = (facts.model or UNKNOWN, facts.accelerator or UNKNOWN, facts.count or 1)
     identifier = identifier_of(*parts)
     if identifier != "{}-{}-{}".format(*parts):
-        text = f"the names contain characters that are not allowed here; {shown(identifier)} was written"
+        text = f"the names contain characters that are not allowed here; the value is {shown(identifier)}"
         made_up.append(f"spec.variantID: {text}")
     return identifier
 
@@ -105,5 +105,5 @@ def _parameters_of(position: int) -> str:
 def _known(fact: JsonValue, placeholder: JsonValue, path: str, made_up: list[str]) -> JsonValue:
     if fact is not None:
         return fact
-    made_up.append(f"{path}: the object has no value; {shown(placeholder)} was written")
+    made_up.append(f"{path}: the object has no value; the placeholder is {shown(placeholder)}")
     return placeholder

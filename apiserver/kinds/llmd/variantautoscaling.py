@@ -157,7 +157,8 @@ VARIANT_AUTOSCALING: Final = Kind(
             declaration=v1alpha1.VariantAutoscaling,
             deprecation_warning=(
                 "llmd.ai/v1alpha1 VariantAutoscaling is deprecated; use llmd.ai/v1alpha2. `stowplan convert"
-                " -f FILE --to v1alpha2 --in-place` moves a manifest on, `stowplan upgrade` what is stored"
+                " -f FILE --to v1alpha2 --in-place` converts a manifest; `stowplan upgrade` shows whether"
+                " stored objects are left to convert"
             ),
             columns=(
                 _MODEL,

@@ -36,7 +36,7 @@ from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
 from apiserver.upgrading.progress import Progress
 from controller.reconcilers.former_claim import ANNOTATION, API_SERVICE, TARGET
-from controller.uninstalling.gather import gather, installation
+from controller.uninstalling.gather import gather, installations
 from controller.uninstalling.installed import PART_OF, REMOVED, ROLE_BINDINGS, SERVICE_ACCOUNTS
 from controller.uninstalling.removal import Removal
 from controller.uninstalling.uninstall import planned
@@ -65,19 +65,32 @@ def defined(kind: Kind) -> tuple[Resource, Json]:
     return CUSTOM_RESOURCE_DEFINITIONS, crd_manifest(kind) | {"status": stored}
 
 
-def acting(component: str) -> list[tuple[Resource, Json]]:
+def acting(component: str, place: str = PLACE) -> list[tuple[Resource, Json]]:
     """Return the Deployment of a process that acts, and the Lease that it holds."""
     labels = OURS | {"app.kubernetes.io/component": component}
     lease = {"holderIdentity": "pod", "renewTime": datetime.now(UTC).isoformat(), "leaseDurationSeconds": 600}
     noted = {"annotations": {ANNOTATION: json.dumps(FORMER)}}
     name = f"stowplan-{component}"
     return [
-        (DEPLOYMENTS, named(name, PLACE, metadata={"labels": labels}, spec={"template": {}})),
-        (LEASES, named(name, PLACE, metadata=noted, spec=lease)),
+        (DEPLOYMENTS, named(name, place, metadata={"labels": labels}, spec={"template": {}})),
+        (LEASES, named(name, place, metadata=noted, spec=lease)),
     ]
 
 
-def cluster(*, is_ours: bool = True) -> MemoryStore:
+def elsewhere() -> list[tuple[Resource, Json]]:
+    """Return what remains of an installation whose `namespace:` was changed: everything in the old one."""
+    place = "stowplan-system"
+    account = {"kind": "ServiceAccount", "name": "stowplan-models", "namespace": place}
+    return [
+        (NAMESPACES, ours(place, "")),
+        (SERVICE_ACCOUNTS, ours("stowplan-models", place)),
+        (SERVICES, ours("stowplan-webhooks", place)),
+        (ROLE_BINDINGS, named("once", "tenant", subjects=[account])),
+        *acting("controller", place),
+    ]
+
+
+def cluster(*more: tuple[Resource, Json], is_ours: bool = True) -> MemoryStore:
     """Return a cluster on which everything was installed, and a controller has died in its work."""
     costs = {"stowplan.dev/pod-deletion-cost": "-1", "controller.kubernetes.io/pod-deletion-cost": "-1"}
     gates = [{"name": "stowplan.dev/placement"}, {"name": "theirs"}]
@@ -112,7 +125,7 @@ def cluster(*, is_ours: bool = True) -> MemoryStore:
             named("b", "tenant", metadata={"annotations": {"stowplan.dev/written-by": "{}", "their": "1"}}),
         ),
     ]
-    return MemoryStore(objects)
+    return MemoryStore([*objects, *more])
 
 
 async def remove(store: MemoryStore, *, with_objects: bool) -> bool:
@@ -121,7 +134,7 @@ async def remove(store: MemoryStore, *, with_objects: bool) -> bool:
     assert not report.problems
     progress = Progress(io.StringIO(), steps=len(report.steps))
     removal = Removal(
-        store, progress, namespace=await installation(store), per_second=1e9, with_objects=with_objects
+        store, progress, namespaces=await installations(store), per_second=1e9, with_objects=with_objects
     )
     for step in report.steps:
         await removal.do(step)
@@ -179,6 +192,38 @@ def test_it_ends_the_same_wherever_it_dies(*, with_objects: bool) -> None:
     else:
         assert sorted(kept) == ["a", AUTOSCALING_POLICY_BINDING.crd_name, "b", VARIANT_AUTOSCALING.crd_name]
         assert kept["b"]["metadata"]["annotations"] == {"their": "1"}
+
+
+@pytest.mark.parametrize("with_objects", [False, True], ids=["objects stay", "objects go"])
+def test_a_definition_that_was_given_back_keeps_nothing_of_ours(*, with_objects: bool) -> None:
+    """Whoever then cleans up by our label deletes no object of an earlier release."""
+    store = cluster()
+    definition = store.objects["customresourcedefinitions", "", VARIANT_AUTOSCALING.crd_name]
+    release = definition["spec"] | {"versions": [{"name": "v1alpha1", "served": True, "storage": True}]}
+    entries = [{"manager": name, "operation": "Update"} for name in ("theirs", "stowplan")]
+    definition |= {"spec": release, "metadata": definition["metadata"] | {"managedFields": entries}}
+    variant = store.objects["variantautoscalings", "tenant", "a"]
+    variant["metadata"]["annotations"] = {"stowplan.dev/written-by": "{}", "their": "1"}
+    asyncio.run(remove(store, with_objects=with_objects))
+
+    left = store.objects["customresourcedefinitions", "", VARIANT_AUTOSCALING.crd_name]
+    assert left["metadata"]["labels"] == {}
+    assert left["metadata"]["managedFields"] == entries[:1]
+    assert left["spec"] == release
+    assert store.objects["variantautoscalings", "tenant", "a"]["metadata"]["annotations"] == {"their": "1"}
+    assert not asyncio.run(remove(store, with_objects=with_objects))
+
+
+def test_an_installation_that_was_left_behind_goes_as_well() -> None:
+    """Its processes stop with the others, wherever the run dies."""
+    store, alone = cluster(*elsewhere()), cluster()
+    checks = planned(asyncio.run(gather(store)), "memory").checks
+    asyncio.run(removed_one_by_one(store, with_objects=False))
+    asyncio.run(remove(alone, with_objects=False))
+
+    (both,) = (item.message for item in checks if item.check == "installations")
+    assert both.endswith("removed from all of them: inference, stowplan-system")
+    assert said(store) == said(alone)
 
 
 def test_a_namespace_of_others_stays_with_what_they_have_in_it() -> None:

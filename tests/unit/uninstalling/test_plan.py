@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from apiserver.cluster.resource import DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from apiserver.cluster.resource import CONFIG_MAPS, DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.models import MODEL
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.structural import crd_manifest
+from apiserver.upgrading.definitions import withdrawn
 from apiserver.upgrading.findings import Verdict
 from controller.reconcilers.former_claim import ANNOTATION, FormerClaim, former_claim
 from controller.uninstalling.installed import CLUSTER_ROLE_BINDINGS, Found, is_for_us
@@ -21,6 +23,7 @@ from controller.uninstalling.steps import Action, disowned, is_owned
 from controller.uninstalling.uninstall import planned
 
 VARIANTS = VARIANT_AUTOSCALING.crd_name
+POLICIES = AUTOSCALING_POLICY_BINDING.crd_name
 
 
 def definition(*, stored: tuple[str, ...] = ("v1alpha2",)) -> dict[str, Any]:
@@ -38,17 +41,17 @@ def deployment(component: str, **metadata: Any) -> Found:
 CLAIM = {"metadata": {"name": "v1beta1.external.metrics.k8s.io"}, "spec": {}}
 FORMER = FormerClaim(labels={}, spec={"service": {"namespace": "keda", "name": "adapter"}})
 WEBHOOKS = (Found(resource=VALIDATING_WEBHOOK_CONFIGURATIONS, metadata={"name": "stowplan"}),)
-NOTHING = Snapshot(namespace="stowplan-system")
+NOTHING = Snapshot(namespaces=("stowplan-system",))
 ALL = Snapshot(
-    namespace="stowplan-system",
+    namespaces=("stowplan-system",),
     found=(deployment("controller"), deployment("webhooks")),
     webhooks=WEBHOOKS,
     marked=Marked(closed=("n1",)),
     definitions={VARIANTS: definition(), MODEL.crd_name: crd_manifest(MODEL)},
     objects={VARIANTS: 2, MODEL.crd_name: 0},
-    annotated=1,
+    annotated={POLICIES: 1},
     api_service=CLAIM,
-    is_namespace_ours=True,
+    strangers={"stowplan-system": ()},
 )
 
 STOP, CLEAN, RELEASE, UNHOOK = Action.STOP, Action.CLEAN, Action.RELEASE, Action.UNHOOK
@@ -78,7 +81,7 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
         [Action.RETURN],
     ),
     "somebody else has something in our namespace": (
-        replace(NOTHING, is_namespace_ours=True, strangers=("ConfigMap theirs",)),
+        replace(NOTHING, strangers={"stowplan-system": ("ConfigMap theirs",)}),
         [],
     ),
     "only a definition with objects is left, without conversion": (
@@ -86,6 +89,14 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
         [],
     ),
     "a definition of another owner has objects": (replace(NOTHING, objects={MODEL.crd_name: 3}), []),
+    "a definition of another owner has our label, and its objects have records of their writers": (
+        replace(NOTHING, others={VARIANTS: definition()}, objects={VARIANTS: 2}, annotated={VARIANTS: 2}),
+        [Action.DISCLAIM, FORGET],
+    ),
+    "a definition that was given back": (
+        replace(NOTHING, others={VARIANTS: withdrawn(VARIANT_AUTOSCALING, definition())}),
+        [],
+    ),
 }
 
 
@@ -93,6 +104,17 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
 def test_the_steps_follow_from_what_is_there(snapshot: Snapshot, want: list[Action]) -> None:
     """What acts stops first, and what answers the API server goes when it calls nobody any more."""
     assert [step.action for step in planned(snapshot, "https://cluster").steps] == want
+
+
+def test_objects_that_are_deleted_are_not_changed_before() -> None:
+    """Those of another owner's definition are, whatever is deleted."""
+    own = replace(
+        NOTHING, definitions={POLICIES: definition()}, objects={POLICIES: 5}, annotated={POLICIES: 5}
+    )
+    theirs = replace(own, definitions={})
+    plans = [planned(snapshot, "https://cluster", with_objects=True).steps for snapshot in (own, theirs)]
+
+    assert [[step.action for step in steps] for steps in plans] == [[DELETE], [FORGET]]
 
 
 def test_objects_go_only_when_asked() -> None:
@@ -103,6 +125,27 @@ def test_objects_go_only_when_asked() -> None:
     assert WITHDRAW not in [step.action for step in deleted.steps]
     assert f"{VARIANTS} stays, with its objects: 2" in [item.message for item in kept.checks]
     assert f"{VARIANTS} will be deleted, with its objects: 2" in [item.message for item in deleted.checks]
+
+
+def config_map(name: str) -> Found:
+    """Return a ConfigMap of ours."""
+    return Found(resource=CONFIG_MAPS, metadata={"name": name, "namespace": "stowplan-system"})
+
+
+def test_the_plan_says_what_is_deleted_and_once_how_objects_would_be() -> None:
+    """By kind, without what the first step deletes; and what people wrote is named."""
+    settings = tuple(config_map(name) for name in ("stowplan-webhooks-config-x", "accelerator-unit-costs"))
+    definitions = {**ALL.definitions, POLICIES: definition()}
+    objects = {VARIANTS: 2, POLICIES: 1}
+    snapshot = replace(ALL, found=(*ALL.found, *settings), definitions=definitions, objects=objects)
+    kept, deleted = (planned(snapshot, "https://cluster", with_objects=asked) for asked in (False, True))
+
+    (rest,) = (step.detail for step in kept.steps if step.action is REMOVE)
+    assert rest == "3 (Deployment: 1, ConfigMap: 2)"
+    for report, said in ((kept, 1), (deleted, 0)):
+        assert sum("--delete-objects" in f"{item.message} {item.remedy}" for item in report.checks) == said
+        (prices,) = (item.message for item in report.checks if "prices" in item.message)
+        assert prices.endswith("will be deleted: stowplan-system/accelerator-unit-costs")
 
 
 PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
@@ -150,6 +193,26 @@ def test_helm_is_told_of_and_no_problem() -> None:
     assert "helm uninstall plan --namespace stowplan-system" in owner.remedy
 
 
+def test_each_release_of_helm_is_named_with_its_own_namespace() -> None:
+    """An earlier installation may be one of another release."""
+    found = tuple(
+        deployment(
+            "webhooks",
+            annotations={"meta.helm.sh/release-name": "plan", "meta.helm.sh/release-namespace": place},
+        )
+        for place in ("inference", "stowplan-system")
+    )
+    snapshot = replace(ALL, found=found, namespaces=("inference", "stowplan-system"))
+    checks = planned(snapshot, "").checks
+
+    assert [item.remedy.partition("helm ")[2] for item in checks if item.check == "owners"] == [
+        "uninstall plan --namespace inference",
+        "uninstall plan --namespace stowplan-system",
+    ]
+    (both,) = (item.message for item in checks if item.check == "installations")
+    assert both.endswith("removed from all of them: inference, stowplan-system")
+
+
 def test_the_document_has_the_frame_of_the_other_verbs() -> None:
     """And nothing about shapes."""
     document = planned(ALL, "https://cluster").as_json()
@@ -179,7 +242,7 @@ BINDINGS = {
 @pytest.mark.parametrize(("subjects", "want"), BINDINGS.values(), ids=BINDINGS.keys())
 def test_rights_go_that_only_our_accounts_have(subjects: list[dict[str, str]], want: bool) -> None:
     """Wherever they were given."""
-    assert is_for_us({"subjects": subjects}, "stowplan-system") is want
+    assert is_for_us({"subjects": subjects}, ("stowplan-system",)) is want
     assert not CLUSTER_ROLE_BINDINGS.namespaced
 
 

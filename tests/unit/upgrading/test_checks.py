@@ -89,6 +89,40 @@ def test_what_keeps_helm_from_deleting_is_in_its_chart() -> None:
 
     assert "add the annotation helm.sh/resource-policy: keep to the chart's own template" in found.remedy
     assert "kubectl annotate" not in found.remedy
+    assert found.remedy.endswith("or use --accept owners")
+
+
+def of_our_label(manager: str) -> dict[str, Any]:
+    """Return metadata with our label, as this manager wrote it into a definition of a Helm release."""
+    label = "app.kubernetes.io/part-of"
+    fields: dict[str, Any] = {"f:metadata": {"f:labels": {f"f:{label}": {}}}}
+    return {
+        "annotations": {"meta.helm.sh/release-name": "stowplan", "helm.sh/resource-policy": "keep"},
+        "labels": {label: "stowplan"},
+        "managedFields": [{"manager": manager, "operation": "Apply", "fieldsV1": fields}],
+    }
+
+
+CHARTS = {
+    "ours, by helm": (of_our_label("helm"), 0),
+    "ours, by Flux": (of_our_label("helm-controller"), 0),
+    "of others, upgraded by us": (
+        of_our_label("stowplan")
+        | {"managedFields": [*of_our_label("stowplan")["managedFields"], *managed("helm")]},
+        2,
+    ),
+    "of others, and our manifest was applied over it": (of_our_label("kubectl"), 1),
+}
+
+
+@pytest.mark.parametrize(("metadata", "count"), CHARTS.values(), ids=CHARTS.keys())
+def test_our_own_chart_is_not_in_the_way(metadata: dict[str, Any], count: int) -> None:
+    """It is only said: it would write what the upgrade writes, and deletes nothing."""
+    snapshot = replace(EMPTY, definitions={CRD: definition(**metadata)})
+    found = [*check_owners(snapshot, VARIANT_AUTOSCALING)]
+
+    assert len(problems(found)) == count
+    assert [item.verdict for item in found if "own chart" in item.message] == [Verdict.NOTE] * (not count)
 
 
 DEFINITIONS = {
@@ -190,15 +224,23 @@ CERTIFICATES = {
 @pytest.mark.parametrize(("trusted", "certificate", "want"), CERTIFICATES.values(), ids=CERTIFICATES.keys())
 def test_certificates(trusted: str, certificate: bytes | None, want: str) -> None:
     """What the API server will trust is held against what it will be shown."""
-    webhook = replace(EMPTY.webhook, trusted=trusted, certificate=certificate)
+    webhook = replace(EMPTY.webhook, is_configured=True, trusted=trusted, certificate=certificate)
     found = problems(check_certificates(replace(EMPTY, webhook=webhook)))
 
     assert [want in message for message in found] == ([True] if want else [])
 
 
+def test_without_an_installation_there_is_no_log_to_look_into() -> None:
+    """What helps is to install it."""
+    (found,) = check_certificates(EMPTY)
+
+    assert found.message == "there is no webhook configuration 'stowplan'"
+    assert found.remedy.startswith("install Stowplan first: ")
+
+
 def test_a_certificate_that_may_not_be_read_is_no_obstacle() -> None:
     """Who may not read Secrets may upgrade all the same."""
-    webhook = replace(EMPTY.webhook, trusted=TRUSTED, is_certificate_hidden=True)
+    webhook = replace(EMPTY.webhook, is_configured=True, trusted=TRUSTED, is_certificate_hidden=True)
 
     assert problems(check_certificates(replace(EMPTY, webhook=webhook))) == []
 

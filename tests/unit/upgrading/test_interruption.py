@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from apiserver.schema.json import Json
 
 RESOURCE = resource_of(VARIANT_AUTOSCALING, "v1alpha1")
-PACE = Pace(per_second=1e9, tell=lambda _, __: None)
+PACE = Pace(per_second=1e9, tell=lambda *_: None)
 
 
 def objects() -> list[Json]:

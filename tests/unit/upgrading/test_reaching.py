@@ -20,7 +20,7 @@ from apiserver.upgrading.runs import StoppedError
 from apiserver.upgrading.steps import Action, Step
 
 OBJECTS = (legacy_variant("s2"), profiled_variant("s1"))
-PACE = Pace(per_second=1e9, tell=lambda _, __: None)
+PACE = Pace(per_second=1e9, tell=lambda *_: None)
 FAILED = 'conversion webhook for llmd.ai/v1alpha1, Kind=VariantAutoscaling failed: Post "https://x": refused'
 
 

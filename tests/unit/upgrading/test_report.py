@@ -20,6 +20,7 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.upgrading import downgrade, upgrade
 from apiserver.upgrading.accounts import account
 from apiserver.upgrading.comparison import difference
+from apiserver.upgrading.definitions import withdrawn
 from apiserver.upgrading.execution import Execution
 from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.options import parser
@@ -108,6 +109,21 @@ def test_what_is_wanting_is_told_apart(
     assert capsys.readouterr().err == want
 
 
+def test_a_problem_without_a_step_is_told_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is that of a problem, although nothing would be changed."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+
+    async def plan(_: Cluster) -> Report:
+        return replace(upgrade.planned(EMPTY, "https://cluster"), steps=())
+
+    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
+    assert run(options, plan, Execution.starter(per_second=1.0)) == 1
+    assert "stopped: there is nothing to change, but the checks found 2 problems to solve" in (
+        capsys.readouterr().out
+    )
+
+
 @pytest.mark.parametrize("rate", ["0", "-1", "abc", "nan", "inf"])
 def test_a_rate_that_is_none_is_said_so_in_a_sentence(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
     """With what would be one."""
@@ -129,6 +145,7 @@ def test_the_way_back_refuses_what_would_have_to_be_made_up() -> None:
     changes = {item["name"]: item for item in refused.as_json()["changes"]}
     assert changes["s3"]["lost"]
     assert changes["s3"]["madeUp"]
+    assert not [said for item in changes.values() for said in item["madeUp"] if "written" in said]
 
 
 def test_the_way_back_says_what_is_lost_and_names_no_object_that_stays_as_it_is() -> None:
@@ -163,6 +180,57 @@ def test_under_a_definition_of_somebody_else_there_is_nothing_to_give_back() -> 
 
     assert lossy.steps == clean.steps == clean.problems == ()
     assert [item.message for item in lossy.problems if "nothing to restore" in item.message]
+
+
+def definition_of_a_release() -> dict[str, Any]:
+    """Return the definition that somebody applied after the way back."""
+    version = {"name": "v1alpha1", "served": True, "storage": True}
+    return {"metadata": {"name": VARIANT_AUTOSCALING.crd_name}, "spec": {"versions": [version]}}
+
+
+def given_back() -> dict[str, Any]:
+    """Return the definition that the way back leaves."""
+    stored = {"status": {"storedVersions": ["v1alpha1"]}}
+    return withdrawn(VARIANT_AUTOSCALING, definition_of_a_release()) | stored
+
+
+INSTALLED = replace(EMPTY.webhook, is_configured=True)
+NEXT: dict[str, tuple[Snapshot, str]] = {
+    "the definition of the release is not applied yet": (
+        replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: given_back()}, webhook=INSTALLED),
+        "next: apply the definition of release v0.4.2 over the current one,",
+    ),
+    "it is applied": (
+        replace(
+            EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: definition_of_a_release()}, webhook=INSTALLED
+        ),
+        "next: remove Stowplan,",
+    ),
+    "it is applied, and we are removed": (
+        replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: definition_of_a_release()}),
+        "",
+    ),
+    "an empty cluster": (EMPTY, ""),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "want"), NEXT.values(), ids=NEXT.keys())
+def test_the_way_back_says_what_is_next_and_not_what_is_done(snapshot: Snapshot, want: str) -> None:
+    """And each thing is checked once."""
+    report = downgrade.planned(snapshot, "https://cluster", RELEASES["v0.4.2"])
+
+    assert next(iter(report.advice), "") == want
+    assert report.steps == report.problems == ()
+    assert [item.check for item in report.checks].count("definition") == 1
+
+
+def test_numbers_agree_with_their_nouns() -> None:
+    """One object is no objects."""
+    report = upgrade.planned(replace(EMPTY, objects=OBJECTS[:1]), "https://cluster")
+    text = "\n".join(line for _, line in plan_lines(report))
+
+    assert "  1 object: 1 current" in text
+    assert "the data of 1 object fits" in text
 
 
 DIFFERENCES = {
@@ -214,10 +282,10 @@ def test_progress_is_told_once_a_second_and_at_the_end() -> None:
     progress = Progress(stream, steps=2, clock=lambda: next(moments))
     progress.begin("rewrite")
     for done in (1, 2, 3, 4):
-        progress.tell(done, 4)
+        progress.tell(done, 4, "pods")
     progress.end("all")
 
-    assert stream.getvalue() == "[1/2] rewrite\n[1/2] 2 of 4\n[1/2] 4 of 4\n[1/2] done: all\n"
+    assert stream.getvalue() == ("[1/2] rewrite\n[1/2] 2 of 4 pods\n[1/2] 4 of 4 pods\n[1/2] done: all\n")
 
 
 async def test_each_keeps_the_order_and_passes_the_first_error_on() -> None:
@@ -228,11 +296,11 @@ async def test_each_keeps_the_order_and_passes_the_first_error_on() -> None:
             raise Conflict("three")
         return item * 2
 
-    told: list[tuple[int, int]] = []
-    pace = Pace(per_second=10_000, tell=lambda done, total: told.append((done, total)))
+    told: list[tuple[int, int, str]] = []
+    pace = Pace(per_second=10_000, tell=lambda *said: told.append(said))
 
-    assert await each([1, 2], work, pace) == [2, 4]
-    assert told == [(1, 2), (2, 2)]
+    assert await each([1, 2], work, pace.of("pods")) == [2, 4]
+    assert told == [(1, 2, "pods"), (2, 2, "pods")]
     with pytest.raises(Conflict, match="three"):
         await each([1, 3], work, pace)
 

@@ -144,6 +144,7 @@ BACK: dict[str, tuple[Definition | None, dict[str, bool], list[Action]]] = {
         [Action.DISOWN, Action.WITHDRAW, Action.SWEEP],
     ),
     "cut off before our annotations were taken out": (alone(), CLEAN, [Action.SWEEP]),
+    "cut off likewise, with the label that we once left": (labelled(alone()), CLEAN, [Action.SWEEP]),
     "done, and another shape is asked for": (
         alone(),
         RESHAPED,
@@ -215,9 +216,15 @@ def test_trust_comes_with_the_version_that_needs_it() -> None:
 
 
 def test_what_is_left_behind_needs_none_of_us() -> None:
-    """One version, stored, without conversion and without a warning that leads nowhere."""
-    (version,) = alone()["spec"]["versions"]
+    """One stored version, without conversion, a warning that leads nowhere, or a label to delete us by."""
+    left = withdrawn(VARIANT_AUTOSCALING, both(storage=OLD, stored=(OLD,)))
+    (version,) = left["spec"]["versions"]
 
     assert (version["name"], version["storage"], version["served"]) == (OLD, True, True)
     assert "deprecationWarning" not in version
-    assert alone()["spec"]["conversion"] == {"strategy": "None"}
+    assert left["spec"]["conversion"] == {"strategy": "None"}
+    assert left["metadata"] == {
+        "name": VARIANT_AUTOSCALING.crd_name,
+        "annotations": {"theirs": "kept"},
+        "labels": {},
+    }

@@ -145,6 +145,34 @@ def test_what_counts_like_the_spec_makes_a_writer(new: Json) -> None:
     assert found[WRITTEN_BY] == record("ann")
 
 
+def keeping(*fields: Json) -> Json:
+    """Return an object in whose annotation conversion keeps these fields of the other version."""
+    text = json.dumps({"fields": list(fields)})
+    return variant(version="v1alpha1", metadata={"annotations": {KEPT: text, WRITTEN_BY: record("bob")}})
+
+
+DECIDED: Json = {"path": ["status", "decision"], "value": {"phase": "Planned"}}
+COUNTED: Json = {"path": ["spec", "acceleratorCount"], "value": 4}
+
+
+@pytest.mark.parametrize(
+    ("kept", "want"),
+    {
+        "what was kept of the status": ([DECIDED], None),
+        "what was kept of the spec": ([DECIDED, COUNTED], {WRITTEN_BY: record("ann")}),
+    }.values(),
+    ids=["what was kept of the status", "what was kept of the spec"],
+)
+def test_who_takes_out_what_conversion_kept_is_a_writer_if_it_is_of_the_spec(
+    kept: list[Json], want: Json | None
+) -> None:
+    """A downgrade takes it out of every object, and leaves no record where a release has the whole spec."""
+    old = keeping(*kept)
+    new = old | {"metadata": old["metadata"] | {"annotations": {WRITTEN_BY: record("bob")}}}
+
+    assert written(asked_by("ann", new, old)) == want
+
+
 def test_other_kinds_say_nothing_of_their_writer() -> None:
     """Nothing is done on their writers' behalf."""
     value = {
