@@ -60,6 +60,7 @@ def switched_on(*some: str) -> dict[str, Any]:
 def compare(helm: Helm, values: Mapping[str, Any], kustomized: list[dict[str, Any]]) -> None:
     """Hold a rendering of the chart against kustomize's."""
     rendered = helm.rendered(values, namespace=ELSEWHERE)
+    assert "stowplan-system" not in str(rendered)
     wanted = by_name(kustomized)
     # Helm keeps the release in its namespace, so that cannot be an object of the release.
     del wanted["Namespace", "", ELSEWHERE]

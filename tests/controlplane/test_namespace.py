@@ -13,6 +13,7 @@ from support.manifests import autoscaler, deployment, listed, variant
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
 from hack.installation.manifests import ROOT
+from hack.packaging.chart import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ METRIC = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/wva_desired_r
 WRONG = (ROOT / "manifests/samples/variantautoscaling/refused/several-errors.yaml").read_text(
     encoding="utf-8"
 )
-ALL = ("overlays/every-kind", "external-metrics", "evictions")
+ALL = ("overlays/every-kind", *OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +53,8 @@ def test_nothing_is_left_of_the_usual_name(plane: ControlPlane, tmp_path: Path) 
     subjects = {
         (subject["name"], subject["namespace"]) for item in rendered for subject in item.get("subjects", [])
     }
-    names = {f"stowplan-{name}" for name in ("webhooks", "apiserver", "controller")}
-    assert subjects == {(name, ELSEWHERE) for name in names}
+    accounts = {item["metadata"]["name"] for item in rendered if item["kind"] == "ServiceAccount"}
+    assert subjects == {(name, ELSEWHERE) for name in accounts}
 
 
 def test_it_is_decided_and_measured_there(plane: ControlPlane, installed: Installation) -> None:

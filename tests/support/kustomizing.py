@@ -9,10 +9,17 @@ from typing import Any
 
 import yaml
 
+from controller.uninstalling.installed import REMOVED, WEBHOOK_CONFIGURATIONS
 from hack.controlplane import ControlPlane
 from hack.installation.manifests import ROOT
 
 MANIFESTS = ROOT / "manifests"
+CLUSTER_SCOPED = {it.kind for it in (*REMOVED, *WEBHOOK_CONFIGURATIONS) if not it.namespaced} | {
+    "APIService",
+    "CustomResourceDefinition",
+    "Namespace",
+}
+"""The kinds of our manifests that are in no namespace."""
 
 
 def kustomized(
