@@ -10,6 +10,8 @@ import pytest
 import yaml
 from support.kustomizing import MANIFESTS, kustomized
 
+from hack.packaging.rendering import OF_NAMESPACE
+
 if TYPE_CHECKING:
     from hack.controlplane import ControlPlane
 
@@ -33,24 +35,16 @@ DIGEST = f"sha256:{'a' * 64}"
 @pytest.fixture
 def rendered(control_plane: ControlPlane, tmp_path: Path) -> list[dict[str, Any]]:
     """Render everything at once: image, namespace, settings and every part."""
-    inner, outer = tmp_path / "inner", tmp_path / "outer"
-    inner.mkdir()
-    outer.mkdir()
     settings = {"name": "stowplan-controller-config", "behavior": "merge", "namespace": "stowplan-system"}
-    kustomized(
-        control_plane,
-        inner,
-        resources=["overlays/every-kind", "external-metrics"],
-        namespace=ELSEWHERE,
-        images=[{"name": "stowplan", "newName": "registry.example/stowplan", "digest": DIGEST}],
-        configMapGenerator=[settings | {"literals": ["config.yaml=planning: {intervalSeconds: 5}"]}],
-    )
     return kustomized(
         control_plane,
-        outer,
-        resources=[inner],
+        tmp_path,
+        resources=["overlays/every-kind", "external-metrics"],
         components=[f"components/{name}" for name in PARTS],
         namespace=ELSEWHERE,
+        transformers=[OF_NAMESPACE],
+        images=[{"name": "stowplan", "newName": "registry.example/stowplan", "digest": DIGEST}],
+        configMapGenerator=[settings | {"literals": ["config.yaml=planning: {intervalSeconds: 5}"]}],
     )
 
 

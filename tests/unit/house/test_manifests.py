@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-from support.kustomizing import CLUSTER_SCOPED
+from support.kustomizing import CLUSTER_SCOPED, NO_OBJECTS, documents
 
 from controller.solver import MEMORY_BYTES
 
@@ -47,18 +46,12 @@ def test_every_process_has_its_account_and_its_configuration() -> None:
 
 def test_every_object_says_in_which_namespace_it_is() -> None:
     """By itself: kustomize moves the subject of a binding with an account that has the same namespace."""
-    shipped = [
-        (path, item)
-        for path in sorted(BASE.parent.rglob("*.yaml"))
-        if "samples" not in path.parts
-        for item in yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    ]
-    kustomizations = [item for path, item in shipped if path.name == "kustomization.yaml"]
+    kustomizations = [item for path, item in documents() if path.name == "kustomization.yaml"]
     generated = [it for item in kustomizations for it in item.get("configMapGenerator", [])]
     wrong = [
         f"{path}: {item['kind']} {item['metadata']['name']}"
-        for path, item in shipped
-        if "metadata" in item
+        for path, item in documents()
+        if item["kind"] not in NO_OBJECTS
         and item["metadata"].get("namespace") != (None if item["kind"] in CLUSTER_SCOPED else NAMESPACE)
     ]
 
