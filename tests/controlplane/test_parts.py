@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 from support.kustomizing import MANIFESTS, kustomized
 
+from hack.controlplane import ControlPlane
 from hack.packaging.rendering import OF_NAMESPACE
-
-if TYPE_CHECKING:
-    from hack.controlplane import ControlPlane
 
 pytestmark = pytest.mark.controlplane
 
@@ -27,6 +25,7 @@ PARTS = (
     "cert-manager",
     "tenants",
 )
+FAMILIES = ("llmd", "kthena", "inference-extension")
 UNKNOWN = {"PodMonitor", "Issuer", "Certificate"}
 ELSEWHERE = "inference"
 DIGEST = f"sha256:{'a' * 64}"
@@ -121,6 +120,18 @@ def test_replicas_are_spread_and_budgeted(control_plane: ControlPlane) -> None:
         assert "startupProbe" in item["spec"]["template"]["spec"]["containers"][0]
         assert budgets[name]["selector"] == item["spec"]["selector"]
         assert budgets[name]["minAvailable"] == 1
+
+
+def test_another_field_manager_may_apply_the_same_definitions() -> None:
+    """The API server stores all that they say, so a second manager agrees with the first."""
+    folders = [f"--kustomize={MANIFESTS / 'crds' / family}" for family in FAMILIES]
+    apply = ("apply", "--server-side")
+    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as fresh:
+        for folder in folders:
+            fresh.kubectl(*apply, "--field-manager=first", folder)
+        again = [fresh.kubectl(*apply, "--field-manager=second", folder, check=False) for folder in folders]
+
+    assert [applied.stderr for applied in again] == [""] * len(folders)
 
 
 def test_applying_again_leaves_prices_and_classes_alone(control_plane: ControlPlane, tmp_path: Path) -> None:
