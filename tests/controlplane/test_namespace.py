@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from support.documents import example
 from support.kustomizing import CLUSTER_SCOPED, MANIFESTS, kustomized
 from support.manifests import autoscaler, deployment, listed, variant
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
+USUAL = "stowplan-system"
 ELSEWHERE = "inference"
 METRIC = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/wva_desired_replicas"
 WRONG = (ROOT / "manifests/samples/variantautoscaling/refused/several-errors.yaml").read_text(
@@ -61,7 +62,7 @@ def test_each_part_moves(plane: ControlPlane, tmp_path: Path, part: str) -> None
         transformers=[OF_NAMESPACE],
     )
 
-    assert "stowplan-system" not in str(rendered)
+    assert USUAL not in str(rendered)
     _check_namespaces(rendered, ELSEWHERE)
 
 
@@ -77,7 +78,7 @@ def test_all_parts_move_together(plane: ControlPlane, tmp_path: Path) -> None:
         transformers=[OF_NAMESPACE],
     )
 
-    assert "stowplan-system" not in str(rendered)
+    assert USUAL not in str(rendered)
     _check_namespaces(rendered, ELSEWHERE)
     subjects = {
         (subject["name"], subject["namespace"]) for item in rendered for subject in item.get("subjects", [])
@@ -93,24 +94,28 @@ def test_without_a_namespace_of_its_own_each_object_has_the_usual_one(
     """As applied from the folder, and as one file of a release."""
     rendered = yaml.safe_load_all(plane.kubectl("kustomize", str(MANIFESTS / folder)).stdout)
 
-    _check_namespaces(list(rendered), "stowplan-system")
+    _check_namespaces(list(rendered), USUAL)
 
 
-def test_the_kustomization_of_the_documents_moves_everything(plane: ControlPlane, tmp_path: Path) -> None:
-    """With one image for all processes."""
-    text = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
-    (document,) = re.findall(r"^```yaml\n(.*?^kind: Kustomization$.*?)^```$", text, re.DOTALL | re.MULTILINE)
+@pytest.mark.parametrize(
+    ("document", "namespace", "processes"), [("README.md", USUAL, 3), ("docs/installing.md", ELSEWHERE, 4)]
+)
+def test_the_kustomization_of_a_document_is_whole(
+    plane: ControlPlane, tmp_path: Path, document: str, namespace: str, processes: int
+) -> None:
+    """All objects are in one namespace, and all processes have the image that is built there."""
+    written = example(document, "Kustomization")
     (tmp_path / "stowplan").symlink_to(ROOT)
     (tmp_path / "controller.yaml").write_text("planning: {intervalSeconds: 5}", encoding="utf-8")
-    (tmp_path / "kustomization.yaml").write_text(document, encoding="utf-8")
+    (tmp_path / "kustomization.yaml").write_text(written, encoding="utf-8")
     rendered = list(yaml.safe_load_all(plane.kubectl("kustomize", str(tmp_path)).stdout))
 
-    assert "stowplan-system" not in str(rendered)
-    _check_namespaces(rendered, yaml.safe_load(document)["namespace"])
-    deployments = [item["spec"]["template"]["spec"] for item in rendered if item["kind"] == "Deployment"]
-    images = {container["image"] for pod in deployments for container in pod["containers"]}
-    assert len(deployments) == 4
-    assert images == {"registry.example/platform/stowplan@sha256:…"}
+    _check_namespaces(rendered, namespace)
+    assert (USUAL in str(rendered)) == (namespace == USUAL)
+    pods = [item["spec"]["template"]["spec"] for item in rendered if item["kind"] == "Deployment"]
+    assert len(pods) == processes
+    (image,) = {container["image"] for pod in pods for container in pod["containers"]}
+    assert image.startswith(yaml.safe_load(written)["images"][0]["newName"])
 
 
 def test_it_is_decided_and_measured_there(plane: ControlPlane, installed: Installation) -> None:

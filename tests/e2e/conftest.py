@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def installed(pytestconfig: pytest.Config) -> Iterator[Installed]:
-    """Install what `manifests` ships, by the commands of the README, and wait until it is Ready."""
+    """Install what `manifests` ships, with the options of the README, and wait until it is Ready."""
     if not is_handed_over():
         pytest.skip("a real node needs namespaces of its own: run `make e2e`")
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
