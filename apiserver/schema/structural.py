@@ -128,13 +128,17 @@ def crd_manifest(kind: Kind) -> Json:
 
 
 def _names(kind: Kind) -> Json:
+    """Return the names of a kind, without empty lists.
+
+    The API server drops empty lists, so a second field manager that applies one conflicts with the first.
+    """
+    lists = {"shortNames": list(kind.short_names), "categories": list(kind.categories)}
     return {
         "kind": kind.kind,
         "listKind": f"{kind.kind}List",
         "plural": kind.plural,
         "singular": kind.singular,
-        "shortNames": list(kind.short_names),
-        "categories": list(kind.categories),
+        **{name: names for name, names in lists.items() if names},
     }
 
 

@@ -20,7 +20,7 @@ SERVING_SECRET: Final = "stowplan-webhooks-certificate"  # noqa: S105 (a name, n
 CONFIGURATION: Final = "stowplan"
 """The name of our webhook configurations."""
 
-_INSTALL: Final = "kubectl apply --server-side -k manifests/overlays/without-crds"
+_INSTALL: Final = "kubectl apply --server-side --field-manager=stowplan -k manifests/overlays/without-crds"
 
 
 def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:

@@ -210,8 +210,8 @@ class DirectScaler:
             )
         except Forbidden as error:
             text = (
-                f"{error.message}: kubectl apply --server-side -k manifests/scaling grants the"
-                " permission to check access"
+                f"{error.message}: kubectl apply --server-side --field-manager=stowplan -k manifests/scaling"
+                " grants the permission to check access"
             )
             raise _forbidden(text) from error
         if not is_allowed(answer):

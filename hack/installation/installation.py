@@ -142,11 +142,12 @@ class Installation:
         if self._apply_with is not None:
             self._apply_with(f"{manifests}---\n{claim}")
             return
-        kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=manifests)
+        apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
+        kubectl(*apply, "--force-conflicts", input=manifests)
         if not self._without_definitions:
             selector = "--selector=app.kubernetes.io/part-of=stowplan"
             self._control_plane.wait_until_established("crd", selector)
-        kubectl("apply", "--server-side", "--field-manager=stowplan", "--filename=-", input=claim)
+        kubectl(*apply, input=claim)
 
     def _prepare(self, name: str) -> None:
         control_plane = self._control_plane

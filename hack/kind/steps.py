@@ -52,8 +52,10 @@ def up(programs: Programs, archive: Path) -> Iterator[list[str]]:
     claim = "apiservice/v1beta1.external.metrics.k8s.io"
     yield [*kubectl, "wait", "--for=condition=Available", claim, f"--timeout={_PATIENCE}"]
     demo = manifests / "samples" / "demo"
-    yield [*apply, f"--filename={demo / 'settings.yaml'}"]  # contains the namespace
-    yield [*apply, f"--filename={demo}"]
+    # As another manager: the manifests contain no prices, so applying them again would remove these.
+    data = [*kubectl, "apply", "--server-side"]
+    yield [*data, f"--filename={demo / 'settings.yaml'}"]  # contains the namespace
+    yield [*data, f"--filename={demo}"]
     yield [*kubectl, "get", "variantautoscalings", "--namespace=demo"]
 
 

@@ -17,6 +17,8 @@ from hack.controlplane.errors import KubectlFailedError
 MANIFESTS: Final = Path(__file__).resolve().parents[2] / "manifests"
 COMPONENTS: Final = "components/"
 """Prefix of components among the parts."""
+OF_NAMESPACE: Final = "transformers/namespace"
+"""Completes what `namespace:` of a kustomization changes."""
 
 Name: TypeAlias = tuple[str, str]
 """Kind and name of an object."""
@@ -35,24 +37,25 @@ def installation(
 ) -> Mapping[Name, Json]:
     """Return the objects of the base with some parts, in a given namespace.
 
-    Parts are folders of `manifests`. Components are applied in this order, on top of the kustomization that
-    sets `namespace:`. `settings` are further fields of that kustomization.
+    Parts are folders of `manifests`. Components are applied in this order. `settings` are further fields of
+    the kustomization.
     """
     components = [part for part in parts if part.startswith(COMPONENTS)]
     resources = ["base", *(part for part in parts if part not in components)]
     with tempfile.TemporaryDirectory() as directory:
-        inner, outer = Path(directory) / "inner", Path(directory) / "outer"
-        _write(inner, resources=_paths(resources, inner), namespace=namespace, **settings)
-        _write(outer, resources=["../inner"], components=_paths(components, outer), namespace=namespace)
-        rendered = render(kubectl, outer)
+        folder = Path(directory)
+        document = {
+            "namespace": namespace,
+            "resources": _paths(resources, folder),
+            "components": _paths(components, folder),
+            "transformers": _paths([OF_NAMESPACE], folder),
+            **settings,
+        }
+        (folder / "kustomization.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+        rendered = render(kubectl, folder)
     # The loader in C, because definitions are large and a chart reads them some twenty times.
     objects: list[Json] = list(yaml.load_all(rendered, Loader=yaml.CSafeLoader))
     return {(item["kind"], item["metadata"]["name"]): item for item in objects}
-
-
-def _write(folder: Path, **fields: Any) -> None:
-    folder.mkdir()
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(fields), encoding="utf-8")
 
 
 def _paths(parts: Iterable[str], folder: Path) -> list[str]:

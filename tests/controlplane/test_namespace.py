@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.kustomizing import kustomized
+import yaml
+from support.documents import example
+from support.kustomizing import CLUSTER_SCOPED, MANIFESTS, kustomized
 from support.manifests import autoscaler, deployment, listed, variant
 
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
 from hack.installation.manifests import ROOT
+from hack.packaging.chart import OPTIONS, parts
+from hack.packaging.rendering import COMPONENTS, OF_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +24,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
+USUAL = "stowplan-system"
 ELSEWHERE = "inference"
 METRIC = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/wva_desired_replicas"
 WRONG = (ROOT / "manifests/samples/variantautoscaling/refused/several-errors.yaml").read_text(
     encoding="utf-8"
 )
-ALL = ("overlays/every-kind", "external-metrics", "evictions")
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +47,75 @@ def installed(plane: ControlPlane) -> Iterator[Installation]:
         yield started
 
 
-def test_nothing_is_left_of_the_usual_name(plane: ControlPlane, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", ["overlays/every-kind", "overlays/without-crds", *parts()])
+def test_each_part_moves(plane: ControlPlane, tmp_path: Path, part: str) -> None:
     """Objects, subjects, Services that webhooks, conversion and the metrics API name: all are moved."""
-    rendered = kustomized(plane, tmp_path, resources=ALL, namespace=ELSEWHERE)
+    installation, added = ([part], []) if part.startswith("overlays/") else (["base"], [part])
+    if part == "models-gateways":
+        installation = ["base", "models"]  # whose account it grants more
+    rendered = kustomized(
+        plane,
+        tmp_path,
+        resources=[*installation, *(name for name in added if not name.startswith(COMPONENTS))],
+        components=[name for name in added if name.startswith(COMPONENTS)],
+        namespace=ELSEWHERE,
+        transformers=[OF_NAMESPACE],
+    )
 
-    assert "stowplan-system" not in str(rendered)
-    assert not [item["metadata"] for item in rendered if item["metadata"].get("namespace") == "kube-system"]
+    assert USUAL not in str(rendered)
+    _check_namespaces(rendered, ELSEWHERE)
+
+
+def test_all_parts_move_together(plane: ControlPlane, tmp_path: Path) -> None:
+    """The account of every role binding is where its process runs; nothing is in kube-system."""
+    everything = [part for part in parts() if not part.endswith("-without-crds")]
+    rendered = kustomized(
+        plane,
+        tmp_path,
+        resources=["base", *OPTIONS],
+        components=[part for part in everything if part not in OPTIONS],
+        namespace=ELSEWHERE,
+        transformers=[OF_NAMESPACE],
+    )
+
+    assert USUAL not in str(rendered)
+    _check_namespaces(rendered, ELSEWHERE)
     subjects = {
         (subject["name"], subject["namespace"]) for item in rendered for subject in item.get("subjects", [])
     }
-    names = {f"stowplan-{name}" for name in ("webhooks", "apiserver", "controller")}
-    assert subjects == {(name, ELSEWHERE) for name in names}
+    accounts = {item["metadata"]["name"] for item in rendered if item["kind"] == "ServiceAccount"}
+    assert subjects == {(name, ELSEWHERE) for name in accounts}
+
+
+@pytest.mark.parametrize("folder", ["base", "overlays/every-kind", "overlays/without-crds", *OPTIONS])
+def test_without_a_namespace_of_its_own_each_object_has_the_usual_one(
+    plane: ControlPlane, folder: str
+) -> None:
+    """As applied from the folder, and as one file of a release."""
+    rendered = yaml.safe_load_all(plane.kubectl("kustomize", str(MANIFESTS / folder)).stdout)
+
+    _check_namespaces(list(rendered), USUAL)
+
+
+@pytest.mark.parametrize(
+    ("document", "namespace", "processes"), [("README.md", USUAL, 3), ("docs/installing.md", ELSEWHERE, 4)]
+)
+def test_the_kustomization_of_a_document_is_whole(
+    plane: ControlPlane, tmp_path: Path, document: str, namespace: str, processes: int
+) -> None:
+    """All objects are in one namespace, and all processes have the image that is built there."""
+    written = example(document, "Kustomization")
+    (tmp_path / "stowplan").symlink_to(ROOT)
+    (tmp_path / "controller.yaml").write_text("planning: {intervalSeconds: 5}", encoding="utf-8")
+    (tmp_path / "kustomization.yaml").write_text(written, encoding="utf-8")
+    rendered = list(yaml.safe_load_all(plane.kubectl("kustomize", str(tmp_path)).stdout))
+
+    _check_namespaces(rendered, namespace)
+    assert (USUAL in str(rendered)) == (namespace == USUAL)
+    pods = [item["spec"]["template"]["spec"] for item in rendered if item["kind"] == "Deployment"]
+    assert len(pods) == processes
+    (image,) = {container["image"] for pod in pods for container in pod["containers"]}
+    assert image.startswith(yaml.safe_load(written)["images"][0]["newName"])
 
 
 def test_it_is_decided_and_measured_there(plane: ControlPlane, installed: Installation) -> None:
@@ -95,3 +157,13 @@ def test_the_upgrade_looks_there(plane: ControlPlane, installed: Installation) -
 def _stowplan(plane: ControlPlane, *arguments: str) -> str:
     command = [sys.executable, "-m", "apiserver.cli", *arguments, "--kubeconfig", str(plane.kubeconfig)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def _check_namespaces(rendered: list[dict[str, Any]], namespace: str) -> None:
+    """Check that every namespaced object is in this namespace, and no other object is in any."""
+    wrong = [
+        (item["kind"], item["metadata"])
+        for item in rendered
+        if item["metadata"].get("namespace") != (None if item["kind"] in CLUSTER_SCOPED else namespace)
+    ]
+    assert wrong == []

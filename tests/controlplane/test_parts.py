@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 from support.kustomizing import MANIFESTS, kustomized
 
-if TYPE_CHECKING:
-    from hack.controlplane import ControlPlane
+from hack.controlplane import ControlPlane
+from hack.packaging.chart import OPTIONS, parts
+from hack.packaging.rendering import OF_NAMESPACE
 
 pytestmark = pytest.mark.controlplane
 
@@ -33,24 +34,16 @@ DIGEST = f"sha256:{'a' * 64}"
 @pytest.fixture
 def rendered(control_plane: ControlPlane, tmp_path: Path) -> list[dict[str, Any]]:
     """Render everything at once: image, namespace, settings and every part."""
-    inner, outer = tmp_path / "inner", tmp_path / "outer"
-    inner.mkdir()
-    outer.mkdir()
     settings = {"name": "stowplan-controller-config", "behavior": "merge", "namespace": "stowplan-system"}
-    kustomized(
-        control_plane,
-        inner,
-        resources=["overlays/every-kind", "external-metrics"],
-        namespace=ELSEWHERE,
-        images=[{"name": "stowplan", "newName": "registry.example/stowplan", "digest": DIGEST}],
-        configMapGenerator=[settings | {"literals": ["config.yaml=planning: {intervalSeconds: 5}"]}],
-    )
     return kustomized(
         control_plane,
-        outer,
-        resources=[inner],
+        tmp_path,
+        resources=["overlays/every-kind", "external-metrics"],
         components=[f"components/{name}" for name in PARTS],
         namespace=ELSEWHERE,
+        transformers=[OF_NAMESPACE],
+        images=[{"name": "stowplan", "newName": "registry.example/stowplan", "digest": DIGEST}],
+        configMapGenerator=[settings | {"literals": ["config.yaml=planning: {intervalSeconds: 5}"]}],
     )
 
 
@@ -127,6 +120,24 @@ def test_replicas_are_spread_and_budgeted(control_plane: ControlPlane) -> None:
         assert "startupProbe" in item["spec"]["template"]["spec"]["containers"][0]
         assert budgets[name]["selector"] == item["spec"]["selector"]
         assert budgets[name]["minAvailable"] == 1
+
+
+def test_another_field_manager_may_apply_the_same(tmp_path: Path) -> None:
+    """The API server stores all that the manifests say, so a second manager agrees with the first."""
+    every = [part for part in parts() if not part.endswith("-without-crds")]
+    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as fresh:
+        rendered = kustomized(
+            fresh,
+            tmp_path,
+            resources=["base", *OPTIONS],
+            components=[part for part in every if part not in OPTIONS],
+        )
+        known = yaml.safe_dump_all([item for item in rendered if item["kind"] not in UNKNOWN])
+        apply = ("apply", "--server-side", "--filename=-")
+        fresh.kubectl(*apply, "--field-manager=first", input=known)
+        again = fresh.kubectl(*apply, "--field-manager=second", check=False, input=known)
+
+    assert again.stderr == ""
 
 
 def test_applying_again_leaves_prices_and_classes_alone(control_plane: ControlPlane, tmp_path: Path) -> None:

@@ -6,7 +6,11 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import pytest
+import yaml
+from prometheus_client import CollectorRegistry, Gauge, start_http_server
+from support.documents import example
 from support.manifests import deployment, listed
 from support.stub_engine import StubEngine
 
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 PRODUCT = "NVIDIA-L4"
+DESIRED = ("stowplan_desired_replicas", "Granted.", ("namespace", "variant_name", "accelerator_type"))
+SAVED = ("stowplan_advisory_saved_cost", "Advised.", ("namespace", "variant_name"))
 SCRAPED = {"prometheus.io/scrape": "true", "prometheus.io/port": "8000"}
 
 
@@ -63,6 +69,39 @@ async def test_readings_come_with_the_time_of_their_scrape(monitored: ControlPla
     assert (reading.kv_usage, reading.waiting, reading.kv_tokens) == (0.25, 3, 16_000)
     assert reading.model_names == {"m"}
     assert reading.time_seconds > 1_700_000_000
+
+
+async def test_the_query_for_keda_finds_what_is_not_only_advice(monitored: ControlPlane) -> None:
+    """Of a variant in another namespace than the controller's pod, whose labels Prometheus renames."""
+    (pod,) = running_pods(monitored)
+    scaled = yaml.safe_load(example("docs/installing.md", "ScaledObject"))
+    query = scaled["spec"]["triggers"][0]["metadata"]["query"]
+    registry = CollectorRegistry()
+    desired = Gauge(*DESIRED, registry=registry)
+    for name in ("llama-8b-l40s", "advised"):
+        desired.labels("chat", name, "L40S").set(5)
+    Gauge(*SAVED, registry=registry).labels("chat", "advised").set(0)
+    server, thread = start_http_server(8000, addr=pod["status"]["podIP"], registry=registry)
+    try:
+        followed = await found(monitored, query)
+        advised = await found(monitored, f"{query} or vector(0)".replace("llama-8b-l40s", "advised"))
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    assert (followed, advised) == (["5"], ["0"])
+
+
+async def found(control_plane: ControlPlane, query: str) -> list[str]:
+    """Ask until there is an answer, at most a minute; the values of all series."""
+    url = f"{control_plane.prometheus_url}/api/v1/query"
+    async with asyncio.timeout(60), aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(url, params={"query": query}) as response:
+                answer = await response.json()
+            if result := answer["data"]["result"]:
+                return [series["value"][1] for series in result]
 
 
 async def test_a_pod_that_prometheus_does_not_know_is_named(monitored: ControlPlane) -> None:

@@ -117,7 +117,8 @@ class Stage:
 
     def put_in(self) -> None:
         """Apply the manifests, without force."""
-        self.plane.kubectl("apply", "--server-side", "--filename=-", input=yaml.safe_dump_all(self.manifests))
+        apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
+        self.plane.kubectl(*apply, input=yaml.safe_dump_all(self.manifests))
         self.plane.wait_until_established("crd", "--selector=app.kubernetes.io/part-of=stowplan")
 
     def apply(self, *items: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def installed(pytestconfig: pytest.Config) -> Iterator[Installed]:
-    """Install what `manifests` ships, by the commands of the README, and wait until it is Ready."""
+    """Install what `manifests` ships, with the options of the README, and wait until it is Ready."""
     if not is_handed_over():
         pytest.skip("a real node needs namespaces of its own: run `make e2e`")
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
@@ -37,12 +37,13 @@ def install(node: RealNode) -> Installed:
     # Simulated kubelets run nothing: what should really run keeps away, as it does from any tainted node.
     kubectl("taint", "node", "simulated", "kwok.x-k8s.io/node=fake:NoSchedule")
     began = time.monotonic()
-    kubectl("apply", "--server-side", "--kustomize", "manifests/base")
+    apply = ("apply", "--server-side", "--field-manager=stowplan", "--kustomize")
+    kubectl(*apply, "manifests/base")
     kubectl("rollout", "status", "deployment", "--namespace=stowplan-system", "--timeout=90s")
     ready_seconds = time.monotonic() - began
     first_pods = json.loads(kubectl("get", "pods", HERE, "--output=json").stdout)["items"]
     began = time.monotonic()
-    kubectl("apply", "--server-side", "--field-manager=stowplan", "--kustomize", "manifests/external-metrics")
+    kubectl(*apply, "manifests/external-metrics")
     claim = "apiservice/v1beta1.external.metrics.k8s.io"
     kubectl("wait", "--for=condition=Available", claim, "--timeout=60s")
     return Installed(

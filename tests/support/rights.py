@@ -47,7 +47,11 @@ class Rule:
 
 def shipped_rules() -> list[Rule]:
     """Return the rules of every role in the manifests."""
-    return [Rule(role["kind"], role["metadata"]["name"], rule) for role in _roles() for rule in role["rules"]]
+    return [
+        Rule(role["kind"], role["metadata"]["name"], rule)
+        for role in _roles()
+        for rule in role.get("rules", [])
+    ]
 
 
 def shipped_accounts() -> list[str]:

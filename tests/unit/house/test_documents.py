@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import get_args
 
 import pytest
+import yaml
+from support.documents import example
 
 from controller.observe.binding_conditions import BindingCondition, BindingReason
 from controller.observe.conditions import ConditionReason, ConditionType, EventReason
+from controller.observe.policies import read_policies
 from controller.observe.prices import CostSource
 from controller.planning.decision import BoundBy, Reason, SolverStatus
 from controller.planning.load import CapacitySource, Signal
@@ -122,3 +126,19 @@ def test_the_versions_of_kubernetes_are_those_that_are_built() -> None:
     assert re.search(rf"^\| {re.escape(newest)} \| all tests", text, re.MULTILINE)
     assert re.search(rf"^\| {re.escape(oldest)} \| `make oldest`", text, re.MULTILINE)
     assert f"Needs Kubernetes {oldest.rpartition('.')[0]} or newer" in readme
+
+
+def test_the_prices_and_classes_of_the_readme_are_understood() -> None:
+    """Both ConfigMaps, without a problem."""
+    settings = yaml.safe_load_all(example("README.md", "ConfigMap"))
+    maps = {item["metadata"]["name"]: item for item in settings}
+    policies = read_policies(maps, unit_costs="accelerator-unit-costs")
+
+    assert policies.problems == ()
+    assert policies.unit_costs == {"L40S": Decimal("32.00")}
+    (premium,) = policies.classes.values()
+    assert (premium.priority, premium.ttft_ms, premium.tpot_ms) == (
+        1,
+        {"meta/llama-3.1-8b": 2500},
+        {"meta/llama-3.1-8b": 150},
+    )

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from support.kustomizing import CLUSTER_SCOPED, NO_OBJECTS, documents
 
 from controller.solver import MEMORY_BYTES
 
 BASE = Path(__file__).resolve().parents[3] / "manifests" / "base"
 COMPONENTS = BASE.parent / "components"
+NAMESPACE = "stowplan-system"
 MIB = 1 << 20
 CONTROLLER_ITSELF_BYTES = 256 * MIB
 
@@ -40,6 +42,22 @@ def test_every_process_has_its_account_and_its_configuration() -> None:
         (config,) = (volume for volume in pod["volumes"] if volume["name"] == "config")
         assert pod["serviceAccountName"] in accounts
         assert settings[config["configMap"]["name"]] == ["config.yaml={}"]
+
+
+def test_every_object_says_in_which_namespace_it_is() -> None:
+    """By itself: kustomize moves the subject of a binding with an account that has the same namespace."""
+    kustomizations = [item for path, item in documents() if path.name == "kustomization.yaml"]
+    generated = [it for item in kustomizations for it in item.get("configMapGenerator", [])]
+    wrong = [
+        f"{path}: {item['kind']} {item['metadata']['name']}"
+        for path, item in documents()
+        if item["kind"] not in NO_OBJECTS
+        and item["metadata"].get("namespace") != (None if item["kind"] in CLUSTER_SCOPED else NAMESPACE)
+    ]
+
+    assert wrong == []
+    assert {it["namespace"] for it in generated} == {NAMESPACE}
+    assert [item for item in kustomizations if "namespace" in item] == []
 
 
 def test_no_role_is_wider_than_its_work() -> None:

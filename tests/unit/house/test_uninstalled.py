@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-import yaml
+from support.kustomizing import NO_OBJECTS, documents
 
 from controller.uninstalling.installed import REMOVED, WEBHOOK_CONFIGURATIONS
 
-MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"
 APART = {"CustomResourceDefinition", "APIService", "Namespace"}
-NO_OBJECTS = {"Kustomization", "Component", "KubeSchedulerConfiguration"}
 LABEL = {"app.kubernetes.io/part-of": "stowplan"}
-
-
-def documents() -> list[tuple[Path, dict[str, Any]]]:
-    """Read all that is shipped but the samples."""
-    return [
-        (path, item)
-        for path in MANIFESTS.rglob("*.yaml")
-        if "samples" not in path.parts
-        for item in yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    ]
 
 
 def test_every_kind_that_is_installed_is_known() -> None:

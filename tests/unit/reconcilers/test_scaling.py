@@ -145,7 +145,7 @@ REFUSED: dict[str, tuple[str, ClusterError, Ending, str, str]] = {
         Forbidden("no reviews"),
         Ending.FORBIDDEN,
         "ControllerMayNotScale",
-        "kubectl apply --server-side -k manifests/scaling",
+        "kubectl apply --server-side --field-manager=stowplan -k manifests/scaling",
     ),
     "the right to read a scale": (
         "read a",
