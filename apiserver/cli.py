@@ -49,20 +49,19 @@ _QUICK: Final = frozenset({"webhooks"})
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand and return its exit code; without one, print the help."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_code(partial(_run, words), unread=_UNREAD)
-
-
-def _run(words: Sequence[str]) -> int:
     if not words or words[0] in {"-h", "--help", "help"}:
-        print(_help(), flush=True)  # noqa: T201 (speaking to a person is what a command line is for)
-        return 0 if words else _USAGE_ERROR
+        return exit_code(partial(_say, _help(), 0 if words else _USAGE_ERROR), unread=_UNREAD)
     if words[0] in {"--version", "version"}:
-        print(_version(), flush=True)  # noqa: T201 (as above)
-        return 0
+        return exit_code(partial(_say, _version(), 0), unread=_UNREAD)
     if words[0] not in VERBS:
-        print(f"{program()}: unknown verb {words[0]!r}; available verbs: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (as above)
+        print(f"{program()}: unknown verb {words[0]!r}; available verbs: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (speaking to a person is what a command line is for)
         return _USAGE_ERROR
     return int(_loaded(words[0]).main(words[1:]))
+
+
+def _say(text: str, code: int) -> int:
+    print(text, flush=True)  # noqa: T201 (as above)
+    return code
 
 
 def _loaded(verb: str) -> ModuleType:

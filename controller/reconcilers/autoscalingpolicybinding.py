@@ -315,7 +315,7 @@ class AutoscalingPolicyBindingReconciler:
         body = {
             "apiVersion": AUTOSCALING_POLICY_BINDINGS.api_version,
             "kind": AUTOSCALING_POLICY_BINDINGS.kind,
-            # The uid prevents a write to a new object of the same name.
+            # With a uid, an apply never creates an object.
             "metadata": {name: metadata[name] for name in ("namespace", "name", "uid")},
             "status": status,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -60,10 +61,12 @@ class Publisher:
         async def write(autoscaling: Json) -> bool:
             key = _key(autoscaling)
             async with gate:
-                is_there = await self._write(autoscaling, statuses[key])
-            if is_there:
+                stored = await self._apply(autoscaling, statuses[key])
+                if stored is None:
+                    return False
                 self._announce(autoscaling, statuses[key], decisions.get(key))
-            return is_there
+                await self._clear(stored, statuses[key])
+            return True
 
         results = await asyncio.gather(*(write(item) for item in chosen), return_exceptions=True)
         ended = dict(zip(map(_key, chosen), results, strict=True))
@@ -77,34 +80,43 @@ class Publisher:
         if decision:
             self._announcer.decided(autoscaling, decision)
 
-    async def _write(self, autoscaling: Json, status: Json) -> bool:
-        """Write one status; return whether the object still exists."""
+    async def _apply(self, autoscaling: Json, status: Json) -> Json | None:
+        """Write one status; return the stored object, or None if it no longer exists."""
         metadata = autoscaling["metadata"]
         body = {
             "apiVersion": VARIANT_AUTOSCALINGS.api_version,
             "kind": VARIANT_AUTOSCALINGS.kind,
-            # The uid prevents a write to a new object of the same name.
+            # With a uid, an apply never creates an object.
             "metadata": {name: metadata[name] for name in ("namespace", "name", "uid")},
             "status": status,
         }
         try:
-            answer = await self._cluster.apply(
+            return await self._cluster.apply(
                 VARIANT_AUTOSCALINGS, body, field_manager=FIELD_MANAGER, force=True, subresource="status"
             )
-            if stale := left_over(answer.get("status") or {}, status):
-                await self._cluster.patch_merge(
-                    VARIANT_AUTOSCALINGS,
-                    metadata["name"],
-                    {"metadata": {"uid": metadata["uid"]}, "status": stale},
-                    namespace=metadata["namespace"],
-                    subresource="status",
-                )
         except (NotFound, Conflict):
             _log.info(
                 "gone before its status was written", namespace=metadata["namespace"], name=metadata["name"]
             )
-            return False
-        return True
+            return None
+
+    async def _clear(self, stored: Json, status: Json) -> None:
+        """Remove what an earlier controller left in a status that was just written.
+
+        If somebody has written the object since, the next cycle finds the difference and tries again.
+        """
+        stale = left_over(stored.get("status") or {}, status)
+        if not stale:
+            return
+        metadata = stored["metadata"]
+        with contextlib.suppress(NotFound, Conflict):
+            await self._cluster.patch_merge(
+                VARIANT_AUTOSCALINGS,
+                metadata["name"],
+                {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": stale},
+                namespace=metadata["namespace"],
+                subresource="status",
+            )
 
 
 def left_over(stored: Json, ours: Json) -> Json:

@@ -156,7 +156,7 @@ def _metrics_finding(verdict: Verdict) -> Finding:
     text = f"{len(reporting)} of {len(ages)} ready replicas report"
     text += f", the oldest report is {max(reporting):.0f} s old" if reporting else ""
     text += f"; {verdict.silence}" if verdict.silence else ""
-    if load.signal is Signal.UNKNOWN and reporting and len(reporting) == len(ages):
+    if load.signal is Signal.UNKNOWN and reporting and not (verdict.silence or load.silent_replicas):
         text += "; the load is not known before they have answered twice"
     if load.signal is Signal.QUORUM:
         text += f"; decided without {count(load.silent_replicas, 'silent replica')} of the model"

@@ -113,6 +113,12 @@ class Stage:
     """The part of the elapsed time by which the clock was set instead of passing."""
 
     unwritable: str = ""
+    former: Json = field(default_factory=dict)
+    """What an earlier controller left in the desired allocation of every status."""
+
+    cleared: list[Json] = field(default_factory=list)
+    """Merge patches of statuses."""
+
     node: Json = field(default_factory=lambda: NODE)
     calls: list[str] = field(default_factory=list)
     pulse: Pulse = field(default_factory=Pulse)
@@ -179,17 +185,24 @@ class Stage:
         self.calls.append("apply")
         if body["metadata"]["name"] == self.unwritable:
             raise Unavailable("no answer")
-        self.statuses[body["metadata"]["name"]] = body["status"]
-        return body
+        status = self.statuses[body["metadata"]["name"]] = body["status"]
+        desired = self.former | status.get("desiredOptimizedAlloc", {})
+        return {
+            "metadata": body["metadata"] | {"resourceVersion": "7"},
+            "status": status | {"desiredOptimizedAlloc": desired},
+        }
 
     async def get(self, _resource: object, _name: str) -> Json:
         """Return the one node."""
         self.calls.append("get")
         return self.node | {"metadata": self.node["metadata"] | {"resourceVersion": "1"}}
 
-    async def patch_merge(self, _resource: object, _name: str, change: Json) -> Json:
-        """Write the node's taints."""
+    async def patch_merge(self, _resource: object, name: str, change: Json, **_options: object) -> Json:
+        """Write the node's taints, or refuse to change a status."""
         self.calls.append("patch")
+        if "status" in change:
+            self.cleared.append({"name": name} | change)
+            raise Unavailable("no answer")
         self.node = self.node | {"spec": change["spec"]}
         return self.node
 

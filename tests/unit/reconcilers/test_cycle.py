@@ -107,6 +107,24 @@ async def test_a_variant_that_cannot_be_planned_is_told_once() -> None:
     assert "does not exist" in stage.events["quiet"]
 
 
+async def test_a_decision_is_told_even_if_what_an_earlier_controller_left_stays() -> None:
+    """The next cycle would find nothing new to tell, and tries to remove it again."""
+    stage = Stage(annotations={"stowplan.dev/advisory": "true"})
+    reconciler = await stage.watched(Scope())
+    stage.former = {"numReplicas": 7}
+
+    with pytest.raises(Unavailable, match="no answer"):
+        await reconciler.cycle()
+
+    (cleared,) = stage.cleared
+    assert cleared == {
+        "name": "quiet",
+        "metadata": {"resourceVersion": "7"},
+        "status": {"desiredOptimizedAlloc": {"numReplicas": None}},
+    }
+    assert set(stage.events) == {"quiet", "loud"}
+
+
 async def test_a_status_that_cannot_be_written_leaves_no_node_closed() -> None:
     """The error is raised all the same, after the other statuses were written."""
     closed = NODE | {"spec": {"taints": [{"key": "stowplan.dev/moving", "effect": "NoSchedule"}]}}
