@@ -42,6 +42,7 @@ from controller.reconcilers.closing import is_closed
 from controller.reconcilers.former_claim import API_SERVICE, FormerClaim, former_claim, is_ours
 from controller.reconcilers.placing import GATE, is_gated
 from controller.uninstalling.installed import (
+    ACCOUNT_NAMES,
     CLUSTER_ROLE_BINDINGS,
     LEASE_NAMES,
     REMOVED,
@@ -50,6 +51,7 @@ from controller.uninstalling.installed import (
     SERVICE_ACCOUNTS,
     WEBHOOK_CONFIGURATIONS,
     Found,
+    has_our_name,
     is_for_us,
 )
 from controller.uninstalling.namespace_content import strangers
@@ -86,7 +88,7 @@ async def gather(cluster: Cluster) -> Snapshot:
         annotated=await _annotated(cluster, installed),
         api_service=claim if is_claimed else None,
         former=await read_former(cluster, namespaces) if is_claimed else None,
-        strangers={name: await _strangers(cluster, name, found) for name in await _own_namespaces(cluster)},
+        strangers=await _own_namespaces(cluster, namespaces, found),
     )
 
 
@@ -121,7 +123,8 @@ async def find(cluster: Cluster, resource: Resource, namespaces: Sequence[str]) 
             leases = await _listed(cluster, resource, namespace)
             items += [item for item in leases if item["metadata"]["name"] in LEASE_NAMES]
         else:
-            items += await _listed(cluster, resource, namespace, SELECTOR)
+            labelled = await _listed(cluster, resource, namespace, SELECTOR)
+            items += [item for item in labelled if has_our_name(resource, item["metadata"]["name"])]
     once = {item["metadata"]["uid"]: item for item in items}
     return [Found(resource=resource, metadata=item["metadata"]) for item in once.values()]
 
@@ -170,25 +173,33 @@ async def count(cluster: Cluster, kind: Kind, definition: Json) -> int:
 
 
 async def installations(cluster: Cluster) -> tuple[str, ...]:
-    """Return all our namespaces: those with accounts of ours, and those that our manifests created.
+    """Return all our namespaces: those with accounts of ours.
 
     There are several if `namespace:` was changed, because applying does not prune. If most is removed, the
-    namespace to which webhooks point, or the default, is the only one.
+    namespace to which webhooks point, or the default, is the only one. Other namespaces may have our label,
+    and service accounts with it, from a kustomization or chart that contains ours.
     """
     listed = await cluster.list(SERVICE_ACCOUNTS, label_selector=SELECTOR, metadata_only=True)
-    places = {str(item["metadata"]["namespace"]) for item in listed["items"]}
-    places.update(await _own_namespaces(cluster))
+    accounts = [item["metadata"] for item in listed["items"]]
+    places = {str(account["namespace"]) for account in accounts if account["name"] in ACCOUNT_NAMES}
     return tuple(sorted(places)) or (await installed_namespace(cluster),)
 
 
-async def _own_namespaces(cluster: Cluster) -> list[str]:
-    """Return the namespaces that our manifests created."""
-    return [item["metadata"]["name"] for item in await _listed(cluster, NAMESPACES, "", SELECTOR)]
+async def _own_namespaces(
+    cluster: Cluster, namespaces: Sequence[str], found: Sequence[Found]
+) -> dict[str, tuple[str, ...]]:
+    """Return the namespaces that our manifests created, and the objects of others in them.
 
-
-async def _strangers(cluster: Cluster, namespace: str, found: Sequence[Found]) -> tuple[str, ...]:
-    within = [f"{item.resource.kind} {item.name}" for item in found if item.namespace == namespace]
-    return await strangers(cluster, namespace, within)
+    After everything in it is deleted, such a namespace is recognized by its label and by being empty.
+    """
+    own = {}
+    for item in await _listed(cluster, NAMESPACES, "", SELECTOR):
+        name = item["metadata"]["name"]
+        within = [f"{it.resource.kind} {it.name}" for it in found if it.namespace == name]
+        others = await strangers(cluster, name, within)
+        if name in namespaces or not others:
+            own[name] = others
+    return own
 
 
 async def read_former(cluster: Cluster, namespaces: Sequence[str]) -> FormerClaim | None:

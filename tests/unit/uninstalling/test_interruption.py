@@ -37,7 +37,13 @@ from apiserver.schema.structural import crd_manifest
 from apiserver.upgrading.progress import Progress
 from controller.reconcilers.former_claim import ANNOTATION, API_SERVICE, TARGET
 from controller.uninstalling.gather import gather, installations
-from controller.uninstalling.installed import PART_OF, REMOVED, ROLE_BINDINGS, SERVICE_ACCOUNTS
+from controller.uninstalling.installed import (
+    CLUSTER_ROLE_BINDINGS,
+    PART_OF,
+    REMOVED,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+)
 from controller.uninstalling.removal import Removal
 from controller.uninstalling.uninstall import planned
 
@@ -224,6 +230,33 @@ def test_an_installation_that_was_left_behind_goes_as_well() -> None:
     (both,) = (item.message for item in checks if item.check == "installations")
     assert both.endswith("removed from all of them: inference, stowplan-system")
     assert said(store) == said(alone)
+
+
+UMBRELLA: dict[str, list[tuple[Resource, Json]]] = {
+    "in a namespace of theirs": [
+        (NAMESPACES, ours("chat", "")),
+        (SERVICE_ACCOUNTS, ours("engine", "chat")),
+        (DEPLOYMENTS, ours("llama", "chat", spec={"template": {}})),
+        (CONFIG_MAPS, ours("prompts", "chat")),
+    ],
+    "in our namespace": [(CONFIG_MAPS, ours("prompts"))],
+    "in no namespace": [(CLUSTER_ROLE_BINDINGS, ours("engines", ""))],
+}
+
+
+@pytest.mark.parametrize("theirs", UMBRELLA.values(), ids=UMBRELLA.keys())
+def test_our_label_alone_makes_nothing_ours(theirs: list[tuple[Resource, Json]]) -> None:
+    """A kustomization that contains ours may set it on everything that it deploys."""
+    store = cluster(*theirs)
+    places = asyncio.run(installations(store))
+    asyncio.run(remove(store, with_objects=True))
+
+    assert places == (PLACE,)
+    for resource, item in theirs:
+        metadata = item["metadata"]
+        assert (resource.plural, metadata.get("namespace", ""), metadata["name"]) in store.objects
+    assert ("serviceaccounts", PLACE, "stowplan-controller") not in store.objects
+    assert not asyncio.run(remove(store, with_objects=True))
 
 
 def test_a_namespace_of_others_stays_with_what_they_have_in_it() -> None:
