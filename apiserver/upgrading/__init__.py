@@ -1,7 +1,7 @@
 """`stowplan upgrade` and `stowplan downgrade`: migration of a live cluster to our definitions, and back.
 
 snapshot, gather       the state of the cluster, read once; everything below depends on it alone
-definitions            the CustomResourceDefinition at each stage of a migration
+definitions            the CustomResourceDefinition at each stage of a migration; ownership: our label
 *_checks               preconditions
 steps                  the remaining steps, derived from the state: an interrupted run is simply run again
 execution              execution of the steps: proving, rewriting, reshaping, waiting

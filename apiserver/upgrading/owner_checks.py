@@ -7,8 +7,9 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from apiserver.upgrading.definitions import LABEL, condition, is_ours, served_versions, stored_versions
+from apiserver.upgrading.definitions import condition, served_versions, stored_versions
 from apiserver.upgrading.findings import Finding, note, ok, problem
+from apiserver.upgrading.ownership import PART_OF, is_ours
 from apiserver.upgrading.snapshot import Snapshot
 
 HELM_RELEASE: Final = "meta.helm.sh/release-name"
@@ -143,4 +144,4 @@ def _managers_of_our_chart(live: Json) -> set[str]:
 
 def _has_our_label(entry: Json) -> bool:
     metadata = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
-    return f"f:{LABEL}" in (metadata.get("f:labels") or {})
+    return f"f:{PART_OF}" in (metadata.get("f:labels") or {})

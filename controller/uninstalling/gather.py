@@ -32,7 +32,7 @@ from apiserver.kinds.registry import KINDS
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.controller_checks import is_held
-from apiserver.upgrading.definitions import is_in_use, storage_version
+from apiserver.upgrading.definitions import is_ours_still, storage_version
 from apiserver.upgrading.gather import denied_of, read_definition
 from apiserver.upgrading.permission_checks import Permission
 from apiserver.upgrading.resources import resource_of
@@ -82,8 +82,8 @@ async def gather(cluster: Cluster) -> Snapshot:
         leaders=await leaders(cluster, namespaces),
         marked=await read_marked(cluster),
         dependents=tuple(await _dependents(cluster)),
-        definitions={kind.crd_name: item for kind, item in installed if is_in_use(kind, item)},
-        others={kind.crd_name: item for kind, item in installed if not is_in_use(kind, item)},
+        definitions={kind.crd_name: item for kind, item in installed if is_ours_still(kind, item)},
+        others={kind.crd_name: item for kind, item in installed if not is_ours_still(kind, item)},
         objects=objects,
         annotated=await _annotated(cluster, installed),
         api_service=claim if is_claimed else None,
@@ -160,7 +160,7 @@ async def _annotated(cluster: Cluster, installed: Sequence[tuple[Kind, Json]]) -
     found = {
         kind.crd_name: len(await annotated(cluster, resource_of(kind, storage_version(definition))))
         for kind, definition in installed
-        if is_recorded(kind) and not (kind.has_conversion and is_in_use(kind, definition))
+        if is_recorded(kind) and not (kind.has_conversion and is_ours_still(kind, definition))
     }
     return {name: number for name, number in found.items() if number}
 

@@ -19,15 +19,12 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.schema.json import Json
+from apiserver.upgrading.ownership import OURS, PART_OF
 
-PART_OF: Final = "app.kubernetes.io/part-of"
-"""The label that names the application of an object."""
-OURS: Final = "stowplan"
-"""Its value on our objects."""
 SELECTOR: Final = f"{PART_OF}={OURS}"
 """Selects the objects that our manifests and processes create."""
 NAME_PREFIX: Final = "stowplan-"
-"""Prefix of the names of our objects; a few are named OURS."""
+"""Prefix of the names of our objects; a few are named `stowplan`."""
 ACCOUNT_NAMES: Final = frozenset(
     f"{NAME_PREFIX}{process}" for process in ("webhooks", "apiserver", "controller", "models", "scheduler")
 )

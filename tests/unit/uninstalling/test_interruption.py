@@ -34,12 +34,12 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
+from apiserver.upgrading.ownership import PART_OF
 from apiserver.upgrading.progress import Progress
 from controller.reconcilers.former_claim import ANNOTATION, API_SERVICE, TARGET
 from controller.uninstalling.gather import gather, installations
 from controller.uninstalling.installed import (
     CLUSTER_ROLE_BINDINGS,
-    PART_OF,
     REMOVED,
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
