@@ -7,6 +7,7 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
 from apiserver.schema.undecoded import same
+from apiserver.upgrading.own_chart import without_our_chart
 from apiserver.upgrading.ownership import is_ours, without_label
 
 
@@ -33,14 +34,15 @@ def staged(
 def withdrawn(kind: Kind, live: Json) -> Json:
     """Return the definition to leave: only the oldest version, with every shape, and without our label.
 
-    Somebody who deletes all objects with our label must not delete it.
+    Somebody who deletes all objects with our label must not delete it. Marks of our chart go, too, so that
+    another run does not take it for one of another chart.
     """
     wanted = crd_manifest(kind)
     oldest = wanted["spec"]["versions"][0]
     for name in ("deprecated", "deprecationWarning"):
         oldest.pop(name, None)
     wanted["spec"] |= {"versions": [oldest | {"storage": True}], "conversion": {"strategy": "None"}}
-    return without_label(live) | {"spec": wanted["spec"]}
+    return without_label(without_our_chart(live)) | {"spec": wanted["spec"]}
 
 
 def says(live: Json | None, wanted: Json) -> bool:
