@@ -12,7 +12,8 @@ HELM_RELEASE: Final = "meta.helm.sh/release-name"
 PEOPLE: Final = ("kubectl", "stowplan", "kube-apiserver", "before-first-apply")
 """Prefixes of field managers that write only when a person asks for it, or the API server itself."""
 
-_MARKS: Final = ("meta.helm.sh/", "helm.sh/resource-policy", "cert-manager.io/inject-ca-from")
+_POLICY: Final = "helm.sh/resource-policy"
+_MARKS: Final = ("meta.helm.sh/", _POLICY, "cert-manager.io/inject-ca-from")
 """Prefixes of the annotations from Helm and from our chart."""
 _MANAGED_BY: Final = ("app.kubernetes.io/managed-by", "Helm")
 
@@ -20,13 +21,16 @@ _MANAGED_BY: Final = ("app.kubernetes.io/managed-by", "Helm")
 def managers_of_our_chart(live: Json) -> set[str]:
     """Return the managers by which Helm installed our own chart; empty for the chart of others.
 
-    Our chart contains our label. A definition of another chart has it after an upgrade, but from our client.
+    Our chart contains our label, and the annotation by which Helm keeps the definition. A definition of
+    another chart has the label after an upgrade, but from our client; a chart made of our manifests lacks the
+    annotation.
     """
-    if HELM_RELEASE not in (live["metadata"].get("annotations") or {}) or not is_ours(live):
+    annotations = live["metadata"].get("annotations") or {}
+    if HELM_RELEASE not in annotations or annotations.get(_POLICY) != "keep" or not is_ours(live):
         return set()
     entries = live["metadata"].get("managedFields") or []
-    labelling = {str(entry.get("manager", "")) for entry in entries if _has_our_label(entry)}
-    return {manager for manager in labelling if not manager.startswith(PEOPLE)}
+    writers = {str(entry.get("manager", "")) for entry in entries if _is_of_our_chart(entry)}
+    return {manager for manager in writers if not manager.startswith(PEOPLE)}
 
 
 def without_our_chart(live: Json) -> Json:
@@ -47,6 +51,7 @@ def without_our_chart(live: Json) -> Json:
     return live | {"metadata": metadata | changed}
 
 
-def _has_our_label(entry: Json) -> bool:
+def _is_of_our_chart(entry: Json) -> bool:
     metadata = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
-    return f"f:{PART_OF}" in (metadata.get("f:labels") or {})
+    labels, annotations = metadata.get("f:labels") or {}, metadata.get("f:annotations") or {}
+    return f"f:{PART_OF}" in labels and f"f:{_POLICY}" in annotations
