@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -28,12 +28,16 @@ T = TypeVar("T")
 
 
 class MemoryStore(Cluster):
-    """Stores objects, and stops after a number of writes. Deletions release Leases and cascade."""
+    """Stores objects, and stops after a number of writes. Deletions release Leases and cascade.
+
+    `refused` has errors with which patches of objects fail.
+    """
 
     def __init__(self, objects: Iterable[tuple[Resource, Json]]) -> None:
         self.objects: dict[Key, Json] = {}
         self.resources: dict[str, Resource] = {}
         self.writes_left = 2**30
+        self.refused: dict[Key, ClusterError] = {}
         for resource, item in objects:
             metadata = item["metadata"]
             self.resources[resource.plural] = resource
@@ -81,6 +85,8 @@ class MemoryStore(Cluster):
     ) -> Json:
         """Apply a merge patch to an object."""
         key = self._key(resource, name, namespace)
+        if key in self.refused:
+            raise self.refused[key]
         patched = _patched(self.objects[key], change)
         assert isinstance(patched, dict)
         return self._write(key, patched)

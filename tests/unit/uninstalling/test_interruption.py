@@ -13,6 +13,7 @@ from support.manifests import variant
 from support.memory_cluster import CutOffError
 from support.memory_store import MemoryStore
 
+from apiserver.cluster.errors import ClusterError, Forbidden, Invalid
 from apiserver.cluster.resource import (
     API_SERVICES,
     AUTOSCALING_POLICY_BINDINGS,
@@ -134,17 +135,15 @@ def cluster(*more: tuple[Resource, Json], is_ours: bool = True) -> MemoryStore:
     return MemoryStore([*objects, *more])
 
 
-async def remove(store: MemoryStore, *, with_objects: bool) -> bool:
-    """Run the verb once; whether there was something to do."""
+async def remove(store: MemoryStore, *, with_objects: bool) -> list[str]:
+    """Run the verb once; return the results of its steps."""
     report = planned(await gather(store), "memory", with_objects=with_objects)
     assert not report.problems
     progress = Progress(io.StringIO(), steps=len(report.steps))
     removal = Removal(
         store, progress, namespaces=await installations(store), per_second=1e9, with_objects=with_objects
     )
-    for step in report.steps:
-        await removal.do(step)
-    return bool(report.steps)
+    return [(await removal.do(step)).result for step in report.steps]
 
 
 async def removed_one_by_one(store: MemoryStore, *, with_objects: bool) -> int:
@@ -218,6 +217,20 @@ def test_a_definition_that_was_given_back_keeps_nothing_of_ours(*, with_objects:
     assert left["spec"] == release
     assert store.objects["variantautoscalings", "tenant", "a"]["metadata"]["annotations"] == {"their": "1"}
     assert not asyncio.run(remove(store, with_objects=with_objects))
+
+
+@pytest.mark.parametrize("error", [Invalid("spec: Required value"), Forbidden("denied by policy")])
+def test_an_object_that_cannot_be_written_is_named_and_holds_nothing_up(error: ClusterError) -> None:
+    """Its record of a writer has no effect without us."""
+    binding = (AUTOSCALING_POLICY_BINDINGS.plural, "tenant", "b")
+    other = named("c", "tenant", metadata={"annotations": {"stowplan.dev/written-by": "{}"}})
+    store = cluster((AUTOSCALING_POLICY_BINDINGS, other))
+    store.refused[binding] = error
+    results = asyncio.run(remove(store, with_objects=False))
+
+    assert f"objects changed: 1; not changed, because refused: 1: tenant/b ({error.message})" in results
+    assert "stowplan.dev/written-by" in store.objects[binding]["metadata"]["annotations"]
+    assert ("namespaces", "", PLACE) not in store.objects
 
 
 def test_an_installation_that_was_left_behind_goes_as_well() -> None:
