@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from itertools import product
 from typing import Final
 
 from apiserver.cluster.client import Cluster
@@ -59,13 +60,28 @@ from controller.uninstalling.snapshot import Marked, Snapshot
 
 _SCHEDULER: Final = "stowplan-packed"
 _PRIORITIES: Final = "stowplan-accelerators-"
+_DELETED: Final = (
+    *REMOVED,
+    *WEBHOOK_CONFIGURATIONS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    API_SERVICES,
+    NAMESPACES,
+)
+_NEEDED: Final = (
+    *product(_DELETED, ("list", "delete")),
+    *product((PODS, NODES, AUTOSCALING_POLICY_BINDINGS, VARIANT_AUTOSCALINGS), ("list", "patch")),
+    *product((CUSTOM_RESOURCE_DEFINITIONS, API_SERVICES), ("get", "update")),
+    *product((LEASES, NODES, SERVICES), ("get",)),
+    *product((STATEFUL_SETS, LEADER_WORKER_SETS), ("list",)),
+)
+"""Resources and verbs, besides those on our kinds."""
 
 
 async def gather(cluster: Cluster) -> Snapshot:
     """Read the whole state, or only the missing permissions. Raises ClusterError if a read fails."""
-    namespaces = await installations(cluster)
     if denied := await denied_of(cluster, needed()):
-        return Snapshot(namespaces=namespaces, denied=denied)
+        return Snapshot(namespaces=(), denied=denied)
+    namespaces = await installations(cluster)
     found = [item for resource in REMOVED for item in await find(cluster, resource, namespaces)]
     live = [(kind, await read_definition(cluster, kind)) for kind in KINDS]
     installed = [(kind, definition) for kind, definition in live if definition is not None]
@@ -94,20 +110,8 @@ async def gather(cluster: Cluster) -> Snapshot:
 
 def needed() -> Iterator[Permission]:
     """Yield the permissions that the command needs, in all namespaces."""
-    for resource in (
-        *REMOVED,
-        *WEBHOOK_CONFIGURATIONS,
-        CUSTOM_RESOURCE_DEFINITIONS,
-        API_SERVICES,
-        NAMESPACES,
-    ):
-        for verb in ("list", "delete"):
-            yield Permission(group=resource.group, resource=resource.plural, verb=verb)
-    for resource in (PODS, NODES, AUTOSCALING_POLICY_BINDINGS, VARIANT_AUTOSCALINGS):
-        for verb in ("list", "patch"):
-            yield Permission(group=resource.group, resource=resource.plural, verb=verb)
-    for resource in (CUSTOM_RESOURCE_DEFINITIONS, API_SERVICES):
-        yield Permission(group=resource.group, resource=resource.plural, verb="update")
+    for resource, verb in _NEEDED:
+        yield Permission(group=resource.group, resource=resource.plural, verb=verb)
     for kind in KINDS:
         for verb in ("list", "update") if kind.has_conversion else ("list",):
             yield Permission(group=kind.group, resource=kind.plural, verb=verb)

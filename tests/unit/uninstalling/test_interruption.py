@@ -233,6 +233,18 @@ def test_an_object_that_cannot_be_written_is_named_and_holds_nothing_up(error: C
     assert ("namespaces", "", PLACE) not in store.objects
 
 
+@pytest.mark.parametrize("plural", ["namespaces", "serviceaccounts", "statefulsets"])
+def test_whoever_lacks_a_right_is_told_which_one(plural: str) -> None:
+    """Before anything is read that takes it."""
+    store = cluster()
+    store.denied.add(("list", plural))
+    report = planned(asyncio.run(gather(store)), "memory")
+
+    (found,) = report.problems
+    assert found.message.startswith(f"you are not allowed to list {plural}")
+    assert report.steps == ()
+
+
 def test_an_installation_that_was_left_behind_goes_as_well() -> None:
     """Its processes stop with the others, wherever the run dies."""
     store, alone = cluster(*elsewhere()), cluster()
