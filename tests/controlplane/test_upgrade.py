@@ -35,6 +35,7 @@ from support.upgrade_rig import (
 from apiserver.cluster.client import Cluster
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.llmd.shapes import RELEASES, in_shape
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
@@ -364,6 +365,34 @@ async def test_the_controller_and_an_upgrade_do_not_fight(
     left = await ownership(cluster)
     assert {name: set(owners[name]) - set(left[name]) for name in owners} == {name: set() for name in owners}
     assert not any("v1alpha2" in entry for entries in left.values() for entry in entries)
+
+
+async def test_the_way_back_from_our_own_chart_can_be_repeated(
+    old_plane: ControlPlane, cluster: Cluster
+) -> None:
+    """Once it is withdrawn, the definition has neither marks of Helm nor fields that Helm owns."""
+    await asyncio.to_thread(enter, old_plane, "v0.4.2")
+    await fill(old_plane, cluster, samples("v0.4.2"))
+    assert (await stowplan(old_plane, "upgrade", "--apply")).returncode == 0
+    charted = crd_manifest(VARIANT_AUTOSCALING)
+    charted["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm"
+    charted["metadata"]["annotations"] = {
+        "meta.helm.sh/release-name": "stowplan",
+        "helm.sh/resource-policy": "keep",
+    }
+    by_helm = ("apply", "--server-side", "--force-conflicts", "--field-manager=helm", "--filename=-")
+    old_plane.kubectl(*by_helm, input=json.dumps(charted))
+    back = await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")
+    again = await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")
+    shown = old_plane.kubectl("get", "crd", CRD, "--show-managed-fields", "--output=json")
+    metadata = json.loads(shown.stdout)["metadata"]
+
+    assert "is of Stowplan's own chart" in back.stdout
+    assert (back.returncode, again.returncode) == (0, 0), back.stdout + again.stdout
+    assert "nothing to do" in again.stdout
+    assert metadata["annotations"].keys().isdisjoint(charted["metadata"]["annotations"])
+    assert not metadata.get("labels")
+    assert "helm" not in {entry["manager"] for entry in metadata["managedFields"]}
 
 
 async def test_an_uninstallation_after_the_way_back_leaves_a_release_as_it_was(
