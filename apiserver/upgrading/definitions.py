@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from apiserver.cluster.namespaces import INSTALLATION
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
 from apiserver.schema.undecoded import same
-
-LABEL: Final = "app.kubernetes.io/part-of"
-"""The label by which a definition is recognized as ours."""
-_OURS: Final = "stowplan"
+from apiserver.upgrading.own_chart import without_our_chart
+from apiserver.upgrading.ownership import is_ours, without_label
 
 
 def staged(
@@ -38,14 +34,15 @@ def staged(
 def withdrawn(kind: Kind, live: Json) -> Json:
     """Return the definition to leave: only the oldest version, with every shape, and without our label.
 
-    Somebody who deletes all objects with our label must not delete it.
+    Somebody who deletes all objects with our label must not delete it. Marks of our chart go, too, so that
+    another run does not take it for one of another chart.
     """
     wanted = crd_manifest(kind)
     oldest = wanted["spec"]["versions"][0]
     for name in ("deprecated", "deprecationWarning"):
         oldest.pop(name, None)
     wanted["spec"] |= {"versions": [oldest | {"storage": True}], "conversion": {"strategy": "None"}}
-    return without_label(live) | {"spec": wanted["spec"]}
+    return without_label(without_our_chart(live)) | {"spec": wanted["spec"]}
 
 
 def says(live: Json | None, wanted: Json) -> bool:
@@ -59,35 +56,21 @@ def _specifies(spec: Json, asked: Json) -> bool:
     )
 
 
-def is_ours(live: Json) -> bool:
-    """Tell whether a definition has our label."""
-    return (live["metadata"].get("labels") or {}).get(LABEL) == _OURS
-
-
 def is_given_back(kind: Kind, live: Json) -> bool:
     """Tell whether objects can be downgraded under a definition: it prunes none of their fields.
 
     It is ours, or the one that a downgrade leaves.
     """
-    return is_in_use(kind, live) or _specifies(live["spec"], withdrawn(kind, live)["spec"])
+    return is_ours_still(kind, live) or _specifies(live["spec"], withdrawn(kind, live)["spec"])
 
 
-def is_in_use(kind: Kind, live: Json) -> bool:
+def is_ours_still(kind: Kind, live: Json) -> bool:
     """Tell whether a definition is ours, and is not given back to an earlier release.
 
     An earlier version of this program left our label on those.
     """
     is_old = kind.has_conversion and served_versions(live) == (kind.versions[0].name,)
     return is_ours(live) and not is_old
-
-
-def without_label(live: Json) -> Json:
-    """Return a definition without our label."""
-    metadata = live["metadata"]
-    if not is_ours(live):
-        return live
-    labels = {name: value for name, value in metadata["labels"].items() if name != LABEL}
-    return live | {"metadata": metadata | {"labels": labels}}
 
 
 def served_versions(live: Json | None) -> tuple[str, ...]:

@@ -129,7 +129,7 @@ class Execution:
         oldest = kind.versions[0].name
         live = await read_definition(self._cluster, kind)
         if storage_version(live) == oldest and stored_versions(live) == (oldest,):
-            await self._write(kind, lambda found: withdrawn(kind, found or {}))
+            await self._write(kind, partial(_withdrawn, kind))
 
     async def _store(self, step: Step) -> str:
         kind = step.kind
@@ -213,7 +213,7 @@ class Execution:
 
     async def _withdraw(self, step: Step) -> str:
         kind = step.kind
-        await self._write(kind, lambda live: withdrawn(kind, live or {}))
+        await self._write(kind, partial(_withdrawn, kind))
         await until_served(self._cluster, kind, (step.version,))
         return f"{kind.crd_name} serves only {step.version}"
 
@@ -233,6 +233,14 @@ class Execution:
             await write(CUSTOM_RESOURCE_DEFINITIONS, wanted(live))
 
         await _undisturbed(attempt, kind)
+
+
+def _withdrawn(kind: Kind, live: Json | None) -> Json:
+    if live is None:
+        raise StoppedError(
+            f"{kind.crd_name} was deleted in the meantime, with its objects; there is nothing to give back"
+        )
+    return withdrawn(kind, live)
 
 
 async def _undisturbed(attempt: Callable[[], Awaitable[None]], kind: Kind) -> None:

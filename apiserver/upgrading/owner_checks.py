@@ -7,17 +7,15 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from apiserver.upgrading.definitions import LABEL, condition, is_ours, served_versions, stored_versions
+from apiserver.upgrading.definitions import condition, served_versions, stored_versions
 from apiserver.upgrading.findings import Finding, note, ok, problem
+from apiserver.upgrading.own_chart import HELM_RELEASE, PEOPLE, managers_of_our_chart
 from apiserver.upgrading.snapshot import Snapshot
 
-HELM_RELEASE: Final = "meta.helm.sh/release-name"
-"""The annotation of objects installed by a Helm release."""
 _RECONCILERS: Final = ("argocd", "kustomize-controller", "helm-controller", "helm", "fleet", "olm", "catalog")
 """Prefixes of field managers that reapply what they once wrote."""
 DELIVERY_MARKS: Final = ("argocd.argoproj.io/tracking-id", "kustomize.toolkit.fluxcd.io/name", "olm.managed")
 """Annotations and labels of objects that a delivery tool reconciles."""
-_PEOPLE: Final = ("kubectl", "stowplan", "kube-apiserver", "before-first-apply")
 _CHECK: Final = "owners"
 
 
@@ -73,7 +71,7 @@ def _owners(live: Json, name: str) -> Iterator[Finding]:
             f"{name} and all its objects are deleted when {owner['kind']} {owner['name']} is deleted",
             f"remove the ownerReference from {name} (kubectl edit crd {name}), or use --accept {_CHECK}",
         )
-    ours = _managers_of_our_chart(live)
+    ours = managers_of_our_chart(live)
     yield from _releases(live, name, is_our_chart=bool(ours))
     marks = [mark for mark in DELIVERY_MARKS if mark in _marks(live)]
     for mark in marks:
@@ -114,7 +112,7 @@ def _writers(managers: set[str], name: str, *, is_marked: bool) -> Iterator[Find
                 f"{name} was written by {manager}, which may write it again",
                 f"remove the definition from what it delivers, or use --accept {_CHECK}",
             )
-        elif not manager.startswith((*_PEOPLE, *_RECONCILERS)):
+        elif not manager.startswith((*PEOPLE, *_RECONCILERS)):
             yield note(
                 _CHECK, f"{name} was written by {manager}", "make sure that it does not write it again"
             )
@@ -127,20 +125,3 @@ def _marks(live: Json) -> Json:
 
 def _managers(live: Json) -> set[str]:
     return {str(entry.get("manager", "")) for entry in live["metadata"].get("managedFields") or []}
-
-
-def _managers_of_our_chart(live: Json) -> set[str]:
-    """Return the managers by which Helm installed our own chart; empty for the chart of others.
-
-    Our chart contains our label. A definition of another chart has it after an upgrade, but from our client.
-    """
-    if HELM_RELEASE not in _marks(live) or not is_ours(live):
-        return set()
-    entries = live["metadata"].get("managedFields") or []
-    labelling = {str(entry.get("manager", "")) for entry in entries if _has_our_label(entry)}
-    return {manager for manager in labelling if not manager.startswith(_PEOPLE)}
-
-
-def _has_our_label(entry: Json) -> bool:
-    metadata = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
-    return f"f:{LABEL}" in (metadata.get("f:labels") or {})

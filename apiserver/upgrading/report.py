@@ -9,8 +9,9 @@ from apiserver.kinds.llmd.shapes import shape_of
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.accounts import Account
-from apiserver.upgrading.definitions import is_ours, served_versions, storage_version, stored_versions
+from apiserver.upgrading.definitions import served_versions, storage_version, stored_versions
 from apiserver.upgrading.findings import Finding
+from apiserver.upgrading.ownership import is_ours
 from apiserver.upgrading.runs import Run
 from apiserver.upgrading.snapshot import Snapshot
 from apiserver.upgrading.steps import Step

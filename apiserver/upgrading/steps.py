@@ -16,13 +16,13 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.definitions import (
     is_given_back,
-    is_ours,
     says,
     served_versions,
     staged,
     storage_version,
     stored_versions,
 )
+from apiserver.upgrading.ownership import is_ours
 from apiserver.upgrading.snapshot import Snapshot
 from apiserver.upgrading.status_to_come import announces
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.errors import Conflict, Forbidden, Invalid, NotFound
 from apiserver.cluster.resource import PODS, Resource
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.schema.json import Json
@@ -20,6 +20,7 @@ from controller.uninstalling.gather import annotated, read_marked
 
 _ROUNDS: Final = 5
 """Maximum number of rounds: objects that others change meanwhile are read again."""
+_MOST_NAMED: Final = 5
 
 
 async def clean(cluster: Cluster, pace: Pace) -> str:
@@ -43,15 +44,36 @@ async def clean(cluster: Cluster, pace: Pace) -> str:
 
 
 async def forget_writers(cluster: Cluster, resource: Resource, pace: Pace) -> str:
-    """Remove the annotation about the writer from objects of a kind; only Stowplan writes and reads it."""
-    done = 0
+    """Remove the annotation about the writer from objects of a kind; only Stowplan writes and reads it.
+
+    Objects that the API server refuses to write keep it and are named in the summary: without us it has no
+    effect, and their definition may be one of others, under which they are invalid.
+    """
+    done, refused = 0, dict[str, str]()
+
+    async def write(item: Json) -> bool:
+        try:
+            return await _taken(_patch(cluster, resource, item, _change(item, {WRITTEN_BY: None})))
+        except (Forbidden, Invalid) as error:
+            refused[_name(item)] = error.message
+            return False
+
     for _ in range(_ROUNDS):
-        found = await annotated(cluster, resource)
+        found = [item for item in await annotated(cluster, resource) if _name(item) not in refused]
         if not found:
-            return f"objects changed: {done}"
-        changes = [(item, _change(item, {WRITTEN_BY: None})) for item in found]
-        done += await _patched(cluster, resource, changes, pace)
+            return f"objects changed: {done}{_refusals(refused)}"
+        done += sum(await each(found, write, pace.of(resource.plural)))
     raise StoppedError(f"the annotation reappears on objects of {resource.plural}: run this command again")
+
+
+def _refusals(refused: Mapping[str, str]) -> str:
+    named = [f"{name} ({message})" for name, message in sorted(refused.items())[:_MOST_NAMED]]
+    rest = [f"{len(refused) - _MOST_NAMED} more"] if len(refused) > _MOST_NAMED else []
+    return f"; not changed, because refused: {len(refused)}: {'; '.join([*named, *rest])}" if refused else ""
+
+
+def _name(item: Json) -> str:
+    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
 
 
 def _uncosted(pod: Json) -> Json:
@@ -69,13 +91,14 @@ async def _patched(
     """Apply merge patches; return the number applied, without those of objects that changed meanwhile."""
 
     async def write(change: tuple[Json, Json]) -> bool:
-        metadata = change[0]["metadata"]
-        patch = partial(
-            cluster.patch_merge, resource, metadata["name"], change[1], namespace=metadata["namespace"]
-        )
-        return await _taken(patch)
+        return await _taken(_patch(cluster, resource, *change))
 
     return sum(await each(changes, write, pace.of(resource.plural)))
+
+
+def _patch(cluster: Cluster, resource: Resource, item: Json, change: Json) -> Callable[[], Awaitable[object]]:
+    metadata = item["metadata"]
+    return partial(cluster.patch_merge, resource, metadata["name"], change, namespace=metadata["namespace"])
 
 
 async def _opened(cluster: Cluster, node: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from itertools import product
 from typing import Final
 
 from apiserver.cluster.client import Cluster
@@ -32,7 +33,7 @@ from apiserver.kinds.registry import KINDS
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.controller_checks import is_held
-from apiserver.upgrading.definitions import is_in_use, storage_version
+from apiserver.upgrading.definitions import is_ours_still, storage_version
 from apiserver.upgrading.gather import denied_of, read_definition
 from apiserver.upgrading.permission_checks import Permission
 from apiserver.upgrading.resources import resource_of
@@ -42,6 +43,7 @@ from controller.reconcilers.closing import is_closed
 from controller.reconcilers.former_claim import API_SERVICE, FormerClaim, former_claim, is_ours
 from controller.reconcilers.placing import GATE, is_gated
 from controller.uninstalling.installed import (
+    ACCOUNT_NAMES,
     CLUSTER_ROLE_BINDINGS,
     LEASE_NAMES,
     REMOVED,
@@ -50,6 +52,7 @@ from controller.uninstalling.installed import (
     SERVICE_ACCOUNTS,
     WEBHOOK_CONFIGURATIONS,
     Found,
+    has_our_name,
     is_for_us,
 )
 from controller.uninstalling.namespace_content import strangers
@@ -57,13 +60,28 @@ from controller.uninstalling.snapshot import Marked, Snapshot
 
 _SCHEDULER: Final = "stowplan-packed"
 _PRIORITIES: Final = "stowplan-accelerators-"
+_DELETED: Final = (
+    *REMOVED,
+    *WEBHOOK_CONFIGURATIONS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    API_SERVICES,
+    NAMESPACES,
+)
+_NEEDED: Final = (
+    *product(_DELETED, ("list", "delete")),
+    *product((PODS, NODES, AUTOSCALING_POLICY_BINDINGS, VARIANT_AUTOSCALINGS), ("list", "patch")),
+    *product((CUSTOM_RESOURCE_DEFINITIONS, API_SERVICES), ("get", "update")),
+    *product((LEASES, NODES, SERVICES), ("get",)),
+    *product((STATEFUL_SETS, LEADER_WORKER_SETS), ("list",)),
+)
+"""Resources and verbs, besides those on our kinds."""
 
 
 async def gather(cluster: Cluster) -> Snapshot:
     """Read the whole state, or only the missing permissions. Raises ClusterError if a read fails."""
-    namespaces = await installations(cluster)
     if denied := await denied_of(cluster, needed()):
-        return Snapshot(namespaces=namespaces, denied=denied)
+        return Snapshot(namespaces=(), denied=denied)
+    namespaces = await installations(cluster)
     found = [item for resource in REMOVED for item in await find(cluster, resource, namespaces)]
     live = [(kind, await read_definition(cluster, kind)) for kind in KINDS]
     installed = [(kind, definition) for kind, definition in live if definition is not None]
@@ -80,32 +98,20 @@ async def gather(cluster: Cluster) -> Snapshot:
         leaders=await leaders(cluster, namespaces),
         marked=await read_marked(cluster),
         dependents=tuple(await _dependents(cluster)),
-        definitions={kind.crd_name: item for kind, item in installed if is_in_use(kind, item)},
-        others={kind.crd_name: item for kind, item in installed if not is_in_use(kind, item)},
+        definitions={kind.crd_name: item for kind, item in installed if is_ours_still(kind, item)},
+        others={kind.crd_name: item for kind, item in installed if not is_ours_still(kind, item)},
         objects=objects,
         annotated=await _annotated(cluster, installed),
         api_service=claim if is_claimed else None,
         former=await read_former(cluster, namespaces) if is_claimed else None,
-        strangers={name: await _strangers(cluster, name, found) for name in await _own_namespaces(cluster)},
+        strangers=await _own_namespaces(cluster, namespaces, found),
     )
 
 
 def needed() -> Iterator[Permission]:
     """Yield the permissions that the command needs, in all namespaces."""
-    for resource in (
-        *REMOVED,
-        *WEBHOOK_CONFIGURATIONS,
-        CUSTOM_RESOURCE_DEFINITIONS,
-        API_SERVICES,
-        NAMESPACES,
-    ):
-        for verb in ("list", "delete"):
-            yield Permission(group=resource.group, resource=resource.plural, verb=verb)
-    for resource in (PODS, NODES, AUTOSCALING_POLICY_BINDINGS, VARIANT_AUTOSCALINGS):
-        for verb in ("list", "patch"):
-            yield Permission(group=resource.group, resource=resource.plural, verb=verb)
-    for resource in (CUSTOM_RESOURCE_DEFINITIONS, API_SERVICES):
-        yield Permission(group=resource.group, resource=resource.plural, verb="update")
+    for resource, verb in _NEEDED:
+        yield Permission(group=resource.group, resource=resource.plural, verb=verb)
     for kind in KINDS:
         for verb in ("list", "update") if kind.has_conversion else ("list",):
             yield Permission(group=kind.group, resource=kind.plural, verb=verb)
@@ -121,7 +127,8 @@ async def find(cluster: Cluster, resource: Resource, namespaces: Sequence[str]) 
             leases = await _listed(cluster, resource, namespace)
             items += [item for item in leases if item["metadata"]["name"] in LEASE_NAMES]
         else:
-            items += await _listed(cluster, resource, namespace, SELECTOR)
+            labelled = await _listed(cluster, resource, namespace, SELECTOR)
+            items += [item for item in labelled if has_our_name(resource, item["metadata"]["name"])]
     once = {item["metadata"]["uid"]: item for item in items}
     return [Found(resource=resource, metadata=item["metadata"]) for item in once.values()]
 
@@ -157,7 +164,7 @@ async def _annotated(cluster: Cluster, installed: Sequence[tuple[Kind, Json]]) -
     found = {
         kind.crd_name: len(await annotated(cluster, resource_of(kind, storage_version(definition))))
         for kind, definition in installed
-        if is_recorded(kind) and not (kind.has_conversion and is_in_use(kind, definition))
+        if is_recorded(kind) and not (kind.has_conversion and is_ours_still(kind, definition))
     }
     return {name: number for name, number in found.items() if number}
 
@@ -170,25 +177,33 @@ async def count(cluster: Cluster, kind: Kind, definition: Json) -> int:
 
 
 async def installations(cluster: Cluster) -> tuple[str, ...]:
-    """Return all our namespaces: those with accounts of ours, and those that our manifests created.
+    """Return all our namespaces: those with accounts of ours.
 
     There are several if `namespace:` was changed, because applying does not prune. If most is removed, the
-    namespace to which webhooks point, or the default, is the only one.
+    namespace to which webhooks point, or the default, is the only one. Other namespaces may have our label,
+    and service accounts with it, from a kustomization or chart that contains ours.
     """
     listed = await cluster.list(SERVICE_ACCOUNTS, label_selector=SELECTOR, metadata_only=True)
-    places = {str(item["metadata"]["namespace"]) for item in listed["items"]}
-    places.update(await _own_namespaces(cluster))
+    accounts = [item["metadata"] for item in listed["items"]]
+    places = {str(account["namespace"]) for account in accounts if account["name"] in ACCOUNT_NAMES}
     return tuple(sorted(places)) or (await installed_namespace(cluster),)
 
 
-async def _own_namespaces(cluster: Cluster) -> list[str]:
-    """Return the namespaces that our manifests created."""
-    return [item["metadata"]["name"] for item in await _listed(cluster, NAMESPACES, "", SELECTOR)]
+async def _own_namespaces(
+    cluster: Cluster, namespaces: Sequence[str], found: Sequence[Found]
+) -> dict[str, tuple[str, ...]]:
+    """Return the namespaces that our manifests created, and the objects of others in them.
 
-
-async def _strangers(cluster: Cluster, namespace: str, found: Sequence[Found]) -> tuple[str, ...]:
-    within = [f"{item.resource.kind} {item.name}" for item in found if item.namespace == namespace]
-    return await strangers(cluster, namespace, within)
+    After everything in it is deleted, such a namespace is recognized by its label and by being empty.
+    """
+    own = {}
+    for item in await _listed(cluster, NAMESPACES, "", SELECTOR):
+        name = item["metadata"]["name"]
+        within = [f"{it.resource.kind} {it.name}" for it in found if it.namespace == name]
+        others = await strangers(cluster, name, within)
+        if name in namespaces or not others:
+            own[name] = others
+    return own
 
 
 async def read_former(cluster: Cluster, namespaces: Sequence[str]) -> FormerClaim | None:

@@ -19,15 +19,18 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.schema.json import Json
+from apiserver.upgrading.ownership import OURS, PART_OF
 
-PART_OF: Final = "app.kubernetes.io/part-of"
-"""The label that names the application of an object."""
-OURS: Final = "stowplan"
-"""Its value on our objects."""
 SELECTOR: Final = f"{PART_OF}={OURS}"
 """Selects the objects that our manifests and processes create."""
 NAME_PREFIX: Final = "stowplan-"
-"""Prefix of the names of our service accounts, and of the settings of our processes."""
+"""Prefix of the names of our objects; a few are named `stowplan`."""
+ACCOUNT_NAMES: Final = frozenset(
+    f"{NAME_PREFIX}{process}" for process in ("webhooks", "apiserver", "controller", "models", "scheduler")
+)
+"""Our service accounts, by which our namespaces are recognized."""
+_SETTINGS: Final = frozenset({"accelerator-unit-costs", "service-classes-config"})
+"""Our ConfigMaps with the names of earlier releases' settings."""
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
@@ -127,6 +130,15 @@ class Found:
         """Whether it is the Deployment of pods selected by ACTING_PODS."""
         component = (self.metadata.get("labels") or {}).get("app.kubernetes.io/component")
         return self.resource is DEPLOYMENTS and component in _ACTING
+
+
+def has_our_name(resource: Resource, name: str) -> bool:
+    """Tell whether an object has a name that our manifests and processes use.
+
+    The label does not suffice: a kustomization or chart that contains ours may set it on everything else.
+    """
+    is_setting = resource.plural == CONFIG_MAPS.plural and name in _SETTINGS
+    return name == OURS or name.startswith(NAME_PREFIX) or is_setting
 
 
 def is_for_us(binding: Json, namespaces: Collection[str]) -> bool:

@@ -11,8 +11,9 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import NotFound, Unavailable
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
+from apiserver.upgrading.ownership import is_ours
 from apiserver.upgrading.retrying import patiently
-from controller.uninstalling.installed import OURS, PART_OF
+from controller.uninstalling.installed import has_our_name
 
 _DERIVED: Final = frozenset({"events", "endpoints", "endpointslices"})
 """Collections that the cluster derives from other objects."""
@@ -30,15 +31,16 @@ async def strangers(cluster: Cluster, namespace: str, ours: Collection[str]) -> 
         f"{resource.kind} {item['metadata']['name']}"
         for resource, items in zip(resources, listed, strict=True)
         for item in items
-        if _is_of_somebody(resource.kind, item["metadata"])
+        if _is_of_somebody(resource, item)
     }
     return tuple(sorted((found - {*ours}) | {*silent}))
 
 
-def _is_of_somebody(kind: str, metadata: Json) -> bool:
-    is_ours = (metadata.get("labels") or {}).get(PART_OF) == OURS
+def _is_of_somebody(resource: Resource, item: Json) -> bool:
+    metadata = item["metadata"]
+    is_removed = is_ours(item) and has_our_name(resource, metadata["name"])
     goes = metadata.get("deletionTimestamp") or metadata.get("ownerReferences")
-    return not (is_ours or goes or (kind, metadata["name"]) in _OF_EVERY_NAMESPACE)
+    return not (is_removed or goes or (resource.kind, metadata["name"]) in _OF_EVERY_NAMESPACE)
 
 
 async def _resources(cluster: Cluster, silent: list[str]) -> list[Resource]:

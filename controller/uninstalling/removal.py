@@ -22,6 +22,7 @@ from apiserver.schema.kind import Kind
 from apiserver.upgrading.counting import counted
 from apiserver.upgrading.definitions import served_versions, storage_version
 from apiserver.upgrading.gather import read_definition
+from apiserver.upgrading.ownership import PART_OF
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.reshaping import disown
 from apiserver.upgrading.resources import resource_of
@@ -31,7 +32,7 @@ from apiserver.upgrading.waiting import NotTakenUpError, settle, until_served
 from controller.reconcilers.former_claim import is_ours
 from controller.uninstalling.cleaning import clean, forget_writers
 from controller.uninstalling.gather import count, find, leaders, read_former
-from controller.uninstalling.installed import ACTING_PODS, PART_OF, REMOVED, WEBHOOK_CONFIGURATIONS, Found
+from controller.uninstalling.installed import ACTING_PODS, REMOVED, WEBHOOK_CONFIGURATIONS, Found
 from controller.uninstalling.namespace_content import strangers
 from controller.uninstalling.steps import Action, Step, disclaimed, disowned
 

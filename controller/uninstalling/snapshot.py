@@ -38,7 +38,7 @@ class Snapshot:
     """The state of the cluster at one time."""
 
     namespaces: tuple[str, ...]
-    """Those with an installation of Stowplan; several if an earlier one was not removed."""
+    """Those with an installation: several if an earlier one was not removed, none if a right is missing."""
     found: tuple[Found, ...] = ()
     """Objects to delete, in the order of deletion."""
     webhooks: tuple[Found, ...] = ()

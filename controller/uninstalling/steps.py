@@ -14,7 +14,8 @@ from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
-from apiserver.upgrading.definitions import is_ours, storage_version, without_label
+from apiserver.upgrading.definitions import storage_version
+from apiserver.upgrading.ownership import is_ours, without_label
 from controller.uninstalling.snapshot import Snapshot
 
 _OWNER: Final = ("stowplan", "Update", None)

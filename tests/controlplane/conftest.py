@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.upgrade_rig import NAMESPACE, enter
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client, RefusedError
@@ -37,6 +38,29 @@ def control_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
         started.start()
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="module")
+def old_plane() -> Iterator[ControlPlane]:
+    """Start a control plane for these tests alone: they take definitions away that others need."""
+    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as started:
+        started.kubectl("create", "namespace", NAMESPACE)
+        yield started
+
+
+@pytest.fixture(scope="module")
+def old_installation(old_plane: ControlPlane) -> Iterator[Installation]:
+    """Everything of ours but the definitions; the controller has issued certificates and is at rest."""
+    enter(old_plane, "v0.0.1")
+    installation = Installation(old_plane, without_definitions=True)
+    try:
+        installation.start(without=frozenset({"apiserver"}))
+        bundle = "{.webhooks[0].clientConfig.caBundle}"
+        old_plane.kubectl("wait", f"--for=jsonpath={bundle}", "validatingwebhookconfiguration/stowplan")
+        installation.processes["controller"].stop()
+        yield installation
+    finally:
+        installation.stop()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from support.installed import wait_for
@@ -18,6 +18,7 @@ from support.upgrade_rig import (
     Manifest,
     Point,
     Traffic,
+    annotations_of,
     apply,
     apply_definition,
     copies,
@@ -51,29 +52,6 @@ BACK = ("rehearse", "store", "restore", "rewrite", "record", "serve only", "remo
 
 
 KTHENA = [kind for kind in KINDS if kind.group.endswith("volcano.sh")]
-
-
-@pytest.fixture(scope="module")
-def old_plane() -> Iterator[ControlPlane]:
-    """Start a control plane for these tests alone: they take definitions away that others need."""
-    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as started:
-        started.kubectl("create", "namespace", NAMESPACE)
-        yield started
-
-
-@pytest.fixture(scope="module")
-def old_installation(old_plane: ControlPlane) -> Iterator[Installation]:
-    """Everything of ours but the definitions; the controller has issued certificates and is at rest."""
-    enter(old_plane, "v0.0.1")
-    installation = Installation(old_plane, without_definitions=True)
-    try:
-        installation.start(without=frozenset({"apiserver"}))
-        bundle = "{.webhooks[0].clientConfig.caBundle}"
-        old_plane.kubectl("wait", f"--for=jsonpath={bundle}", "validatingwebhookconfiguration/stowplan")
-        installation.processes["controller"].stop()
-        yield installation
-    finally:
-        installation.stop()
 
 
 @pytest.fixture
@@ -364,37 +342,3 @@ async def test_the_controller_and_an_upgrade_do_not_fight(
     left = await ownership(cluster)
     assert {name: set(owners[name]) - set(left[name]) for name in owners} == {name: set() for name in owners}
     assert not any("v1alpha2" in entry for entries in left.values() for entry in entries)
-
-
-async def test_an_uninstallation_after_the_way_back_leaves_a_release_as_it_was(
-    old_plane: ControlPlane, cluster: Cluster
-) -> None:
-    """Neither our label, by which somebody might delete the definition, nor a record in an object."""
-    await asyncio.to_thread(enter, old_plane, "v0.4.2")
-    before = await fill(old_plane, cluster, samples("v0.4.2"))
-    for verb in (("upgrade",), ("downgrade", "--to-release", "v0.4.2")):
-        assert (await stowplan(old_plane, *verb, "--apply")).returncode == 0
-    old_plane.kubectl("label", "crd", CRD, "app.kubernetes.io/part-of=stowplan")  # as it once stayed
-    await asyncio.to_thread(apply_definition, old_plane, "v0.4.2")
-    record = ("variantautoscalings.v1alpha1.llmd.ai", "--all", "stowplan.dev/written-by=me")
-    old_plane.kubectl("annotate", f"--namespace={NAMESPACE}", *record)
-    assert all("stowplan.dev/written-by" in item for item in await annotations_of(cluster))
-    # Nothing here finishes the deletion of a namespace.
-    old_plane.kubectl("label", "namespace", "stowplan-system", "app.kubernetes.io/part-of-")
-    removed = await stowplan(old_plane, "uninstall", "--apply", "--delete-objects")
-    again = await stowplan(old_plane, "uninstall", "--delete-objects")
-
-    assert removed.returncode == 0, removed.stdout
-    assert "nothing to do" in again.stdout
-    assert await read(cluster, OLD) == before
-    assert not any("stowplan.dev/written-by" in item for item in await annotations_of(cluster))
-    left = ("get", "crd", CRD, "--show-managed-fields", "--output=json")
-    metadata = json.loads(old_plane.kubectl(*left).stdout)["metadata"]
-    assert "app.kubernetes.io/part-of" not in metadata.get("labels", {})
-    managers = {entry["manager"] for entry in metadata["managedFields"] if "subresource" not in entry}
-    assert managers == {"kubectl"}
-
-
-async def annotations_of(cluster: Cluster) -> list[dict[str, str]]:
-    """Return the annotations of every object."""
-    return [item["metadata"].get("annotations", {}) for item in (await cluster.list(OLD))["items"]]

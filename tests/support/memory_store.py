@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
 from apiserver.cluster.resource import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -28,12 +28,17 @@ T = TypeVar("T")
 
 
 class MemoryStore(Cluster):
-    """Stores objects, and stops after a number of writes. Deletions release Leases and cascade."""
+    """Stores objects, and stops after a number of writes. Deletions release Leases and cascade.
+
+    `refused` has errors with which patches of objects fail, `denied` verbs and plurals that are forbidden.
+    """
 
     def __init__(self, objects: Iterable[tuple[Resource, Json]]) -> None:
         self.objects: dict[Key, Json] = {}
         self.resources: dict[str, Resource] = {}
         self.writes_left = 2**30
+        self.refused: dict[Key, ClusterError] = {}
+        self.denied: set[tuple[str, str]] = set()
         for resource, item in objects:
             metadata = item["metadata"]
             self.resources[resource.plural] = resource
@@ -46,6 +51,8 @@ class MemoryStore(Cluster):
     ) -> tuple[list[T], str]:
         """Return the selected objects, each reduced by `kept`."""
         resource = selection.resource
+        if ("list", resource.plural) in self.denied:
+            raise Forbidden(f"{resource.plural} is forbidden")
         if not self._is_served(resource):
             raise NotFound(f"{resource.plural} is not there")
         fields = dict(item.split("=") for item in (selection.field_selector or "").split(",") if item)
@@ -63,8 +70,9 @@ class MemoryStore(Cluster):
         return copy.deepcopy(self.objects[self._key(resource, name, namespace)])
 
     async def create(self, resource: Resource, body: Json, **_: Any) -> Json:
-        """Answer that everything is allowed."""
-        return body | {"status": {"allowed": True}}
+        """Answer a SelfSubjectAccessReview: everything is allowed that is not denied."""
+        asked = body["spec"]["resourceAttributes"]
+        return body | {"status": {"allowed": (asked["verb"], asked["resource"]) not in self.denied}}
 
     async def replace(self, resource: Resource, body: Json, **_: Any) -> Json:
         """Write an object; a changed spec adds an entry to managedFields."""
@@ -81,6 +89,8 @@ class MemoryStore(Cluster):
     ) -> Json:
         """Apply a merge patch to an object."""
         key = self._key(resource, name, namespace)
+        if key in self.refused:
+            raise self.refused[key]
         patched = _patched(self.objects[key], change)
         assert isinstance(patched, dict)
         return self._write(key, patched)

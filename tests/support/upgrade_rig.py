@@ -306,3 +306,8 @@ async def without_admission(control_plane: ControlPlane) -> AsyncIterator[None]:
     for text in taken:
         control_plane.kubectl("create", "--filename=-", input=text)
     await asyncio.sleep(_TAKEN_UP_SECONDS)
+
+
+async def annotations_of(cluster: Cluster) -> list[dict[str, str]]:
+    """Return the annotations of every object."""
+    return [item["metadata"].get("annotations", {}) for item in (await cluster.list(OLD))["items"]]

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from support.kustomizing import NO_OBJECTS, documents
 
-from controller.uninstalling.installed import REMOVED, WEBHOOK_CONFIGURATIONS
+from controller.uninstalling.installed import (
+    ACCOUNT_NAMES,
+    REMOVED,
+    WEBHOOK_CONFIGURATIONS,
+    has_our_name,
+)
 
 APART = {"CustomResourceDefinition", "APIService", "Namespace"}
 LABEL = {"app.kubernetes.io/part-of": "stowplan"}
@@ -20,6 +25,15 @@ def test_every_kind_that_is_installed_is_known() -> None:
     known = {(resource.kind, resource.api_version) for resource in (*REMOVED, *WEBHOOK_CONFIGURATIONS)}
 
     assert installed <= known
+
+
+def test_every_name_is_known() -> None:
+    """Of an object with our label, only one with a name of ours is removed."""
+    known = {resource.kind: resource for resource in (*REMOVED, *WEBHOOK_CONFIGURATIONS)}
+    named = [(item["kind"], item["metadata"]["name"]) for _, item in documents() if item["kind"] in known]
+
+    assert [f"{kind} {name}" for kind, name in named if not has_our_name(known[kind], name)] == []
+    assert {name for kind, name in named if kind == "ServiceAccount"} == ACCOUNT_NAMES
 
 
 def test_every_object_has_our_label() -> None:

@@ -13,6 +13,7 @@ from support.manifests import variant
 from support.memory_cluster import CutOffError
 from support.memory_store import MemoryStore
 
+from apiserver.cluster.errors import ClusterError, Forbidden, Invalid
 from apiserver.cluster.resource import (
     API_SERVICES,
     AUTOSCALING_POLICY_BINDINGS,
@@ -34,10 +35,16 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
+from apiserver.upgrading.ownership import PART_OF
 from apiserver.upgrading.progress import Progress
 from controller.reconcilers.former_claim import ANNOTATION, API_SERVICE, TARGET
 from controller.uninstalling.gather import gather, installations
-from controller.uninstalling.installed import PART_OF, REMOVED, ROLE_BINDINGS, SERVICE_ACCOUNTS
+from controller.uninstalling.installed import (
+    CLUSTER_ROLE_BINDINGS,
+    REMOVED,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+)
 from controller.uninstalling.removal import Removal
 from controller.uninstalling.uninstall import planned
 
@@ -128,17 +135,15 @@ def cluster(*more: tuple[Resource, Json], is_ours: bool = True) -> MemoryStore:
     return MemoryStore([*objects, *more])
 
 
-async def remove(store: MemoryStore, *, with_objects: bool) -> bool:
-    """Run the verb once; whether there was something to do."""
+async def remove(store: MemoryStore, *, with_objects: bool) -> list[str]:
+    """Run the verb once; return the results of its steps."""
     report = planned(await gather(store), "memory", with_objects=with_objects)
     assert not report.problems
     progress = Progress(io.StringIO(), steps=len(report.steps))
     removal = Removal(
         store, progress, namespaces=await installations(store), per_second=1e9, with_objects=with_objects
     )
-    for step in report.steps:
-        await removal.do(step)
-    return bool(report.steps)
+    return [(await removal.do(step)).result for step in report.steps]
 
 
 async def removed_one_by_one(store: MemoryStore, *, with_objects: bool) -> int:
@@ -214,6 +219,32 @@ def test_a_definition_that_was_given_back_keeps_nothing_of_ours(*, with_objects:
     assert not asyncio.run(remove(store, with_objects=with_objects))
 
 
+@pytest.mark.parametrize("error", [Invalid("spec: Required value"), Forbidden("denied by policy")])
+def test_an_object_that_cannot_be_written_is_named_and_holds_nothing_up(error: ClusterError) -> None:
+    """Its record of a writer has no effect without us."""
+    binding = (AUTOSCALING_POLICY_BINDINGS.plural, "tenant", "b")
+    other = named("c", "tenant", metadata={"annotations": {"stowplan.dev/written-by": "{}"}})
+    store = cluster((AUTOSCALING_POLICY_BINDINGS, other))
+    store.refused[binding] = error
+    results = asyncio.run(remove(store, with_objects=False))
+
+    assert f"objects changed: 1; not changed, because refused: 1: tenant/b ({error.message})" in results
+    assert "stowplan.dev/written-by" in store.objects[binding]["metadata"]["annotations"]
+    assert ("namespaces", "", PLACE) not in store.objects
+
+
+@pytest.mark.parametrize("plural", ["namespaces", "serviceaccounts", "statefulsets"])
+def test_whoever_lacks_a_right_is_told_which_one(plural: str) -> None:
+    """Before anything is read that takes it."""
+    store = cluster()
+    store.denied.add(("list", plural))
+    report = planned(asyncio.run(gather(store)), "memory")
+
+    (found,) = report.problems
+    assert found.message.startswith(f"you are not allowed to list {plural}")
+    assert report.steps == ()
+
+
 def test_an_installation_that_was_left_behind_goes_as_well() -> None:
     """Its processes stop with the others, wherever the run dies."""
     store, alone = cluster(*elsewhere()), cluster()
@@ -224,6 +255,33 @@ def test_an_installation_that_was_left_behind_goes_as_well() -> None:
     (both,) = (item.message for item in checks if item.check == "installations")
     assert both.endswith("removed from all of them: inference, stowplan-system")
     assert said(store) == said(alone)
+
+
+UMBRELLA: dict[str, list[tuple[Resource, Json]]] = {
+    "in a namespace of theirs": [
+        (NAMESPACES, ours("chat", "")),
+        (SERVICE_ACCOUNTS, ours("engine", "chat")),
+        (DEPLOYMENTS, ours("llama", "chat", spec={"template": {}})),
+        (CONFIG_MAPS, ours("prompts", "chat")),
+    ],
+    "in our namespace": [(CONFIG_MAPS, ours("prompts"))],
+    "in no namespace": [(CLUSTER_ROLE_BINDINGS, ours("engines", ""))],
+}
+
+
+@pytest.mark.parametrize("theirs", UMBRELLA.values(), ids=UMBRELLA.keys())
+def test_our_label_alone_makes_nothing_ours(theirs: list[tuple[Resource, Json]]) -> None:
+    """A kustomization that contains ours may set it on everything that it deploys."""
+    store = cluster(*theirs)
+    places = asyncio.run(installations(store))
+    asyncio.run(remove(store, with_objects=True))
+
+    assert places == (PLACE,)
+    for resource, item in theirs:
+        metadata = item["metadata"]
+        assert (resource.plural, metadata.get("namespace", ""), metadata["name"]) in store.objects
+    assert ("serviceaccounts", PLACE, "stowplan-controller") not in store.objects
+    assert not asyncio.run(remove(store, with_objects=True))
 
 
 def test_a_namespace_of_others_stays_with_what_they_have_in_it() -> None:

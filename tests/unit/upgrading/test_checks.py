@@ -95,12 +95,23 @@ def test_what_keeps_helm_from_deleting_is_in_its_chart() -> None:
 def of_our_label(manager: str) -> dict[str, Any]:
     """Return metadata with our label, as this manager wrote it into a definition of a Helm release."""
     label = "app.kubernetes.io/part-of"
-    fields: dict[str, Any] = {"f:metadata": {"f:labels": {f"f:{label}": {}}}}
+    annotated: dict[str, Any] = {"f:helm.sh/resource-policy": {}}
+    fields: dict[str, Any] = {"f:metadata": {"f:labels": {f"f:{label}": {}}, "f:annotations": annotated}}
     return {
         "annotations": {"meta.helm.sh/release-name": "stowplan", "helm.sh/resource-policy": "keep"},
         "labels": {label: "stowplan"},
         "managedFields": [{"manager": manager, "operation": "Apply", "fieldsV1": fields}],
     }
+
+
+def without_policy(metadata: dict[str, Any], *, by_hand: bool) -> dict[str, Any]:
+    """Return metadata without what keeps the definition; `by_hand`: only a person has set it."""
+    annotations = {"meta.helm.sh/release-name": "platform"}
+    if by_hand:
+        annotations["helm.sh/resource-policy"] = "keep"
+    (entry,) = metadata["managedFields"]
+    fields = {"f:metadata": {"f:labels": entry["fieldsV1"]["f:metadata"]["f:labels"]}}
+    return metadata | {"annotations": annotations, "managedFields": [entry | {"fieldsV1": fields}]}
 
 
 CHARTS = {
@@ -112,6 +123,11 @@ CHARTS = {
         2,
     ),
     "of others, and our manifest was applied over it": (of_our_label("kubectl"), 1),
+    "of others, made of our manifests": (without_policy(of_our_label("helm"), by_hand=False), 2),
+    "of others, made of our manifests, and annotated by hand": (
+        without_policy(of_our_label("helm"), by_hand=True),
+        2,
+    ),
 }
 
 

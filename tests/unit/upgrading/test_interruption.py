@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,10 +14,14 @@ from apiserver.kinds.llmd.conversion import SPOKE
 from apiserver.kinds.llmd.shapes import RELEASES, Shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.upgrading.accounts import account
+from apiserver.upgrading.execution import Execution
+from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.reshaping import forget, reshape, sweep
 from apiserver.upgrading.resources import resource_of
 from apiserver.upgrading.retrying import Pace
+from apiserver.upgrading.runs import StoppedError
 from apiserver.upgrading.status_to_come import ANNOTATION, announces, announcing
+from apiserver.upgrading.steps import Action, Step
 
 if TYPE_CHECKING:
     from apiserver.schema.json import Json
@@ -58,6 +63,18 @@ async def test_a_run_cut_off_after_any_write_ends_like_one_that_is_not(release: 
         assert cluster.said() == whole.said(), last
     assert writes > 12
     assert announced > 6
+
+
+async def test_a_definition_that_was_deleted_meanwhile_is_not_withdrawn() -> None:
+    """There is a sentence for that, and nothing is created."""
+    cluster = MemoryCluster([])
+    progress = Progress(io.StringIO(), steps=1)
+    execution = Execution(cluster, progress, per_second=1e9, shape=RELEASES["v0.4.2"])
+    step = Step(action=Action.WITHDRAW, kind=VARIANT_AUTOSCALING, version="v1alpha1")
+
+    with pytest.raises(StoppedError, match="was deleted in the meantime"):
+        await execution.do(step)
+    assert cluster.objects == {}
 
 
 async def test_the_last_sweep_takes_annotations_out_and_nothing_else() -> None:

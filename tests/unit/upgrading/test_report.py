@@ -15,12 +15,12 @@ from support.manifests import legacy_variant, profiled_variant, variant
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, Unauthorized, Unavailable
 from apiserver.kinds.llmd.conversion import convert
-from apiserver.kinds.llmd.shapes import RELEASES, SHAPES
+from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.upgrading import downgrade, upgrade
 from apiserver.upgrading.accounts import account
 from apiserver.upgrading.comparison import difference
-from apiserver.upgrading.definitions import withdrawn
+from apiserver.upgrading.definitions import staged, withdrawn
 from apiserver.upgrading.execution import Execution
 from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.options import parser
@@ -30,6 +30,7 @@ from apiserver.upgrading.report import Report
 from apiserver.upgrading.retrying import Pace, each
 from apiserver.upgrading.runs import Outcome
 from apiserver.upgrading.snapshot import Snapshot, Webhook
+from apiserver.upgrading.steps import Action
 from apiserver.upgrading.text import Tone, end_lines, plan_lines, printed
 from apiserver.upgrading.verb import run
 from apiserver.upgrading.waiting import storage_hash
@@ -192,6 +193,52 @@ def given_back() -> dict[str, Any]:
     """Return the definition that the way back leaves."""
     stored = {"status": {"storedVersions": ["v1alpha1"]}}
     return withdrawn(VARIANT_AUTOSCALING, definition_of_a_release()) | stored
+
+
+def of_our_chart() -> dict[str, Any]:
+    """Return the definition of our chart on the way back, when only its withdrawal is left."""
+    live = staged(VARIANT_AUTOSCALING, None, storage="v1alpha1", ca_bundle="Y2E=")
+    annotations = {
+        "meta.helm.sh/release-name": "stowplan",
+        "meta.helm.sh/release-namespace": "stowplan-system",
+        "helm.sh/resource-policy": "keep",
+        "theirs": "kept",
+    }
+    labels = live["metadata"]["labels"] | {"app.kubernetes.io/managed-by": "Helm"}
+    fields: dict[str, Any] = {
+        f"f:{name}": {f"f:{key}": {} for key in keys}
+        for name, keys in (("labels", labels), ("annotations", annotations))
+    }
+    entries = [
+        {"manager": "helm", "operation": "Update", "fieldsV1": {"f:metadata": fields}},
+        {"manager": "stowplan", "operation": "Update"},
+    ]
+    metadata = {"labels": labels, "annotations": annotations, "managedFields": entries}
+    return live | {"metadata": live["metadata"] | metadata, "status": {"storedVersions": ["v1alpha1"]}}
+
+
+def test_the_way_back_goes_on_after_the_definition_of_our_chart_was_withdrawn() -> None:
+    """Killed then, asked for another shape, or asked once more, it finds nobody else in the way."""
+    before = of_our_chart()
+    after = withdrawn(VARIANT_AUTOSCALING, before)
+    kept = OBJECTS[2] | {
+        "metadata": OBJECTS[2]["metadata"] | {"annotations": {"llmd.ai/kept-by-conversion": "{}"}}
+    }
+
+    def plan(live: dict[str, Any], shape: Shape) -> Report:
+        definitions = {VARIANT_AUTOSCALING.crd_name: live}
+        return downgrade.planned(replace(EMPTY, definitions=definitions, objects=(kept,)), "", shape)
+
+    first, again = (plan(live, SHAPES["modelProfile"]) for live in (before, after))
+    other = plan(after, RELEASES["v0.5.1"])
+
+    assert not [item for item in first.problems if item.check == "owners"]
+    assert [step.action for step in first.steps] == [Action.DISOWN, Action.WITHDRAW, Action.SWEEP]
+    assert again.problems == ()
+    assert [step.action for step in again.steps] == [Action.SWEEP]
+    assert not [item for item in other.problems if item.check == "owners"]
+    assert after["metadata"]["annotations"] == {"theirs": "kept"}
+    assert after["metadata"]["labels"] == {}
 
 
 INSTALLED = replace(EMPTY.webhook, is_configured=True)

@@ -1,0 +1,93 @@
+"""What the way back leaves, for another run and for an uninstallation, on a real control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from support.upgrade_rig import (
+    CRD,
+    NAMESPACE,
+    OLD,
+    annotations_of,
+    apply_definition,
+    enter,
+    fill,
+    read,
+    samples,
+    stowplan,
+)
+
+from apiserver.cluster.client import Cluster
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.schema.structural import crd_manifest
+from hack.controlplane import ControlPlane
+from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+
+@pytest.fixture
+async def cluster(old_plane: ControlPlane, old_installation: Installation) -> AsyncIterator[Cluster]:
+    """Connect."""
+    async with await Cluster.connect(old_plane.kubeconfig) as connected:
+        yield connected
+
+
+async def test_the_way_back_from_our_own_chart_can_be_repeated(
+    old_plane: ControlPlane, cluster: Cluster
+) -> None:
+    """Once it is withdrawn, the definition has neither marks of Helm nor fields that Helm owns."""
+    await asyncio.to_thread(enter, old_plane, "v0.4.2")
+    await fill(old_plane, cluster, samples("v0.4.2"))
+    assert (await stowplan(old_plane, "upgrade", "--apply")).returncode == 0
+    charted = crd_manifest(VARIANT_AUTOSCALING)
+    charted["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm"
+    charted["metadata"]["annotations"] = {
+        "meta.helm.sh/release-name": "stowplan",
+        "helm.sh/resource-policy": "keep",
+    }
+    by_helm = ("apply", "--server-side", "--force-conflicts", "--field-manager=helm", "--filename=-")
+    old_plane.kubectl(*by_helm, input=json.dumps(charted))
+    back = await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")
+    again = await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")
+    shown = old_plane.kubectl("get", "crd", CRD, "--show-managed-fields", "--output=json")
+    metadata = json.loads(shown.stdout)["metadata"]
+
+    assert "is of Stowplan's own chart" in back.stdout
+    assert (back.returncode, again.returncode) == (0, 0), back.stdout + again.stdout
+    assert "nothing to do" in again.stdout
+    assert metadata["annotations"].keys().isdisjoint(charted["metadata"]["annotations"])
+    assert not metadata.get("labels")
+    assert "helm" not in {entry["manager"] for entry in metadata["managedFields"]}
+
+
+async def test_an_uninstallation_after_the_way_back_leaves_a_release_as_it_was(
+    old_plane: ControlPlane, cluster: Cluster
+) -> None:
+    """Neither our label, by which somebody might delete the definition, nor a record in an object."""
+    await asyncio.to_thread(enter, old_plane, "v0.4.2")
+    before = await fill(old_plane, cluster, samples("v0.4.2"))
+    for verb in (("upgrade",), ("downgrade", "--to-release", "v0.4.2")):
+        assert (await stowplan(old_plane, *verb, "--apply")).returncode == 0
+    old_plane.kubectl("label", "crd", CRD, "app.kubernetes.io/part-of=stowplan")  # as it once stayed
+    await asyncio.to_thread(apply_definition, old_plane, "v0.4.2")
+    record = ("variantautoscalings.v1alpha1.llmd.ai", "--all", "stowplan.dev/written-by=me")
+    old_plane.kubectl("annotate", f"--namespace={NAMESPACE}", *record)
+    assert all("stowplan.dev/written-by" in item for item in await annotations_of(cluster))
+    # Nothing here finishes the deletion of a namespace.
+    old_plane.kubectl("label", "namespace", "stowplan-system", "app.kubernetes.io/part-of-")
+    removed = await stowplan(old_plane, "uninstall", "--apply", "--delete-objects")
+    again = await stowplan(old_plane, "uninstall", "--delete-objects")
+
+    assert removed.returncode == 0, removed.stdout
+    assert "nothing to do" in again.stdout
+    assert await read(cluster, OLD) == before
+    assert not any("stowplan.dev/written-by" in item for item in await annotations_of(cluster))
+    left = ("get", "crd", CRD, "--show-managed-fields", "--output=json")
+    metadata = json.loads(old_plane.kubectl(*left).stdout)["metadata"]
+    assert "app.kubernetes.io/part-of" not in metadata.get("labels", {})
+    managers = {entry["manager"] for entry in metadata["managedFields"] if "subresource" not in entry}
+    assert managers == {"kubectl"}
