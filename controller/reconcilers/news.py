@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
+from apiserver.schema.undecoded import without
 from controller.observe.conditions import ConditionType
 from controller.observe.performance import learned_of
 from controller.reconcilers.rounds import BEING_MOVED
@@ -48,9 +49,19 @@ class News(StrEnum):
 
 def news(old: Json, new: Json) -> News | None:
     """Return how soon a status should be written, or None if only figures changed."""
+    old = _comparable(old, new)
     if _acted_on(old) != _acted_on(new):
         return News.URGENT
     return News.ORDINARY if _explained(old) != _explained(new) or _has_learned(old, new) else None
+
+
+def _comparable(old: Json, new: Json) -> Json:
+    """Return an old status without what stays of it beside a new one without allocations."""
+    if "desiredOptimizedAlloc" in new:
+        return old
+    number = (old.get("desiredOptimizedAlloc") or {}).get("numReplicas")
+    rest = without(old, ("currentAlloc", "desiredOptimizedAlloc"))
+    return rest if number is None else rest | {"desiredOptimizedAlloc": {"numReplicas": number}}
 
 
 def _acted_on(status: Json) -> Json:

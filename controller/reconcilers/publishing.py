@@ -27,6 +27,9 @@ _WRITERS: Final = 16
 _OURS: Final = frozenset({"currentAlloc", "desiredOptimizedAlloc", "actuation", "decision"})
 """The members of a status that no other controller may write beside ours."""
 
+_ACTED_ON: Final[Mapping[str, frozenset[str]]] = {"desiredOptimizedAlloc": frozenset({"numReplicas"})}
+"""The fields of these members that somebody may act on."""
+
 _log = structlog.get_logger(__name__)
 
 Key = tuple[str, str]
@@ -122,13 +125,15 @@ class Publisher:
 def left_over(stored: Json, ours: Json) -> Json:
     """Return a merge patch that removes fields of an earlier controller from a status; empty if it has none.
 
-    An apply does not remove fields of other managers, so an earlier number would pass for our decision.
+    An apply does not remove fields of other managers, so an earlier number would pass for our decision. Where
+    we write no allocation, its accelerator stays: conversion may need it to choose among candidates.
     """
     found: Json = {}
     for member in _OURS & stored.keys():
-        stale = (stored[member] or {}).keys() - (ours.get(member) or {}).keys()
+        names = (stored[member] or {}).keys()
+        stale = names - ours[member].keys() if member in ours else names & _ACTED_ON.get(member, frozenset())
         if stale:
-            found[member] = dict.fromkeys(sorted(stale)) if member in ours else None
+            found[member] = dict.fromkeys(sorted(stale))
     return found
 
 

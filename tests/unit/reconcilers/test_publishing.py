@@ -147,6 +147,11 @@ def test_what_nobody_decided_on_is_not_written() -> None:
     assert due([stored(0, STATUS)], {}, most=5) == []
 
 
+UNPLANNED: Json = {"actuation": {"applied": False}, "decision": {"reason": "Unplanned", "message": "why"}}
+LEGACY: Json = {
+    "currentAlloc": {"accelerator": "A100", "numReplicas": 5, "itlAverage": "12"},
+    "desiredOptimizedAlloc": {"accelerator": "A100", "numReplicas": 5},
+}
 LEFT_OVER = {
     "nothing of anybody else": (STATUS, STATUS, {}),
     "a number, of which ours has none": (
@@ -154,10 +159,10 @@ LEFT_OVER = {
         STATUS | {"desiredOptimizedAlloc": {"lastRunTime": "2026-01-01T12:00:00Z"}},
         {"desiredOptimizedAlloc": {"numReplicas": None}},
     ),
-    "an allocation, of which ours has none": (
-        {"desiredOptimizedAlloc": {"numReplicas": 5}, "actuation": {"applied": False}},
-        {"actuation": {"applied": False}},
-        {"desiredOptimizedAlloc": None},
+    "a number where ours has no allocation": (
+        LEGACY | UNPLANNED,
+        UNPLANNED,
+        {"desiredOptimizedAlloc": {"numReplicas": None}},
     ),
     "figures of an earlier release": (
         STATUS | {"currentAlloc": {"numReplicas": 1, "itlAverage": "12", "load": {"arrivalRate": "3"}}},
@@ -172,3 +177,12 @@ LEFT_OVER = {
 def test_what_an_earlier_controller_left_is_removed(stored_status: Json, ours: Json, want: Json) -> None:
     """From the members that only one controller can write, and from no others."""
     assert left_over(stored_status, ours) == want
+
+
+def test_what_stays_of_an_earlier_controller_is_written_over_once() -> None:
+    """Its accelerator is needed for conversion, and is no news; its number is."""
+    kept = LEGACY | {"desiredOptimizedAlloc": {"accelerator": "A100"}} | UNPLANNED
+
+    assert news(LEGACY | UNPLANNED, UNPLANNED) is News.URGENT
+    assert news(kept, UNPLANNED) is None
+    assert left_over(kept, UNPLANNED) == {}
