@@ -18,7 +18,10 @@ def worst(proofs: Sequence[Proof]) -> tuple[str, float]:
 
 
 def with_values(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, ...]:
-    """Return the proofs applied to other values: bounds are void after the first level that differs."""
+    """Return the proofs applied to other values: bounds are void after the first level that is worse.
+
+    A level with a better value only tightens the problems of later levels, so that their bounds hold.
+    """
     made: list[Proof] = []
     holds = True
     for proof, value in zip(proofs, values, strict=True):
@@ -26,7 +29,7 @@ def with_values(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, 
         # The last level is cost, whose total is the value itself.
         total = value if len(made) == len(proofs) - 1 else proof.total
         made.append(replace(proof, value=value, bound=bound, total=total))
-        holds = holds and value == proof.value
+        holds = holds and value <= proof.value
     return tuple(made)
 
 

@@ -84,14 +84,18 @@ class Options:
     use_amount: Floats
     """(uses,): the units of the type, or the amount of the limit."""
 
+    @cached_property
+    def width(self) -> int:
+        """The most variants of a model."""
+        return max(map(len, self.members), default=1)
+
     def padding(self, mixes: int) -> Integers:
-        """Return mixes filled with the padding option, (mixes, most variants of a model)."""
-        width = max(map(len, self.members), default=1)
-        return np.full((mixes, width), len(self.count) - 1, dtype=np.int64)
+        """Return mixes filled with the padding option, (mixes, width)."""
+        return np.full((mixes, self.width), len(self.count) - 1, dtype=np.int64)
 
     @cached_property
     def tops(self) -> Integers:
-        """(models, most variants of a model): the mix with the most replicas of each variant."""
+        """(models, width): the mix with the most replicas of each variant."""
         mixes = self.padding(len(self.members))
         for model, members in enumerate(self.members):
             own = list(members)

@@ -2,8 +2,8 @@
 
 For a model with too many mixes to enumerate, the row that most of its variants serve is relaxed (Lagrangian
 relaxation). At its best multiplier each option has a reduced cost of at least 0, and a mix counts for at
-least the relaxed optimum plus the reduced costs of its options. So only options close to their variant's best
-can be part of a mix close to the model's best, and these are few enough to enumerate.
+least the relaxed optimum plus the reduced costs of its options. So the mixes close to the model's best use
+only options close to their variant's best, and these are few enough to enumerate.
 """
 
 from __future__ import annotations
@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.engine.enumeration import ROUNDING, Columns, Mixes, near
 from controller.planning.engine.options import NONE
 from controller.planning.engine.patterns import is_allowed, per_mille, shortfalls
-from controller.planning.problem import PER_MILLE, per_mille_missing
+from controller.planning.problem import PER_MILLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from controller.planning.engine.options import Options
     from controller.planning.engine.shared import Floats, Integers
-
-LOOKED_AT = 2048
-"""The maximum number of mixes of one model that are enumerated."""
 
 FEW_OPTIONS = 3
 """Number of options per variant that are enumerated if too many mixes are close."""
@@ -35,9 +31,6 @@ HALVINGS = 24
 
 STEPS = 48
 """Number of bisection steps for a multiplier."""
-
-ROUNDING = 1e-9
-"""Relative error of sums in double precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,26 +76,41 @@ def price(
     of a model might qualify, the enumeration is complete up to a smaller value only.
     """
     relaxed = _Relaxation(options, models, prices)
-    near = [relaxed.near(turn, limit) for turn, limit in enumerate(within.tolist())]
-    turn = np.repeat(np.arange(len(models)), [len(mixes) for mixes, _ in near])
-    mixes = np.concatenate([mixes for mixes, _ in near])
-    reaches = np.array([reach for _, reach in near])
-    values = _values(options, models[turn], mixes, prices)
-    order = np.lexsort((values, turn))
-    order = order[np.isfinite(values[order])]
-    turn, mixes, values = turn[order], mixes[order], values[order]
+    columns, bound = relaxed.columns(), relaxed.bound
+    distance = relaxed.distances(within)
+    reaches = bound + distance
     least = np.full(len(models), np.inf)
-    np.minimum.at(least, turn, values)
-    rank = np.arange(len(turn)) - np.searchsorted(turn, turn)
-    cut = rank == most
-    reaches[turn[cut]] = np.minimum(reaches[turn[cut]], values[cut])
-    kept = (rank < most) & (values <= np.maximum(within, least)[turn])
-    return Found(
-        bound=np.minimum(least, reaches),
-        model=models[turn[kept]],
-        options=mixes[kept],
-        reaches=reaches,
-    )
+    parts = [(np.zeros(0, dtype=np.int64), options.padding(0))]
+
+    def keep(mixes: Mixes) -> None:
+        """Keep the cheapest mixes, and lower `reaches` where others are dropped."""
+        turn, chosen = mixes.model, relaxed.own[mixes.options]
+        values = _values(options, models[turn], chosen, prices)
+        order = np.lexsort((values, turn))
+        order = order[np.isfinite(values[order])]
+        turn, chosen, values = turn[order], chosen[order], values[order]
+        np.minimum.at(least, turn, values)
+        rank = np.arange(len(turn)) - np.searchsorted(turn, turn)
+        cut = rank == most
+        reaches[turn[cut]] = np.minimum(reaches[turn[cut]], values[cut])
+        kept = (rank < most) & (values <= np.maximum(within, least)[turn])
+        parts.append((models[turn[kept]], chosen[kept]))
+
+    pending = np.arange(len(models))
+    for _ in range(HALVINGS):
+        if not len(pending):
+            break
+        for mixes in near(columns, pending, distance):
+            keep(mixes)
+            pending = np.setdiff1d(pending, mixes.models)
+        distance[pending] /= 2
+        reaches[pending] = bound[pending] + distance[pending]
+    # Too many mixes are close: take some, without a guarantee of completeness.
+    reaches[pending] = bound[pending]
+    for mixes in near(columns, pending, distance, FEW_OPTIONS):
+        keep(mixes)
+    model, chosen = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Found(bound=np.minimum(least, reaches), model=model, options=chosen, reaches=reaches)
 
 
 def _values(options: Options, model: Integers, mixes: Integers, prices: Prices) -> Floats:
@@ -138,20 +146,20 @@ def _main_rows(options: Options, models: Integers, prices: Prices, most: Integer
     """
     index = np.full(len(models), NONE)
     target, worth = np.zeros(len(models)), np.zeros(len(models))
-    for turn, model in enumerate(models.tolist()):
-        tops = [options.first[v] + options.top[v] - options.lower[v] for v in options.members[model]]
-        best: tuple[float, float] = (1, math.inf)  # a row of one variant is counted with its options
-        for r in np.flatnonzero((options.stage[:, model] != NONE) & (options.requirement[:, model] > 0)):
-            required = int(options.requirement[r, model])
-            weight = float(prices.stages[options.stage[r, model], model]) * float(options.weight[r, model])
-            serving = int((options.amounts[r, tops] > 0).sum())
-            if not weight or (serving, required) <= best:
-                continue
-            best = serving, required
-            index[turn], target[turn], worth[turn] = r, required, PER_MILLE * weight / required
-            if math.isinf(weight):
-                short = per_mille_missing(required, int(most[r, turn]))
-                target[turn] = required - short * required // PER_MILLE
+    # A row of one variant is counted with its options.
+    most_serving, largest = np.ones(len(models), dtype=np.int64), np.full(len(models), np.inf)
+    for r, amounts in enumerate(options.amounts):
+        required, weights = options.requirement[r, models], options.weight[r, models]
+        stage = options.stage[r, models]
+        weight = np.where(weights > 0, prices.stages[stage, models], 0.0) * np.maximum(weights, 1)
+        serving = (amounts[options.tops[models]] > 0).sum(axis=1)
+        is_larger = (serving > most_serving) | ((serving == most_serving) & (required > largest))
+        taken = (stage != NONE) & (required > 0) & (weight != 0) & is_larger
+        short = per_mille(np.maximum(required - most[r], 0), required)
+        least = required - short * required // PER_MILLE
+        index[taken], most_serving[taken], largest[taken] = r, serving[taken], required[taken]
+        target[taken] = np.where(np.isinf(weight), least, required)[taken]
+        worth[taken] = PER_MILLE * weight[taken] / required[taken]
     return _Rows(index=index, target=target, worth=worth)
 
 
@@ -169,12 +177,14 @@ class _Relaxation:
         stops = np.cumsum(sizes)
         self._starts = stops - sizes
         self._sizes = sizes
-        self._own = np.repeat(options.first[variants] - self._starts, sizes) + np.arange(int(sizes.sum()))
-        """(own options,): their indices among all options."""
+        all_own = np.repeat(options.first[variants] - self._starts, sizes) + np.arange(int(sizes.sum()))
+        self._own = all_own
+        self.own = np.append(all_own, len(options.count) - 1)
+        """(own options + 1,): their indices among all options, then that of the padding."""
         self._model_of_variant = np.repeat(np.arange(len(models)), [len(own) for own in members])
         self._model = np.repeat(self._model_of_variant, sizes)
-        slices = iter([slice(a, b) for a, b in zip(self._starts.tolist(), stops.tolist(), strict=True)])
-        self._spans = [[next(slices) for _ in own] for own in members]
+        self._variants = np.cumsum([0, *(len(own) for own in members)])
+        """(models + 1,): the first variant of each model, and the number of variants."""
         tops = options.first[variants] + sizes - 1
         most = np.array(
             [
@@ -185,7 +195,7 @@ class _Relaxation:
         self._rows = _main_rows(options, models, prices, most.astype(np.int64))
         self._amount = self._provided_by_options()
         self._cost = prices.options[self._own] + self._own_rows(models, prices, tops)
-        self._multiplier, self._bound = self._best_multiplier()
+        self._multiplier, self.bound = self._best_multiplier()
         paid = self._paid(self._multiplier)
         self._reduced = paid - np.repeat(np.minimum.reduceat(paid, self._starts), sizes)
 
@@ -258,73 +268,29 @@ class _Relaxation:
         bounds: Floats = total + multiplier * self._rows.target
         return bounds
 
-    def near(self, turn: int, within: float) -> tuple[Integers, float]:
-        """Return mixes of a model, and the value up to which they are complete."""
-        spans, bound = self._spans[turn], float(self._bound[turn])
-        distance = max(0.0, within - bound) * (1 + ROUNDING) + ROUNDING * max(1.0, abs(bound))
-        if not math.isfinite(distance):
-            reduced = self._reduced[spans[0].start : spans[-1].stop]
-            distance = float(reduced[np.isfinite(reduced)].max(initial=0.0)) * len(spans) + 1.0
-        for _ in range(HALVINGS):
-            mixes = self._box(turn, distance)
-            if mixes is not None:
-                return mixes, bound + distance
-            distance /= 2
-        # Too many mixes are close: return some, without a guarantee of completeness.
-        some = self._box(turn, distance, most=FEW_OPTIONS)
-        return (self._options.padding(0) if some is None else some), bound
+    def distances(self, within: Floats) -> Floats:
+        """Return how far values of interest are from the bound; with an infinite limit, all mixes are within.
 
-    def _box(self, turn: int, distance: float, most: int | None = None) -> Integers | None:
-        """Return all mixes within a distance of the relaxed optimum; None if there may be too many.
-
-        `most` is the number of options per variant to consider. All options of all variants but one are
-        combined; of that one, only options that together with the others provide about the target are
-        considered.
+        `within` (models,) is the limit of the values.
         """
-        spans = self._spans[turn]
-        near = [span.start + np.flatnonzero(self._reduced[span] <= distance)[:most] for span in spans]
-        main = max(range(len(near)), key=lambda k: (len(near[k]), -k))
-        grids = [own for k, own in enumerate(near) if k != main]
-        if math.prod(map(len, grids)) > LOOKED_AT:
-            return None
-        others = _combined(grids)
-        others = others[self._reduced[others].sum(axis=1) <= distance]
-        first, stop = self._completing(turn, distance, near[main], self._amount[others].sum(axis=1))
-        counts = np.maximum(stop - first, 0)
-        if int(counts.sum()) > LOOKED_AT:
-            return None
-        which = np.repeat(np.arange(len(counts)), counts)
-        steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        mixes = self._options.padding(len(which))
-        chosen = np.insert(others[which], main, near[main][first[which] + steps], axis=1)
-        mixes[:, : len(spans)] = self._own[chosen]
-        return mixes
+        distance = np.maximum(0.0, within - self.bound) * (1 + ROUNDING)
+        distance += ROUNDING * np.maximum(1.0, np.abs(self.bound))
+        first, variants = self._variants[:-1], np.diff(self._variants)
+        furthest = np.maximum.reduceat(np.where(np.isfinite(self._reduced), self._reduced, 0), self._starts)
+        every = np.maximum.reduceat(furthest, first) * variants + 1.0
+        return np.where(np.isfinite(distance), distance, every)
 
-    def _completing(
-        self, turn: int, distance: float, main: Integers, given: Floats
-    ) -> tuple[Integers, Integers]:
-        """Return the range of one variant's options that about meet the row, given what the others provide.
-
-        Each unit below or above the target has a price; options beyond the distance at that price are
-        excluded.
-        """
-        amounts = self._amount[main]
-        if self._rows.index[turn] == NONE or amounts[-1] <= amounts[0]:
-            return np.zeros(len(given), dtype=np.int64), np.full(len(given), len(main))
-        rate, target = float(self._multiplier[turn]), float(self._rows.target[turn])
-        worth = float(self._rows.worth[turn])
-        lowest = -math.inf
-        if rate < worth * (1 - ROUNDING):
-            lowest = target - (0.0 if math.isinf(worth) else distance / (worth - rate))
-        highest = target + distance / rate if rate > 0 else math.inf
-        slack = ROUNDING * max(1.0, target)
-        # The amounts of a variant ascend with its replicas.
-        first = np.searchsorted(amounts, lowest - given - slack)
-        return first, np.searchsorted(amounts, highest - given + slack, side="right")
-
-
-def _combined(grids: Sequence[Integers]) -> Integers:
-    """Return the Cartesian product of some index arrays, (combinations, grids)."""
-    if not grids:
-        return np.zeros((1, 0), dtype=np.int64)
-    return np.array(np.meshgrid(*grids, indexing="ij"), dtype=np.int64).reshape(len(grids), -1).T
+    def columns(self) -> Columns:
+        """Return the options with their reduced costs, and the prices of missing the relaxed row's target."""
+        rate, worth = self._multiplier, self._rows.worth
+        below = np.where(rate < worth * (1 - ROUNDING), worth - rate, 0.0)
+        return Columns(
+            variants=self._variants,
+            start=np.append(self._starts, len(self._reduced)),
+            model=self._model,
+            reduced=np.append(self._reduced, 0.0),
+            amount=np.append(self._amount, 0.0),
+            target=self._rows.target,
+            above=rate,
+            below=below,
+        )
