@@ -100,9 +100,10 @@ class Program:
         self._proto.solution_hint.vars.extend(list(variables))
         self._proto.solution_hint.values.extend(list(values))
 
-    def solve(self, limits: Limits, *, absolute_gap: float = 0.0) -> Result:
+    def solve(self, limits: Limits, *, absolute_gap: float = 0.0, has_cuts: bool = True) -> Result:
         """Solve until the incumbent is within the gap of the bound, or the limits are reached.
 
+        `has_cuts` tells whether to add cuts of integer programs to linear relaxations.
         Raises RuntimeError if CP-SAT finds the model invalid.
         """
         solver = cp_model.CpSolver()
@@ -111,6 +112,7 @@ class Program:
         parameters.random_seed = limits.seed
         parameters.linearization_level = 2
         parameters.cp_model_probing_level = 0
+        parameters.cut_level = 1 if has_cuts else 0
         # Its presolve uses more effort than a core of thousands of models has available, and finds nothing.
         parameters.find_big_linear_overlap = False
         parameters.max_deterministic_time = max(0.0, limits.deterministic_seconds)

@@ -113,13 +113,26 @@ def scarcity_clause(
         room = f"no {kind} node has {size} free, {scarcity.free} are spread over {len(scarcity.nodes)} nodes"
     else:
         room = f"no {kind} node has {size} free" if size > 1 else f"no {kind} is free"
-    amounts: dict[str, int] = {}
-    for holder, amount in scarcity.holders:
-        called = _holder(holder, variant, variants, names_all=names_all)
-        amounts[called] = amounts.get(called, 0) + amount
-    named = [*amounts.items()][:HOLDERS_NAMED]
-    held = [f"{amount} {'is' if amount == 1 else 'are'} held by {called}" for called, amount in named]
+    named = _named_holders(scarcity, variant, variants, names_all=names_all)
+    held = [f"{amount} {'is' if amount == 1 else 'are'} held by {called}" for called, amount in named.items()]
     return ", ".join([room, listing(held)] if held else [room])
+
+
+def _named_holders(
+    scarcity: Scarcity, variant: Variant, variants: Sequence[Variant], *, names_all: bool
+) -> dict[str, int]:
+    """Return the accelerators of the most important holders by name; one name may stand for several."""
+    amounts: dict[str, int] = {}
+    last = 0
+    for holder, amount in scarcity.holders:
+        priority = None if holder == OTHERS else variants[holder].priority
+        if len(amounts) == HOLDERS_NAMED and priority != last:
+            break  # a name belongs to one priority, and holders are sorted by priority
+        called = _holder(holder, variant, variants, names_all=names_all)
+        if called in amounts or len(amounts) < HOLDERS_NAMED:
+            amounts[called] = amounts.get(called, 0) + amount
+            last = priority
+    return amounts
 
 
 def rule_clause(variant: Variant) -> str:
@@ -159,7 +172,7 @@ def _holder(holder: int, variant: Variant, variants: Sequence[Variant], *, names
     if holder == OTHERS:
         return "other workloads"
     other = variants[holder]
-    if other.key == variant.key:
+    if other is variant:
         return "its own replicas"
     if other.namespace == variant.namespace:
         return f"priority {other.priority} {other.name}"

@@ -130,7 +130,8 @@ class Core:
         )
         hints |= dict(zip(self._growth, incumbent.added, strict=True))
         self._program.hint(list(hints), list(hints.values()))
-        result = self._program.solve(limits, absolute_gap=gap)
+        # In a program of many patterns and few rows, cuts cost more time than they save.
+        result = self._program.solve(limits, absolute_gap=gap, has_cuts=False)
         return (self._selection(result.values) if result.values else None), result
 
     def _choose(self) -> None:

@@ -30,6 +30,9 @@ ROUNDING = 1e-9
 class Columns:
     """Options of some models, grouped by model and variant; the last one is padding and counts 0."""
 
+    width: int
+    """The number of options of a mix, with its padding."""
+
     variants: Integers
     """(models + 1,): the first variant of each model, and the number of variants."""
 
@@ -93,8 +96,7 @@ class _Grids:
         self._columns = columns
         self._options = np.append(options, len(columns.reduced) - 1)
         own = np.diff(columns.variants)
-        width = int(own.max(initial=1))
-        column = np.arange(width)
+        column = np.arange(columns.width)
         has = column < own[:, None]
         variant = np.where(has, columns.variants[:-1, None] + column, 0)
         self._first = np.where(has, first[variant], len(options))

@@ -285,6 +285,7 @@ class _Relaxation:
         rate, worth = self._multiplier, self._rows.worth
         below = np.where(rate < worth * (1 - ROUNDING), worth - rate, 0.0)
         return Columns(
+            width=self._options.width,
             variants=self._variants,
             start=np.append(self._starts, len(self._reduced)),
             model=self._model,

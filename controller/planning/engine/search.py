@@ -7,7 +7,6 @@ that cannot: its duals tell which patterns also serve the easy levels best.
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -25,8 +24,6 @@ from controller.planning.engine.rounding import rounded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
     from controller.planning.cpsat import Limits, Result
     from controller.planning.engine.options import Options
@@ -55,6 +52,12 @@ PRICED = 24
 
 SHARE_PER_LEVEL = 0.5
 """Share of the remaining effort that a level may use."""
+
+SHARE_PER_CORE = 0.5
+"""Share of the remaining effort of a level that one core may use."""
+
+SHARE_UNMET = 0.25
+"""The same while no solution at the minimum of all easy levels is known: there may be none."""
 
 LEAST_SECONDS = 0.1
 """Minimum wall time of each core, in seconds."""
@@ -128,9 +131,10 @@ class Search:
             if self._is_met():
                 bounds += [*(self._least(level) for level in range(first, hard)), bound]
                 continue
-            # No answer at the minimum of all of them was found.
-            self._assume(range(0))
-            bounds.append(self._settle(first))
+            # No answer at the minimum of all of them was found: minimize the first that is above it.
+            above = next(n for n in range(first, hard) if self._values[n] > self._least(n))
+            self._assume(range(first, above))
+            bounds += [*(self._least(level) for level in range(first, above)), self._settle(above)]
         return Answer(
             patterns=self._patterns,
             selection=self._incumbent,
@@ -239,7 +243,8 @@ class Search:
         prices = Prices(
             options=counted + duals.option_prices, stages=stages, least=self._patterns.least_short
         )
-        found = price(self._options, models, prices, least + distance, most=PRICED)
+        most = max(PRICED, EXTRAS[-1] // len(models)) if distance else PRICED
+        found = price(self._options, models, prices, least + distance, most=most)
         self._extend(found.model, found.options)
         bound = duals.bound - float((least - np.minimum(found.bound, least)).sum())
         return bound, bool((found.reaches >= np.minimum(found.bound, least) + distance).all())
@@ -259,37 +264,58 @@ class Search:
         Returns the lower bound. `tolerance` is the accepted distance from the bound; the largest core is
         solved only if the incumbent is much further away.
         """
-        bound, seconds = self._bound, self._left_seconds * SHARE_PER_LEVEL
+        bound = self._bound
         if self._counted(objective) - bound > tolerance + ROUNDING:
-            objective, duals = self._begin_rounded(level, duals)
+            objective, duals = self._filled(level, duals, self._patterns.best(duals.reduced))
+        seconds = self._left_seconds * SHARE_PER_LEVEL
         if self._is_counted:
             return self._by_counts(level, bound, seconds)
-        solved: NDArray[np.void] | None = None
-        has_all = False
-        attempts = deque((extra, True) for extra in EXTRAS)
-        while attempts:
-            extra, may_fix_domains = attempts.popleft()
-            distance = self._counted(objective) - bound
-            enough = FAR * tolerance if extra == EXTRAS[-1] else tolerance
+        return self._by_cores(level, objective, duals, tolerance=tolerance, seconds=seconds)
+
+    def _by_cores(
+        self, level: int, objective: Objective, duals: Duals, *, tolerance: float, seconds: float
+    ) -> float:
+        """Solve cores until the incumbent is close enough to the bound, and return the lower bound.
+
+        A better incumbent makes the next core smaller. A larger one follows while the last one helped.
+        """
+        bound, solved, has_all = self._bound, None, False
+        turn, may_fix_domains = 0, True
+        while turn < len(EXTRAS):
+            before = self._counted(objective)
+            distance = before - bound
+            enough = FAR * tolerance if turn == len(EXTRAS) - 1 else tolerance
             if distance <= enough + ROUNDING or seconds <= 0 or monotonic() >= self._deadline_seconds:
                 break
             if solved is None:
                 objective, duals, has_all = self._within(level, duals, distance)
             kept, holds_all = core_of(
-                self._patterns, objective, duals, self._always(), distance=distance, extra=extra
+                self._patterns, objective, duals, self._always(), distance=distance, extra=EXTRAS[turn]
             )
             if may_fix_domains and solved is not None and np.array_equal(self._patterns.only(kept), solved):
                 break  # nothing more is within the distance
-            solved, before = self._patterns.only(kept), self._incumbent
+            solved = self._patterns.only(kept)
             core = self._core(objective, kept, may_fix_domains=may_fix_domains)
-            result = self._solve(core, duals, bound=bound, gap=tolerance / 2, seconds=seconds)
+            spent = seconds * (SHARE_PER_CORE if self._is_met() else SHARE_UNMET)
+            result = self._solve(core, duals, bound=bound, gap=tolerance / 2, seconds=spent)
             seconds -= result.deterministic_seconds
             if holds_all and has_all and core.is_exact and result.values:
                 counted = self._counted(objective)
                 is_best = result.is_optimal and not tolerance
-                return max(bound, counted if is_best else min(result.bound, counted))
-            if core.fixes_domains and self._incumbent is before:
-                attempts.appendleft((extra, False))  # the fixed domains may be the obstacle
+                bound = max(bound, counted if is_best else min(result.bound, counted))
+                if result.is_optimal:
+                    return bound
+            if self._counted(objective) - bound > tolerance + ROUNDING and level < self._levels.cost:
+                objective, duals = self._filled(level, duals, self._incumbent.patterns)
+            is_better = self._counted(objective) < before
+            if core.fixes_domains and not is_better:
+                may_fix_domains = False  # the fixed domains may be the obstacle
+            elif is_better and not result.is_optimal:
+                may_fix_domains = True
+            elif turn and not is_better:
+                break
+            else:
+                turn, may_fix_domains = turn + 1, True
         return min(bound, self._counted(objective))
 
     def _by_counts(self, level: int, bound: float, seconds: float) -> float:
@@ -315,10 +341,10 @@ class Search:
         counted = self._counted(self._offered(level, found.replicas, found.added))
         return max(bound, counted if result.is_optimal else min(result.bound, counted))
 
-    def _begin_rounded(self, level: int, duals: Duals) -> tuple[Objective, Duals]:
-        """Round the LP solution, keep it if better, and return the problem with its patterns."""
-        wanted = self._patterns.replicas(self._options, self._patterns.best(duals.reduced))
-        found = rounded(self._problem, self._options, wanted)
+    def _filled(self, level: int, duals: Duals, chosen: Integers) -> tuple[Objective, Duals]:
+        """Place some patterns, and what fits beside them; return the problem with the resulting patterns."""
+        replicas = self._patterns.replicas(self._options, chosen)
+        found = rounded(self._problem, self._options, replicas)
         objective = self._offered(level, found.replicas, found.added)
         return objective, self._master(objective).duals(duals.vector)
 
