@@ -123,7 +123,7 @@ def _named_holders(
 ) -> dict[str, int]:
     """Return the accelerators of the most important holders by name; one name may stand for several."""
     amounts: dict[str, int] = {}
-    last = 0
+    last: int | None = None
     for holder, amount in scarcity.holders:
         priority = None if holder == OTHERS else variants[holder].priority
         if len(amounts) == HOLDERS_NAMED and priority != last:

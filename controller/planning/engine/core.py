@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem
 
 
+EXTRAS = (1_500, 6_000, 24_000)
+"""Extra patterns of successive cores, besides one per model."""
+
 TIES = 1e-6
 """Reduced costs that differ by less than this share of the bound are considered equal."""
 

@@ -70,6 +70,7 @@ def demands_of(
     bins = bins_of(problem)
     choices = sum(len(domains[v]) for v in new if v in domains)
     fixes_domains = may_fix_domains and choices > MOST_DOMAIN_CHOICES
+    turns = spread.Turns(problem) if fixes_domains else None
     for v, replicas in sorted(new.items()):
         terms = problem.variants[v]
         if not terms.accelerators or not replicas.terms:
@@ -88,8 +89,8 @@ def demands_of(
         reachable = domains[v]
         counts = spread.lying(problem, terms)
         if terms.spread.max_skew == 1 and kind.pods == 1:
-            first = v if fixes_domains else None
-            parts = spread.spread_evenly(program, counts, reachable, units.terms, first)
+            order = turns.order(terms, reachable) if turns else None
+            parts = spread.spread_evenly(program, counts, reachable, units.terms, order)
         else:
             parts = spread.spread_within(
                 program, terms.spread, counts, reachable, new=units.terms, most=units.most, pods=kind.pods

@@ -129,11 +129,12 @@ class Engine:
             self._options,
             self._shared,
             self._patterns,
-            limits,
+            self._start(begin, start.added if start else ()),
+            limits=limits,
             known=known,
             most_counted=self._most_counted,
         )
-        answer = search.run(self._start(begin, start.added if start else ()))
+        answer = search.run()
         self._patterns = answer.patterns
         chosen = self._patterns.replicas(self._options, answer.selection.patterns)
         found = assign(self._problem, chosen, answer.selection.added, limits)

@@ -76,18 +76,39 @@ def least_new_pods(
     return found
 
 
+class Turns:
+    """The order in which domains get one pod more, variant by variant, in proportion to their room."""
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        self._room = [max(1, sum(max(0, problem.free[node]) for node in bin_.nodes)) for bin_ in problem.bins]
+        self._taken = [0.0] * len(problem.bins)
+        """Accelerators of earlier variants, in expectation."""
+
+    def order(self, terms: VariantTerms, reachable: Mapping[int, Sequence[int]]) -> list[int]:
+        """Return the domains of a variant's pods, the one with the smallest share of its room taken first.
+
+        The number of pods is not known yet: any remainder is as likely as another.
+        """
+        share = {d: sum(self._taken[b] / self._room[b] for b in bins) for d, bins in reachable.items()}
+        order = sorted(reachable, key=lambda d: (share[d], d))
+        for rank, domain in enumerate(order, start=1):
+            for bin_ in reachable[domain]:
+                self._taken[bin_] += terms.accelerators * (1 - rank / len(order)) / len(reachable[domain])
+        return order
+
+
 def spread_evenly(
     program: Program,
     counts: Mapping[int, int],
     reachable: Collection[int],
     new: Terms,
-    first: int | None,
+    order: Sequence[int] | None,
 ) -> dict[int, Terms]:
     """Return the new pods of each domain, as terms, for a skew of at most 1; add their rows.
 
     All domains that get pods then end at one level or one above it. The least number of each domain follows
-    from the total; each gets at most one of the rest: as the solver chooses, or, without variables, starting
-    with the domain at position `first`.
+    from the total; each gets at most one of the rest: as the solver chooses, or, without variables, the first
+    domains of `order`.
     """
     parts: dict[int, Terms] = {domain: [] for domain in reachable}
     rest: list[tuple[int, int, list[int]]] = []
@@ -99,12 +120,12 @@ def spread_evenly(
         for domain, amount in least.items():
             if amount:
                 parts[domain].append((variable, amount))
-        takers = [d for d in reachable if counts[d] <= level]
-        if first is None and left:
+        takers = [d for d in order or reachable if counts[d] <= level]
+        if order is None and left:
             rest.append((variable, left, takers))
-        elif first is not None:
-            for step in range(left):
-                parts[takers[(first + step) % len(takers)]].append((variable, 1))
+        elif order is not None:
+            for domain in takers[:left]:
+                parts[domain].append((variable, 1))
     if rest:
         _choose_domains(program, parts, rest)
     return parts

@@ -1,0 +1,117 @@
+"""Column generation at one level: the restricted master and exact pricing in turns, until bounds agree."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.engine.core import EXTRAS
+from controller.planning.engine.known_prices import KnownPrices
+from controller.planning.engine.patterns import around
+from controller.planning.engine.pricing import Prices, price
+
+if TYPE_CHECKING:
+    from controller.planning.engine.incumbent import Incumbent
+    from controller.planning.engine.master import Duals, Objective
+    from controller.planning.engine.shared import Floats, Integers
+    from controller.planning.warm_start import DualPrices
+
+PRICINGS = 4
+"""The maximum number of pricing rounds over all mixes per level."""
+
+PRICED = 24
+"""Mixes of each model that pricing adds at once."""
+
+NEGLIGIBLE = 1e-4
+"""Relative gap between the bounds over patterns and over all mixes at which pricing stops."""
+
+UNKNOWN = 1e-3
+"""Distance in which mixes are priced, relative to the bound, while no solution is known."""
+
+ROUNDING = 1e-6
+"""Differences of integers below this are rounding errors."""
+
+
+class Generation:
+    """The patterns, bounds and prices that column generation found, level by level."""
+
+    def __init__(self, incumbent: Incumbent, known: DualPrices | None, deadline_seconds: float) -> None:
+        """Start from the prices of an earlier search, if any; the deadline is on the monotonic clock."""
+        self._at = incumbent
+        self._deadline_seconds = deadline_seconds
+        self.bound = -math.inf
+        """Bound of the last level over all mixes."""
+        self.prices = KnownPrices(incumbent.shared, known)
+        self._linear = around(incumbent.options, {})
+        """Mixes of the last LP solution, and around it."""
+
+    def solve(self, level: int, enough: float) -> tuple[Objective, Duals]:
+        """Return a level's problem with the best duals over all mixes, or any that prove `enough`.
+
+        The patterns that these duals price out are added.
+        """
+        at = self._at
+        name, unit = at.levels.name(level), at.levels.unit(level)
+        duals = self._restricted(level, self.prices.begin(name, self._kept_names(level), unit), enough)
+        self.bound, _ = self._priced(level, duals)
+        for _ in range(PRICINGS - 1):
+            if duals.bound - self.bound <= NEGLIGIBLE * abs(duals.bound) + ROUNDING:
+                break
+            duals = self._restricted(level, duals.vector, enough)
+            self.bound, _ = self._priced(level, duals)
+        self.prices.keep(name, self._kept_names(level), unit, duals.vector)
+        self._linear = around(at.options, duals.means)
+        if duals.support is not None:
+            models, mixes = zip(self._linear, duals.support, strict=True)
+            self._linear = np.concatenate(models), np.concatenate(mixes)
+        at.extend(*self._linear)
+        objective = at.objective(level)
+        return objective, at.master(objective).duals(duals.vector)
+
+    def within(self, level: int, duals: Duals, distance: float) -> tuple[Objective, Duals, bool]:
+        """Return the problem with all mixes that a better answer might use, and whether it has them all."""
+        at = self._at
+        has_all = bool(at.patterns.is_enumerated.all())
+        if not has_all:
+            priced = distance if math.isfinite(distance) else UNKNOWN * max(1.0, abs(duals.bound))
+            _, has_all = self._priced(level, duals, priced)
+            has_all = has_all and priced >= distance
+        objective = at.objective(level)
+        return objective, at.master(objective).duals(duals.vector), has_all
+
+    def always(self) -> Integers:
+        """Return the patterns in every core: those of the incumbent and of the LP solution and around it."""
+        return np.union1d(self._at.selection.patterns, self._at.patterns.numbers(*self._linear))
+
+    def _restricted(self, level: int, begin: Floats | None, enough: float) -> Duals:
+        """Return the best duals over the patterns, from some initial prices, or any that prove `enough`."""
+        master = self._at.master(self._at.objective(level))
+        return master.solve(begin, enough=enough, deadline_seconds=self._deadline_seconds)
+
+    def _priced(self, level: int, duals: Duals, distance: float = 0.0) -> tuple[float, bool]:
+        """Price all mixes, and add those close to their model's best.
+
+        Returns the bound over all mixes, and whether all mixes within `distance` of the best are present now.
+        """
+        at = self._at
+        models = np.flatnonzero(~at.patterns.is_enumerated)
+        if not len(models):
+            return duals.bound, True
+        if level < at.levels.cost and not distance and duals.bound <= at.least(level):
+            return duals.bound, True  # no mix has a smaller shortfall
+        counted, stages = at.levels.prices(at.patterns, at.standing, level, duals)
+        least = at.patterns.least(duals.reduced)[models]
+        prices = Prices(options=counted + duals.option_prices, stages=stages, least=at.patterns.least_short)
+        # Within a distance, as many as fit into the largest core.
+        most = max(PRICED, EXTRAS[-1] // len(models)) if distance else PRICED
+        found = price(at.options, models, prices, least + distance, most=most)
+        at.extend(found.model, found.options)
+        bound = duals.bound - float((least - np.minimum(found.bound, least)).sum())
+        return bound, bool((found.reaches >= np.minimum(found.bound, least) + distance).all())
+
+    def _kept_names(self, level: int) -> list[str]:
+        """Return the names of the earlier levels that have a row in a level's problem."""
+        kept = self._at.levels.kept(self._at.patterns, self._at.standing, level)
+        return [self._at.levels.name(earlier) for earlier in kept]
