@@ -108,10 +108,10 @@ class Cores:
             self._prove(result)
         if self._turn == len(EXTRAS):
             return
-        if self._level < at.levels.cost and self._distance > self._tolerance + ROUNDING:
+        is_better = self._distance < before
+        if is_better and self._level < at.levels.cost and self._distance > self._tolerance + ROUNDING:
             filled = at.fill(self._level, self._duals.vector, at.selection.patterns)
             self._objective, self._duals = filled
-        is_better = self._distance < before
         if core.fixes_domains and not is_better:
             self._may_fix_domains = False  # the fixed domains may be the obstacle
             return

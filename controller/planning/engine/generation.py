@@ -59,7 +59,10 @@ class Generation:
         for _ in range(PRICINGS - 1):
             if duals.bound - self.bound <= NEGLIGIBLE * abs(duals.bound) + ROUNDING:
                 break
-            duals = self._restricted(level, duals.vector, enough)
+            after = self._restricted(level, duals.vector, enough)
+            if after.bound >= duals.bound - ROUNDING:
+                break  # the priced patterns change nothing; the bound belongs to the earlier duals
+            duals = after
             self.bound, _ = self._priced(level, duals)
         self.prices.keep(name, self._kept_names(level), unit, duals.vector)
         self._linear = around(at.options, duals.means)

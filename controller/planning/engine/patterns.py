@@ -86,11 +86,16 @@ class Patterns:
 
     def numbers(self, model: Integers, options: Integers) -> Integers:
         """Return the indices of patterns, given models and options. Raises KeyError for a missing one."""
-        records = _records(model, options)
-        found = np.minimum(np.searchsorted(self._keys, records), len(self._keys) - 1)
-        if not np.array_equal(self._keys[found], records):
+        found, is_missing = self.places(model, options)
+        if is_missing.any():
             raise KeyError("a mix is not among the patterns")
         return found
+
+    def places(self, model: Integers, options: Integers) -> tuple[Integers, Booleans]:
+        """Return the index of each mix, or where it would be inserted, and whether it is missing."""
+        records = _records(model, options)
+        found = np.searchsorted(self._keys, records)
+        return found, self._keys[np.minimum(found, len(self._keys) - 1)] != records
 
     def replicas(self, options: Options, chosen: Integers) -> tuple[int, ...]:
         """Return the replicas of each variant in the chosen patterns (models,)."""
@@ -119,13 +124,7 @@ def valued(options: Options, model: Integers, mixes: Integers, is_enumerated: Bo
     `model` (mixes,) is the model of each mix, `mixes` (mixes, width) its options. At least one mix of each
     model must remain.
     """
-    allowed = is_allowed(options, model, mixes)
-    model, mixes = model[allowed], mixes[allowed]
-    order = np.lexsort((*mixes.T[::-1], model))
-    model, mixes = model[order], mixes[order]
-    first = np.ones(len(model), dtype=np.bool_)
-    first[1:] = (mixes[1:] != mixes[:-1]).any(axis=1) | (model[1:] != model[:-1])
-    model, mixes = model[first], mixes[first]
+    model, mixes = _distinct(options, model, mixes)
     start = np.searchsorted(model, np.arange(len(options.members)))
     short = shortfalls(options, model, mixes)
     least = np.minimum.reduceat(short, start, axis=1)
@@ -140,6 +139,17 @@ def valued(options: Options, model: Integers, mixes: Integers, is_enumerated: Bo
         is_enumerated=is_enumerated,
         start=start,
     )
+
+
+def _distinct(options: Options, model: Integers, mixes: Integers) -> tuple[Integers, Integers]:
+    """Return the distinct mixes that no ceiling forbids, in order."""
+    allowed = is_allowed(options, model, mixes)
+    model, mixes = model[allowed], mixes[allowed]
+    order = np.lexsort((*mixes.T[::-1], model))
+    model, mixes = model[order], mixes[order]
+    first = np.ones(len(model), dtype=np.bool_)
+    first[1:] = (mixes[1:] != mixes[:-1]).any(axis=1) | (model[1:] != model[:-1])
+    return model[first], mixes[first]
 
 
 def _records(model: Integers, options: Integers) -> NDArray[np.void]:
@@ -167,11 +177,25 @@ def shortfalls(options: Options, model: Integers, mixes: Integers) -> Integers:
 
 def joined(options: Options, patterns: Patterns, model: Integers, mixes: Integers) -> Patterns:
     """Return the patterns extended by more mixes."""
-    return valued(
-        options,
-        np.concatenate([patterns.model, model]),
-        np.concatenate([patterns.options, mixes]),
-        patterns.is_enumerated,
+    model, mixes = _distinct(options, model, mixes)
+    at, is_new = patterns.places(model, mixes)
+    if not is_new.any():
+        return patterns
+    at, model, mixes = at[is_new], model[is_new], mixes[is_new]
+    short = shortfalls(options, model, mixes)
+    least_short = patterns.least_short.copy()
+    for stage in Stage:
+        np.minimum.at(least_short[stage], model, short[stage])
+    models = np.insert(patterns.model, at, model)
+    return Patterns(
+        model=models,
+        options=np.insert(patterns.options, at, mixes, axis=0),
+        cost=np.insert(patterns.cost, at, options.cost[mixes].sum(axis=1)),
+        disruption=np.insert(patterns.disruption, at, options.disruption[mixes].sum(axis=1)),
+        short=np.insert(patterns.short, at, short, axis=1),
+        least_short=least_short,
+        is_enumerated=patterns.is_enumerated,
+        start=np.searchsorted(models, np.arange(len(patterns.start))),
     )
 
 
