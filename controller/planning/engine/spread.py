@@ -7,6 +7,7 @@ domain are constants wherever the constraint matters.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,7 +81,9 @@ class Turns:
     """The order in which domains get one pod more, variant by variant, in proportion to their room."""
 
     def __init__(self, problem: PlacementProblem) -> None:
-        self._room = [max(1, sum(max(0, problem.free[node]) for node in bin_.nodes)) for bin_ in problem.bins]
+        self._room = [sum(max(0, problem.free[node]) for node in bin_.nodes) for bin_ in problem.bins]
+        for growth in problem.growth:
+            self._room[growth.bin] += growth.accelerators * growth.limit
         self._taken = [0.0] * len(problem.bins)
         """Accelerators of earlier variants, in expectation."""
 
@@ -89,8 +92,13 @@ class Turns:
 
         The number of pods is not known yet: any remainder is as likely as another.
         """
-        share = {d: sum(self._taken[b] / self._room[b] for b in bins) for d, bins in reachable.items()}
-        order = sorted(reachable, key=lambda d: (share[d], d))
+
+        def share(domain: int) -> float:
+            room = sum(self._room[b] for b in reachable[domain])
+            taken = sum(self._taken[b] for b in reachable[domain])
+            return (taken + terms.accelerators) / room if room else math.inf
+
+        order = sorted(reachable, key=lambda domain: (share(domain), domain))
         for rank, domain in enumerate(order, start=1):
             for bin_ in reachable[domain]:
                 self._taken[bin_] += terms.accelerators * (1 - rank / len(order)) / len(reachable[domain])

@@ -224,7 +224,10 @@ def test_what_is_needed_more_is_never_given_up_for_effort(models: int, seed: int
 
 
 def test_a_proof_says_no_more_of_another_answer() -> None:
-    """Behind a level with another value, what was proven of later ones may be wrong for the other answer."""
+    """Behind a level with a worse value, what was proven of later ones may be wrong for the other answer.
+
+    A better value leaves later levels no more choice, so that their bounds hold.
+    """
     short, cost = proofs = (
         Proof(level="demand", value=5, bound=5, total=100),
         Proof(level=COST, value=600, bound=596, total=600),
@@ -232,6 +235,7 @@ def test_a_proof_says_no_more_of_another_answer() -> None:
     assert worst(proofs) == (COST, cost.gap)
     assert [proof.bound for proof in with_values(proofs, [short.value, 700])] == [5, 596]
     assert [proof.bound for proof in with_values(proofs, [short.value + 5, 500])] == [5, 0]
+    assert [proof.bound for proof in with_values(proofs, [short.value - 2, 700])] == [3, 596]
     assert with_values(proofs, [short.value, 700])[-1].total == 700
 
 
