@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from controller.planning.cpsat import Program
 from controller.planning.engine.demands import NewReplicas, demands_of
@@ -20,7 +20,7 @@ from controller.planning.engine.shared import nodes_of
 from controller.planning.problem import NO_DOMAIN, bins_of, freed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from controller.planning.cpsat import Limits, Terms
     from controller.planning.engine.demands import Demand
@@ -34,6 +34,14 @@ FEASIBILITY_SECONDS = 10.0
 """Deterministic time for finding places: it is well spent, because it makes the chosen replica counts
 feasible.
 """
+
+
+class Claim(NamedTuple):
+    """Replicas of a variant that want places, in order of their turns."""
+
+    turn: int
+    variant: int
+    replicas: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +69,16 @@ def assign(
     Extra replicas are added where demand is short and there is still room.
     """
     whole = with_added(problem, added)
-    rooms, has_all = _best_fit(problem, whole, replicas, lambda task: _turn(problem, task))
+    tasks = [
+        Task(v=v, bins=tuple(bins), pods=(count - len(terms.bound)) * terms.pods)
+        for v, (count, terms, bins) in enumerate(
+            zip(replicas, problem.variants, bins_of(problem), strict=True)
+        )
+        if terms.accelerators and count > len(terms.bound)
+    ]
+    rooms = Rooms(whole, replicas)
     placed = tuple(replicas)
-    if not has_all:
+    if not _take_all(rooms, sorted(tasks, key=lambda task: _turn(problem, task))):
         found = _by_program(problem, whole, replicas, limits)
         if found is not None and _placed(problem, replicas, found) == placed:
             rooms = found
@@ -72,37 +87,34 @@ def assign(
     return _assignment(problem, fill(whole, placed, rooms), rooms, added)
 
 
-def best_fit(problem: PlacementProblem, replicas: Sequence[int], first: Sequence[int]) -> Assignment:
+def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[Claim]) -> Assignment:
     """Return the replicas that best-fit decreasing can place, also on added nodes, plus extra replicas.
 
-    `first` gives each variant's turn. Extra replicas are added where demand is short and there is still room.
+    `claims` are the replicas beyond those that stay. Extra replicas are added where demand is short and there
+    is still room.
     """
+    bins = [tuple(own) for own in bins_of(problem)]
+    replicas = list(stays)
+    tasks: list[tuple[int, Task]] = []
+    for claim in claims:
+        terms, before = problem.variants[claim.variant], replicas[claim.variant]
+        replicas[claim.variant] += claim.replicas
+        new = replicas[claim.variant] - max(before, len(terms.bound))
+        if terms.accelerators and new > 0:
+            task = Task(v=claim.variant, bins=bins[claim.variant], pods=new * terms.pods)
+            tasks.append((claim.turn, task))
     added = [growth.limit for growth in problem.growth]
     whole = with_added(problem, added)
-    rooms, _ = _best_fit(problem, whole, replicas, lambda task: (first[task.v], *_turn(problem, task)))
+    rooms = Rooms(whole, replicas)
+    tasks.sort(key=lambda pair: (pair[0], *_turn(problem, pair[1])))
+    _take_all(rooms, [task for _, task in tasks])
     return _assignment(problem, fill(whole, _placed(problem, replicas, rooms), rooms), rooms, added)
 
 
-def _best_fit(
-    problem: PlacementProblem,
-    whole: PlacementProblem,
-    replicas: Sequence[int],
-    turn: Callable[[Task], tuple[int, ...]],
-) -> tuple[Rooms, bool]:
-    """Place as many new pods as fit, in the given order, and return the rooms and whether all fit."""
-    tasks = [
-        Task(v=v, bins=tuple(bins), pods=(count - len(terms.bound)) * terms.pods)
-        for v, (count, terms, bins) in enumerate(
-            zip(replicas, problem.variants, bins_of(problem), strict=True)
-        )
-        if terms.accelerators and count > len(terms.bound)
-    ]
-    rooms, has_all = Rooms(whole, replicas), True
-    for task in sorted(tasks, key=turn):
-        # Continue after a failure, so that as many replicas as possible are placed.
-        if not rooms.take_all(task):
-            has_all = False
-    return rooms, has_all
+def _take_all(rooms: Rooms, tasks: Iterable[Task]) -> bool:
+    """Place as many pods as fit, in order, and return whether all do; a failure does not stop the others."""
+    has_place = [rooms.take_all(task) for task in tasks]
+    return all(has_place)
 
 
 def _turn(problem: PlacementProblem, task: Task) -> tuple[int, int, int, int]:

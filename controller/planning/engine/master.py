@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_BLOCKS = 64
 """The maximum number of model blocks, each with its own cut per round; with fewer models, one per model."""
 
-MOST_ROUNDS = 200
+MOST_ROUNDS = 100
 """The maximum number of price proposals in one solve."""
 
 TOLERANCE = 1e-5

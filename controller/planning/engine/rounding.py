@@ -1,22 +1,20 @@
 """A primal heuristic: the best mix of each model at some prices, as far as there are places.
 
-At the prices of the LP solution these mixes use about the available capacity. Models take turns by priority,
-so what does not fit is missing at the lowest priorities.
+At the prices of the LP solution these mixes use about the available capacity. Replicas take turns by the
+level that they serve, so what does not fit is missing at the least important levels.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from controller.planning.engine.assign import best_fit
+from controller.planning.engine.assign import Claim, best_fit
 from controller.planning.engine.headroom import Headroom
 from controller.planning.engine.options import NONE
 from controller.planning.problem import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from controller.planning.engine.assign import Assignment
     from controller.planning.engine.options import Options
@@ -25,27 +23,40 @@ if TYPE_CHECKING:
 
 def rounded(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Assignment:
     """Return the replicas that limits allow and for which best-fit decreasing finds places."""
-    turns = _turns(options)
-    return best_fit(problem, _within_limits(problem, options, replicas, turns), turns)
+    stays = [min(count, least) for count, least in zip(replicas, options.lower.tolist(), strict=True)]
+    claims = sorted(_claims(problem, options, replicas, stays))
+    return best_fit(problem, stays, _within_limits(problem, stays, claims))
 
 
-def _turns(options: Options) -> list[int]:
-    """Return the level of the demand of each variant's model, or the number of levels without one."""
-    turns = np.full(len(options.first), len(options.levels), dtype=np.int64)
+def _claims(
+    problem: PlacementProblem, options: Options, replicas: Sequence[int], stays: Sequence[int]
+) -> Iterator[Claim]:
+    """Yield the replicas beyond those that stay: first those that meet a minimum, then those for demand."""
+    needed = [0] * len(stays)
+    size = [terms.accelerators_per_replica for terms in problem.variants]
+    for row in problem.rows:
+        if row.stage is not Stage.MINIMUM:
+            continue
+        missing = row.requirement - sum(amount * (stays[v] + needed[v]) for v, amount in row.terms)
+        # The smallest replicas are the most likely to find a place.
+        for v, amount in sorted(row.terms, key=lambda term: size[term[0]]):
+            if amount and missing > 0 and replicas[v] > stays[v] + needed[v]:
+                more = min(replicas[v] - stays[v] - needed[v], -(-missing // amount))
+                yield Claim(options.levels.index(row.level), v, more)
+                needed[v] += more
+                missing -= more * amount
     for model, level in enumerate(options.level[Stage.DEMAND].tolist()):
-        if level != NONE:
-            turns[list(options.members[model])] = level
-    return turns.tolist()
+        turn = len(options.levels) if level == NONE else level
+        for v in options.members[model]:
+            yield Claim(turn, v, replicas[v] - stays[v] - needed[v])
 
 
 def _within_limits(
-    problem: PlacementProblem, options: Options, replicas: Sequence[int], turns: Sequence[int]
-) -> list[int]:
-    """Return the replicas that respect the limits, granting as many as remain to each variant in turn."""
-    counts = [min(count, least) for count, least in zip(replicas, options.lower.tolist(), strict=True)]
-    headroom = Headroom(problem, counts)
-    for v in sorted(range(len(counts)), key=lambda v: turns[v]):
-        more = headroom.most(v, replicas[v] - counts[v])
-        headroom.take(v, more)
-        counts[v] += more
-    return counts
+    problem: PlacementProblem, stays: Sequence[int], claims: Sequence[Claim]
+) -> Iterator[Claim]:
+    """Yield the claims as far as limits allow, granting as many as remain to each in turn."""
+    headroom = Headroom(problem, stays)
+    for claim in claims:
+        more = headroom.most(claim.variant, claim.replicas)
+        headroom.take(claim.variant, more)
+        yield claim._replace(replicas=more)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem, Proof
     from controller.planning.warm_start import DualPrices
 
-GAP = 1e-3
+GAP = 5e-4
 """Relative gap at which an answer is accepted, where levels are not settled by replica counts."""
 
 TRIFLE = 0.1
