@@ -176,29 +176,42 @@ def _assignment(
 def _by_program(
     problem: PlacementProblem, whole: PlacementProblem, replicas: Sequence[int], limits: Limits
 ) -> Rooms | None:
-    """Return rooms for new pods from a feasibility program; None if it finds no solution."""
-    program = Program()
-    one = program.constant()
-    new = {
-        v: NewReplicas(terms=[(one, count - len(terms.bound))], most=count - len(terms.bound))
-        for v, (count, terms) in enumerate(zip(replicas, problem.variants, strict=True))
-        if terms.accelerators and count > len(terms.bound)
-    }
-    free = freed(whole, tuple(replicas))
-    demands, parts, _ = demands_of(program, whole, new, may_fix_domains=False)
-    fitting = Fit(program, whole, nodes_of(whole), leaving={}, growth=(), free=free).add(demands)
-    result = program.solve(replace(limits, deterministic_seconds=FEASIBILITY_SECONDS))
-    if not result.values:
-        return None
-    rooms = Rooms(whole, replicas, is_spread=True)
+    """Return rooms for new pods from a feasibility program; None if it finds no solution.
+
+    Where there are many domains to choose from, those that their room suggests are tried first.
+    """
+    for likely in (dict(enumerate(replicas)), None):
+        program = Program()
+        one = program.constant()
+        new = {
+            v: NewReplicas(terms=[(one, count - len(terms.bound))], most=count - len(terms.bound))
+            for v, (count, terms) in enumerate(zip(replicas, problem.variants, strict=True))
+            if terms.accelerators and count > len(terms.bound)
+        }
+        free = freed(whole, tuple(replicas))
+        demands, parts, fixes_domains = demands_of(program, whole, new, likely=likely)
+        fitting = Fit(program, whole, nodes_of(whole), leaving={}, growth=(), free=free).add(demands)
+        result = program.solve(replace(limits, deterministic_seconds=FEASIBILITY_SECONDS))
+        if result.values:
+            tasks = _tasks(demands, parts, fitting, result.values)
+            return _packed(whole, replicas, fitting, result.values, tasks)
+        if not fixes_domains:
+            break
+    return None
+
+
+def _tasks(
+    demands: Sequence[Demand],
+    parts: Sequence[Sequence[tuple[int, NewReplicas]]],
+    fitting: Fitting,
+    values: Sequence[int],
+) -> list[Task]:
+    """Return where the pods of each variant go in the solution of the program."""
     tasks = []
     for index, (demand, own) in enumerate(zip(demands, parts, strict=True)):
-        waiting = [(v, demand.pods * _value(part.terms, result.values)) for v, part in own]
-        places = _places(index, demand, fitting, result.values)
-        tasks += _shared_out(waiting, places)
-    _pack(rooms, whole, fitting, result.values, tasks)
-    rooms.is_spread = False
-    return rooms
+        waiting = [(v, demand.pods * _value(part.terms, values)) for v, part in own]
+        tasks += _shared_out(waiting, _places(index, demand, fitting, values))
+    return tasks
 
 
 def _value(terms: Terms, values: Sequence[int]) -> int:
@@ -238,10 +251,15 @@ def _shared_out(
     return tasks
 
 
-def _pack(
-    rooms: Rooms, problem: PlacementProblem, fitting: Fitting, values: Sequence[int], tasks: Sequence[Task]
-) -> None:
+def _packed(
+    problem: PlacementProblem,
+    replicas: Sequence[int],
+    fitting: Fitting,
+    values: Sequence[int],
+    tasks: Sequence[Task],
+) -> Rooms:
     """Place all tasks: on their node, by the packing patterns of a bin, or else largest units first."""
+    rooms = Rooms(problem, replicas, is_spread=True)
     packed = {bin_ for bin_, _, _ in fitting.packed}
     waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
     rest = []
@@ -256,6 +274,8 @@ def _pack(
     _fill_patterns(rooms, problem, fitting, values, waiting)
     for task in sorted(rest, key=lambda task: _turn(problem, task)):
         rooms.take_all(task)
+    rooms.is_spread = False
+    return rooms
 
 
 def _fill_patterns(

@@ -88,8 +88,8 @@ class Core:
     """All patterns, of which some are in the core."""
 
     objective: Objective
-    may_fix_domains: bool
-    """Whether the domains of spread pods may be fixed if there are many to choose from."""
+    likely: Mapping[int, int] | None
+    """About the replicas that variants will have, if the domains of spread pods may be fixed by them."""
 
     kept: InitVar[Booleans]
     """(patterns,): whether a pattern is in the core."""
@@ -168,9 +168,7 @@ class Core:
                     else:
                         free[node] += terms.accelerators
         new = {v: NewReplicas(terms=terms, most=most[v]) for v, terms in terms_of.items()}
-        demands, _, self.fixes_domains = demands_of(
-            self._program, problem, new, may_fix_domains=self.may_fix_domains
-        )
+        demands, _, self.fixes_domains = demands_of(self._program, problem, new, likely=self.likely)
         fit = Fit(
             self._program,
             problem,

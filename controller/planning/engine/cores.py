@@ -12,6 +12,8 @@ from controller.planning.engine.core import EXTRAS, Core, core_of
 from controller.planning.engine.generation import ROUNDING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from controller.planning.cpsat import Result
@@ -61,6 +63,13 @@ class Cores:
         """How far the incumbent is from the bound at the present prices."""
         return self._at.counted(self._objective) - self._generated.bound
 
+    @property
+    def _likely(self) -> Mapping[int, int]:
+        """The replicas of each variant in the best patterns at the duals."""
+        patterns = self._at.patterns
+        best = patterns.replicas(self._at.options, patterns.best(self._duals.reduced))
+        return dict(enumerate(best))
+
     def build(self) -> Core | None:
         """Return the next core, or None if the incumbent is good enough or no core promises a better one."""
         at, distance = self._at, self._distance
@@ -88,7 +97,7 @@ class Cores:
             at.shared,
             at.patterns,
             self._objective,
-            may_fix_domains=self._may_fix_domains,
+            likely=self._likely if self._may_fix_domains else None,
             kept=kept,
         )
 

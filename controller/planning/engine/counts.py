@@ -182,7 +182,7 @@ class Counts:
                 for node in nodes if terms.accelerators else ():
                     freed.setdefault(node, Counter())[variable] += terms.accelerators
         new = {v: replicas.new for v, replicas in enumerate(self._replicas)}
-        demands, _, _ = demands_of(self._program, problem, new, may_fix_domains=False)
+        demands, _, _ = demands_of(self._program, problem, new, likely=None)
         fit = Fit(
             self._program,
             problem,

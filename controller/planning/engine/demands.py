@@ -58,19 +58,23 @@ class NewReplicas:
 
 
 def demands_of(
-    program: Program, problem: PlacementProblem, new: Mapping[int, NewReplicas], *, may_fix_domains: bool
+    program: Program,
+    problem: PlacementProblem,
+    new: Mapping[int, NewReplicas],
+    *,
+    likely: Mapping[int, int] | None,
 ) -> tuple[list[Demand], list[list[tuple[int, NewReplicas]]], bool]:
     """Return the demands on nodes, and the units of each variant in them; add the rows of spreading.
 
-    The third value tells whether the domains that get one pod more are fixed, which is done only if allowed
-    and if there are too many to choose from.
+    The third value tells whether the domains that get one pod more are fixed. This is done if there are too
+    many to choose from, and only if the `likely` number of replicas of each variant is given.
     """
     alike: dict[tuple[int, int, int, tuple[int, ...], int], list[tuple[int, NewReplicas]]] = defaultdict(list)
     domains = spread.bins_by_domain(problem)
     bins = bins_of(problem)
     choices = sum(len(domains[v]) for v in new if v in domains)
-    fixes_domains = may_fix_domains and choices > MOST_DOMAIN_CHOICES
-    turns = spread.Turns(problem) if fixes_domains else None
+    fixes_domains = likely is not None and choices > MOST_DOMAIN_CHOICES
+    orders = spread.orders(problem, likely) if likely is not None and fixes_domains else {}
     for v, replicas in sorted(new.items()):
         terms = problem.variants[v]
         if not terms.accelerators or not replicas.terms:
@@ -89,8 +93,7 @@ def demands_of(
         reachable = domains[v]
         counts = spread.lying(problem, terms)
         if terms.spread.max_skew == 1 and kind.pods == 1:
-            order = turns.order(terms, reachable) if turns else None
-            parts = spread.spread_evenly(program, counts, reachable, units.terms, order)
+            parts = spread.spread_evenly(program, counts, reachable, units.terms, orders.get(v))
         else:
             parts = spread.spread_within(
                 program, terms.spread, counts, reachable, new=units.terms, most=units.most, pods=kind.pods

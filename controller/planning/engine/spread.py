@@ -77,32 +77,45 @@ def least_new_pods(
     return found
 
 
-class Turns:
-    """The order in which domains get one pod more, variant by variant, in proportion to their room."""
+def orders(problem: PlacementProblem, replicas: Mapping[int, int]) -> Mapping[int, list[int]]:
+    """Return in which order domains get one pod more, for each variant that spreads its pods.
+
+    `replicas` are about those that each variant will have. The largest pods choose first: the domain of whose
+    room the smallest share is taken comes first.
+    """
+    loads, found = _Loads(problem), {}
+    every = bins_by_domain(problem)
+    for v in sorted(every, key=lambda v: (-problem.variants[v].accelerators, v)):
+        terms, reachable = problem.variants[v], every[v]
+        new = max(0, replicas.get(v, 0) - len(terms.bound)) * terms.pods
+        least = least_new_pods(lying(problem, terms), reachable, 1, np.array([new]))
+        for domain, pods in least.items():
+            loads.add(reachable[domain], terms.accelerators * int(pods[0]))
+        shares = {domain: loads.share(bins, terms.accelerators) for domain, bins in reachable.items()}
+        found[v] = sorted(reachable, key=lambda domain: (shares[domain], domain))
+        for domain in found[v][: new - sum(int(pods[0]) for pods in least.values())]:
+            loads.add(reachable[domain], terms.accelerators)
+    return found
+
+
+class _Loads:
+    """How much of the room of each bin is taken, in accelerators."""
 
     def __init__(self, problem: PlacementProblem) -> None:
         self._room = [sum(max(0, problem.free[node]) for node in bin_.nodes) for bin_ in problem.bins]
         for growth in problem.growth:
             self._room[growth.bin] += growth.accelerators * growth.limit
-        self._taken = [0.0] * len(problem.bins)
-        """Accelerators of earlier variants, in expectation."""
+        self._taken = [0.0] * len(self._room)
 
-    def order(self, terms: VariantTerms, reachable: Mapping[int, Sequence[int]]) -> list[int]:
-        """Return the domains of a variant's pods, the one with the smallest share of its room taken first.
+    def add(self, bins: Sequence[int], accelerators: int) -> None:
+        """Take accelerators, evenly in some bins."""
+        for bin_ in bins:
+            self._taken[bin_] += accelerators / len(bins)
 
-        The number of pods is not known yet: any remainder is as likely as another.
-        """
-
-        def share(domain: int) -> float:
-            room = sum(self._room[b] for b in reachable[domain])
-            taken = sum(self._taken[b] for b in reachable[domain])
-            return (taken + terms.accelerators) / room if room else math.inf
-
-        order = sorted(reachable, key=lambda domain: (share(domain), domain))
-        for rank, domain in enumerate(order, start=1):
-            for bin_ in reachable[domain]:
-                self._taken[bin_] += terms.accelerators * (1 - rank / len(order)) / len(reachable[domain])
-        return order
+    def share(self, bins: Sequence[int], accelerators: int) -> float:
+        """Return the share of some bins that would be taken with more accelerators."""
+        room = sum(self._room[bin_] for bin_ in bins)
+        return (sum(self._taken[bin_] for bin_ in bins) + accelerators) / room if room else math.inf
 
 
 def spread_evenly(
