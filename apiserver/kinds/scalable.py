@@ -31,12 +31,15 @@ SCALABLE: Final[Mapping[GroupKind, Scalable]] = {
 """Scalable kinds by group and kind. `ModelInfer` was released without a scale subresource."""
 
 
+_MORE: Final = "an administrator can add kinds to scaling.resources of the webhooks' configuration"
+
+
 def unlisted(claim: Reference, listed: Mapping[GroupKind, Scalable]) -> FieldError | None:
     """Return the error for a target of an unlisted kind; None for a listed kind, or for no kind."""
     if not claim.kind or (claim.group, claim.kind) in listed:
         return None
     allowed = ", ".join(_called(group, kind) for group, kind in listed)
-    detail = f"{_called(claim.group, claim.kind)} cannot be scaled; what can: {allowed}"
+    detail = f"{_called(claim.group, claim.kind)} cannot be scaled; what can: {allowed}; {_MORE}"
     return errors.forbidden(claim.path, detail)
 
 

@@ -33,6 +33,8 @@ MOST_REPLICAS: Final = 10**9
 
 _FORMAT: Final = 2
 _LONGEST_NAME: Final = 256
+_NEARLY: Final = 0.01
+"""Seconds by which stored times can differ, as they are rounded."""
 
 
 class UnreadableHistoryError(ValueError):
@@ -110,6 +112,26 @@ class History:
             for items, kept in ((self.peaks, higher), (self.dips, lower))
         )
         return replace(self, peaks=_thinned((*higher, peak)), dips=_thinned((*lower, dip)))
+
+    def resumed(self, seen_seconds: float, *, hold_seconds: float) -> History:
+        """Return a stored history as if what it ends with had gone on until `seen_seconds`.
+
+        A history is not stored with every decision. The decisions since then had the same limits, so the
+        latest recommendation stands for theirs, as do activity, and a surge whose panic mode lasts
+        `hold_seconds`. The time without recommendations stays a gap. An outdated history stays as it is.
+        """
+        latest, until = self.recommended_seconds, self.panic_until_seconds
+        if latest is None or not self.highs or not 0 < seen_seconds - latest <= HORIZON_SECONDS:
+            return self
+        is_surge = until is not None and until - latest > hold_seconds - _NEARLY
+        is_active = self.active_seconds is not None and self.active_seconds > latest - _NEARLY
+        repeated = self.recommended(seen_seconds, self.highs[-1].replicas)
+        return replace(
+            repeated,
+            recommended_seconds=latest,
+            panic_until_seconds=seen_seconds + hold_seconds if is_surge else until,
+            active_seconds=seen_seconds if is_active else self.active_seconds,
+        )
 
     def highest(self, now_seconds: float, window_seconds: float) -> int | None:
         """Return the highest recommendation within a window; None if it has none or the length is 0."""

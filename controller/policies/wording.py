@@ -41,7 +41,8 @@ def recommendation_text(asked: Recommendation) -> str:
     """Return the recommendation of one metric, with the quality of its data."""
     if asked.replicas is None or asked.total is None:
         return f"{asked.metric} is not known{_silence(asked)}"
-    held = f", {asked.age_seconds or 0:.0f} s old" if asked.signal is Signal.HELD else ""
+    age_seconds = round(asked.age_seconds or 0)
+    held = f", {age_seconds} s old" if asked.signal is Signal.HELD and age_seconds else ""
     return (
         f"{asked.metric} is {_number(asked.total)}{held}, {_number(asked.target)} per replica,"
         f" which asks for {asked.replicas}{_silence(asked)}"

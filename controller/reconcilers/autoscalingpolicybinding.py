@@ -24,6 +24,7 @@ from controller.observe.asks import Ask
 from controller.observe.binding_conditions import BindingReason, grace_seconds
 from controller.observe.bound import BoundReader, BoundWorld, Case
 from controller.observe.endpoints import Exposures, Question
+from controller.policies.history import History
 from controller.policies.sharing import decide_binding
 from controller.reconcilers.advisory import NOWHERE, Scope, advised
 from controller.reconcilers.binding_memory import BindingMemory, activity_questions, questions_of
@@ -211,7 +212,7 @@ class AutoscalingPolicyBindingReconciler:
                 verdict.decision,
                 verdict.ask,
                 grant,
-                history=self._memory.history(verdict.case.value),
+                history=self._history(verdict.case, now_seconds),
                 now_seconds=now_seconds,
             )
         except Exception as error:  # noqa: BLE001 (the boundary of a binding)
@@ -244,7 +245,7 @@ class AutoscalingPolicyBindingReconciler:
     ) -> Verdict:
         if case.policy is None or case.binding is None or not case.targets or case.stands_back:
             return Verdict(case=case)
-        history = self._memory.history(case.value)
+        history = self._history(case, now_seconds)
         decision = decide_binding(
             case.policy,
             case.binding,
@@ -270,6 +271,11 @@ class AutoscalingPolicyBindingReconciler:
             advice=None if why is None else (BindingReason(str(why[0])), why[1]),
             silence=next(filter(None, said), ""),
         )
+
+    def _history(self, case: Case, now_seconds: float) -> History:
+        """Return the history of a binding; another leader decided an interval ago at the latest."""
+        seen_seconds = now_seconds - self._settings.sizing.interval_seconds
+        return self._memory.history(case, seen_seconds=seen_seconds)
 
     def _with_scaling(self, verdict: Verdict) -> Verdict:
         scaler = self._tools.scaler

@@ -83,19 +83,19 @@ class BindingMemory:
         age_seconds = max(0.0, steady_seconds - pod.seconds)
         return {name: Value(value=value.value, age_seconds=age_seconds) for name, value in pod.values.items()}
 
-    def history(self, value: Json) -> History:
-        """Return the history of decisions on a binding, from memory or else from the status."""
-        known = self._histories.get(_identity(value))
+    def history(self, case: Case, *, seen_seconds: float) -> History:
+        """Return the history of decisions on a binding, from memory or else from the status.
+
+        The process that wrote the status may have decided until `seen_seconds`.
+        """
+        known = self._histories.get(_identity(case.value))
         if known is not None:
             return known
-        text = (value.get("status") or {}).get("history")
-        if not isinstance(text, str):
-            return History()
-        try:
-            return read_history(text)
-        except UnreadableHistoryError as error:
-            _log.warning("history restarted", binding="/".join(_identity(value)[:2]), why=str(error))
-            return History()
+        stored = _stored(case.value)
+        if "metrics" not in (case.value.get("status") or {}):  # nothing was decided since
+            return stored
+        panic = case.policy.panic if case.policy else None
+        return stored.resumed(seen_seconds, hold_seconds=panic.hold_seconds if panic else 0.0)
 
     def remember(self, histories: Iterable[tuple[Json, History]]) -> None:
         """Keep the histories of the bindings that were decided on, and drop all others."""
@@ -119,6 +119,18 @@ def activity_questions(case: Case) -> list[Question]:
         question(pod, port=watched.port, path=watched.path, names=names, optional=names)
         for pod in case.before
     ]
+
+
+def _stored(value: Json) -> History:
+    """Return the history in the status of a binding."""
+    text = (value.get("status") or {}).get("history")
+    if not isinstance(text, str):
+        return History()
+    try:
+        return read_history(text)
+    except UnreadableHistoryError as error:
+        _log.warning("history restarted", binding="/".join(_identity(value)[:2]), why=str(error))
+        return History()
 
 
 def _identity(value: Json) -> tuple[str, str, str]:

@@ -120,6 +120,9 @@ class Stage:
     silent_names: set[str] = field(default_factory=set)
     """Series that no page contains."""
 
+    silent_pods: set[str] = field(default_factory=set)
+    """Pods that do not answer, whatever the load of their Deployment."""
+
     autoscalers: list[Json] = field(default_factory=lambda: [follower("a")])
     autoscalings: list[Json] = field(default_factory=list)
     settings: BindingSettings = field(default_factory=BindingSettings)
@@ -178,7 +181,10 @@ class Stage:
     async def expose(self, questions: Sequence[Question]) -> Exposures:
         """Return the metrics of the pods of Deployments with a load."""
         self.asked = list(questions)
-        loads = {item: self.loads.get(item.name.rsplit("-", 1)[0]) for item in questions}
+        loads = {
+            item: None if item.name in self.silent_pods else self.loads.get(item.name.rsplit("-", 1)[0])
+            for item in questions
+        }
         for item in (item for item in questions if item.name == "router" and self.router_says is not None):
             loads[item] = self.router_says
         return Exposures(

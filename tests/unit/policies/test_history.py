@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -108,3 +109,24 @@ def test_what_lies_in_the_future_happened_just_now() -> None:
     assert ahead.highs == ahead.peaks == ahead.dips == (Entry(100.0, 5),)
     assert (ahead.recommended_seconds, ahead.active_seconds) == (100.0, 100.0)
     assert ahead.panic_until_seconds == 1900.0
+
+
+def test_what_a_stored_history_ends_with_went_on() -> None:
+    """The latest recommendation, a surge and activity; what was over at its end stays over."""
+    going_on = replace(History().recommended(100.0, 9), panic_since_seconds=70.0, panic_until_seconds=160.0)
+    active = replace(going_on, active_seconds=100.0).resumed(145.0, hold_seconds=60.0)
+    idle = replace(going_on, active_seconds=40.0, panic_until_seconds=130.0).resumed(145.0, hold_seconds=60.0)
+
+    assert active.highs == active.lows == (Entry(145.0, 9),)
+    assert (active.recommended_seconds, active.panic_since_seconds) == (100.0, 70.0)
+    assert (active.panic_until_seconds, active.active_seconds) == (205.0, 145.0)
+    assert (idle.panic_until_seconds, idle.active_seconds) == (130.0, 40.0)
+
+
+def test_a_history_that_was_just_stored_or_has_no_recommendation_stays() -> None:
+    """Nothing can have happened since, or nothing is known of what did; so does an outdated one."""
+    just_now = History().recommended(100.0, 9)
+
+    assert just_now.resumed(100.0, hold_seconds=60.0) is just_now
+    assert just_now.resumed(2000.0, hold_seconds=60.0) is just_now
+    assert History().resumed(100.0, hold_seconds=60.0) == History()

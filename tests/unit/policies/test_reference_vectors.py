@@ -36,6 +36,9 @@ DIFFERENT = {
     "W4 at 28 s": "a number of replicas stays until another one is seen, however long that takes",
     "E1": "changes count until they are a period old: 5 at 60 s, 10 at 120 s, not at 135 s",
     "E2": "raw recommendations stand in the window, so load that fell is followed after 300 s",
+    "ratio repair": "the kinds have no ratio of prefill and decode: later revisions of the reference do",
+    "aggregation": "metrics are sums over the replicas, whatever their names: an average would be divided by"
+    " the target as if it were a sum",
 }
 """Where the contract disagrees, and why; `docs/policies.md` has the same in prose."""
 
@@ -265,3 +268,19 @@ def test_w5_what_a_look_is_compared_with(now: float, want: str | None) -> None:
     found = baseline(looks, float(now), window_seconds=10.0, kept_seconds=15.0)
 
     assert (next(iter(found.exposed)) if found else None) == want
+
+
+def test_e3_the_defaults_of_generated_policies_panic_at_once() -> None:
+    """E3: load 10, and 180 from 60 s on; a panic policy of all defaults without a period has no limit."""
+    policy = ScalingPolicy(
+        metrics=(PolicyMetric(name="m", target=10.0),), panic=PanicRules(period_seconds=0.0)
+    )
+    history, current, made = History(), 1, []
+    for number in range(8):
+        load = 10.0 if number < 4 else 180.0
+        seen = Observation(current_replicas=current, metrics={"m": MetricSeen(total=Value(value=load))})
+        decision = decide(policy, Bounds(min_replicas=1, max_replicas=20), history, seen, NOW + 15.0 * number)
+        history, current = decision.history, decision.replicas
+        made.append(current)
+
+    assert made == [1, 1, 1, 1, 18, 18, 18, 18]

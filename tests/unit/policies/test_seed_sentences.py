@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject
+from controller.policies.binding import Binding, BoundTarget, read_binding
 from controller.policies.correcting import Limit
 from controller.policies.deciding import Decision, decide
 from controller.policies.history import History
@@ -23,6 +25,7 @@ from controller.policies.policy import (
     StableLimits,
     read_policy,
 )
+from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
 from controller.policies.splitting import Share, split
 
 INTERVAL = 15.0
@@ -226,6 +229,65 @@ def precisely() -> None:
     assert split(7.5, targets, expansion_percent=200) == (3, 0)
 
 
+def cost_expansion() -> None:
+    """Allow a mix that fits exactly at 180 % of the least cost, and not at 179 %."""
+    targets = (
+        Share(min_replicas=0, max_replicas=1, cost=10, capacity=4.0),
+        Share(min_replicas=0, max_replicas=3, cost=6, capacity=1.0),
+    )
+    assert split(3.0, targets, expansion_percent=179) == (1, 0)
+    assert split(3.0, targets, expansion_percent=180) == (0, 3)
+
+
+def unlike_binding(first: int, second: int) -> Binding:
+    """Return a binding of two targets with these costs; one replica of the first serves as much as two."""
+    targets = tuple(
+        BoundTarget(
+            target=TargetObject(api_version="apps/v1", kind="Deployment", name=name),
+            min_replicas=0,
+            max_replicas=4,
+            cost=cost,
+            capacity=capacity,
+        )
+        for name, cost, capacity in (("h100", first, 2.0), ("a100", second, 1.0))
+    )
+    return Binding(policy="p", targets=targets, expansion_percent=100)
+
+
+def ratio() -> None:
+    """Load by load, the ratio of the two is another one."""
+    binding, history = unlike_binding(30, 10), History()
+    mixes: list[tuple[int, ...]] = [(0, 1)]
+    for number, load in enumerate((20, 40, 60, 100, 120)):
+        seen = BindingSeen(
+            targets=tuple(TargetSeen(current_replicas=count) for count in mixes[-1]),
+            totals={"m": Value(value=load)},
+        )
+        decision = decide_binding(PLAIN, binding, history, seen, 1000.0 + number * INTERVAL)
+        history = decision.history
+        mixes.append(decision.replicas)
+    assert mixes == [(0, 1), (0, 2), (0, 4), (1, 4), (3, 4), (4, 4)]
+
+
+def additional_labels() -> None:
+    """They stand beside the target that is scaled, and choose among its pods."""
+    bound = {"minReplicas": 1, "maxReplicas": 2, "target": {
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
+        "additionalMatchLabels": {"role": "leader"},
+        "metricEndpoint": {"uri": "/stats", "port": 9000},
+    }}  # fmt: skip
+    (target,) = read_binding(
+        {
+            "apiVersion": "registry.volcano.sh/v1alpha1",
+            "kind": "AutoscalingPolicyBinding",
+            "metadata": {"name": "b", "namespace": "ns"},
+            "spec": {"policyRef": {"name": "p"}, "scalingConfiguration": bound},
+        }
+    ).targets
+    assert target.labels == (("role", "leader"),)
+    assert (target.uri, target.port) == ("/stats", 9000)
+
+
 SENTENCES: Mapping[str, Callable[[], None]] = {
     "The scaling operation will only be actually performed when |current_replicas - target_replicas| >="
     " current_replicas * TolerancePercent.": tolerance,
@@ -254,6 +316,13 @@ SENTENCES: Mapping[str, Callable[[], None]] = {
     "ScaleToZeroGracePeriod is the duration to wait before scaling to zero.": grace,
     "It dynamically schedules replicas across different Model Infer groups based on overall computing power"
     " requirements": optimizer,
+    "Dynamically adjust the deployment ratio of H100/A100 instances based on real-time computing power"
+    " demands": ratio,
+    "CostExpansionRatePercent is the percentage rate at which the cost expands.": cost_expansion,
+    "Adjust the number of related instances based on specified monitoring metrics and their target"
+    " values.": target_value,
+    "AdditionalMatchLabels is the additional labels to match the target object. The metric uri, e.g."
+    " /metrics. The port of pods exposing metric endpoints.": additional_labels,
     "Use integer programming and similar methods to precisely meet computing requirements. Maximize hardware"
     " utilization efficiency": precisely,
 }

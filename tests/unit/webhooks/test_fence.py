@@ -93,7 +93,7 @@ def test_a_new_target_is_asked_for(new: Json, old: Json | None, want: str) -> No
 
 
 def test_a_kind_outside_the_list_is_refused() -> None:
-    """The list is named."""
+    """The list is named, and where it stands."""
     value = variant(scaleTargetRef={"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d"})
 
     refusal = validate(review(value)).refusal
@@ -101,7 +101,8 @@ def test_a_kind_outside_the_list_is_refused() -> None:
     assert refusal is not None
     assert [cause["message"] for cause in refusal["details"]["causes"]] == [
         "Forbidden: DaemonSet of apps cannot be scaled; what can: Deployment of apps, ModelInfer of"
-        " workload.volcano.sh"
+        " workload.volcano.sh; an administrator can add kinds to scaling.resources of the webhooks'"
+        " configuration"
     ]
 
 

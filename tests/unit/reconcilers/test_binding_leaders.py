@@ -1,0 +1,119 @@
+"""What the next leader of bindings goes on with: windows, panic mode and grace periods."""
+
+from __future__ import annotations
+
+import pytest
+from support.binding_stage import Stage, binding, policy
+
+from controller.reconcilers.autoscalingpolicybinding import BindingSettings
+
+
+async def test_a_restart_in_the_middle_of_a_window_loses_nothing() -> None:
+    """The next leader holds as long as this one would have, and no shorter."""
+    stage = Stage(loads={"a": 45.0})
+    await stage.cycle(follow=True)
+    assert stage.replicas["a"] == 9
+    stage.loads["a"] = 1.0
+    await stage.cycle(times=2, follow=True)
+    stage.begin()
+    await stage.cycle(times=2, follow=True)
+
+    assert stage.replicas["a"] == 9
+    await stage.cycle(times=2, follow=True)
+    assert stage.replicas["a"] == 1
+
+
+async def test_a_restart_in_panic_goes_on_panicking() -> None:
+    """Panic since when, and until when, stand in the status."""
+    panic = {"panicPolicy": {"period": "0s", "panicModeHold": "120s"}}
+    rules = {"scaleUp": panic, "scaleDown": {"period": "0s", "stabilizationWindow": "0s"}}
+    stage = Stage(loads={"a": 45.0}, policies=[policy(behavior=rules)])
+    await stage.cycle(follow=True)
+    since = stage.status()["decision"]["panicSince"]
+    stage.begin()
+    stage.loads["a"] = 1.0
+    await stage.cycle(times=2, follow=True)
+
+    assert stage.status()["decision"]["panicSince"] == since == "2026-01-01T12:00:00Z"
+    assert stage.status()["decision"]["limitedBy"] == ["Panic"]
+    await stage.cycle(times=7, follow=True)
+    assert stage.replicas["a"] == 1
+
+
+@pytest.mark.parametrize("is_new_leader", [False, True])
+async def test_a_window_does_not_end_early_because_the_status_is_old(*, is_new_leader: bool) -> None:
+    """The load stands for 45 s, and only the first decision is written; the window counts from the last."""
+    rules = {
+        "scaleUp": {"stablePolicy": {"period": "0s"}},
+        "scaleDown": {"period": "0s", "stabilizationWindow": "120s"},
+    }
+    stage = Stage(loads={"a": 10.0}, policies=[policy(behavior=rules)], replicas={"a": 9})
+    await stage.cycle(times=4)
+    assert len(stage.written) == 1
+    if is_new_leader:
+        stage.begin()
+    stage.loads["a"] = 0.1
+    await stage.cycle(times=8)
+    assert stage.published() == {"a": 9}
+    await stage.cycle()
+
+    assert stage.published() == {"a": 1}
+
+
+@pytest.mark.parametrize("is_new_leader", [False, True])
+async def test_a_panic_does_not_end_early_because_the_status_is_old(*, is_new_leader: bool) -> None:
+    """A surge lasts for 45 s, because the HPA is late; panic lasts as long as its last moment says."""
+    panic = {"panicPolicy": {"period": "0s", "panicModeHold": "120s"}}
+    rules = {"scaleUp": panic, "scaleDown": {"period": "0s", "stabilizationWindow": "0s"}}
+    stage = Stage(loads={"a": 45.0}, policies=[policy(behavior=rules)])
+    await stage.cycle(times=4)
+    assert len(stage.written) == 1
+    if is_new_leader:
+        stage.begin()
+    stage.replicas["a"], stage.loads["a"] = 9, 1.0
+    await stage.cycle(times=8)
+    assert stage.published() == {"a": 9}
+    assert stage.status()["decision"]["panicSince"] == "2026-01-01T12:00:00Z"
+    await stage.cycle()
+
+    assert stage.published() == {"a": 1}
+
+
+async def test_a_panic_does_not_come_back_with_its_policy() -> None:
+    """While the policy was missing nothing was decided, so the surge did not go on."""
+    panic = {"panicPolicy": {"period": "0s", "panicModeHold": "60s"}}
+    rules = {"scaleUp": panic, "scaleDown": {"period": "0s", "stabilizationWindow": "0s"}}
+    stage = Stage(loads={"a": 45.0}, policies=[policy(behavior=rules)])
+    await stage.cycle()
+    assert "panicSince" in stage.status()["decision"]
+    kept, stage.policies, stage.replicas["a"], stage.loads["a"] = stage.policies, [], 9, 10.0
+    await stage.cycle(times=6)
+    stage.policies = kept
+    await stage.cycle()
+
+    assert "panicSince" not in stage.status()["decision"]
+
+
+@pytest.mark.parametrize("is_new_leader", [False, True])
+async def test_a_grace_period_does_not_end_early_because_the_status_is_old(*, is_new_leader: bool) -> None:
+    """A load of one replica for 45 s, then none: zero after the grace period from its last moment."""
+    lone = binding()
+    lone["spec"]["scalingConfiguration"]["minReplicas"] = 0
+    at_once = {"period": "0s", "stabilizationWindow": "0s"}
+    stage = Stage(
+        bindings={"b": lone},
+        policies=[policy(behavior={"scaleUp": {"stablePolicy": at_once}, "scaleDown": at_once})],
+        loads={"a": 5.0},
+        replicas={"a": 1},
+        settings=BindingSettings(grace_seconds=120.0),
+    )
+    await stage.cycle(times=4)
+    assert len(stage.written) == 1
+    if is_new_leader:
+        stage.begin()
+    stage.loads["a"] = 0.0
+    await stage.cycle(times=7)
+    assert stage.published() == {"a": 1}
+    await stage.cycle()
+
+    assert stage.published() == {"a": 0}
