@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 # Files are given to worker processes in the order of their names, whole: fixtures of a module are made once.
-# Each worker has a control plane of its own, which waits half of the time: two share two cores well.
+# Each worker has a control plane of its own, which waits 40 % of the time: three share two cores well.
 PYTEST := $(RUN) -m pytest --dist=loadfile --no-loadscope-reorder
 
 .PHONY: help
@@ -30,7 +30,7 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 18 minutes on two cores
 	$(PYTEST) -n auto -m "not controlplane and not e2e" $(ARGS)
 	$(RUN) -m hack.controlplane build
-	$(PYTEST) -n 2 -m controlplane $(ARGS)
+	$(PYTEST) -n 3 -m controlplane $(ARGS)
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS)
 
 .PHONY: e2e
