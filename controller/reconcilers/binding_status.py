@@ -160,7 +160,9 @@ def _targets(case: Case, replicas: tuple[int, ...] | None) -> Iterator[Json]:
 
 def _reasons(decision: BindingDecision) -> Json:
     whole = decision.whole
-    said: Json = {"limitedBy": [str(limit) for limit in whole.limits]}
+    said: Json = {}
+    if whole.limits:  # kubectl would print an empty list as []
+        said["limitedBy"] = [str(limit) for limit in whole.limits]
     if whole.wanted_replicas is not None:
         said["wantedReplicas"] = min(whole.wanted_replicas, _MOST_REPLICAS)
     if whole.panic_since_seconds is not None:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from support.binding_bench import Bench, bound, follower, policy
+from support.binding_bench import WAITING, Bench, bound, follower, policy
 from support.manifests import deployment, variant
 
 from apiserver import cli
@@ -57,8 +57,6 @@ def test_the_pods_are_asked_and_the_hpa_follows(bench: Bench, capsys: pytest.Cap
     text = bench.kubectl("describe", "aspb", "chat")
     assert "from 1 to 4 replicas: vllm:num_requests_waiting is 35, 10 per replica, which asks for 4" in text
     assert "Decided" in bench.kubectl("events", "--for=aspb/chat")
-    columns = bench.kubectl("get", "aspb", "chat").split()
-    assert columns[columns.index("waiting") :][:4] == ["waiting", "chat", "1", "6"]
 
 
 def test_silent_pods_and_a_missing_policy_hold(bench: Bench) -> None:
@@ -66,6 +64,11 @@ def test_silent_pods_and_a_missing_policy_hold(bench: Bench) -> None:
     bench.apply(bound("chat"))
     status = bench.until("chat", MetricsAvailable="MetricsUnavailable", desiredReplicas=1)
     assert status["decision"]["limitedBy"] == ["Metrics"]
+    assert bench.row("chat") | {"AGE": ""} == {
+        "NAME": "chat", "POLICY": "waiting", "TARGET": "chat", "MIN": "1", "MAX": "6", "CURRENT": "1",
+        "DESIRED": "1", "WANTED": "", "SCALING": "TargetNotScaled", "PROBLEM": "MetricsUnavailable",
+        "AGE": "",
+    }  # fmt: skip
 
     bench.kubectl("delete", "asp", "waiting")
     status = bench.until("chat", PolicyResolved="PolicyNotFound")
@@ -98,6 +101,10 @@ def test_paused_and_advised_are_told_only(bench: Bench) -> None:
         assert status["decision"]["message"].startswith(
             "paused: the running replicas stay; otherwise from 1 to 4 replicas"
         )
+        row = bench.row("chat", "--output=wide")
+        told = {"WANTED": "4", "PROBLEM": "", "LIMITED BY": "", "METRIC": WAITING, "VALUE": "35"}
+        assert row | told | {"PER REPLICA": "10"} == row
+        assert row["MESSAGE"] == status["decision"]["message"]
         bench.kubectl("annotate", "aspb", "chat", "stowplan.dev/paused-", "stowplan.dev/advisory=true")
         status = bench.until("chat", Advisory="ObjectAdvisory")
     assert "desiredReplicas" not in status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,13 @@ class Bench:
         """Read a binding."""
         found: Manifest = json.loads(self.kubectl("get", "aspb", name, "--output=json"))
         return found
+
+    def row(self, name: str, *arguments: str) -> dict[str, str]:
+        """Return what `kubectl get` prints about a binding, by column."""
+        header, line = self.kubectl("get", "aspb", name, *arguments).splitlines()
+        heads = list(re.finditer(r"\S+(?: \S+)*", header))
+        ends = [*(head.start() for head in heads[1:]), None]
+        return {head[0]: line[head.start() : end].strip() for head, end in zip(heads, ends, strict=True)}
 
     def until(self, name: str, **want: Any) -> Manifest:
         """Wait until the status of a binding has these fields, or conditions with these reasons."""

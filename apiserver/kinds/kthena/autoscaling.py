@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from apiserver.kinds.columns import AGE
+from apiserver.kinds.columns import AGE, condition
 from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicy
 from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
 from apiserver.kinds.kthena.autoscalingpolicy_behavior import behavior_fill
@@ -95,14 +95,25 @@ AUTOSCALING_POLICY_BINDING: Final = Kind(
                 _column("Max", "integer", ".spec.scalingConfiguration.maxReplicas", "Most replicas."),
                 _column("Current", "integer", ".status.currentReplicas", "Current replicas of all targets."),
                 _column("Desired", "integer", ".status.desiredReplicas", "Desired replicas of all targets."),
-                AGE,
                 _column(
                     "Wanted",
                     "integer",
                     ".status.decision.wantedReplicas",
                     "Replicas that the metrics ask for, without limits.",
-                    priority=1,
                 ),
+                condition(
+                    "TargetsResolved",
+                    "Scaling",
+                    member="reason",
+                    description="Whether the targets exist, and something applies the decision to them.",
+                ),
+                _column(
+                    "Problem",
+                    "string",
+                    '.status.conditions[?(@.status=="False")].reason',
+                    "Reason of the first condition that is False; empty if none is.",
+                ),
+                AGE,
                 _column(
                     "Limited by",
                     "string",
@@ -110,11 +121,33 @@ AUTOSCALING_POLICY_BINDING: Final = Kind(
                     "Limits that changed what the metrics ask for.",
                     priority=1,
                 ),
+                _column("Metric", "string", ".status.metrics[0].name", "The first metric.", priority=1),
+                _column(
+                    "Value",
+                    "string",
+                    ".status.metrics[0].value",
+                    "Sum of the metric over the replicas.",
+                    priority=1,
+                ),
+                _column(
+                    "Per replica",
+                    "string",
+                    ".status.metrics[0].targetValue",
+                    "Target value of the metric per replica.",
+                    priority=1,
+                ),
                 _column(
                     "First of several",
                     "string",
                     ".spec.optimizerConfiguration.params[0].target.targetRef.name",
                     "First target, if several share a load.",
+                    priority=1,
+                ),
+                _column(
+                    "Message",
+                    "string",
+                    ".status.decision.message",
+                    "The decision, in one sentence.",
                     priority=1,
                 ),
             ),

@@ -69,7 +69,7 @@ class BindingDecision:
 
     limited_by: Maybe[Annotated[tuple[ShortText, ...], Items(maximum=8)]] = UNSET
     """The limits that changed this number, in order of application: Metrics, Tolerance, StabilizationWindow,
-    Rate, Panic, ScaleToZeroGracePeriod, Bound, Placement."""
+    Rate, Panic, ScaleToZeroGracePeriod, Bound, Placement. Unset if there are none."""
 
     panic_since: Maybe[Time] = UNSET
     """The time at which panic mode began. Unset outside of panic mode."""

@@ -30,6 +30,7 @@ async def test_what_pods_say_is_decided_and_published() -> None:
     assert status["metrics"] == [
         {"name": "m", "targetValue": "10", "value": "44", "replicas": 5, "signal": "Fresh", "ageSeconds": 0}
     ]
+    assert "limitedBy" not in status["decision"], "kubectl would print an empty list"
     assert stage.reason("TargetsResolved") == "TargetsFound"
     assert stage.events == [("b", "Decided")]
     assert {item.port for item in stage.asked} == {8100}

@@ -37,7 +37,7 @@ def stage(*, h100: int = 9, a100: int = 9, load: float = 10, **more: object) -> 
 
 def limits(world: JointStage, name: str = "b") -> list[str]:
     """Return what limited a decision."""
-    found: list[str] = world.bound.status(name)["decision"]["limitedBy"]
+    found: list[str] = world.bound.status(name)["decision"].get("limitedBy", [])
     return found
 
 
