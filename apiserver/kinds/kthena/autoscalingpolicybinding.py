@@ -138,9 +138,10 @@ class OptimizerConfiguration:
     `llama-h100=2.5,llama-a100=1`. Without it, all replicas have the same capacity."""
 
     cost_expansion_rate_percent: Annotated[Int32, Range(0)] = 200
-    """The maximum cost of all replicas, as a percentage of the minimum cost of serving the load. A higher
-    value allows a mix that matches the load more closely: 200 allows twice the minimum cost. At 100 or less,
-    and whenever all replicas have the same capacity, the mix has the minimum cost."""
+    """The maximum cost of all replicas, as a percentage of the minimum cost of serving the load without
+    exchanging running replicas. A higher value allows a mix that matches the load more closely: 200 allows
+    twice the minimum cost. At 100 or less, and whenever all replicas have the same capacity, the mix has the
+    minimum cost."""
 
 
 @declaration(ExactlyOneOf(("scalingConfiguration", "optimizerConfiguration")))

@@ -5,6 +5,7 @@ The page: `seeds/registry.volcano.sh-v1alpha1.md`. `play` decides once per inter
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,9 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject
 from controller.policies.binding import Binding, BoundTarget, read_binding
 from controller.policies.correcting import Limit
 from controller.policies.deciding import Decision, decide
+from controller.policies.exposed import Exposed
 from controller.policies.history import History
+from controller.policies.measuring import Look, PodMemory
 from controller.policies.observation import MetricSeen, Observation, Value
 from controller.policies.policy import (
     Bounds,
@@ -147,9 +150,32 @@ def window_down() -> None:
     assert counts(play(steady, [100, 20, 60, 20, 20, 20, 20], current=10)) == [10, 10, 10, 10, 6, 6, 2]
 
 
-def delay() -> None:
-    """Raw recommendations stand in the window: one that was held does not hold the next one."""
+def last_value(items: Iterable[Exposed]) -> float | None:
+    """Return what a metric counts as, after a scrape each minute."""
+    memory, value = PodMemory(), None
+    for number, item in enumerate(items):
+        look = Look(60.0 * number, {"m": item})
+        memory = memory.with_look(look)
+        value = memory.values(look).get("m")
+    return value
+
+
+def minute_and_delay() -> None:
+    """Keep the delay, but not the average (docs/policies.md): gauges as they are, rates by a minute."""
+    rise = [10.0] * 5 + [100.0]
+    assert last_value(Exposed(value=value) for value in rise) == 100.0
+    counted = [Exposed(value=value, is_counter=True) for value in (0, 60, 120, 180, 240, 840)]
+    assert last_value(counted) == 10.0  # 840 / 300 s = 2.8 would be the average over all
+    buckets = [{1.0: float(n), math.inf: float(n)} for n in (10, 20, 30, 40, 50)]
+    late = {1.0: 50.0, 9.0: 60.0, math.inf: 60.0}
+    whole = [{1.0: item[1.0], 9.0: item[1.0], math.inf: item[math.inf]} for item in buckets]
+    slow = last_value(Exposed(buckets=item) for item in [*whole, late])
+    assert slow is not None
+    assert slow > 8.0  # all of the last minute took long, few of the five minutes
+
     steady = with_down(period_seconds=0, window_seconds=300)
+    assert counts(play(steady, rise, current=1)) == [1] * 5 + [10], "growth is not delayed by an average"
+    # Raw recommendations stand in the window: one that was held does not hold the next one.
     assert counts(play(steady, [100] * 3 + [15] * 25, current=10)) == [10] * 23 + [2] * 5
 
 
@@ -194,6 +220,15 @@ def surge() -> None:
     calm = replace(PANICKY, panic=None)
     assert counts(play(calm, [10, 200, 200, 200], current=1)) == [1, 2, 2, 2]
     assert counts(play(PANICKY, [10, 200, 200, 200, 200, 200], current=1)) == [1, 2, 4, 8, 16, 20]
+
+
+def quickly() -> None:
+    """Ordinary scaling waits for its window while the peak goes unserved; panic responds at once."""
+    calm = replace(PLAIN, up=StableLimits(period_seconds=0.0, window_seconds=60))
+    hasty = replace(calm, panic=RULES)
+    peak = [10, 10, 40, 40, 40, 40, 40, 40]
+    assert counts(play(calm, peak, current=1)) == [1] * 6 + [4, 4]
+    assert counts(play(hasty, peak, current=1)) == [1, 1, 2, 4, 4, 4, 4, 4]
 
 
 def bounds() -> None:
@@ -305,13 +340,17 @@ SENTENCES: Mapping[str, Callable[[], None]] = {
     "StabilizationWindow is the time window to stabilize scaling up actions.": window_up,
     "This mechanism is relatively stable, as it can smooth out short-term small fluctuations and avoid overly"
     " frequent and unnecessary Pod scaling.": window_down,
-    "Stable policy ... introduces a scaling-down cool-down period/delay.": delay,
+    "Stable policy usually makes decisions based on the average value of metrics calculated over the past few"
+    " minutes and introduces a scaling-down cool-down period/delay.": minute_and_delay,
     "PanicThresholdPercent is the threshold percent to enter panic mode.": panic_threshold,
     "Percent is the maximum percentage of instances to scale up. (panic)": panic_percent,
     "Period is the duration over which scaling down is evaluated. (panic)": panic_period,
     "PanicModeHold is the duration to hold in panic mode before returning to normal.": panic_hold,
     "When the load surges sharply within a short period, using the average value over a long time window to"
     " calculate the required number of replicas will cause significant lag.": surge,
+    "If the system needs to scale out quickly to cope with such peaks, the ordinary scaling logic may fail to"
+    " respond in time, resulting in delayed Pod startup, slower service response time or timeouts, and may"
+    " even lead to service paralysis or data backlogs (for workloads such as message queues).": quickly,
     "MinReplicas is the minimum number of replicas. MaxReplicas is the maximum number of replicas.": bounds,
     "ScaleToZeroGracePeriod is the duration to wait before scaling to zero.": grace,
     "It dynamically schedules replicas across different Model Infer groups based on overall computing power"

@@ -82,6 +82,24 @@ def test_nothing_is_exchanged(counts: tuple[int, ...], load: float, want: tuple[
     assert decided(pair(BIG, SMALL), counts, load).replicas == want
 
 
+@pytest.mark.parametrize(
+    ("counts", "load", "want", "least"),
+    [((4, 0), 10.0, (1, 0), (0, 1)), ((0, 5), 100.0, (2, 5), (4, 0))],
+)
+def test_the_cost_limit_holds_among_the_mixes_that_can_be_reached(
+    counts: tuple[int, int], load: float, want: tuple[int, int], least: tuple[int, int]
+) -> None:
+    """What runs may cost more than the rate allows of the least cost; from nothing, the least is chosen."""
+    assert decided(pair(BIG, SMALL), counts, load).replicas == want
+    assert decided(pair(BIG, SMALL), (0, 0), load).replicas == least
+    assert cost(want) > cost(least)
+
+
+def cost(mix: tuple[int, int]) -> int:
+    """Return what a mix of both costs."""
+    return BIG.cost * mix[0] + SMALL.cost * mix[1]
+
+
 @given(
     st.tuples(st.integers(0, 4), st.integers(0, 9)),
     st.floats(0, 300),
