@@ -7,6 +7,7 @@ are replicas that are asked for and not ready.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 
 import pytest
@@ -284,3 +285,23 @@ def test_e3_the_defaults_of_generated_policies_panic_at_once() -> None:
         made.append(current)
 
     assert made == [1, 1, 1, 1, 18, 18, 18, 18]
+
+
+KNOWN = {
+    *(f"R{number}" for number in (1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 19, 20, 22, 23, 25, 26)),
+    *(f"C{number}" for number in (1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 19)),
+    *("H1", "H2", "H4", "H5", "H7", "H8", "W1", "W2", "W4", "W5", "E1", "E2", "E3"),
+    *("ratio repair", "aggregation"),
+}
+"""The recorded vectors of the reference, which has more of the same form; `test_splitting.py` has those of
+distribution."""
+
+
+def test_every_vector_is_a_test_or_listed_as_different() -> None:
+    """None is left out silently, and none is made up."""
+    named = {found[1].upper() for name in globals() if (found := re.match(r"test_([a-z]\d+)_", name))}
+    tested = {*RECOMMENDED, *CORRECTED, *QUANTILES, *named}
+    variants = {"R11 by the seed", "W4 at 28 s"}
+
+    assert tested | DIFFERENT.keys() == KNOWN | variants
+    assert tested & DIFFERENT.keys() == {"R26"}

@@ -41,6 +41,14 @@ def test_vectors(targets: list[tuple[int, int, int]], required: int, want: tuple
     assert split(required, shares, expansion_percent=100) == want
 
 
+def test_every_vector_is_a_test_or_listed_as_different() -> None:
+    """None is left out silently; `test_k_table` has the other row of the table."""
+    table = {"K table, rows a100 and h100"}
+
+    assert O_VECTORS.keys().isdisjoint(DIFFERENT)
+    assert O_VECTORS.keys() | DIFFERENT == {"O1", "O2", "O4", "O5", "O7", "O8"} | table
+
+
 CHEAPEST = {1: 60, 2: 120, 3: 180, 4: 240, 5: 300, 6: 360, 7: 420, 8: 480, 9: 580, 10: 680, 11: 780, 12: 880}
 GREEDY = {1: 60, 2: 120, 3: 220, 4: 320, 5: 380, 6: 440, 7: 540, 8: 640, 9: 700, 10: 760, 11: 820, 12: 880}
 
