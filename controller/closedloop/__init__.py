@@ -4,7 +4,8 @@
 - **cluster**: nodes and pods; **traffic**: their engines under load; **autoscaler**: the HPA that scales
   them.
 - **policy**: the interface of policies; `reconciled` is the real controller; `rivals`, `saturation_v1`,
-  `saturation_v2` and `clairvoyant` are the ones it is compared with.
+  `saturation_v2` and `clairvoyant` are the ones it is compared with; `bound` is an AutoscalingPolicy, whose
+  decisions over time are in `decided`.
 - **run**: simulates one scenario with one policy and returns its **outcome**.
 
 Time is virtual and randomness is seeded: equal scenarios have equal outcomes.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from controller.closedloop.decided import Decided, DecidedPoint, decided_point, target_names
 from controller.closedloop.following import follower
 from controller.closedloop.policy import Told
 from controller.closedloop.rivals import chosen_variants
@@ -15,7 +16,6 @@ from controller.policies.measuring import Look, PodMemory
 from controller.policies.observation import Value
 from controller.policies.policy import ScalingPolicy
 from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
-from controller.policies.wording import binding_sentence
 from controller.simulation.exposition import EngineCollector
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
@@ -54,6 +54,7 @@ class BoundPolicy:
     name: str
     settings: SizingSettings = DEFAULT_SIZING
     told: list[Told] = field(default_factory=list)
+    _points: dict[int, list[DecidedPoint]] = field(default_factory=dict)
     _histories: dict[int, History] = field(default_factory=dict)
     _memories: dict[str, PodMemory] = field(default_factory=dict)
     _said: dict[int, str] = field(default_factory=dict)
@@ -62,6 +63,14 @@ class BoundPolicy:
     def interval_seconds(self) -> float:
         """The controller's interval."""
         return self.settings.interval_seconds
+
+    @property
+    def decided(self) -> tuple[Decided, ...]:
+        """The decisions for each binding; times are negative in the warm-up."""
+        return tuple(
+            Decided(targets=target_names(binding), points=tuple(self._points.get(number, ())))
+            for number, binding in enumerate(self._bindings())
+        )
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
         """Return the HPA of a variant that is scaled, or None."""
@@ -89,12 +98,14 @@ class BoundPolicy:
                 settings=self.settings,
             )
             self._histories[number] = found.history
-            text = binding_sentence(binding, found)
+            counts = [item.current_replicas for item in here]
+            point = decided_point(binding, found, counts, cluster.now_seconds - self.scenario.warm_up_seconds)
+            self._points.setdefault(number, []).append(point)
             for target, count, before in zip(binding.targets, found.replicas, here, strict=True):
                 published[target.target.name] = float(count)
-                if text != self._said.get(number):
-                    self._tell(cluster.now_seconds, target, count, before, text)
-            self._said[number] = text
+                if point.sentence != self._said.get(number):
+                    self._tell(cluster.now_seconds, target, count, before, point.sentence)
+            self._said[number] = point.sentence
         return published
 
     def _tell(self, now: float, target: BoundTarget, count: int, seen: TargetSeen, text: str) -> None:

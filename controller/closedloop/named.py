@@ -107,7 +107,8 @@ async def simulated(
         else:
             policy = _rival(scenario, name)
         scenario = _begun(scenario, policy)
-        return await play(scenario, policy, manifests=manifests, requests=requests, progress=progress)
+        outcome = await play(scenario, policy, manifests=manifests, requests=requests, progress=progress)
+        return replace(outcome, decided=policy.decided) if isinstance(policy, BoundPolicy) else outcome
 
 
 def simulate(

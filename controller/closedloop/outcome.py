@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from controller.closedloop.decided import Decided
     from controller.closedloop.policy import Told
 
 
@@ -104,6 +105,9 @@ class Outcome:
     variants: tuple[VariantOutcome, ...]
     points: tuple[Point, ...]
     told: tuple[Told, ...] = ()
+    decided: tuple[Decided, ...] = ()
+    """The decisions of an AutoscalingPolicy for each of its bindings; empty for other policies."""
+
     note: str = ""
     """Additional information, such as the result of a search."""
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from controller.closedloop.outcome import ModelPoint, Outcome, VariantPoint
 from controller.closedloop.scenario import Model, Scenario, VariantSetup
 from controller.simulating.chart import Chart, Line, Mark
+from controller.simulating.decided_charts import decided_charts
 from controller.simulating.results import Results
 from controller.simulating.scale import Scale, linear, logarithmic, moments
-from controller.simulating.wording import clock, span
+from controller.simulating.wording import clock, moment, span
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,10 +54,14 @@ def axes_of(results: Results) -> Axes:
 
 
 def charts_of(scenario: Scenario, axes: Axes, outcome: Outcome, anchor: str) -> Mapping[str, Sequence[Chart]]:
-    """Return the charts of one policy by title: those of each model, and the total cost."""
+    """Return the charts of one policy by title: of each model, the total cost, and what a policy decided."""
     charts = {model.model_id: _model(scenario, outcome, model, axes, anchor) for model in scenario.models}
     title = "All models" if len(charts) > 1 else next(iter(charts), "")
-    return charts | {title: [*charts.get(title, ()), _cost(outcome, axes)]}
+    decided = {
+        f"Decided for {', '.join(item.targets)}": list(decided_charts(item, axes.time))
+        for item in outcome.decided
+    }
+    return charts | {title: [*charts.get(title, ()), _cost(outcome, axes)]} | decided
 
 
 def _most_replicas(seen: VariantPoint) -> float:
@@ -97,7 +102,7 @@ def _served(model: Model, course: list[tuple[float, ModelPoint]], axes: Axes) ->
             time=axes.time,
             values=scale,
             value_text=span,
-            time_text=_moment,
+            time_text=moment,
             target=target,
             target_text="" if target is None else f"target {span(target)}",
         )
@@ -125,7 +130,7 @@ def _replicas(outcome: Outcome, variant: VariantSetup, axes: Axes, anchor: str) 
         time=axes.time,
         values=linear((_most_replicas(seen) for _, seen in course), least_step=1.0),
         value_text=_plain,
-        time_text=_moment,
+        time_text=moment,
         marks=tuple(
             Mark(
                 seconds=item.seconds,
@@ -141,14 +146,8 @@ def _replicas(outcome: Outcome, variant: VariantSetup, axes: Axes, anchor: str) 
 
 def _chart(title: str, axes: Axes, values: Scale, line: Line) -> Chart:
     return Chart(
-        title=title, lines=(line,), time=axes.time, values=values, value_text=_plain, time_text=_moment
+        title=title, lines=(line,), time=axes.time, values=values, value_text=_plain, time_text=moment
     )
-
-
-def _moment(seconds: float) -> str:
-    """Return a time for the time axis, without seconds if these are zero."""
-    text = clock(seconds)
-    return text.removesuffix(":00") if text.count(":") > 1 and round(seconds) % 60 == 0 else text
 
 
 def _plain(value: float) -> str:

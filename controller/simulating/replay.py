@@ -6,14 +6,13 @@ decisions serve: for that, simulate it in closed loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.closedloop.bound import PolicyFile
+from controller.closedloop.decided import Decided, decided_point, target_names
 from controller.policies.binding import Binding, lone_binding
 from controller.policies.history import History
 from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
-from controller.policies.wording import binding_sentence
 from controller.simulating.metric_trace import MetricTrace
 from controller.sizing.records import SizingSettings
 
@@ -24,40 +23,18 @@ _UNBOUND = "target"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ReplayPoint:
-    """One decision. `wanted` is what the metrics ask for, without any limit; None while none is known."""
-
-    seconds: float
-    values: Mapping[str, float | None]
-    wanted: int | None
-    replicas: int
-    current_replicas: int
-    targets: tuple[int, ...]
-    in_panic: bool
-    limits: tuple[str, ...]
-    sentence: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Replay:
+class Replay(Decided):
     """All decisions of one policy on one trace."""
 
     policy: str
     trace: str
-    targets: tuple[str, ...]
     interval_seconds: float
-    points: tuple[ReplayPoint, ...]
     warnings: tuple[str, ...] = ()
 
     @property
     def replica_hours(self) -> float:
         """Total replica-hours of the decisions."""
         return sum(point.replicas for point in self.points) * self.interval_seconds / 3600
-
-    @property
-    def changes(self) -> tuple[ReplayPoint, ...]:
-        """The decisions that changed the number of replicas."""
-        return tuple(point for point in self.points if point.replicas != point.current_replicas)
 
 
 def replayed(
@@ -73,25 +50,12 @@ def replayed(
         targets = tuple(TargetSeen(current_replicas=count) for count in counts)
         seen = BindingSeen(targets=targets, totals=totals)
         made = decide_binding(found.policy, binding, history, seen, now_seconds, settings=settings)
-        values = {asked.metric: asked.total for asked in made.whole.recommendations}
-        points.append(
-            ReplayPoint(
-                seconds=now_seconds,
-                values=values,
-                wanted=made.whole.wanted_replicas,
-                replicas=sum(made.replicas),
-                current_replicas=sum(counts),
-                targets=made.replicas,
-                in_panic=made.whole.panic_since_seconds is not None,
-                limits=tuple(str(limit) for limit in made.whole.limits),
-                sentence=binding_sentence(binding, made),
-            )
-        )
+        points.append(decided_point(binding, made, counts, now_seconds))
         history, counts = made.history, made.replicas
     return Replay(
         policy=policy,
         trace=file,
-        targets=tuple(target.target.name for target in binding.targets),
+        targets=target_names(binding),
         interval_seconds=settings.interval_seconds,
         points=tuple(points),
         warnings=tuple(_warnings(found, binding, trace)),

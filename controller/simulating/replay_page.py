@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from controller.offline.template import rendered
-from controller.simulating.chart import HEIGHT, MOST_POINTS, WIDTH, Chart, Line, Mark
+from controller.simulating.chart import HEIGHT, MOST_POINTS, WIDTH, Chart, Mark
+from controller.simulating.decided_charts import decided_charts
 from controller.simulating.replay import Replay
-from controller.simulating.replay_text import courses_of, replay_summary
-from controller.simulating.scale import linear, moments
+from controller.simulating.replay_text import replay_summary
+from controller.simulating.scale import moments
 from controller.simulating.wording import clock
 
 
@@ -30,9 +31,7 @@ def replay_page(replays: Sequence[Replay]) -> str:
 
 
 def charts_of(replay: Replay, anchor: str) -> Iterator[Chart]:
-    """Yield a chart of the replicas with every change, of each metric, and of each of several targets."""
-    time = moments(0.0, replay.points[-1].seconds)
-    courses = courses_of(replay)
+    """Return the charts of the decisions, in which every change is marked."""
     marks = tuple(
         Mark(
             seconds=point.seconds,
@@ -42,26 +41,7 @@ def charts_of(replay: Replay, anchor: str) -> Iterator[Chart]:
         )
         for place, point in enumerate(replay.changes)
     )
-    asked, replicas = courses.pop("requested"), courses.pop("replicas")
-    drawn = [
-        (name.strip(), (Line(name=name.strip(), look="load", course=course, is_stepped=True),), ())
-        for name, course in courses.items()
-    ]
-    both = (
-        Line(name="replicas", look="ready", course=replicas, is_stepped=True, is_area=True),
-        Line(name="requested", look="wanted", course=asked, is_stepped=True),
-    )
-    for title, lines, here in (("Replicas", both, marks), *drawn):
-        known = [value for line in lines for _, value in line.course]
-        yield Chart(
-            title=title,
-            lines=lines,
-            time=time,
-            values=linear(known),
-            value_text=lambda value: f"{value:,.6g}",
-            time_text=clock,
-            marks=here,
-        )
+    return decided_charts(replay, moments(0.0, replay.points[-1].seconds), marks)
 
 
 def _remarks(replays: Sequence[Replay]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rich.console import RenderableType
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from controller.closedloop.outcome import Outcome
 from controller.offline.terminal import Tone, labelled, styled, table, uncut
+from controller.simulating.decided_text import over_time
 from controller.simulating.results import Results
 from controller.simulating.wording import clock, model_row, model_text, row_of, summary
 
@@ -22,7 +24,10 @@ _MOST_CHANGES: Final = 40
 
 
 def text_parts(results: Results) -> Iterator[RenderableType]:
-    """Yield the summary, a table of policies, one of models if there are several, and the decisions."""
+    """Yield the summary, a table of policies, one of models if there are several, and the decisions.
+
+    For an AutoscalingPolicy, they begin with its metrics and replicas over the scored time.
+    """
     yield styled(summary(results))
     for model in results.scenario.models:
         yield labelled("  ", model_text(results.scenario, model))
@@ -40,9 +45,18 @@ def text_parts(results: Results) -> Iterator[RenderableType]:
         )
         yield _table(_MODEL_HEADS, rows)
     for outcome in results.outcomes:
+        yield from _decided(outcome)
         yield from _changes(outcome)
     for warning in results.warnings:
         yield labelled("warning: ", warning, Tone.ADVICE)
+
+
+def _decided(outcome: Outcome) -> Iterator[RenderableType]:
+    for decided in outcome.decided:
+        yield ""
+        yield styled(f"what {outcome.policy} decided for {', '.join(decided.targets)}:", Tone.HEADING)
+        scored = tuple(point for point in decided.points if point.seconds >= 0)
+        yield over_time(replace(decided, points=scored))
 
 
 def _changes(outcome: Outcome) -> Iterator[RenderableType]:

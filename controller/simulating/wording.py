@@ -117,3 +117,9 @@ def clock(seconds: float) -> str:
     """Return a time as `0:02:30`; one of the warm-up, which is negative, as `-0:02:30`."""
     minutes, rest = divmod(abs(round(seconds)), 60)
     return f"{'-' if round(seconds) < 0 else ''}{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def moment(seconds: float) -> str:
+    """Return a time for the time axis, without seconds if these are zero."""
+    text = clock(seconds)
+    return text.removesuffix(":00") if text.count(":") > 1 and round(seconds) % 60 == 0 else text

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.outline import outline
 
+from controller.closedloop.decided import Decided, DecidedPoint
 from controller.closedloop.outcome import (
     ModelOutcome,
     ModelPoint,
@@ -125,6 +126,27 @@ def test_hostile_names_stay_text(models: int) -> None:
     assert not {name for name, _ in found.elements} & {"script", "img", "link", "iframe", "object", "form"}
     assert not any(key.startswith("on") for _, attributes in found.elements for key in attributes)
     assert f"{HOSTILE} goes from 2 to 3" in unescape(text)
+
+
+def test_what_a_policy_decided_is_drawn_after_the_rest() -> None:
+    """Each metric, whatever its name, and the replicas; the other policy has none."""
+    found = results()
+    points = tuple(
+        DecidedPoint(
+            seconds=float(seconds), values={HOSTILE: None if seconds < 0 else 9.0}, recommended=3, replicas=2,
+            current_replicas=1, targets=(2,), in_panic=False, limits=("Rate",), sentence=HOSTILE,
+        )
+        for seconds in range(-60, 300, 15)
+    )  # fmt: skip
+    first = replace(found.outcomes[0], decided=(Decided(targets=(HOSTILE,), points=points),))
+    text = page(replace(found, outcomes=(first, found.outcomes[1])))
+    titles = [unescape(title) for title in re.findall(r"<(?:h3|figcaption><b)>(.*?)</(?:h3|b)>", text)]
+
+    drawn = ["Cost per hour", f"Decided for {HOSTILE}", "Replicas", HOSTILE, "m0"]
+    assert titles[titles.index("Cost per hour") :][: len(drawn)] == drawn
+    assert titles.count("Replicas") == 1
+    assert '<path d="M166.7 10.0H958.3" class="line load">' in text
+    assert not {name for name, _ in outline(text).elements} & {"script", "img"}
 
 
 def test_the_page_needs_nothing_else() -> None:
