@@ -1,5 +1,6 @@
 """`stowplan simulate`: simulate what policies would have done with given settings and requests.
 
 `declared` is the scenario file; `scenario_file` and `exported` build scenarios from it and from a live
-cluster's objects; `text` and `document` show the results; `run` is the command.
+cluster's objects, `traced` from requests and policies; `text` and `document` show the results; `run` is the
+command. `replay` decides on recorded metrics instead.
 """

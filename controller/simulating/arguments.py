@@ -13,11 +13,12 @@ from controller.simulating.profiles import StatedProfile, profile_of
 
 _EPILOG: Final = """\
 SCENARIO is a YAML file that defines models, their load, their variants and the
-nodes. Without SCENARIO and -f, an example is simulated. With -f, the variants,
-targets, prices and nodes come from exported objects of a live cluster. The FILE
-of --trace is an included trace (azure-llm-2023-conv, azure-llm-2023-code), CSV
-with the columns TIMESTAMP, ContextTokens and GeneratedTokens, or JSON lines
-with timestamp (ms), input_length and output_length.
+nodes. Without SCENARIO and -f, an example is simulated; --trace replaces its
+requests. With -f, the variants, targets, prices and nodes come from exported
+objects of a live cluster. The FILE of --trace is an included trace
+(azure-llm-2023-conv, azure-llm-2023-code), CSV with the columns TIMESTAMP,
+ContextTokens and GeneratedTokens, or JSON lines with timestamp (ms),
+input_length and output_length.
 
 policies:
   stowplan                 the controller, and HPAs that follow its decisions
@@ -28,13 +29,16 @@ policies:
   clairvoyant              lower bound with perfect foresight; about six runs
   FILE.yaml                AutoscalingPolicy, with its binding if there is one
 
-Without SCENARIO and -f, the FILE of --trace can also contain metrics: CSV with
-the columns time, metric and value. Policies from files are replayed on them.
+With --policy FILE.yaml and --trace, but without SCENARIO and -f, the targets of
+the binding serve the requests, each with an engine of the example. The FILE of
+--trace can then also contain metrics: CSV with the columns time, metric and
+value. Policies are replayed on them, without engines.
 
 examples:
   stowplan simulate
   stowplan simulate scenario.yaml --policy stowplan --policy concurrency:40@h100
   stowplan simulate scenario.yaml --config controller.yaml --html outcome.html
+  stowplan simulate --policy policy.yaml --trace azure-llm-2023-code
   stowplan simulate --policy policy.yaml --trace metrics.csv --html replay.html
   kubectl get va,deploy,hpa,nodes,pods,cm -A -o yaml > live.yaml
   stowplan simulate -f live.yaml --trace tuesday.csv --start-up h100=140 \\
@@ -54,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog=program("simulate"),
         description="Simulate autoscaling policies, and report cost, latency and every decision.",
-        usage="%(prog)s [SCENARIO | -f FILE --trace FILE[=MODEL]] [options]",
+        usage="%(prog)s [SCENARIO | [-f FILE] --trace FILE[=MODEL]] [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -82,8 +86,22 @@ def parser() -> argparse.ArgumentParser:
     )
     add("-o", "--output", choices=("table", "json"), default="table", help="output format (default: table)")
     add("--html", type=Path, metavar="FILE", help="also write an HTML page with charts")
+    _add_recorded(made)
     _add_cluster(made)
     return made
+
+
+def _add_recorded(made: argparse.ArgumentParser) -> None:
+    add = made.add_argument_group("recorded requests or metrics").add_argument
+    add(
+        "--trace",
+        action="append",
+        default=[],
+        type=_trace,
+        metavar="FILE[=MODEL]",
+        help="trace with the requests for a model, or with metrics; may be repeated with -f",
+    )
+    add("--copies", type=_copies, metavar="N", help="send each request of the traces N times (default: 1)")
 
 
 def _add_cluster(made: argparse.ArgumentParser) -> None:
@@ -107,15 +125,6 @@ def _add_cluster(made: argparse.ArgumentParser) -> None:
         metavar="NS",
         help="namespace of the ConfigMaps with prices and service classes (default: stowplan-system)",
     )
-    add(
-        "--trace",
-        action="append",
-        default=[],
-        type=_trace,
-        metavar="FILE[=MODEL]",
-        help="trace with the requests for a model, or with metrics; may be repeated",
-    )
-    add("--copies", type=_copies, metavar="N", help="send each request of the traces N times (default: 1)")
     add(
         "--start-up",
         action="append",

@@ -28,6 +28,7 @@ from controller.simulating.replay_run import is_replay, run_replay
 from controller.simulating.results import Results
 from controller.simulating.scenario_file import read_scenario
 from controller.simulating.text import text_parts
+from controller.simulating.traced import remarks, with_targets, with_trace
 from controller.simulating.traces import trace_of
 from controller.simulating.wording import untargeted
 from controller.simulation.workload import Played, Workload
@@ -91,7 +92,8 @@ def _written(path: Path | None, results: Results) -> bool:
 
 def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
     if not options.files:
-        return read_scenario(_scenario_source(options.scenario))
+        given = read_scenario(_scenario_source(options.scenario))
+        return given if options.scenario or not options.trace else _traced(given, options)
     workloads, problems = _workloads(options)
     found = read(list(read_sources(options.files)), namespace=options.namespace or _DEFAULT_NAMESPACE)
     if found.passed_over:
@@ -115,6 +117,25 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
         scenario=likeness,
     )
     return replace(given, problems=(*problems, *given.problems))
+
+
+def _traced(example: Given, options: argparse.Namespace) -> Given:
+    """Return the example with the requests of a trace, and with the targets of policies in files."""
+    workloads, problems = _workloads(options)
+    if len(workloads) > 1:
+        problems.append("without -f FILE, one model is simulated: specify one --trace FILE")
+    if problems or example.scenario is None:
+        return replace(example, scenario=None, problems=(*example.problems, *problems))
+    ((model_id, workload),) = workloads.items()
+    name = Path(options.trace[0][0]).name
+    seconds = _length_seconds(workload)
+    scenario = with_trace(example.scenario, workload, name=name, model_id=model_id, seconds=seconds)
+    # Problems of these files are reported where policies are read.
+    found = [read_policy_file(text).file for text in options.policy if is_policy_file(text)]
+    if not (policies := [item for item in found if item]):
+        return replace(example, scenario=scenario)
+    warnings = tuple(remarks(scenario, policies))
+    return replace(example, scenario=with_targets(scenario, policies), warnings=warnings)
 
 
 def _scenario_source(name: str | None) -> Source:
@@ -151,20 +172,23 @@ def _misuses(options: argparse.Namespace) -> list[str]:
         return ["specify either SCENARIO or -f FILE, not both"]
     if options.files:
         return []
-    given = {
+    wrong = []
+    if options.copies and not (options.scenario or options.trace):
+        wrong.append("--copies requires --trace FILE")
+    of_requests = {"--trace": options.trace, "--copies": options.copies} if options.scenario else {}
+    given = of_requests | {
         "-n": options.namespace,
         "--settings-namespace": options.settings_namespace,
-        "--trace": options.trace,
-        "--copies": options.copies,
         "--start-up": options.start_up,
         "--profile": options.profile,
         "--kv-tokens": options.kv_tokens,
     }
-    return [
+    wrong += [
         f"{name} requires -f FILE: a scenario contains its own values"
         for name, value in given.items()
         if value
     ]
+    return wrong
 
 
 def _policies(texts: Iterable[str], scenario: Scenario | None) -> tuple[list[PolicyName], list[str]]:

@@ -41,6 +41,10 @@ METRICS = "time,metric,value\n" + "".join(
     f"{15 * tick},vllm:num_requests_running,{10 if tick < 4 else 180 if tick < 24 else 15}\n"
     for tick in range(40)
 )
+REQUESTS = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
+    f"2026-01-01 00:{number // 60:02}:{number % 60:02},500,{2000 if number > 300 else 20}\n"
+    for number in range(600)
+)
 
 
 @pytest.fixture
@@ -50,6 +54,7 @@ def simulate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: py
     Path("p.yaml").write_text(POLICY)
     Path("both.yaml").write_text(POLICY + BINDING)
     Path("m.csv").write_text(METRICS)
+    Path("r.csv").write_text(REQUESTS)
 
     def run(*arguments: str) -> tuple[int, str, list[str]]:
         code = cli.main(["simulate", *arguments])
@@ -173,6 +178,26 @@ WRONG = {
             "policy both.yaml: the binding scales big, small: variants are llama-8b-h100, llama-8b-l40s",
         ],
     ),
+    "a trace of neither": (
+        ["--policy", "p.yaml", "--trace", "p.yaml"],
+        [
+            "p.yaml:1: column TIMESTAMP, ContextTokens, GeneratedTokens is missing: the first line must be"
+            " TIMESTAMP,ContextTokens,GeneratedTokens"
+        ],
+    ),
+    "requests for two models": (
+        ["--policy", "p.yaml", "--trace", "r.csv=a", "--trace", "r.csv=b"],
+        ["without -f FILE, one model is simulated: specify one --trace FILE"],
+    ),
+    "copies of nothing": (["--policy", "p.yaml", "--copies", "2"], ["--copies requires --trace FILE"]),
+    "an engine beside the example's": (
+        ["--policy", "p.yaml", "--trace", "r.csv", "--kv-tokens", "target=100"],
+        ["--kv-tokens requires -f FILE: a scenario contains its own values"],
+    ),
+    "requests, and an invalid policy": (
+        ["--policy", "other.yaml", "--trace", "r.csv"],
+        ["other.yaml: the binding names policy 'p', the policy is 'o'"],
+    ),
 }
 
 
@@ -203,3 +228,83 @@ def test_a_policy_is_played_in_closed_loop(simulate: Simulate) -> None:
     assert own["variants"][0]["peak_replicas"] > 2
     assert own["variants"][1]["peak_replicas"] <= 1
     assert any("vllm:num_requests_running" in item["sentence"] for item in own["told"])
+
+
+def test_a_policy_meets_recorded_requests_without_a_scenario(simulate: Simulate) -> None:
+    """One target of at least 1 replica serves them, with the engine of the example, and is scaled."""
+    code, output, errors = simulate("--policy", "p.yaml", "--trace", "r.csv", "--start", "cold", "-o", "json")
+    found = json.loads(output)
+    ((outcome,), (variant,)) = found["outcomes"], found["scenario"]["variants"]
+
+    assert (code, errors) == (0, [])
+    assert (outcome["requests"], outcome["never_finished"]) == (600, 0.0)
+    assert (variant["name"], variant["initial_replicas"], variant["price_per_hour"]) == (
+        "llama-8b-h100", 1, 100,
+    )  # fmt: skip
+    assert outcome["variants"][0]["peak_replicas"] > 1
+    assert [warning.split(":")[0] for warning in found["warnings"]] == [
+        "there is no scenario",
+        "a file has no binding",
+    ]
+
+
+def test_a_trace_alone_replaces_the_requests_of_the_example(simulate: Simulate) -> None:
+    """For as long as it lasts; variants and policies stay."""
+    Path("t.csv").write_text(
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n2026-01-01 00:00:00,9,9\n2026-01-01 00:00:50,9,9\n"
+    )
+    code, output, errors = simulate(
+        "--trace", "t.csv=llama", "--copies", "3", "--start", "cold", "-o", "json"
+    )
+    found = json.loads(output)
+    scenario = found["scenario"]
+
+    assert (code, errors) == (0, [])
+    assert (scenario["name"], scenario["duration_seconds"]) == ("t.csv", 60)
+    assert [item["model_id"] for item in scenario["models"]] == ["llama"]
+    assert len(scenario["variants"]) == 2
+    assert [item["requests"] for item in found["outcomes"]] == [6] * 4
+    assert all(item["decided"] == [] for item in found["outcomes"])
+
+
+def test_the_targets_of_a_binding_serve_recorded_requests(simulate: Simulate) -> None:
+    """With its costs and bounds; decisions are the same as those that are told."""
+    _, output, _ = simulate(
+        "--policy", "both.yaml", "--trace", "r.csv", "--copies", "3", "--start", "cold", "-o", "json"
+    )
+    found = json.loads(output)
+    (outcome,) = found["outcomes"]
+    (decided,) = outcome["decided"]
+
+    bounds = ("name", "price_per_hour", "min_replicas", "max_replicas")
+    assert [tuple(item[name] for name in bounds) for item in found["scenario"]["variants"]] == [
+        ("big", 20.0, 0, 4),
+        ("small", 10.0, 1, 9),
+    ]
+    assert decided["targets"] == ["big", "small"]
+    published = [tuple(item["published"] for item in point["variants"]) for point in outcome["points"]]
+    assert [tuple(point["targets"]) for point in decided["points"]] == published
+    assert max(point["recommended"] for point in decided["points"]) > decided["points"][0]["recommended"]
+    assert {item["sentence"].partition("; ")[2] for item in outcome["told"]} <= {
+        point["sentence"] for point in decided["points"]
+    }
+
+
+def test_metrics_recommended_and_decided_replicas_are_drawn(simulate: Simulate) -> None:
+    """In the terminal over the scored time, and on the page, where the warm-up is drawn, too."""
+    policies = ("--policy", "p.yaml", "--policy", "constant:2")
+    _, output, _ = simulate(*policies, "--trace", "r.csv", "--duration", "300", "--html", "page.html")
+    lines = output.splitlines()
+    start = lines.index("what p.yaml decided for llama-8b-h100:")
+    rows = {line.split()[0]: line.split() for line in lines[start + 2 : start + 5]}
+    page = Path("page.html").read_text()
+
+    assert list(rows) == ["vllm:num_requests_running", "recommended", "decided"]
+    assert {len(row[3]) for row in rows.values()} == {300 // 15}
+    assert output.count("decided for") == 1
+    _, _, charts = page.partition("<h3>Decided for llama-8b-h100</h3>")
+    charts = charts.partition("</section>")[0].partition('<details class="policy"')[0]
+    assert charts.count("<svg") == 2
+    assert ">recommended<" in charts
+    assert "<b>vllm:num_requests_running</b>" in charts
+    assert page.count("<h3>Decided for") == 1

@@ -272,9 +272,8 @@ def test_wrong_arguments_are_named(
 
 
 def test_a_scenario_and_objects_together_are_too_much(simulate: Simulate) -> None:
-    """And a trace alone is too little."""
+    """Each contains the variants."""
     assert "not both" in simulate("x.yaml", "-f", str(PLAN_SAMPLES))[2][-1]
-    assert any("--trace requires -f" in line for line in simulate("--trace", "azure-llm-2023-conv")[2])
 
 
 ONLY_WITH_OBJECTS = {
