@@ -91,7 +91,7 @@ def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[C
     """Return the replicas that best-fit decreasing can place, also on added nodes, plus extra replicas.
 
     `claims` are the replicas beyond those that stay. Extra replicas are added where demand is short and there
-    is still room.
+    is still room. Prices of added nodes are ignored.
     """
     bins = [tuple(own) for own in bins_of(problem)]
     replicas = list(stays)

@@ -89,7 +89,10 @@ class Cores:
         )
         before, self._solved = self._solved, at.patterns.only(kept)
         if self._may_fix_domains and before is not None and np.array_equal(before, self._solved):
-            return None  # nothing more is within the distance
+            if holds_all:
+                return None  # nothing more is within the distance
+            self._turn += 1
+            return self.build()
         self._is_complete = holds_all and self._has_all
         return Core(
             at.problem,
@@ -127,8 +130,10 @@ class Cores:
         self._may_fix_domains = True
         if is_better and not result.is_optimal:
             return  # the next core of this size is smaller
-        helps = is_better or not (self._turn or result.is_optimal or not at.is_met)
-        self._turn = self._turn + 1 if helps else len(EXTRAS)
+        # A first core that was cut off says little. Without a solution at the minimum of easy levels, though,
+        # a larger core is not likely to have one: another level is minimized first.
+        was_cut_off = self._turn == 0 and not result.is_optimal and at.is_met
+        self._turn = self._turn + 1 if is_better or was_cut_off else len(EXTRAS)
 
     def _prove(self, result: Result) -> None:
         """Raise the bound to that of a complete core."""

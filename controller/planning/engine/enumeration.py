@@ -22,7 +22,7 @@ LOOKED_AT = 2048
 MOST_AT_ONCE = 128
 """The number of models that are enumerated at once; limits memory."""
 
-ROUNDING = 1e-9
+RELATIVE_ERROR = 1e-9
 """Relative error of sums in double precision."""
 
 
@@ -153,7 +153,7 @@ class _Grids:
         first = self._first[model, self._main[model]]
         stop = first + self._length[model]
         target = columns.target[model]
-        slack = ROUNDING * np.maximum(1.0, target)
+        slack = RELATIVE_ERROR * np.maximum(1.0, target)
         lowest = target - _units(left, columns.below[model]) - given - slack
         highest = target + _units(left, columns.above[model]) - given + slack
         amounts = columns.amount[self._options]

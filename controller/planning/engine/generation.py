@@ -60,7 +60,7 @@ class Generation:
             if duals.bound - self.bound <= NEGLIGIBLE * abs(duals.bound) + ROUNDING:
                 break
             after = self._restricted(level, duals.vector, enough)
-            if after.bound >= duals.bound - ROUNDING:
+            if abs(after.bound - duals.bound) <= ROUNDING:
                 break  # the priced patterns change nothing; the bound belongs to the earlier duals
             duals = after
             self.bound, _ = self._priced(level, duals)
@@ -79,8 +79,9 @@ class Generation:
         has_all = bool(at.patterns.is_enumerated.all())
         if not has_all:
             priced = distance if math.isfinite(distance) else UNKNOWN * max(1.0, abs(duals.bound))
-            _, has_all = self._priced(level, duals, priced)
-            has_all = has_all and priced >= distance
+            bound, has_all = self._priced(level, duals, priced)
+            # The distance is that from `self.bound`, which these prices must prove as well.
+            has_all = has_all and priced >= distance and bound >= self.bound - ROUNDING
         objective = at.objective(level)
         return objective, at.master(objective).duals(duals.vector), has_all
 

@@ -78,7 +78,7 @@ class Incumbent:
         return float(objective.value[chosen.patterns].sum()) + float(objective.growth_price @ added)
 
     def take(self, objective: Objective, found: Selection) -> None:
-        """Make a selection the incumbent if it is better, level by level, then by disruption."""
+        """Make a selection the incumbent if it is better, level by level, then by the objective."""
 
         def rank(selection: Selection) -> tuple[tuple[int, ...], float]:
             return self.levels.values(self.patterns, selection), self.counted(objective, selection)

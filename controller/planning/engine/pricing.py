@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.engine.enumeration import ROUNDING, Columns, Mixes, near
+from controller.planning.engine.enumeration import RELATIVE_ERROR, Columns, Mixes, near
 from controller.planning.engine.options import NONE
 from controller.planning.engine.patterns import is_allowed, per_mille, shortfalls
 from controller.planning.problem import PER_MILLE
@@ -59,7 +59,7 @@ class Found:
     """Mixes close to the bound: models (mixes,), options (mixes, width)."""
 
     reaches: Floats
-    """(priced models,): every mix with a value of at most this is among those returned."""
+    """(priced models,): every mix with a smaller value is among those returned."""
 
 
 def price(
@@ -273,8 +273,8 @@ class _Relaxation:
 
         `within` (models,) is the limit of the values.
         """
-        distance = np.maximum(0.0, within - self.bound) * (1 + ROUNDING)
-        distance += ROUNDING * np.maximum(1.0, np.abs(self.bound))
+        distance = np.maximum(0.0, within - self.bound) * (1 + RELATIVE_ERROR)
+        distance += RELATIVE_ERROR * np.maximum(1.0, np.abs(self.bound))
         first, variants = self._variants[:-1], np.diff(self._variants)
         furthest = np.maximum.reduceat(np.where(np.isfinite(self._reduced), self._reduced, 0), self._starts)
         every = np.maximum.reduceat(furthest, first) * variants + 1.0
@@ -283,7 +283,7 @@ class _Relaxation:
     def columns(self) -> Columns:
         """Return the options with their reduced costs, and the prices of missing the relaxed row's target."""
         rate, worth = self._multiplier, self._rows.worth
-        below = np.where(rate < worth * (1 - ROUNDING), worth - rate, 0.0)
+        below = np.where(rate < worth * (1 - RELATIVE_ERROR), worth - rate, 0.0)
         return Columns(
             width=self._options.width,
             variants=self._variants,

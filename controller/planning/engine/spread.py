@@ -15,7 +15,7 @@ import numpy as np
 from controller.planning.problem import bins_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from controller.planning.cpsat import Program, Terms
     from controller.planning.engine.shared import Integers
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 def bins_by_domain(problem: PlacementProblem) -> Mapping[int, dict[int, tuple[int, ...]]]:
     """Return the bins in each domain, for each variant that spreads its pods; only domains with bins."""
     found = {}
+    grown = {growth.bin for growth in problem.growth}
     for v, (terms, bins) in enumerate(zip(problem.variants, bins_of(problem), strict=True)):
         if terms.spread is None or not terms.accelerators:
             continue
         where: dict[int, list[int]] = {}
         for bin_ in bins:
+            if not problem.bins[bin_].nodes and bin_ not in grown:
+                continue  # none of its nodes is added
             where.setdefault(_domain_of(problem, bin_, terms.spread), []).append(bin_)
         found[v] = {d: tuple(where[d]) for d in terms.spread.domains if d in where}
     return found
@@ -88,14 +91,22 @@ def orders(problem: PlacementProblem, replicas: Mapping[int, int]) -> Mapping[in
     for v in sorted(every, key=lambda v: (-problem.variants[v].accelerators, v)):
         terms, reachable = problem.variants[v], every[v]
         new = max(0, replicas.get(v, 0) - len(terms.bound)) * terms.pods
-        least = least_new_pods(lying(problem, terms), reachable, 1, np.array([new]))
+        counts = lying(problem, terms)
+        amounts = least_new_pods(counts, reachable, 1, np.array([new]))
+        least = {domain: int(pods[0]) for domain, pods in amounts.items()}
         for domain, pods in least.items():
-            loads.add(reachable[domain], terms.accelerators * int(pods[0]))
+            loads.add(reachable[domain], terms.accelerators * pods)
         shares = {domain: loads.share(bins, terms.accelerators) for domain, bins in reachable.items()}
         found[v] = sorted(reachable, key=lambda domain: (shares[domain], domain))
-        for domain in found[v][: new - sum(int(pods[0]) for pods in least.values())]:
+        for domain in _takers(counts, least, found[v])[: new - sum(least.values())]:
             loads.add(reachable[domain], terms.accelerators)
     return found
+
+
+def _takers(counts: Mapping[int, int], least: Mapping[int, int], domains: Iterable[int]) -> list[int]:
+    """Return the domains that may get one pod more once each has the least number of new pods."""
+    level = min((counts[domain] + pods for domain, pods in least.items()), default=0)
+    return [domain for domain in domains if counts[domain] <= level]
 
 
 class _Loads:
@@ -137,11 +148,10 @@ def spread_evenly(
     for turn, (variable, pods) in enumerate(new):
         least = {domain: int(amounts[turn]) for domain, amounts in fewest.items()}
         left = pods - sum(least.values())
-        level = min((counts[d] + n for d, n in least.items()), default=0)
         for domain, amount in least.items():
             if amount:
                 parts[domain].append((variable, amount))
-        takers = [d for d in order or reachable if counts[d] <= level]
+        takers = _takers(counts, least, order or reachable)
         if order is None and left:
             rest.append((variable, left, takers))
         elif order is not None:

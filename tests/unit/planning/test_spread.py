@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+from planning_builders import LIMITS
 from support.plain_problems import demand, terms
 
+from controller.planning.engine import place
 from controller.planning.engine.spread import orders
-from controller.planning.problem import Bin, PlacementProblem, SpreadTerms
+from controller.planning.problem import Bin, GrowthTerms, PlacementProblem, SpreadTerms
 
 ROOM = {0: 16, 1: 8, 2: 8}
 """Free accelerators of each domain, on one node each."""
@@ -46,3 +49,31 @@ def test_a_domain_without_any_room_comes_last() -> None:
     """Where nothing is free, one pod more would find no place."""
     full = replace(_problem(), free=(16, 0, 8))
     assert {order[-1] for order in orders(full, {}).values()} == {1}
+
+
+def test_a_domain_that_is_ahead_gets_no_pod_more() -> None:
+    """With a pod there already, the next one goes elsewhere, and the domain's room stays for others."""
+    problem = _problem()
+    held = replace(problem.variants[0], bound=((0,),), current=1)
+    one = replace(problem, variants=(held, *problem.variants[1:]), free=(8, 8, 8))
+    none = dict.fromkeys(range(1, MODELS), 0)
+    assert orders(one, {0: 2, **none})[1][0] == 0
+
+
+@pytest.mark.parametrize("has_demand", [False, True])
+def test_a_domain_whose_nodes_are_not_added_is_left_out(*, has_demand: bool) -> None:
+    """The nodes are found by a program, since best-fit decreasing places the largest pod too well."""
+    spread = replace(terms(10, size=2, upper=1), spread=SpreadTerms(topology=0, max_skew=1, domains=(0, 1)))
+    rows = [demand(0, 1, (0, 1)), demand(1, 3, (1, 1))]
+    problem = PlacementProblem(
+        variants=(terms(10, size=3, upper=1), terms(10, size=2, upper=3), spread),
+        bins=(
+            Bin(nodes=(0, 1), sizes=(2, 3), variants=(0, 1, 2)),
+            Bin(nodes=(), sizes=(2,), variants=(2,)),
+        ),
+        free=(4, 5),
+        rows=(*rows, demand(2, 1, (2, 1), priority=0)) if has_demand else tuple(rows),
+        topologies=((0, 0),),
+        growth=(GrowthTerms(name="g", bin=1, accelerators=4, price=10**6, limit=3, domains=(1,)),),
+    )
+    assert place(problem, limits=LIMITS).replicas == (1, 3, int(has_demand))
