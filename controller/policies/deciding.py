@@ -120,7 +120,7 @@ def _noted(
     observation: Observation,
     now_seconds: float,
 ) -> History:
-    """Return the history with silent metrics and the last activity updated.
+    """Return the history with silent metrics and the times of decision and activity updated.
 
     A target is idle only if that is certain: there are replicas, all of their metrics are fresh and zero, and
     the activity source, if watched, shows none.
@@ -133,6 +133,7 @@ def _noted(
     is_active = history.active_seconds is None or not is_idle
     return replace(
         history,
+        decided_seconds=now_seconds,
         active_seconds=now_seconds if is_active else history.active_seconds,
         silent={
             asked.metric: asked.silent_since_seconds

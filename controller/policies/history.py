@@ -64,8 +64,11 @@ class History:
     dips: tuple[Entry, ...] = ()
     """Minima of the requested replicas since each time, in ascending order."""
 
+    decided_seconds: float | None = None
+    """Time of the latest decision, in seconds."""
+
     recommended_seconds: float | None = None
-    """Time of the latest recommendation, in seconds."""
+    """Time of the latest recommendation, in seconds; decisions without metrics have none."""
 
     panic_since_seconds: float | None = None
     panic_until_seconds: float | None = None
@@ -89,6 +92,7 @@ class History:
             lows=tuple(_recent(self.lows, since, now_seconds)),
             peaks=_counts_since(self.peaks, since, now_seconds),
             dips=_counts_since(self.dips, since, now_seconds),
+            decided_seconds=_past(self.decided_seconds, now_seconds),
             recommended_seconds=_past(self.recommended_seconds, now_seconds),
             panic_since_seconds=_past(self.panic_since_seconds, now_seconds),
             panic_until_seconds=_past(self.panic_until_seconds, now_seconds + HORIZON_SECONDS),
@@ -114,21 +118,25 @@ class History:
         return replace(self, peaks=_thinned((*higher, peak)), dips=_thinned((*lower, dip)))
 
     def resumed(self, seen_seconds: float, *, hold_seconds: float) -> History:
-        """Return a stored history as if what it ends with had gone on until `seen_seconds`.
+        """Return a stored history as if what its last decision saw had gone on until `seen_seconds`.
 
-        A history is not stored with every decision. The decisions since then had the same limits, so the
-        latest recommendation stands for theirs, as do activity, and a surge whose panic mode lasts
-        `hold_seconds`. The time without recommendations stays a gap. An outdated history stays as it is.
+        A history is not stored with every decision. The decisions since then had the same limits, so the last
+        stored one stands for them: its recommendation, activity, and surge, whose panic mode lasts
+        `hold_seconds`. What was over at that decision stays over. The time without recommendations stays a
+        gap.
         """
-        latest, until = self.recommended_seconds, self.panic_until_seconds
-        if latest is None or not self.highs or not 0 < seen_seconds - latest <= HORIZON_SECONDS:
+        decided, until = self.decided_seconds, self.panic_until_seconds
+        if decided is None or seen_seconds <= decided:
             return self
-        is_surge = until is not None and until - latest > hold_seconds - _NEARLY
-        is_active = self.active_seconds is not None and self.active_seconds > latest - _NEARLY
-        repeated = self.recommended(seen_seconds, self.highs[-1].replicas)
+        since = decided - _NEARLY
+        is_surge = until is not None and until - hold_seconds > since
+        is_active = self.active_seconds is not None and self.active_seconds > since
+        is_recommended = self.recommended_seconds is not None and self.recommended_seconds > since
+        repeats = bool(self.highs) and is_recommended
+        repeated = self.recommended(seen_seconds, self.highs[-1].replicas) if repeats else self
         return replace(
             repeated,
-            recommended_seconds=latest,
+            recommended_seconds=self.recommended_seconds,
             panic_until_seconds=seen_seconds + hold_seconds if is_surge else until,
             active_seconds=seen_seconds if is_active else self.active_seconds,
         )
@@ -158,6 +166,7 @@ class History:
                 "lows": [[_rounded(seconds), replicas] for seconds, replicas in self.lows],
                 "peaks": [[_rounded(seconds), replicas] for seconds, replicas in self.peaks],
                 "dips": [[_rounded(seconds), replicas] for seconds, replicas in self.dips],
+                "decided": _rounded(self.decided_seconds),
                 "recommended": _rounded(self.recommended_seconds),
                 "panicSince": _rounded(self.panic_since_seconds),
                 "panicUntil": _rounded(self.panic_until_seconds),
@@ -182,6 +191,8 @@ def read_history(text: str) -> History:
             lows=_read_entries(found["lows"], rising=True),
             peaks=_read_entries(found["peaks"], falling=True),
             dips=_read_entries(found["dips"], rising=True),
+            # Older documents lack the time of the decision.
+            decided_seconds=_read_moment(found.get("decided", found["recommended"])),
             recommended_seconds=_read_moment(found["recommended"]),
             panic_since_seconds=_read_moment(found["panicSince"]),
             panic_until_seconds=_read_moment(found["panicUntil"]),

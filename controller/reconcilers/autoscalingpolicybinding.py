@@ -29,10 +29,12 @@ from controller.policies.sharing import decide_binding
 from controller.reconcilers.advisory import NOWHERE, Scope, advised
 from controller.reconcilers.binding_memory import BindingMemory, activity_questions, questions_of
 from controller.reconcilers.binding_status import (
+    WRITES_PER_SECOND,
     News,
     Verdict,
     binding_news,
     binding_status,
+    unwritten_seconds,
     written_time,
 )
 from controller.reconcilers.heartbeat import Pulse
@@ -41,9 +43,6 @@ from controller.reconcilers.publishing import FIELD_MANAGER
 from controller.reconcilers.scale_orders import scaling_finding
 from controller.reconcilers.scaling import DirectScaler, Ending
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
-
-WRITES_PER_SECOND: Final = 1.0
-"""Maximum rate at which non-urgent statuses are written."""
 
 _WRITERS: Final = 16
 
@@ -133,6 +132,7 @@ class AutoscalingPolicyBindingReconciler:
         self._memory = BindingMemory()
         self._scaled: Counter[Ending] = Counter()
         self._unplanned_since: float | None = None
+        self._unwritten_seconds = 0.0
         self._most = max(1, round(WRITES_PER_SECOND * settings.sizing.interval_seconds))
 
     async def cycle(self) -> BindingOutcome:
@@ -176,6 +176,8 @@ class AutoscalingPolicyBindingReconciler:
         self, cases: Sequence[Case], asked: Sequence[Question], exposures: Exposures
     ) -> list[Verdict]:
         self._memory.take(asked, exposures)
+        interval_seconds = self._settings.sizing.interval_seconds
+        self._unwritten_seconds = unwritten_seconds(len(cases), interval_seconds=interval_seconds)
         now_seconds, steady_seconds = self._tools.now().timestamp(), self._tools.steady()
         failed = {
             (item.namespace, item.pod): f"{item.pod}: {why}" for item, why in exposures.failures.items()
@@ -275,7 +277,9 @@ class AutoscalingPolicyBindingReconciler:
     def _history(self, case: Case, now_seconds: float) -> History:
         """Return the history of a binding; another leader decided an interval ago at the latest."""
         seen_seconds = now_seconds - self._settings.sizing.interval_seconds
-        return self._memory.history(case, seen_seconds=seen_seconds)
+        return self._memory.history(
+            case, seen_seconds=seen_seconds, unwritten_seconds=self._unwritten_seconds
+        )
 
     def _with_scaling(self, verdict: Verdict) -> Verdict:
         scaler = self._tools.scaler

@@ -83,10 +83,11 @@ class BindingMemory:
         age_seconds = max(0.0, steady_seconds - pod.seconds)
         return {name: Value(value=value.value, age_seconds=age_seconds) for name, value in pod.values.items()}
 
-    def history(self, case: Case, *, seen_seconds: float) -> History:
+    def history(self, case: Case, *, seen_seconds: float, unwritten_seconds: float) -> History:
         """Return the history of decisions on a binding, from memory or else from the status.
 
-        The process that wrote the status may have decided until `seen_seconds`.
+        The process that wrote the status may have decided until `seen_seconds`, but for no longer than
+        `unwritten_seconds` without writing it again.
         """
         known = self._histories.get(_identity(case.value))
         if known is not None:
@@ -95,7 +96,8 @@ class BindingMemory:
         if "metrics" not in (case.value.get("status") or {}):  # nothing was decided since
             return stored
         panic = case.policy.panic if case.policy else None
-        return stored.resumed(seen_seconds, hold_seconds=panic.hold_seconds if panic else 0.0)
+        last_seconds = min(seen_seconds, (stored.decided_seconds or 0.0) + unwritten_seconds)
+        return stored.resumed(last_seconds, hold_seconds=panic.hold_seconds if panic else 0.0)
 
     def remember(self, histories: Iterable[tuple[Json, History]]) -> None:
         """Keep the histories of the bindings that were decided on, and drop all others."""

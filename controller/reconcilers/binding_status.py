@@ -21,6 +21,9 @@ from controller.policies.wording import binding_sentence, recommendation_text
 REFRESH_SECONDS: Final = 60.0
 """Minimum time in seconds between writes of a status in which only figures changed."""
 
+WRITES_PER_SECOND: Final = 1.0
+"""Maximum rate at which non-urgent statuses are written."""
+
 _MOST_REPLICAS: Final = 2**31 - 1
 _SIGNALS: Final[Mapping[Signal, BindingReason]] = {
     Signal.FRESH: BindingReason.METRICS_AVAILABLE,
@@ -124,6 +127,11 @@ def binding_news(old: Json, new: Json, *, now: datetime) -> News | None:
     written = written_time(old)
     is_due = written is None or not 0 <= (now - written).total_seconds() < REFRESH_SECONDS
     return News.ORDINARY if is_due else None
+
+
+def unwritten_seconds(bindings: int, *, interval_seconds: float) -> float:
+    """Return for how long a process can decide on a binding, one of several, without writing its status."""
+    return max(REFRESH_SECONDS, bindings / WRITES_PER_SECOND) + interval_seconds
 
 
 def written_time(status: Json) -> datetime | None:

@@ -34,6 +34,7 @@ def histories(draw: st.DrawFn) -> History:
         lows=history.lows,
         peaks=history.peaks,
         dips=history.dips,
+        decided_seconds=draw(st.none() | MOMENTS),
         recommended_seconds=history.recommended_seconds,
         panic_since_seconds=draw(st.none() | MOMENTS),
         panic_until_seconds=draw(st.none() | MOMENTS),
@@ -111,9 +112,12 @@ def test_what_lies_in_the_future_happened_just_now() -> None:
     assert ahead.panic_until_seconds == 1900.0
 
 
+STORED = replace(History(), decided_seconds=100.0).recommended(100.0, 9)
+
+
 def test_what_a_stored_history_ends_with_went_on() -> None:
     """The latest recommendation, a surge and activity; what was over at its end stays over."""
-    going_on = replace(History().recommended(100.0, 9), panic_since_seconds=70.0, panic_until_seconds=160.0)
+    going_on = replace(STORED, panic_since_seconds=70.0, panic_until_seconds=160.0)
     active = replace(going_on, active_seconds=100.0).resumed(145.0, hold_seconds=60.0)
     idle = replace(going_on, active_seconds=40.0, panic_until_seconds=130.0).resumed(145.0, hold_seconds=60.0)
 
@@ -123,10 +127,24 @@ def test_what_a_stored_history_ends_with_went_on() -> None:
     assert (idle.panic_until_seconds, idle.active_seconds) == (130.0, 40.0)
 
 
-def test_a_history_that_was_just_stored_or_has_no_recommendation_stays() -> None:
-    """Nothing can have happened since, or nothing is known of what did; so does an outdated one."""
-    just_now = History().recommended(100.0, 9)
+def test_what_was_over_at_the_last_stored_decision_stays_over() -> None:
+    """No metric is known for 45 s: the last recommendation and the surge are older than the decision."""
+    surged = replace(STORED, panic_since_seconds=100.0, panic_until_seconds=160.0, active_seconds=100.0)
+    unknown = replace(surged, decided_seconds=145.0)
+    active = replace(unknown, active_seconds=145.0).resumed(190.0, hold_seconds=60.0)
 
-    assert just_now.resumed(100.0, hold_seconds=60.0) is just_now
-    assert just_now.resumed(2000.0, hold_seconds=60.0) is just_now
+    assert unknown.resumed(190.0, hold_seconds=60.0) == unknown
+    assert active == replace(unknown, active_seconds=190.0)
+
+
+def test_a_history_that_was_just_stored_or_has_no_decision_stays() -> None:
+    """Nothing can have happened since, or nothing is known of what did."""
+    assert STORED.resumed(100.0, hold_seconds=60.0) is STORED
     assert History().resumed(100.0, hold_seconds=60.0) == History()
+
+
+def test_a_history_without_the_time_of_its_decision_ends_with_its_recommendation() -> None:
+    """Older processes stored no more."""
+    older = {key: value for key, value in json.loads(STORED.document()).items() if key != "decided"}
+
+    assert read_history(json.dumps(older)) == STORED

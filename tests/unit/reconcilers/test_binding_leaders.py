@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from support.binding_stage import Stage, binding, policy
 
@@ -79,6 +81,48 @@ async def test_a_panic_does_not_end_early_because_the_status_is_old(*, is_new_le
     assert stage.published() == {"a": 1}
 
 
+PANICKY = policy(
+    behavior={
+        "scaleUp": {"panicPolicy": {"period": "0s", "panicModeHold": "120s"}},
+        "scaleDown": {"period": "0s", "stabilizationWindow": "0s"},
+    }
+)
+
+
+@pytest.mark.parametrize("is_new_leader", [False, True])
+async def test_a_panic_that_nothing_prolonged_is_not_prolonged_by_a_new_leader(
+    *, is_new_leader: bool
+) -> None:
+    """After the surge no metric is known; the statuses that say so repeat its end and its recommendation."""
+    stage = Stage(loads={"a": 45.0}, policies=[PANICKY])
+    await stage.cycle(follow=True)
+    stage.loads = {}
+    await stage.cycle(times=6, follow=True)
+    assert len(stage.written) == 3
+    if is_new_leader:
+        stage.begin()
+    stage.loads = {"a": 1.0}
+    await stage.cycle(times=2, follow=True)
+    assert stage.published() == {"a": 9}
+    await stage.cycle()
+
+    assert stage.published() == {"a": 1}
+
+
+async def test_an_outage_prolongs_no_panic() -> None:
+    """Nobody saw the load of the last 20 minutes: panic and window ended without a controller."""
+    stage = Stage(loads={"a": 45.0}, policies=[PANICKY])
+    await stage.cycle(times=2)
+    assert "panicSince" in stage.status()["decision"]
+    stage.time += timedelta(minutes=20)
+    stage.begin()
+    stage.replicas["a"], stage.loads["a"] = 9, 1.0
+    await stage.cycle()
+
+    assert "panicSince" not in stage.status()["decision"]
+    assert stage.published() == {"a": 1}
+
+
 async def test_a_panic_does_not_come_back_with_its_policy() -> None:
     """While the policy was missing nothing was decided, so the surge did not go on."""
     panic = {"panicPolicy": {"period": "0s", "panicModeHold": "60s"}}
@@ -117,3 +161,17 @@ async def test_a_grace_period_does_not_end_early_because_the_status_is_old(*, is
     await stage.cycle()
 
     assert stage.published() == {"a": 0}
+
+
+@pytest.mark.parametrize(("bindings", "replicas"), [(1, 1), (200, 9)])
+async def test_the_status_of_one_binding_of_many_can_be_older(bindings: int, replicas: int) -> None:
+    """One status is written per second, so with 200 bindings the surge can have lasted 3 minutes longer."""
+    stage = Stage(loads={"a": 45.0}, policies=[PANICKY])
+    await stage.cycle()
+    stage.bindings |= {f"b{place}": binding(f"b{place}", f"absent{place}") for place in range(bindings - 1)}
+    stage.time += timedelta(minutes=4)
+    stage.begin()
+    stage.replicas["a"], stage.loads["a"] = 9, 1.0
+    await stage.cycle()
+
+    assert stage.published() == {"a": replicas}
