@@ -43,6 +43,8 @@ def with_targets(example: Scenario, policies: Sequence[PolicyFile]) -> Scenario:
         lone_binding(first.name, min_replicas=1, max_replicas=first.max_replicas).targets
     )
     names = dict.fromkeys(target.target.name for target in targets)
+    if any(target.cost for target in targets):  # otherwise each has the example's price
+        first = replace(first, price_per_hour=0.0)
     variants = tuple(
         _variant(first, name, [item for item in targets if item.target.name == name]) for name in names
     )

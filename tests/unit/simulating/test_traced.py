@@ -44,6 +44,11 @@ def example() -> Scenario:
 FITTED: dict[str, tuple[list[PolicyFile], list[tuple[str, int, int, int, float]], int]] = {
     "no binding": ([BARE], [("llama-8b-h100", 1, 1, 100, 100.0)], 13),
     "a binding without a cost": ([bound("a", 2, 5)], [("a", 2, 2, 5, 100.0)], 4),
+    "a target without a cost beside one with": (
+        [bound("a", 1, 5), bound("b", 1, 5, 7)],
+        [("a", 1, 1, 5, 0.0), ("b", 1, 1, 5, 7.0)],
+        4,
+    ),
     "a binding that may scale to zero, with a cost": ([bound("a", 0, 5, 7)], [("a", 1, 0, 5, 7.0)], 4),
     "a policy without a binding beside one with": ([BARE, bound("a", 3, 5)], [("a", 3, 3, 5, 100.0)], 4),
     "two bindings of one target": ([bound("a", 2, 5), bound("a", 1, 9)], [("a", 1, 1, 9, 100.0)], 4),
