@@ -58,6 +58,7 @@ class BoundPolicy:
     _histories: dict[int, History] = field(default_factory=dict)
     _memories: dict[str, PodMemory] = field(default_factory=dict)
     _said: dict[int, str] = field(default_factory=dict)
+    _reported: set[str] | None = None
 
     @property
     def interval_seconds(self) -> float:
@@ -68,7 +69,11 @@ class BoundPolicy:
     def decided(self) -> tuple[Decided, ...]:
         """The decisions for each binding; times are negative in the warm-up."""
         return tuple(
-            Decided(targets=target_names(binding), points=tuple(self._points.get(number, ())))
+            Decided(
+                targets=target_names(binding),
+                points=tuple(self._points.get(number, ())),
+                unreported=self._unreported(),
+            )
             for number, binding in enumerate(self._bindings())
         )
 
@@ -139,9 +144,16 @@ class BoundPolicy:
             pods=tuple(self._values(cluster, pod.name) for pod in pods),
         )
 
+    def _unreported(self) -> tuple[str, ...]:
+        if self._reported is None:
+            return ()
+        names = (metric.name for metric in self.file.policy.metrics)
+        return tuple(name for name in names if name not in self._reported)
+
     def _values(self, cluster: VirtualCluster, pod: str) -> Mapping[str, Value]:
         names = {metric.name for metric in self.file.policy.metrics}
         families = EngineCollector(cluster.engine(cluster.pods[pod])).collect()
         look = Look(cluster.now_seconds, exposed(families, names))
+        self._reported = (self._reported or set()) | look.exposed.keys()
         memory = self._memories[pod] = self._memories.get(pod, PodMemory()).with_look(look)
         return {name: Value(value=value) for name, value in memory.values(look).items()}

@@ -39,6 +39,8 @@ class Decided:
 
     targets: tuple[str, ...]
     points: tuple[DecidedPoint, ...]
+    unreported: tuple[str, ...] = ()
+    """Metrics of the policy that no simulated engine ever reported; empty if none was asked."""
 
     @property
     def changes(self) -> tuple[DecidedPoint, ...]:

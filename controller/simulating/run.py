@@ -30,7 +30,7 @@ from controller.simulating.scenario_file import read_scenario
 from controller.simulating.text import text_parts
 from controller.simulating.traced import remarks, with_targets, with_trace
 from controller.simulating.traces import trace_of
-from controller.simulating.wording import untargeted
+from controller.simulating.wording import unreported, untargeted
 from controller.simulation.workload import Played, Workload
 from controller.uncollected import uncollected
 
@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     scenario = _chosen(given.scenario, options)
     with uncollected():
         outcomes = asyncio.run(_play(scenario, given, names, configuring))
-    warnings = (*given.warnings, *untargeted(scenario))
+    warnings = (*given.warnings, *untargeted(scenario), *unreported(outcomes))
     results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=warnings)
     # Before anything is printed: the reader of the output may stop early.
     is_written = _written(options.html, results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from controller.closedloop.outcome import ModelOutcome, Outcome
 from controller.closedloop.scenario import Model, Scenario, Targets, VariantSetup
@@ -48,6 +48,15 @@ def untargeted(scenario: Scenario) -> Iterator[str]:
                 " ttftMilliseconds and itlMilliseconds in a scenario, or slo-ttft and slo-tpot in a"
                 " service class"
             )
+
+
+def unreported(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """Yield a warning for each policy with metrics that the simulated engine does not report."""
+    for outcome in outcomes:
+        names = dict.fromkeys(name for decided in outcome.decided for name in decided.unreported)
+        if names:
+            missing = ", ".join(names)
+            yield f"{outcome.policy}: the simulated engine does not report {missing}: nothing is scaled down"
 
 
 def row_of(outcome: Outcome, scenario: Scenario) -> tuple[str, ...]:

@@ -248,6 +248,20 @@ def test_a_policy_meets_recorded_requests_without_a_scenario(simulate: Simulate)
     ]
 
 
+def test_a_metric_that_no_engine_reports_is_told(simulate: Simulate) -> None:
+    """With the policy that names it, and not for others."""
+    Path("q.yaml").write_text(
+        POLICY.replace("metrics: [", "metrics: [{metricName: no_metric, targetValue: 1}, ")
+    )
+    _, output, _ = simulate(
+        *("--policy", "p.yaml", "--policy", "q.yaml", "--trace", "r.csv"),
+        *("--start", "cold", "--duration", "60", "-o", "json"),
+    )
+    found = [text for text in json.loads(output)["warnings"] if "report" in text]
+
+    assert found == ["q.yaml: the simulated engine does not report no_metric: nothing is scaled down"]
+
+
 def test_a_trace_alone_replaces_the_requests_of_the_example(simulate: Simulate) -> None:
     """For as long as it lasts; variants and policies stay."""
     Path("t.csv").write_text(
