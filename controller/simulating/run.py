@@ -183,11 +183,8 @@ def _misuses(options: argparse.Namespace) -> list[str]:
         "--profile": options.profile,
         "--kv-tokens": options.kv_tokens,
     }
-    wrong += [
-        f"{name} requires -f FILE: a scenario contains its own values"
-        for name, value in given.items()
-        if value
-    ]
+    why = "a scenario contains its own values" if options.scenario else "the engine is that of the example"
+    wrong += [f"{name} requires -f FILE: {why}" for name, value in given.items() if value]
     return wrong
 
 

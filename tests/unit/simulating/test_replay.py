@@ -192,7 +192,7 @@ WRONG = {
     "copies of nothing": (["--policy", "p.yaml", "--copies", "2"], ["--copies requires --trace FILE"]),
     "an engine beside the example's": (
         ["--policy", "p.yaml", "--trace", "r.csv", "--kv-tokens", "target=100"],
-        ["--kv-tokens requires -f FILE: a scenario contains its own values"],
+        ["--kv-tokens requires -f FILE: the engine is that of the example"],
     ),
     "requests, and an invalid policy": (
         ["--policy", "other.yaml", "--trace", "r.csv"],
