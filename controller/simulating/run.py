@@ -42,6 +42,7 @@ _PLAYED: Final = 0
 _UNREADABLE: Final = 2
 _NAMESPACE: Final = "stowplan-system"
 _DEFAULT_NAMESPACE: Final = "default"
+_TRACE_HINT: Final = "; specify --trace FILE to simulate the binding's own targets"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -58,7 +59,10 @@ def _run(options: argparse.Namespace) -> int:
         return _UNREADABLE if problems else _PLAYED
     given = _given(options, configuring)
     problems = [*map(_told, configuring.problems), *given.problems, *_misuses(options)]
-    names, unknown = _policies(options.policy or given.policies, given.scenario)
+    has_own = options.files or options.scenario or options.trace
+    names, unknown = _policies(
+        options.policy or given.policies, given.scenario, hint="" if has_own else _TRACE_HINT
+    )
     problems += unknown
     if problems or given.scenario is None:
         _tell(problems)
@@ -188,7 +192,10 @@ def _misuses(options: argparse.Namespace) -> list[str]:
     return wrong
 
 
-def _policies(texts: Iterable[str], scenario: Scenario | None) -> tuple[list[PolicyName], list[str]]:
+def _policies(
+    texts: Iterable[str], scenario: Scenario | None, *, hint: str
+) -> tuple[list[PolicyName], list[str]]:
+    """Return the policies and all problems; the hint is for files that do not fit the scenario."""
     from controller.closedloop.named import PolicyName, policy_name, policy_problem  # noqa: PLC0415 (the solver takes a second to load: not for --help)
 
     names: list[PolicyName] = []
@@ -206,7 +213,7 @@ def _policies(texts: Iterable[str], scenario: Scenario | None) -> tuple[list[Pol
                 continue
         names.append(name)
         if scenario and (problem := policy_problem(name, scenario)):
-            problems.append(problem)
+            problems.append(problem + hint if name.file else problem)
     return names, problems
 
 

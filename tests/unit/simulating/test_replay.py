@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -175,8 +176,13 @@ WRONG = {
     "a binding of no variant": (
         ["--policy", "both.yaml"],
         [
-            "policy both.yaml: the binding scales big, small: variants are llama-8b-h100, llama-8b-l40s",
+            "policy both.yaml: the binding scales big, small: variants are llama-8b-h100, llama-8b-l40s;"
+            " specify --trace FILE to simulate the binding's own targets",
         ],
+    ),
+    "a binding of no variant in a scenario": (
+        ["scenario.yaml", "--policy", "both.yaml"],
+        ["policy both.yaml: the binding scales big, small: variants are llama-8b-h100, llama-8b-l40s"],
     ),
     "a trace of neither": (
         ["--policy", "p.yaml", "--trace", "p.yaml"],
@@ -209,6 +215,7 @@ def test_what_is_wrong_is_told_with_its_place(
     Path("bad.csv").write_text("time,metric,value\n1,m,many\nnoon,m,1\n")
     Path("bad.yaml").write_text(POLICY.replace("targetValue: 10", "targetValue: 0"))
     Path("binding.yaml").write_text(BINDING)
+    Path("scenario.yaml").write_bytes((files("controller.simulating") / "example.yaml").read_bytes())
     Path("other.yaml").write_text(POLICY.replace("name: p}", "name: o}") + BINDING)
     code, output, errors = simulate(*arguments)
 
