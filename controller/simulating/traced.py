@@ -66,8 +66,8 @@ def remarks(example: Scenario, policies: Sequence[PolicyFile]) -> Iterator[str]:
         item.binding and not any(target.min_replicas for target in item.binding.targets) for item in policies
     ):
         yield (
-            "all minReplicas of a binding are 0: its activity annotation is not simulated, so nothing starts"
-            " again at 0 replicas"
+            "all minReplicas of a binding are 0: requests in front of the replicas are not simulated, so"
+            " nothing starts again at 0 replicas"
         )
 
 

@@ -93,3 +93,13 @@ ASSUMED = {
 def test_what_is_assumed_is_said(example: Scenario, policies: list[PolicyFile], told: list[str]) -> None:
     """Once each."""
     assert [text.split(":")[0] for text in remarks(example, policies)] == told
+
+
+def test_a_binding_without_an_activity_annotation_is_not_said_to_have_one(example: Scenario) -> None:
+    """Why nothing starts again holds for every binding."""
+    *_, told = remarks(example, [bound("a", 0, 5)])
+
+    assert told == (
+        "all minReplicas of a binding are 0: requests in front of the replicas are not simulated, so nothing"
+        " starts again at 0 replicas"
+    )
