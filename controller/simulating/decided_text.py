@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from enum import StrEnum
+from typing import Final, NamedTuple
 
 from rich.table import Table
 
@@ -14,28 +15,51 @@ _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _COLUMNS: Final = 60
 
 
-def courses_of(decided: Decided) -> dict[str, Course]:
-    """Return each metric, the replicas that the metrics recommend, and the decided ones, by name.
+class Kind(StrEnum):
+    """What a course shows. Metrics and targets can have any name, also that of another course."""
 
-    With several targets, those of each target follow, indented.
+    METRIC = "metric"
+    RECOMMENDED = "recommended"
+    DECIDED = "decided"
+    TARGET = "target"
+
+
+class NamedCourse(NamedTuple):
+    """One value over time."""
+
+    kind: Kind
+    name: str
+    course: Course
+
+
+def courses_of(decided: Decided) -> list[NamedCourse]:
+    """Return each metric, the replicas that the metrics recommend, the decided ones, and those per target.
+
+    A single target has no course of its own.
     """
     points = decided.points
-    courses: dict[str, Course] = {
-        name: [(point.seconds, point.values[name]) for point in points]
-        for name in (points[0].values if points else ())
-    }
-    courses["recommended"] = [(point.seconds, _float(point.recommended)) for point in points]
-    courses["decided"] = [(point.seconds, float(point.replicas)) for point in points]
-    if len(decided.targets) > 1:
-        for place, name in enumerate(decided.targets):
-            courses[f"  {name}"] = [(point.seconds, float(point.targets[place])) for point in points]
-    return courses
+    recommended: Course = [(point.seconds, _float(point.recommended)) for point in points]
+    replicas: Course = [(point.seconds, float(point.replicas)) for point in points]
+    targets = enumerate(decided.targets if len(decided.targets) > 1 else ())
+    return [
+        *(
+            NamedCourse(Kind.METRIC, name, [(point.seconds, point.values[name]) for point in points])
+            for name in (points[0].values if points else ())
+        ),
+        NamedCourse(Kind.RECOMMENDED, "recommended", recommended),
+        NamedCourse(Kind.DECIDED, "decided", replicas),
+        *(
+            NamedCourse(Kind.TARGET, name, [(point.seconds, float(point.targets[place])) for point in points])
+            for place, name in targets
+        ),
+    ]
 
 
 def over_time(decided: Decided) -> Table:
     """Return a table with a row for each course: its least and greatest value, and a drawing."""
     made = table(("OVER TIME", "LEAST", "MOST", ""), words={"OVER TIME", ""})
-    for name, course in courses_of(decided).items():
+    for kind, title, course in courses_of(decided):
+        name = f"  {title}" if kind is Kind.TARGET else title
         known = [value for _, value in course if value is not None]
         if not known:
             made.add_row(*map(styled, (name, "not known", "", "")))

@@ -1,0 +1,53 @@
+"""Decisions over time, as rows and charts: names of metrics and targets are the user's, and hide nothing."""
+
+from __future__ import annotations
+
+from controller.closedloop.decided import Decided, DecidedPoint
+from controller.simulating.decided_charts import decided_charts
+from controller.simulating.decided_text import Kind, courses_of, over_time
+from controller.simulating.scale import linear
+
+CLASHING = Decided(
+    targets=("recommended", "decided"),
+    points=(
+        DecidedPoint(
+            seconds=0.0, values={"decided": 50.0, "recommended": 60.0}, recommended=4, replicas=3,
+            current_replicas=1, targets=(1, 2), in_panic=False, limits=(), sentence="",
+        ),
+    ),
+)  # fmt: skip
+
+
+def test_names_of_metrics_and_targets_hide_no_course() -> None:
+    """All six are there, although there are only two names."""
+    assert [(item.kind, item.name, item.course) for item in courses_of(CLASHING)] == [
+        (Kind.METRIC, "decided", [(0.0, 50.0)]),
+        (Kind.METRIC, "recommended", [(0.0, 60.0)]),
+        (Kind.RECOMMENDED, "recommended", [(0.0, 4.0)]),
+        (Kind.DECIDED, "decided", [(0.0, 3.0)]),
+        (Kind.TARGET, "recommended", [(0.0, 1.0)]),
+        (Kind.TARGET, "decided", [(0.0, 2.0)]),
+    ]
+
+
+def test_each_course_is_a_row_and_targets_are_indented() -> None:
+    """In the order of the courses."""
+    (names, *_) = over_time(CLASHING).columns
+
+    assert [str(cell) for cell in names.cells] == [
+        *("decided", "recommended", "recommended", "decided"),
+        *("  recommended", "  decided"),
+    ]
+
+
+def test_each_metric_and_target_has_a_chart() -> None:
+    """The first has both numbers of replicas, by their values and not by the names of others."""
+    charts = list(decided_charts(CLASHING, linear([0.0, 1.0])))
+
+    assert [chart.title for chart in charts] == [
+        *("Replicas", "decided", "recommended", "recommended", "decided")
+    ]
+    assert [line.course for chart in charts for line in chart.lines] == [
+        *([(0.0, 3.0)], [(0.0, 4.0)]),
+        *([(0.0, 50.0)], [(0.0, 60.0)], [(0.0, 1.0)], [(0.0, 2.0)]),
+    ]
