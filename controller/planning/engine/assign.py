@@ -180,7 +180,8 @@ def _by_program(
 
     Where there are many domains to choose from, those that their room suggests are tried first.
     """
-    for likely in (dict(enumerate(replicas)), None):
+    free = freed(whole, tuple(replicas))
+    for likely in (replicas, None):
         program = Program()
         one = program.constant()
         new = {
@@ -188,7 +189,6 @@ def _by_program(
             for v, (count, terms) in enumerate(zip(replicas, problem.variants, strict=True))
             if terms.accelerators and count > len(terms.bound)
         }
-        free = freed(whole, tuple(replicas))
         demands, parts, fixes_domains = demands_of(program, whole, new, likely=likely)
         fitting = Fit(program, whole, nodes_of(whole), leaving={}, growth=(), free=free).add(demands)
         result = program.solve(replace(limits, deterministic_seconds=FEASIBILITY_SECONDS))

@@ -19,7 +19,7 @@ from controller.planning.engine.demands import NewReplicas, demands_of
 from controller.planning.engine.fit import Fit, Leaving
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from controller.planning.cpsat import Limits, Result, Terms
     from controller.planning.engine.master import Duals, Objective
@@ -88,7 +88,7 @@ class Core:
     """All patterns, of which some are in the core."""
 
     objective: Objective
-    likely: Mapping[int, int] | None
+    likely: Sequence[int] | None
     """About the replicas that variants will have, if the domains of spread pods may be fixed by them."""
 
     kept: InitVar[Booleans]

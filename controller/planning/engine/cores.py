@@ -12,8 +12,6 @@ from controller.planning.engine.core import EXTRAS, Core, core_of
 from controller.planning.engine.generation import ROUNDING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from controller.planning.cpsat import Result
@@ -64,11 +62,10 @@ class Cores:
         return self._at.counted(self._objective) - self._generated.bound
 
     @property
-    def _likely(self) -> Mapping[int, int]:
+    def _likely(self) -> tuple[int, ...]:
         """The replicas of each variant in the best patterns at the duals."""
         patterns = self._at.patterns
-        best = patterns.replicas(self._at.options, patterns.best(self._duals.reduced))
-        return dict(enumerate(best))
+        return patterns.replicas(self._at.options, patterns.best(self._duals.reduced))
 
     def build(self) -> Core | None:
         """Return the next core, or None if the incumbent is good enough or no core promises a better one."""

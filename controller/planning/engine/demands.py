@@ -11,7 +11,7 @@ from controller.planning.engine.shared import item_type
 from controller.planning.problem import bins_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from controller.planning.cpsat import Program, Terms
     from controller.planning.problem import PlacementProblem
@@ -62,7 +62,7 @@ def demands_of(
     problem: PlacementProblem,
     new: Mapping[int, NewReplicas],
     *,
-    likely: Mapping[int, int] | None,
+    likely: Sequence[int] | None,
 ) -> tuple[list[Demand], list[list[tuple[int, NewReplicas]]], bool]:
     """Return the demands on nodes, and the units of each variant in them; add the rows of spreading.
 
@@ -74,7 +74,7 @@ def demands_of(
     bins = bins_of(problem)
     choices = sum(len(domains[v]) for v in new if v in domains)
     fixes_domains = likely is not None and choices > MOST_DOMAIN_CHOICES
-    orders = spread.orders(problem, likely) if likely is not None and fixes_domains else {}
+    orders = spread.orders(problem, domains, likely) if likely is not None and fixes_domains else {}
     for v, replicas in sorted(new.items()):
         terms = problem.variants[v]
         if not terms.accelerators or not replicas.terms:

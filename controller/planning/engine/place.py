@@ -11,6 +11,7 @@ from controller.planning.engine.alternatives import alternatives
 from controller.planning.engine.assign import assign
 from controller.planning.engine.core import Selection
 from controller.planning.engine.counts import MOST_COUNTED
+from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.levels import Levels, proofs_of, whole_bound
 from controller.planning.engine.options import options_of
 from controller.planning.engine.patterns import MOST_OF_MODEL, first_patterns, is_allowed, joined
@@ -124,16 +125,9 @@ class Engine:
         """Return the result of the search."""
         begin = self._running() if start is None else self._within_options(start.replicas)
         self._patterns = self._with_mixes(begin, self._options.lower.tolist())
-        search = Search(
-            self._problem,
-            self._options,
-            self._shared,
-            self._patterns,
-            self._start(begin, start.added if start else ()),
-            limits=limits,
-            known=known,
-            most_counted=self._most_counted,
-        )
+        first = self._start(begin, start.added if start else ())
+        incumbent = Incumbent(self._problem, self._options, self._shared, self._patterns, first)
+        search = Search(incumbent, limits=limits, known=known, most_counted=self._most_counted)
         answer = search.run()
         self._patterns = answer.patterns
         chosen = self._patterns.replicas(self._options, answer.selection.patterns)

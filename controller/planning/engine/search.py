@@ -16,17 +16,16 @@ import numpy as np
 from controller.planning.engine.cores import Cores
 from controller.planning.engine.counts import Counted, Counts
 from controller.planning.engine.generation import ROUNDING, Generation
-from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.levels import proofs_of, whole_bound
 
 if TYPE_CHECKING:
     from controller.planning.cpsat import Limits
     from controller.planning.engine.core import Selection
+    from controller.planning.engine.incumbent import Incumbent
     from controller.planning.engine.master import Duals, Objective
-    from controller.planning.engine.options import Options
     from controller.planning.engine.patterns import Patterns
-    from controller.planning.engine.shared import Floats, Shared
-    from controller.planning.problem import PlacementProblem, Proof
+    from controller.planning.engine.shared import Floats
+    from controller.planning.problem import Proof
     from controller.planning.warm_start import DualPrices
 
 GAP = 5e-4
@@ -66,19 +65,11 @@ class Search:
     """The state of the search: the incumbent, the generated patterns, and the remaining effort."""
 
     def __init__(
-        self,
-        problem: PlacementProblem,
-        options: Options,
-        shared: Shared,
-        patterns: Patterns,
-        incumbent: Selection,
-        *,
-        limits: Limits,
-        known: DualPrices | None,
-        most_counted: int,
+        self, incumbent: Incumbent, *, limits: Limits, known: DualPrices | None, most_counted: int
     ) -> None:
         """Start with an incumbent; up to `most_counted` models are settled by replica counts."""
-        self._at = Incumbent(problem, options, shared, patterns, incumbent)
+        self._at = incumbent
+        options, shared = incumbent.options, incumbent.shared
         self._limits = limits
         self._option_prices = np.zeros(len(options.count))
         size = len(options.members) * len(shared.slots)

@@ -80,17 +80,18 @@ def least_new_pods(
     return found
 
 
-def orders(problem: PlacementProblem, replicas: Mapping[int, int]) -> Mapping[int, list[int]]:
+def orders(
+    problem: PlacementProblem, domains: Mapping[int, Mapping[int, Sequence[int]]], replicas: Sequence[int]
+) -> Mapping[int, list[int]]:
     """Return in which order domains get one pod more, for each variant that spreads its pods.
 
-    `replicas` are about those that each variant will have. The largest pods choose first: the domain of whose
-    room the smallest share is taken comes first.
+    `domains` are those of `bins_by_domain`; `replicas` are about those that each variant will have. The
+    largest pods choose first: the domain of whose room the smallest share is taken comes first.
     """
     loads, found = _Loads(problem), {}
-    every = bins_by_domain(problem)
-    for v in sorted(every, key=lambda v: (-problem.variants[v].accelerators, v)):
-        terms, reachable = problem.variants[v], every[v]
-        new = max(0, replicas.get(v, 0) - len(terms.bound)) * terms.pods
+    for v in sorted(domains, key=lambda v: (-problem.variants[v].accelerators, v)):
+        terms, reachable = problem.variants[v], domains[v]
+        new = max(0, replicas[v] - len(terms.bound)) * terms.pods
         counts = lying(problem, terms)
         amounts = least_new_pods(counts, reachable, 1, np.array([new]))
         least = {domain: int(pods[0]) for domain, pods in amounts.items()}

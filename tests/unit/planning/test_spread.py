@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from planning_builders import LIMITS
 from support.plain_problems import demand, terms
 
 from controller.planning.engine import place
-from controller.planning.engine.spread import orders
+from controller.planning.engine.spread import bins_by_domain, orders
 from controller.planning.problem import Bin, GrowthTerms, PlacementProblem, SpreadTerms
 
 ROOM = {0: 16, 1: 8, 2: 8}
@@ -30,9 +31,13 @@ def _problem() -> PlacementProblem:
     )
 
 
+def _orders(problem: PlacementProblem, replicas: list[int]) -> Mapping[int, list[int]]:
+    return orders(problem, bins_by_domain(problem), replicas)
+
+
 def test_a_domain_gets_one_pod_more_in_proportion_to_its_room() -> None:
     """With one pod for each variant, the domain with half of the room gets half of them."""
-    found = orders(_problem(), dict.fromkeys(range(MODELS), 1))
+    found = _orders(_problem(), [1] * MODELS)
     assert all(sorted(order) == [*ROOM] for order in found.values())
     first = Counter(order[0] for order in found.values())
     assert abs(first[0] - MODELS / 2) <= 2
@@ -41,14 +46,14 @@ def test_a_domain_gets_one_pod_more_in_proportion_to_its_room() -> None:
 
 def test_what_every_domain_gets_counts_as_well() -> None:
     """Three pods of each variant are one in each domain: the smaller ones have less room left."""
-    found = orders(_problem(), dict.fromkeys(range(MODELS - 1), 3))
+    found = _orders(_problem(), [3] * (MODELS - 1) + [0])
     assert found[MODELS - 1][0] == 0
 
 
 def test_a_domain_without_any_room_comes_last() -> None:
     """Where nothing is free, one pod more would find no place."""
     full = replace(_problem(), free=(16, 0, 8))
-    assert {order[-1] for order in orders(full, {}).values()} == {1}
+    assert {order[-1] for order in _orders(full, [0] * MODELS).values()} == {1}
 
 
 def test_a_domain_that_is_ahead_gets_no_pod_more() -> None:
@@ -56,8 +61,7 @@ def test_a_domain_that_is_ahead_gets_no_pod_more() -> None:
     problem = _problem()
     held = replace(problem.variants[0], bound=((0,),), current=1)
     one = replace(problem, variants=(held, *problem.variants[1:]), free=(8, 8, 8))
-    none = dict.fromkeys(range(1, MODELS), 0)
-    assert orders(one, {0: 2, **none})[1][0] == 0
+    assert _orders(one, [2] + [0] * (MODELS - 1))[1][0] == 0
 
 
 @pytest.mark.parametrize("has_demand", [False, True])
