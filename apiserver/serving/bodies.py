@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
 SMALL_ANSWER_BYTES: Final = 64 << 10
 """The maximum size of a small response, in bytes."""
@@ -57,20 +57,32 @@ class Bodies:
         Raises HTTPRequestEntityTooLarge beyond the limit, and HTTPServiceUnavailable if the body is aborted
         in favor of others or finds no room in time.
         """
-        body = _Body(request)
-        with ExitStack() as taken:
+        body, amount, taken = _Body(request), 0, list[Room]()
+        try:
             try:
                 text = await self._arriving.read(body, limit_bytes)
                 amount = min(len(text) * times, self._large_bytes)
-                async with asyncio.timeout(PATIENCE_SECONDS) as body.patience:
-                    for room in (self._small,) if len(text) <= self._small_bytes else self._large:
-                        await room.take(amount)
-                        taken.callback(room.give, amount)
+                is_small = len(text) <= self._small_bytes
+                if is_small and self._small.take_at_once(amount):
+                    taken.append(self._small)
+                else:
+                    await _wait(body, (self._small,) if is_small else self._large, amount, taken)
             except TimeoutError:
                 raise _unavailable() from None
             finally:
                 self._arriving.forget(body)
             yield text
+        finally:
+            for room in taken:
+                room.give(amount)
+
+
+async def _wait(body: _Body, rooms: Sequence[Room], amount: int, taken: list[Room]) -> None:
+    """Take bytes from rooms in turn, and note which have given them. Raises TimeoutError."""
+    async with asyncio.timeout(PATIENCE_SECONDS) as body.patience:
+        for room in rooms:
+            await room.take(amount)
+            taken.append(room)
 
 
 async def answered(request: web.Request, response: web.Response) -> web.Response:
@@ -126,16 +138,15 @@ class _Arriving:
         if size > limit_bytes:
             raise web.HTTPRequestEntityTooLarge(limit_bytes, size)
         self._held.add(body)
-        return b"".join([chunk async for chunk in self._chunks(body, limit_bytes)])
-
-    async def _chunks(self, body: _Body, limit_bytes: int) -> AsyncIterator[bytes]:
-        async for chunk in body.request.content.iter_any():
+        chunks = []
+        while chunk := await body.request.content.readany():
             if body.held_bytes + len(chunk) > limit_bytes:
                 raise web.HTTPRequestEntityTooLarge(limit_bytes, body.held_bytes + len(chunk))
             self._count(body, len(chunk))
             if body not in self._held:
                 raise _unavailable()
-            yield chunk
+            chunks.append(chunk)
+        return b"".join(chunks)
 
     def forget(self, body: _Body) -> None:
         """Release the room of a body."""
@@ -165,12 +176,19 @@ class Room:
         self._most = self._free = most_bytes
         self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
 
+    def take_at_once(self, amount: int) -> bool:
+        """Take `amount` bytes if they are free and nobody waits; return whether they are taken."""
+        amount = min(amount, self._most)
+        if self._queue or amount > self._free:
+            return False
+        self._free -= amount
+        return True
+
     async def take(self, amount: int) -> None:
         """Wait until `amount` bytes are free, and take them."""
-        amount = min(amount, self._most)
-        if not self._queue and amount <= self._free:
-            self._free -= amount
+        if self.take_at_once(amount):
             return
+        amount = min(amount, self._most)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append((amount, turn))
         try:
