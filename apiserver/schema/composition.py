@@ -6,7 +6,7 @@ report it only at the list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from apiserver.schema.errors import FieldError, invalid, required
@@ -74,15 +74,19 @@ class ItemsAmongWhen(Rule):
     default: str
     when: Chosen
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield an error for each item with another value."""
+    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+        """Return an error for each item with another value."""
         if not self.when.holds(value):
-            return
-        for position, item in enumerate(value.get(self.items, [])):
-            found = item.get(self.name, self.default)
-            if found not in self.allowed:
-                here = path.child(self.items).index(position).child(self.name)
-                yield invalid(here, found, f"must be {_any(self.allowed)} {self.when}")
+            return ()
+        return [
+            invalid(
+                path.child(self.items).index(position).child(self.name),
+                found,
+                f"must be {_any(self.allowed)} {self.when}",
+            )
+            for position, item in enumerate(value.get(self.items, []))
+            if (found := item.get(self.name, self.default)) not in self.allowed
+        ]
 
     def cel(self) -> Sequence[CelRule]:
         """Return the single CEL rule."""
@@ -109,14 +113,13 @@ class ItemOfEachWhen(Rule):
     needed: tuple[str, ...]
     when: Chosen
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield an error at the list for each value that no item has."""
+    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+        """Return an error at the list for each value that no item has."""
         if not self.when.holds(value) or self.items not in value:
-            return
+            return ()
         found = {item.get(self.name) for item in value[self.items]}
-        for wanted in self.needed:
-            if wanted not in found:
-                yield required(path.child(self.items), self._message(wanted))
+        missing = [wanted for wanted in self.needed if wanted not in found]
+        return [required(path.child(self.items), self._message(wanted)) for wanted in missing]
 
     def cel(self) -> Sequence[CelRule]:
         """Return one CEL rule for each value."""

@@ -7,14 +7,14 @@ at the list.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from apiserver.schema.errors import FieldError, forbidden, invalid, required
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Rule, cel_member
+from apiserver.schema.rules import CelRule, Demand, Rule, cel_member
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,15 @@ class EachItem(Rule):
     when: Beside
     reason: ClassVar[str] = "FieldValueInvalid"
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield an error for each item that breaks the rule, at its member."""
-        if self.when.holds(value):
-            for position, item in enumerate(value.get(self.items, [])):
-                if self._is_broken_by(item):
-                    here = path.child(self.items).index(position).child(self._member())
-                    yield self._error(here, item)
+    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+        """Return an error for each item that breaks the rule, at its member."""
+        if not self.when.holds(value):
+            return ()
+        return [
+            self._error(path.child(self.items).index(position).child(self._member()), item)
+            for position, item in enumerate(value.get(self.items, []))
+            if self._is_broken_by(item)
+        ]
 
     def cel(self) -> Sequence[CelRule]:
         """Return the single CEL rule."""
@@ -212,7 +214,7 @@ class EqualInItems(EachItem):
 
 
 @dataclass(frozen=True, slots=True)
-class SumAtLeast(Rule):
+class SumAtLeast(Demand):
     """The sum of a number over all items has a minimum. The error is reported at the list."""
 
     items: str
@@ -220,12 +222,13 @@ class SumAtLeast(Rule):
     minimum: int
     when: Beside
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield an error if the sum is lower."""
-        if self.when.holds(value) and value.get(self.items):
-            total = sum(item.get(self.name, 0) for item in value[self.items])
-            if total < self.minimum:
-                yield invalid(path.child(self.items), total, self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether the list is not empty and the sum is lower."""
+        return self.when.holds(value) and bool(value.get(self.items)) and self._total(value) < self.minimum
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error, which shows the sum."""
+        return invalid(path.child(self.items), self._total(value), self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the single CEL rule."""
@@ -243,6 +246,9 @@ class SumAtLeast(Rule):
     def english(self) -> str:
         """Return the rule as a sentence."""
         return f"`{self.name}` of all `{self.items}` is {self.minimum} at least in sum {self.when}."
+
+    def _total(self, value: Json) -> int:
+        return sum([item.get(self.name, 0) for item in value[self.items]])
 
     def _message(self) -> str:
         return f"the sum of `{self.name}` must be greater than or equal to {self.minimum} {self.when}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from apiserver.schema.errors import FieldError, forbidden, required
@@ -18,12 +18,12 @@ class Excludes(Rule):
     name: str
     others: tuple[str, ...]
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield an error for each field that is set together with the one that excludes it."""
-        if self.name in value:
-            for other in self.others:
-                if other in value:
-                    yield forbidden(path.child(other), _not_beside((self.name,)))
+    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+        """Return an error for each field that is set together with the one that excludes it."""
+        if self.name not in value:
+            return ()
+        beside = [other for other in self.others if other in value]
+        return [forbidden(path.child(other), _not_beside((self.name,))) for other in beside]
 
     def cel(self) -> Sequence[CelRule]:
         """Return one CEL rule for each excluded field."""
@@ -80,12 +80,12 @@ class AllOrNone(Rule):
     unless: str
     beside: tuple[str, ...] = ()
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield an error for each missing field if others are set."""
-        if self.unless not in value and any(name in value for name in self.names):
-            for name in self._all():
-                if name not in value:
-                    yield required(path.child(name), self._message(name))
+    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+        """Return an error for each missing field if others are set."""
+        if self.unless in value or not any(name in value for name in self.names):
+            return ()
+        missing = [name for name in self._all() if name not in value]
+        return [required(path.child(name), self._message(name)) for name in missing]
 
     def cel(self) -> Sequence[CelRule]:
         """Return one CEL rule for each field."""
@@ -121,12 +121,12 @@ class AtMostOneOf(Rule):
 
     names: tuple[str, ...]
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield an error for each field that is set together with an earlier one."""
+    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+        """Return an error for each field that is set together with an earlier one."""
         present = [name for name in self.names if name in value]
-        for name in present[1:]:
-            earlier = self.names[: self.names.index(name)]
-            yield forbidden(path.child(name), _not_beside(earlier))
+        if len(present) <= 1:
+            return ()
+        return [forbidden(path.child(name), _not_beside(self._before(name))) for name in present[1:]]
 
     def cel(self) -> Sequence[CelRule]:
         """Return one CEL rule for each field but the first."""
@@ -136,6 +136,9 @@ class AtMostOneOf(Rule):
         """Return the rule as a sentence."""
         return f"At most one of {listed(self.names, 'and')} may be set."
 
+    def _before(self, name: str) -> Sequence[str]:
+        return self.names[: self.names.index(name)]
+
 
 @dataclass(frozen=True, slots=True)
 class ExactlyOneOf(Rule):
@@ -143,13 +146,14 @@ class ExactlyOneOf(Rule):
 
     names: tuple[str, ...]
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield an error if none is set, or one for each field set together with an earlier one."""
+    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+        """Return an error if none is set, or one for each field set together with an earlier one."""
         present = [name for name in self.names if name in value]
-        if not present:
-            yield required(path.child(self.names[0]), self._message())
-        elif len(present) > 1:
-            yield from AtMostOneOf(self.names).check(value, path)
+        if len(present) == 1:
+            return ()
+        if present:
+            return AtMostOneOf(self.names).check(value, path)
+        return [required(path.child(self.names[0]), self._message())]
 
     def cel(self) -> Sequence[CelRule]:
         """Return the CEL rule that one is set, and those that no two are."""

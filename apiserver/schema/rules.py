@@ -9,7 +9,7 @@ express. More rules are in `presence`, `filling`, `comparison`, `transitions` an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,10 +61,10 @@ class Rule(ABC):
 
     __slots__ = ()
 
-    def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield the errors of a raw value."""
+    def check(self, value: JsonValue, path: FieldPath) -> Iterable[FieldError]:
+        """Return the errors of a raw value. Called for every object, and most have none."""
         del value, path
-        yield from ()
+        return ()
 
     def is_broken(self, value: JsonValue) -> bool:
         """Tell whether a raw value has an error. Called for every object, and most break no rule."""
@@ -114,11 +114,11 @@ class Transition(Rule):
 class WebhookOnly(Rule):
     """A rule given as a function, since CEL cannot express it within the API server's cost budget."""
 
-    function: Callable[[JsonValue, FieldPath], Iterator[FieldError]]
+    function: Callable[[JsonValue, FieldPath], Iterable[FieldError]]
     sentence: str
 
-    def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield the errors that the function finds."""
+    def check(self, value: JsonValue, path: FieldPath) -> Iterable[FieldError]:
+        """Return the errors that the function finds."""
         return self.function(value, path)
 
     def english(self) -> str:
@@ -132,8 +132,8 @@ class WithoutCel(Rule):
 
     rule: Rule
 
-    def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield the errors that the wrapped rule finds."""
+    def check(self, value: JsonValue, path: FieldPath) -> Iterable[FieldError]:
+        """Return the errors that the wrapped rule finds."""
         return self.rule.check(value, path)
 
     def is_broken(self, value: JsonValue) -> bool:

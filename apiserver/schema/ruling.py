@@ -1,8 +1,9 @@
 """Evaluation of the rules of a declaration: which ones a value breaks, and all their errors.
 
-A schema tree is first reduced to the nodes that have rules. From the reduced tree, one function is generated
-that visits only these nodes and finds the rules that a value breaks. Only those produce errors: for a valid
-value no path or message is built.
+A schema tree is first reduced to the nodes that have rules. From the reduced tree, two functions are
+generated that visit only these nodes: one tells whether a value that is valid by the schema breaks any rule,
+the other finds the rules that a value breaks. Only those produce errors: for a valid value no path or message
+is built.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
+from apiserver.schema.generated import function, indented
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
@@ -24,6 +26,9 @@ Broken: TypeAlias = tuple[Rule, JsonValue, tuple[str | int, ...]]
 
 Finder: TypeAlias = Callable[[JsonValue], list[Broken]]
 """A function that finds the broken rules on and below a value of valid types."""
+
+Detector: TypeAlias = Callable[[JsonValue], bool]
+"""A function that tells whether a value that is valid by the schema breaks a rule, on it or below."""
 
 _NOWHERE: Final = FieldPath()
 _BLANK: Final = Blank()
@@ -112,38 +117,60 @@ def is_transition(rule: Rule) -> bool:
 def finder(here: Ruled) -> Finder:
     """Return a function that finds the rules that a value breaks, in the order of the tree.
 
-    Its source is generated from the tree, with one nested loop or condition per node: interpreting the tree
-    for each object would take longer than the rules themselves. Paths are built only for broken rules.
+    Paths are built only for broken rules.
     """
-    known: dict[str, Any] = {"nowhere": _NOWHERE}
-    body = _indented(_source(here, known, place="", depth=0))
-    source = "\n".join(["def find(v0):", " found = []", *body, " return found"])
-    exec(compile(source, "<rules of a declaration>", "exec"), known)  # noqa: S102 (all of it is written below)
-    find: Finder = known["find"]
+    find: Finder = _compiled(here, place="", begin="found = []", end="return found")
     return find
 
 
-def _source(here: Ruled, known: dict[str, Any], *, place: str, depth: int) -> Iterator[str]:
-    """Yield the source lines for a node. `place` is its path, as source text of the items of a tuple."""
+def detector(here: Ruled) -> Detector:
+    """Return a function that tells whether a value that is valid by the schema breaks a rule.
+
+    It is the function of `finder` without what only a broken rule or an invalid value needs.
+    """
+    detect: Detector = _compiled(here, place=None, begin="pass", end="return False")
+    return detect
+
+
+def _compiled(here: Ruled, *, place: str | None, begin: str, end: str) -> Any:  # noqa: ANN401 (see the callers)
+    known: dict[str, Any] = {"nowhere": _NOWHERE}
+    body = [begin, *_source(here, known, place=place, depth=0), end]
+    return function("v0", body, known, about="rules of a declaration")
+
+
+def _source(here: Ruled, known: dict[str, Any], *, place: str | None, depth: int) -> Iterator[str]:
+    """Yield the source lines for a node.
+
+    `place` is its path, as source text of the items of a tuple; None if the first broken rule is enough.
+    """
     value, inside, entry = f"v{depth}", f"v{depth + 1}", f"e{depth + 1}"
-    if here.most is not None:
+    if here.most is not None and place is not None:
         yield f"{value} = {value}[:{here.most}]"
     for rule in here.rules:
         name = f"rule{len(known)}"
         known[name], (known[f"of_{name}"], is_told) = rule, _question(rule)
         ask = f"if of_{name}({value}):" if is_told else f"for _ in of_{name}({value}, nowhere):"
-        yield f"{ask} found.append(({name}, {value}, ({place}))){'' if is_told else '; break'}"
+        if place is None:
+            yield f"{ask} return True"
+        else:
+            yield f"{ask} found.append(({name}, {value}, ({place}))){'' if is_told else '; break'}"
     for member, below in here.members:
         yield f"if {member!r} in {value}:"
         yield f" {inside} = {value}[{member!r}]"
-        yield from _indented(_source(below, known, place=f"{place}{member!r}, ", depth=depth + 1))
+        yield from indented(_source(below, known, place=_inner(place, repr(member)), depth=depth + 1))
     if here.items is not None:
-        yield f"for {entry}, {inside} in enumerate({value}):"
-        yield from _indented(_source(here.items, known, place=f"{place}{entry}, ", depth=depth + 1))
+        yield (
+            f"for {inside} in {value}:" if place is None else f"for {entry}, {inside} in enumerate({value}):"
+        )
+        yield from indented(_source(here.items, known, place=_inner(place, entry), depth=depth + 1))
     if here.values is not None:
         yield f"for {entry}, {inside} in {value}.items():"
-        key = f"'[' + {entry} + ']', "
-        yield from _indented(_source(here.values, known, place=place + key, depth=depth + 1))
+        key = _inner(place, f"'[' + {entry} + ']'")
+        yield from indented(_source(here.values, known, place=key, depth=depth + 1))
+
+
+def _inner(place: str | None, part: str) -> str | None:
+    return None if place is None else f"{place}{part}, "
 
 
 def _question(rule: Rule) -> tuple[Callable[..., Any], bool]:
@@ -153,10 +180,6 @@ def _question(rule: Rule) -> tuple[Callable[..., Any], bool]:
     if type(rule).is_broken is not Rule.is_broken:
         return rule.is_broken, True
     return rule.function if isinstance(rule, WebhookOnly) else rule.check, False
-
-
-def _indented(lines: Iterable[str]) -> Iterator[str]:
-    return (f" {line}" for line in lines)
 
 
 def rule_errors(found: Iterable[Broken]) -> Iterator[FieldError]:

@@ -51,8 +51,12 @@ def is_deeper_than(value: JsonValue, levels: int) -> bool:
     """Tell whether a value is nested deeper than a number of levels, without recursion."""
     nested = [value] if isinstance(value, _NESTING) else []
     for _ in range(levels):
-        inner = [each for item in nested for each in (item.values() if isinstance(item, dict) else item)]
-        nested = [item for item in inner if isinstance(item, _NESTING)]
+        nested = [
+            inner
+            for item in nested
+            for inner in (item.values() if isinstance(item, dict) else item)
+            if isinstance(inner, _NESTING)
+        ]
         if not nested:
             return False
     return any(nested)

@@ -25,6 +25,7 @@ from apiserver.schema.ruling import (
     Broken,
     Finder,
     change_errors,
+    detector,
     finder,
     is_check,
     is_transition,
@@ -54,8 +55,8 @@ class Judge:
             judged_schema(self.node), validate_formats=True, pattern_options=jsonschema_rs.RegexOptions()
         )
         self._types = jsonschema_rs.Draft202012Validator(types_schema(self.node))
-        checks = rules_on(self.node, is_check)
-        self._find_broken: Finder = _nothing if checks is None else finder(checks)
+        self._checks = rules_on(self.node, is_check)
+        self._breaks_rule = None if self._checks is None else detector(self._checks)
         self._changes = rules_on(self.node, is_transition)
         self._fill = filler(self.node)
 
@@ -99,10 +100,9 @@ class Judge:
         if fits is None:
             fits = self.is_valid(value)
         changed = [] if old is None else self._changed(old, value, fits=fits)
-        broken = self._find_broken(value) if fits else []
-        if fits and not changed and not broken:
+        if fits and not changed and not (self._breaks_rule and self._breaks_rule(value)):
             return []
-        return self._listed(value, changed, broken, fits=fits)
+        return self._listed(value, changed, fits=fits)
 
     def _changed(self, old: Json, new: Json, *, fits: bool) -> list[FieldError]:
         if self._changes is None:
@@ -110,11 +110,15 @@ class Judge:
         before, after = self.fitting(old), new if fits else self.fitting(new)
         return list(islice(change_errors(self._changes, before, after), MOST_ERRORS + 1))
 
-    def _listed(
-        self, value: Json, changed: list[FieldError], broken: list[Broken], *, fits: bool
-    ) -> list[FieldError]:
+    @functools.cached_property
+    def _find_broken(self) -> Finder:
+        return _nothing if self._checks is None else finder(self._checks)
+
+    def _listed(self, value: Json, changed: list[FieldError], *, fits: bool) -> list[FieldError]:
         cut, found = Cut(), list[FieldError]()
-        if not fits:
+        if fits:
+            broken = self._find_broken(value)
+        else:
             found, broken = self._of_misfit(value, cut)
         found += changed
         found += islice(_rule_errors(broken, found), MOST_ERRORS + 1)

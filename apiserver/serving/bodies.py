@@ -57,7 +57,8 @@ class Bodies:
         Raises HTTPRequestEntityTooLarge beyond the limit, and HTTPServiceUnavailable if the body is aborted
         in favor of others or finds no room in time.
         """
-        body, amount, taken = _Body(request), 0, list[Room]()
+        taken: list[Room] = []
+        body, amount = _Body(request), 0
         try:
             try:
                 text = await self._arriving.read(body, limit_bytes)

@@ -6,7 +6,7 @@ Length limits are ours where the API server has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Final, Literal
 
 import re2
@@ -51,9 +51,11 @@ _BYTE_DIVISORS: Final = (
 )
 
 
-def _field_path_errors(value: str, path: FieldPath) -> Iterator[FieldError]:
-    if value in _FIELDS or len(value) > _LONGEST_FIELD:
-        return
+def _field_path_errors(value: str, path: FieldPath) -> Iterable[FieldError]:
+    return () if value in _FIELDS or len(value) > _LONGEST_FIELD else _entry_errors(value, path)
+
+
+def _entry_errors(value: str, path: FieldPath) -> Iterator[FieldError]:
     entry = _ENTRY.search(value)
     if entry is None:
         if value:

@@ -7,7 +7,7 @@ Rules and wording: `k8s.io/apimachinery/pkg/api/validate/content/kube.go` and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Final, Literal
 
 import re2
@@ -36,9 +36,10 @@ _LONGEST_KEY: Final = _LONGEST_PREFIX + 1 + _LONGEST_NAME
 _PREFIX_TOO_LONG: Final = f"prefix part must be no more than {_LONGEST_PREFIX} characters"
 
 
-def _long_prefix(value: str, path: FieldPath) -> Iterator[FieldError]:
-    if value.find("/", 0, _LONGEST_KEY) > _LONGEST_PREFIX and len(value) <= _LONGEST_KEY:
-        yield errors.invalid(path, value, _PREFIX_TOO_LONG)
+def _long_prefix(value: str, path: FieldPath) -> Iterable[FieldError]:
+    if len(value) <= _LONGEST_PREFIX or len(value) > _LONGEST_KEY or value.find("/") <= _LONGEST_PREFIX:
+        return ()
+    return [errors.invalid(path, value, _PREFIX_TOO_LONG)]
 
 
 LabelKey = Annotated[
@@ -90,19 +91,29 @@ def _name_errors(name: str) -> Iterator[str]:
         yield f"name part must {_CHARACTERS}"
 
 
-def label_errors(value: dict[str, str], path: FieldPath) -> Iterator[FieldError]:
-    """Yield the errors of labels: those of a key at the path of the map, those of a value at its own path."""
-    for key, text in value.items():
-        for detail in label_key_errors(key):
-            yield errors.invalid(path, key, detail)
-        for detail in label_value_errors(text):
-            yield errors.invalid(path.key(key), text, detail)
+def label_errors(value: dict[str, str], path: FieldPath) -> list[FieldError]:
+    """Return the errors of labels: those of a key at the path of the map, of a value at its own path."""
+    return [
+        error
+        for key, text in value.items()
+        if label_key_errors(key) or label_value_errors(text)
+        for error in _label_errors(key, text, path)
+    ]
 
 
-def _selector_value_errors(value: list[str], path: FieldPath) -> Iterator[FieldError]:
-    for position, text in enumerate(value):
-        for detail in label_value_errors(text):
-            yield errors.invalid(path.index(position), text, detail)
+def _label_errors(key: str, text: str, path: FieldPath) -> Iterator[FieldError]:
+    for detail in label_key_errors(key):
+        yield errors.invalid(path, key, detail)
+    for detail in label_value_errors(text):
+        yield errors.invalid(path.key(key), text, detail)
+
+
+def _selector_value_errors(value: list[str], path: FieldPath) -> list[FieldError]:
+    return [
+        errors.invalid(path.index(position), text, detail)
+        for position, text in enumerate(value)
+        for detail in label_value_errors(text)
+    ]
 
 
 LABELS: Final = WebhookOnly(label_errors, "Keys and values are valid as those of labels.")

@@ -8,7 +8,7 @@ express. Limits on counts are ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Annotated, Final, Literal
 
 import re2
@@ -23,6 +23,7 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Atomic, Items, Length, Range
 from apiserver.schema.paths import FieldPath
+from apiserver.schema.remembering import remembered
 from apiserver.schema.rules import WebhookOnly, WithoutCel
 
 _LONGEST_VALUE: Final = 317
@@ -33,30 +34,38 @@ Weight = Annotated[Int32, Range(1, 100)]
 """The weight of a preference, from 1 to 100."""
 
 
-def _comparison_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    values = value.get("values", [])
+def _comparison_errors(value: Json, path: FieldPath) -> Iterable[FieldError]:
     if value.get("operator") not in {"Gt", "Lt"}:
-        return
+        return ()
+    values, here = value.get("values", []), path.child("values")
     if len(values) != 1:
-        yield errors.required(path.child("values"), "must be a single value when `operator` is 'Gt' or 'Lt'")
-    elif len(values[0]) <= _LONGEST_VALUE and not _WHOLE.search(values[0]):
-        detail = "must be an integer when `operator` is 'Gt' or 'Lt'"
-        yield errors.invalid(path.child("values").index(0), values[0], detail)
+        return [errors.required(here, "must be a single value when `operator` is 'Gt' or 'Lt'")]
+    if len(values[0]) > _LONGEST_VALUE or _WHOLE.search(values[0]):
+        return ()
+    return [errors.invalid(here.index(0), values[0], "must be an integer when `operator` is 'Gt' or 'Lt'")]
 
 
+@remembered
 def _value_errors(text: str) -> tuple[str, ...]:
     if _LONGEST_LABEL_VALUE < len(text) <= _LONGEST_VALUE:
         return (f"must be no more than {_LONGEST_LABEL_VALUE} bytes",)
     return label_value_errors(text)
 
 
-def _required_value_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    for place, term in enumerate(value.get("nodeSelectorTerms", [])):
-        for position, expression in enumerate(term.get("matchExpressions", [])):
-            for rank, text in enumerate(expression.get("values", [])):
-                for detail in _value_errors(text):
-                    here = path.child("nodeSelectorTerms").index(place).child("matchExpressions")
-                    yield errors.invalid(here.index(position).child("values").index(rank), text, detail)
+def _required_value_errors(value: Json, path: FieldPath) -> list[FieldError]:
+    return [
+        errors.invalid(
+            FieldPath(
+                (*path.parts, "nodeSelectorTerms", place, "matchExpressions", position, "values", rank)
+            ),
+            text,
+            detail,
+        )
+        for place, term in enumerate(value.get("nodeSelectorTerms", []))
+        for position, expression in enumerate(term.get("matchExpressions", []))
+        for rank, text in enumerate(expression.get("values", []))
+        for detail in _value_errors(text)
+    ]
 
 
 @declaration(

@@ -7,7 +7,7 @@ webhook checks what the schema cannot express. Limits on counts are ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from apiserver.kinds.core.labels import LabelKey, Selector
@@ -22,7 +22,13 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.rules import WebhookOnly
 
 
-def _label_key_list_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
+def _label_key_list_errors(value: Json, path: FieldPath) -> Iterable[FieldError]:
+    if "matchLabelKeys" not in value and "mismatchLabelKeys" not in value:
+        return ()
+    return _errors_of_key_lists(value, path)
+
+
+def _errors_of_key_lists(value: Json, path: FieldPath) -> Iterator[FieldError]:
     matched, mismatched = value.get("matchLabelKeys", []), set(value.get("mismatchLabelKeys", []))
     selector = value.get("labelSelector")
     if selector is None:

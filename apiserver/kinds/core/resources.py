@@ -7,7 +7,7 @@ them. Limits on counts are ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -50,6 +50,9 @@ class _Resource:
     page: Decimal | None
     """The size of a huge page in bytes, 0 if the size is invalid; None for any other resource."""
 
+    takes_any_count: bool
+    """Whether every amount in digits is valid."""
+
     can_be_overcommitted: bool
     """Whether the request may be lower than the limit."""
 
@@ -64,10 +67,12 @@ def _resource(name: str) -> _Resource:
     is_native = "/" not in name or _NATIVE in name
     is_page = name.startswith(_HUGE_PAGES)
     page = (quantities.amount(name.removeprefix(_HUGE_PAGES)) or Decimal(0)) if is_page else None
+    faults = _wrong_with(name)
     return _Resource(
-        faults=_wrong_with(name),
+        faults=faults,
         is_whole=not is_native,
         page=page,
+        takes_any_count=not faults and not is_page,
         can_be_overcommitted=is_native and not is_page,
     )
 
@@ -97,9 +102,9 @@ def _amount_errors(
         yield errors.invalid(path, quantity, f"must be a positive integer multiple of {name}")
 
 
-def _is_plain_count(resource: _Resource, quantity: str | int) -> bool:
+def _is_plain_count(name: str, quantity: str | int) -> bool:
     """Tell cheaply whether an entry is valid: a well-named resource with an amount in digits."""
-    return not resource.faults and resource.page is None and isinstance(quantity, str) and quantity.isdigit()
+    return isinstance(quantity, str) and quantity.isdigit() and _resource(name).takes_any_count
 
 
 def _entry_errors(name: str, quantity: str | int, path: FieldPath) -> Iterator[FieldError]:
@@ -108,42 +113,41 @@ def _entry_errors(name: str, quantity: str | int, path: FieldPath) -> Iterator[F
     yield from _amount_errors(name, resource, quantity, path)
 
 
-def _pair_errors(requests: Json, limits: Json, path: FieldPath) -> Iterator[FieldError]:
-    for name, request in requests.items():
-        if name in limits:
-            if request != limits[name]:
-                yield from _beyond(name, request, limits[name], path)
-        elif not can_be_overcommitted(name):
-            detail = "must be set for a resource that cannot be overcommitted"
-            yield errors.required(path.child("limits").key(name), detail)
-
-
-def _beyond(name: str, request: str | int, limit: str | int, path: FieldPath) -> Iterator[FieldError]:
-    wanted, most = quantities.amount(request), quantities.amount(limit)
+def _pair_errors(name: str, request: str | int, limits: Json, path: FieldPath) -> Iterable[FieldError]:
+    if name not in limits:
+        if can_be_overcommitted(name):
+            return ()
+        detail = "must be set for a resource that cannot be overcommitted"
+        return [errors.required(path.child("limits").key(name), detail)]
+    wanted, most = quantities.amount(request), quantities.amount(limits[name])
     if wanted is None or most is None:
-        return
+        return ()
     if wanted != most and not can_be_overcommitted(name):
         demand = "equal to"
     elif wanted > most:
         demand = "less than or equal to"
     else:
-        return
+        return ()
     here = path.child("requests").key(name)
-    yield errors.invalid(here, request, f"must be {demand} {name} limit of {limit}")
+    return [errors.invalid(here, request, f"must be {demand} {name} limit of {limits[name]}")]
 
 
-def resource_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield the errors of requests and limits, each on its own and compared with each other."""
+def resource_errors(value: Json, path: FieldPath) -> list[FieldError]:
+    """Return the errors of requests and limits, each on its own and compared with each other."""
+    found: list[FieldError] = []
     limits, requests = value.get("limits", {}), value.get("requests", {})
     for side, amounts in (("limits", limits), ("requests", requests)):
         for name, quantity in amounts.items():
-            if name not in _STANDARD and not _is_plain_count(_resource(name), quantity):
-                yield from _entry_errors(name, quantity, path.child(side).key(name))
-    yield from _pair_errors(requests, limits, path)
+            if name not in _STANDARD and not _is_plain_count(name, quantity):
+                found += _entry_errors(name, quantity, path.child(side).key(name))
+    for name, request in requests.items():
+        if request != limits.get(name):
+            found += _pair_errors(name, request, limits, path)
     if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
-        return
+        return found
     if any(name.startswith(_HUGE_PAGES) for name in (*limits, *requests)):
-        yield errors.forbidden(path, "huge pages require cpu or memory")
+        found.append(errors.forbidden(path, "huge pages require cpu or memory"))
+    return found
 
 
 @declaration()

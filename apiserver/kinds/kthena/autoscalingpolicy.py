@@ -13,7 +13,7 @@ Length limits of text and lists are ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Final, Literal
 
@@ -34,14 +34,15 @@ _MOST: Final = Decimal(2**63 - 1)
 _POSITIVE: Final = re2.compile(quantities.POSITIVE_PATTERN)
 
 
-def storable(value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-    """Yield an error for a quantity that Kubernetes would round: one too fine or too large.
+def storable(value: JsonValue, path: FieldPath) -> Iterable[FieldError]:
+    """Return an error for a quantity that Kubernetes would round: one too fine or too large.
 
     The schema rejects text that is not a positive quantity, or that is too long.
     """
     found = quantities.amount(value)
-    if not (found is not None and _LEAST <= found <= _MOST) and _is_positive(value):
-        yield errors.invalid(path, value, "must be between 1n and 9223372036854775807")
+    if (found is not None and _LEAST <= found <= _MOST) or not _is_positive(value):
+        return ()
+    return [errors.invalid(path, value, "must be between 1n and 9223372036854775807")]
 
 
 def _is_positive(value: int | str) -> bool:

@@ -16,7 +16,6 @@ Limits on counts and on the length of text are ours where the page has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Final
 
 from apiserver.kinds.core.names import LABEL_PATTERN, LABEL_SAYS
@@ -50,16 +49,19 @@ _WITH: Final = Beside("autoscalingPolicy", "spec.autoscalingPolicy", is_set=True
 _WITHOUT: Final = Beside("autoscalingPolicy", "spec.autoscalingPolicy", is_set=False)
 
 
-def _adapter_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
+def _adapter_names(value: Json, path: FieldPath) -> list[FieldError]:
     spec = value.get("spec", {})
     taken = {(value.get("metadata") or {}).get("name"), spec.get("name")} - {None, ""}
-    for position, backend in enumerate(spec.get("backends", [])):
-        for rank, adapter in enumerate(backend.get("loraAdapters", [])):
-            if adapter.get("name") in taken:
-                here = path.child("spec", "backends").index(position).child("loraAdapters").index(rank)
-                yield errors.invalid(
-                    here.child("name"), adapter["name"], "must differ from the name of the model"
-                )
+    return [
+        errors.invalid(
+            FieldPath((*path.parts, "spec", "backends", position, "loraAdapters", rank, "name")),
+            adapter["name"],
+            "must differ from the name of the model",
+        )
+        for position, backend in enumerate(spec.get("backends", []))
+        for rank, adapter in enumerate(backend.get("loraAdapters", []))
+        if adapter.get("name") in taken
+    ]
 
 
 @declaration(

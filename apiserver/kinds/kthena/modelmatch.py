@@ -6,7 +6,6 @@ Limits on the length of text and on the number of headers are ours.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Annotated, Final
 
 from apiserver.kinds.kthena.regularexpressions import COMPILES, LONGEST_REGEX
@@ -49,10 +48,12 @@ class BodyMatch:
     """The model or LoRA adapter named in the request. If unset, any name matches."""
 
 
-def _header_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    for name in value:
-        if len(name) > _LONGEST_HEADER or not _TOKEN.fullmatch(name):
-            yield invalid(path, name, "must be a header name of letters, digits and any of !#$%&'*+.^_`|~-")
+def _header_names(value: Json, path: FieldPath) -> list[FieldError]:
+    return [
+        invalid(path, name, "must be a header name of letters, digits and any of !#$%&'*+.^_`|~-")
+        for name in value
+        if len(name) > _LONGEST_HEADER or not _TOKEN.fullmatch(name)
+    ]
 
 
 HeaderMatches = Annotated[

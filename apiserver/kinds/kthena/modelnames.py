@@ -84,15 +84,13 @@ def _spanning_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
     label with the name of its revision. Source: `sigs.k8s.io/lws/pkg/controllers/pod_controller.go`.
     """
     del path
-    model = _model_name(value)
     for position, backend in enumerate(_backends(value)):
-        name = _service_name(model, backend)
         engines = [
             backend.get("maxReplicas", 1) * worker.get("replicas", 1)
             for worker in backend.get("workers", [])
             if worker.get("pods", 1) > 1
         ]
-        if not engines or len(name) > _LONGEST:
+        if not engines or len(name := _service_name(_model_name(value), backend)) > _LONGEST:
             continue
         last = f"{name}-{max(engines) - 1:.0f}"  # the schema rejects what is not a number
         if (length := len(last) + _REVISION_CHARACTERS) > _LONGEST:
