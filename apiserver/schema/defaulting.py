@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 
-from apiserver.schema.filler import Addition, escaped
+from apiserver.schema.filler import Addition
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Filled, Version
 from apiserver.schema.validation import judge
@@ -57,23 +57,17 @@ def _fill_in_more(version: Version, value: Json, done: Completion) -> None:
 
 def _add(value: Json, filled: Filled, done: Completion) -> bool:
     """Set a computed default if its parent exists and it is unset."""
+    *above, name = filled.path
     target: JsonValue = value
-    for part in filled.path[:-1]:
-        target = _member(target, part)
-    name = filled.path[-1]
+    try:
+        for part in above:
+            target = target[part]
+    except (KeyError, IndexError, TypeError):
+        return False
     if not isinstance(target, dict) or target.get(name) is not None:
         return False
     target[name] = filled.value
-    pointer = "".join([f"/{escaped(part) if isinstance(part, str) else part}" for part in filled.path])
-    done.additions.append(Addition(pointer, filled.value))
+    done.additions.append(Addition(f"/{'/'.join(map(str, filled.path))}", filled.value))
     if filled.warning:
         done.warnings.append(filled.warning)
     return True
-
-
-def _member(value: JsonValue, part: str | int) -> JsonValue:
-    if isinstance(value, dict):
-        return value.get(part)
-    if isinstance(value, list) and isinstance(part, int) and part < len(value):
-        return value[part]
-    return None

@@ -1,6 +1,6 @@
 """Filling in the defaults of a schema, as additions only.
 
-One function is built per node that has defaults. The JSON patch is built from its additions, not by comparing
+The function is generated from the schema. The JSON patch is built from its additions, not by comparing
 two objects, so it can neither remove nor replace anything. As on the API server, a default inside an absent
 parent has no effect.
 """
@@ -8,11 +8,12 @@ parent has no effect.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import msgspec
 
+from apiserver.schema.generated import function, indented
 from apiserver.schema.json import JsonValue
 from apiserver.schema.model import Node
 
@@ -27,68 +28,54 @@ class Addition(msgspec.Struct, frozen=True, gc=False, tag_field="op", tag="add")
     value: JsonValue
 
 
-Fill: TypeAlias = Callable[[JsonValue, str, list[Addition]], None]
-"""A function that fills a value located at a JSON pointer, in place, and appends what it added."""
+Fill: TypeAlias = Callable[[JsonValue, list[Addition]], None]
+"""A function that fills an object, in place, and appends what it added."""
 
 
 def filler(node: Node) -> Fill | None:
-    """Return the function that fills in the defaults of a node and all below it; None without defaults."""
-    if node.items is not None:
-        return _items_filler(filler(node.items))
-    if node.values is not None:
-        return _values_filler(filler(node.values))
-    return _members_filler(node)
+    """Return the function that fills in the defaults of an object and all below it; None without defaults."""
+    known: dict[str, Any] = {"Addition": Addition, "deepcopy": copy.deepcopy, "escaped": _escaped}
+    body = _source(node, known, place="", depth=0)
+    if not body:
+        return None
+    fill: Fill = function("v0, found", body, known, about="defaults of a declaration")
+    return fill
 
 
-def escaped(part: str) -> str:
-    """Return a name escaped for a JSON pointer."""
+def _escaped(part: str) -> str:
+    """Return the key of a map escaped for a JSON pointer; declared names have nothing to escape."""
     return part.replace("~", "~0").replace("/", "~1") if "~" in part or "/" in part else part
 
 
-def _members_filler(node: Node) -> Fill | None:
-    defaults = [
-        (prop.name, f"/{prop.name}", prop.default, isinstance(prop.default, dict | list))
-        for prop in node.properties
-        if prop.has_default
-    ]
-    below = [(prop.name, f"/{prop.name}", filler(prop.node)) for prop in node.properties]
-    inner = [(name, step, inside) for name, step, inside in below if inside is not None]
-    if not defaults and not inner:
-        return None
+def _source(node: Node, known: dict[str, Any], *, place: str, depth: int) -> list[str]:
+    """Return the source lines for a node; none without defaults.
 
-    def fill(value: JsonValue, pointer: str, found: list[Addition]) -> None:
-        if not isinstance(value, dict):
-            return
-        for name, step, default, is_nested in defaults:
-            if value.get(name) is None:
-                value[name] = copy.deepcopy(default) if is_nested else default
-                found.append(Addition(pointer + step, default))
-        for name, step, inside in inner:
-            if (item := value.get(name)) is not None:
-                inside(item, pointer + step, found)
-
-    return fill
+    `place` is its JSON pointer, as source text of a formatted string.
+    """
+    value, inside, entry = f"v{depth}", f"v{depth + 1}", f"e{depth + 1}"
+    if node.items is not None:
+        head = [f"if isinstance({value}, list):", f" for {entry}, {inside} in enumerate({value}):"]
+        below = _source(node.items, known, place=f"{place}/{{{entry}}}", depth=depth + 1)
+    elif node.values is not None:
+        head = [f"if isinstance({value}, dict):", f" for {entry}, {inside} in {value}.items():"]
+        below = _source(node.values, known, place=f"{place}/{{escaped({entry})}}", depth=depth + 1)
+    else:
+        lines = list(_members_source(node, known, place=place, depth=depth))
+        return [f"if isinstance({value}, dict):", *indented(lines)] if lines else []
+    return [*head, *indented(indented(below))] if below else []
 
 
-def _items_filler(inside: Fill | None) -> Fill | None:
-    if inside is None:
-        return None
-
-    def fill(value: JsonValue, pointer: str, found: list[Addition]) -> None:
-        if isinstance(value, list):
-            for position, item in enumerate(value):
-                inside(item, f"{pointer}/{position}", found)
-
-    return fill
-
-
-def _values_filler(inside: Fill | None) -> Fill | None:
-    if inside is None:
-        return None
-
-    def fill(value: JsonValue, pointer: str, found: list[Addition]) -> None:
-        if isinstance(value, dict):
-            for key, item in value.items():
-                inside(item, f"{pointer}/{escaped(key)}", found)
-
-    return fill
+def _members_source(node: Node, known: dict[str, Any], *, place: str, depth: int) -> Iterator[str]:
+    value, inside = f"v{depth}", f"v{depth + 1}"
+    for prop in node.properties:
+        if prop.has_default:
+            default = f"default{len(known)}"
+            known[default] = prop.default
+            own = f"deepcopy({default})" if isinstance(prop.default, dict | list) else default
+            yield f"if {value}.get({prop.name!r}) is None:"
+            yield f" {value}[{prop.name!r}] = {own}"
+            yield f" found.append(Addition(f{f'{place}/{prop.name}'!r}, {default}))"
+    for prop in node.properties:
+        if below := _source(prop.node, known, place=f"{place}/{prop.name}", depth=depth + 1):
+            yield f"{inside} = {value}.get({prop.name!r})"
+            yield from below

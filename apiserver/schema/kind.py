@@ -25,8 +25,9 @@ class Column:
 class Filled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A default that depends on other fields, so that only the webhook can fill it in.
 
-    If the parent of `path` (JSON names and positions from the root) exists and the member is unset, `value`
-    is filled in and becomes part of the object. A `warning` that is not empty is returned to the requester.
+    If the parent of `path` (declared names and positions from the root) exists and the member is unset,
+    `value` is filled in and becomes part of the object. A `warning` that is not empty is returned to the
+    requester.
     """
 
     path: tuple[str | int, ...]

@@ -67,7 +67,7 @@ class Judge:
         """
         found: list[Addition] = []
         if self._fill is not None:
-            self._fill(value, "", found)
+            self._fill(value, found)
         return found
 
     def is_valid(self, value: Json) -> bool:

@@ -33,6 +33,8 @@ def behavior_fill(spec: Json, path: tuple[str | int, ...]) -> Iterator[Filled]:
     behavior = spec.get("behavior")
     ways = ((_UP, UP_WINDOW), (_DOWN, DOWN_WINDOW))
     absent = [(way, window) for way, window in ways if not _is_set(behavior or {}, way)]
+    if not absent:
+        return
     warning = _warning(path, dict(absent))
     if behavior is None:
         value = {way[0]: _nested(way[1:], window) for way, window in absent}
