@@ -54,12 +54,11 @@ def _adapters(backends: Iterable[Json]) -> set[str]:
 
 def _names(where: str, backend: Json, model: str) -> Iterator[str]:
     """Check the longest pod name that Kthena's controller would create, which is also a label value."""
-    last = backend["maxReplicas"] - 1
-    tails = (
+    tails = [
         f"-{worker.get('type', 'server')}-{_last(worker, 'replicas')}-{_last(worker, 'pods')}"
         for worker in backend["workers"]
-    )
-    longest = max(len(f"{model}-{backend['name']}-{last}{tail}") for tail in tails)
+    ]
+    longest = len(f"{model}-{backend['name']}-{backend['maxReplicas'] - 1}") + max(map(len, tails))
     if longest > _LONGEST_LABEL:
         yield (
             f"{where}.name: Kthena's own controller derives pod names with {longest} characters from it;"
@@ -73,15 +72,17 @@ def _last(worker: Json, name: str) -> int:
 
 def _sources(where: str, backend: Json) -> Iterator[str]:
     source, cache = backend["modelURI"], backend.get("cacheURI", "")
-    adapters = [adapter["artifactURL"] for adapter in backend.get("loraAdapters", [])]
-    variables = {variable["name"] for variable in backend.get("env", [])}
-    from_bucket = any(uri.startswith("s3://") for uri in (source, *adapters))
-    if from_bucket and "ENDPOINT" not in variables and not backend.get("envFrom"):
+    sources = [source, *[adapter["artifactURL"] for adapter in backend.get("loraAdapters", ())]]
+    if any(uri.startswith("s3://") for uri in sources) and not _may_set(backend, "ENDPOINT"):
         yield f"{where}.env: Kthena's own controller reads s3:// only with the variable ENDPOINT"
     if cache.startswith("hostpath://"):
         yield f"{where}.cacheURI: hostpath:// reads and writes the disk of every node that runs the model"
     if source.startswith("pvc://") and not cache.startswith("pvc://"):
         yield f"{where}.modelURI: Kthena's own controller mounts pvc:// only where cacheURI is one, too"
+
+
+def _may_set(backend: Json, variable: str) -> bool:
+    return bool(backend.get("envFrom")) or variable in {each["name"] for each in backend.get("env", ())}
 
 
 def _cost(where: str, backend: Json, spec: Json) -> Iterator[str]:
