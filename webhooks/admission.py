@@ -6,7 +6,7 @@ An update that leaves the spec unchanged is never judged, so that finalizers can
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypedDict, TypeVar
 
 import msgspec
 
@@ -22,15 +22,7 @@ from webhooks.forms import Form, other_forms
 from webhooks.review import AdmissionRequest
 
 _WRITES: Final = frozenset({"CREATE", "UPDATE"})
-_NULL: Final = b"null"
-_NAMES: Final = (
-    "name",
-    "generateName",
-    "namespace",
-    "labels",
-    "annotations",
-    "ownerReferences",
-)
+_NULL: Final = msgspec.Raw(b"null")
 
 
 Decoded = TypeVar("Decoded")
@@ -40,15 +32,15 @@ class UnreadableObjectError(Exception):
     """The object under review cannot be decoded."""
 
 
-class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+class _Metadata(TypedDict, total=False):
     """The metadata that admission reads; managedFields and the rest stay undecoded."""
 
-    name: str | None = None
-    generate_name: str | None = None
-    namespace: str | None = None
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-    owner_references: list[dict[str, Any]] | None = None
+    name: str | None
+    generateName: str | None
+    namespace: str | None
+    labels: dict[str, str] | None
+    annotations: dict[str, str] | None
+    ownerReferences: list[dict[str, Any]] | None
 
 
 class _Object(msgspec.Struct, frozen=True, rename="camel"):
@@ -116,9 +108,9 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
 
     Raises UnreadableObjectError for an object that no API server would send.
     """
-    if request.operation not in _WRITES or request.sub_resource or bytes(request.object) == _NULL:
+    if request.operation not in _WRITES or request.sub_resource or request.object == _NULL:
         return None
-    is_new = bytes(request.old_object) == _NULL
+    is_new = request.old_object == _NULL
     sent = _decoded(_new, request.object) if is_new else _decoded(_stored, request.object)
     stored = None if is_new else _decoded(_stored, request.old_object)
     found = find_version(sent.api_version, sent.kind)
@@ -170,18 +162,13 @@ def _decoded(decoder: msgspec.json.Decoder[Decoded], text: msgspec.Raw) -> Decod
 
 
 def _plain(value: _Object, namespace: str) -> Json:
-    metadata = _members(value.metadata)
+    metadata: Json = {name: item for name, item in (value.metadata or {}).items() if item is not None}
     if namespace:
         metadata["namespace"] = namespace
     plain: Json = {"apiVersion": value.api_version, "kind": value.kind, "metadata": metadata}
     if value.spec is not msgspec.UNSET:
         plain["spec"] = _read(value.spec)
     return plain
-
-
-def _members(metadata: _Metadata | None) -> Json:
-    known = {} if metadata is None else zip(_NAMES, msgspec.structs.astuple(metadata), strict=True)
-    return {name: item for name, item in dict(known).items() if item is not None}
 
 
 def _read(spec: JsonValue) -> JsonValue:
@@ -215,18 +202,18 @@ def _has_same_specs(kind: Kind, old: _Object, new: _Object) -> bool:
 def _has_same_spec(old: _Object, new: _Object) -> bool:
     if old.spec is msgspec.UNSET or new.spec is msgspec.UNSET:
         return old.spec is new.spec
-    return bytes(old.spec) == bytes(new.spec)  # the same server encoded both, with the same key order
+    return bool(old.spec == new.spec)  # the same server encoded both, with the same key order
 
 
 def _aside(kind: Kind, value: _Object, *, but: str = "") -> tuple[JsonValue, ...]:
-    owners = None if value.metadata is None else value.metadata.owner_references
+    owners = (value.metadata or {}).get("ownerReferences")
     telling = (_annotation(value, name) for name in telling_annotations(kind) if name != but)
     return owners, _label(kind, value), *telling
 
 
 def _label(kind: Kind, value: _Object) -> str | None:
     """Return the value of the label that conversion reads, if any."""
-    labels = None if value.metadata is None else value.metadata.labels
+    labels = (value.metadata or {}).get("labels")
     return None if labels is None else labels.get(telling_label(kind))
 
 
@@ -236,5 +223,5 @@ def _kept(kind: Kind, value: _Object) -> str | None:
 
 
 def _annotation(value: _Object, name: str) -> str | None:
-    annotations = None if value.metadata is None else value.metadata.annotations
+    annotations = (value.metadata or {}).get("annotations")
     return None if annotations is None else annotations.get(name)

@@ -21,7 +21,6 @@ Ts = TypeVarTuple("Ts")
 
 async def worked(request: AdmissionRequest, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """Return the result of work on the objects of a review; small ones are processed without the thread."""
-    size = sum(memoryview(text).nbytes for text in (request.object, request.old_object))
-    if size <= SMALL_BYTES:
+    if len(request.object) + len(request.old_object) <= SMALL_BYTES:
         return work(*args)
     return await asyncio.get_running_loop().run_in_executor(_thread, work, *args)

@@ -161,6 +161,8 @@ def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], envelope: M
 
 def _check_text(body: bytes) -> None:
     """Raise UnicodeDecodeError unless a body is UTF-8; check it in steps to avoid a full copy."""
+    if body.isascii():
+        return
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, len(body), _STEP_BYTES):
         decoder.decode(body[start : start + _STEP_BYTES])
