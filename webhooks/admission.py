@@ -6,7 +6,7 @@ An update that leaves the spec unchanged is never judged, so that finalizers can
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -19,11 +19,10 @@ from apiserver.schema.undecoded import same
 from apiserver.schema.validation import judge
 from webhooks.depth import without_depths
 from webhooks.forms import Form, other_forms
-from webhooks.review import AdmissionRequest
+from webhooks.review import AdmissionRequest, ReviewedObject
 
 _WRITES: Final = frozenset({"CREATE", "UPDATE"})
 _NULL: Final = msgspec.Raw(b"null")
-
 
 Decoded = TypeVar("Decoded")
 
@@ -32,34 +31,8 @@ class UnreadableObjectError(Exception):
     """The object under review cannot be decoded."""
 
 
-class _Metadata(TypedDict, total=False):
-    """The metadata that admission reads; managedFields and the rest stay undecoded."""
-
-    name: str | None
-    generateName: str | None
-    namespace: str | None
-    labels: dict[str, str] | None
-    annotations: dict[str, str] | None
-    ownerReferences: list[dict[str, Any]] | None
-
-
-class _Object(msgspec.Struct, frozen=True, rename="camel"):
-    """An object whose spec stays JSON text, because an unchanged spec is never decoded."""
-
-    api_version: str = ""
-    kind: str = ""
-    metadata: _Metadata | None = None
-    spec: Any = msgspec.UNSET
-    status: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
-class _Stored(_Object, frozen=True, rename="camel"):
-    spec: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
-_new: Final = msgspec.json.Decoder(_Object)
 _any: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
-_stored: Final = msgspec.json.Decoder(_Stored)
+_object: Final = msgspec.json.Decoder(ReviewedObject)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,11 +81,11 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
 
     Raises UnreadableObjectError for an object that no API server would send.
     """
-    if request.operation not in _WRITES or request.sub_resource or request.object == _NULL:
+    if request.operation not in _WRITES or request.sub_resource:
         return None
-    is_new = request.old_object == _NULL
-    sent = _decoded(_new, request.object) if is_new else _decoded(_stored, request.object)
-    stored = None if is_new else _decoded(_stored, request.old_object)
+    sent, stored = _opened(request.object), _opened(request.old_object)
+    if sent is None:
+        return None
     found = find_version(sent.api_version, sent.kind)
     if found is None or (stored is not None and _is_untouched(found[0], stored, sent)):
         return None
@@ -128,13 +101,19 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
     )
 
 
-def _to_keep(kind: Kind, sent: _Object, stored: _Object) -> str | None:
+def _opened(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None:
+    if not isinstance(value, msgspec.Raw):
+        return value
+    return None if value == _NULL else _decoded(_object, value)
+
+
+def _to_keep(kind: Kind, sent: ReviewedObject, stored: ReviewedObject) -> str | None:
     if _label(kind, sent) == _label(kind, stored):
         return None
     return kept_after_relabelling(kind, _whole(sent, stored), _whole(stored, stored))
 
 
-def _forms(kind: Kind, version: Version, sent: _Object, stored: _Object | None) -> list[Form]:
+def _forms(kind: Kind, version: Version, sent: ReviewedObject, stored: ReviewedObject | None) -> list[Form]:
     if _kept(kind, sent) is None:  # then every version has the same content
         return []
     return other_forms(
@@ -142,43 +121,42 @@ def _forms(kind: Kind, version: Version, sent: _Object, stored: _Object | None) 
     )
 
 
-def _whole(value: _Object, stored: _Object | None) -> Json:
+def _whole(value: ReviewedObject, stored: ReviewedObject | None) -> Json:
     """Return an object with the status that it will have: the API server keeps the stored one."""
     status = msgspec.UNSET if stored is None else stored.status
-    return _plain(value, "") | ({} if status is msgspec.UNSET else {"status": _read(status)})
+    return _plain(value, "") | ({} if status is msgspec.UNSET else {"status": _read(status, "status")})
 
 
 def _identity(claim: Reference) -> tuple[str, str, str, tuple[int, ...]]:
     return claim.group, claim.kind, claim.name, claim.bounds
 
 
-def _decoded(decoder: msgspec.json.Decoder[Decoded], text: msgspec.Raw) -> Decoded:
+def _decoded(decoder: msgspec.json.Decoder[Decoded], text: msgspec.Raw, *, root: str = "$") -> Decoded:
     try:
         return decoder.decode(text)
     except RecursionError:  # the first decoder skips the object, which needs less stack
         return decoder.decode(without_depths(bytes(text)))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UnreadableObjectError(f"the object cannot be read: {error}") from error
+        why = str(error).replace("`$", f"`{root}", 1)
+        raise UnreadableObjectError(f"the object cannot be read: {why}") from error
 
 
-def _plain(value: _Object, namespace: str) -> Json:
+def _plain(value: ReviewedObject, namespace: str) -> Json:
     metadata: Json = {name: item for name, item in (value.metadata or {}).items() if item is not None}
     if namespace:
         metadata["namespace"] = namespace
     plain: Json = {"apiVersion": value.api_version, "kind": value.kind, "metadata": metadata}
     if value.spec is not msgspec.UNSET:
-        plain["spec"] = _read(value.spec)
+        plain["spec"] = _read(value.spec, "spec")
     return plain
 
 
-def _read(spec: JsonValue) -> JsonValue:
-    if not isinstance(spec, msgspec.Raw):
-        return spec
-    found: JsonValue = _decoded(_any, spec)
+def _read(member: msgspec.Raw, name: str) -> JsonValue:
+    found: JsonValue = _decoded(_any, member, root=f"$.{name}")
     return found
 
 
-def _is_untouched(kind: Kind, old: _Object, new: _Object) -> bool:
+def _is_untouched(kind: Kind, old: ReviewedObject, new: ReviewedObject) -> bool:
     """Tell whether an update keeps the spec, the conversion label, the owners and recorded annotations.
 
     The annotation of conversion may be removed if the spec remains the same in every version. A downgrade
@@ -193,35 +171,35 @@ def _is_untouched(kind: Kind, old: _Object, new: _Object) -> bool:
     return is_removed and _has_same_specs(kind, old, new)
 
 
-def _has_same_specs(kind: Kind, old: _Object, new: _Object) -> bool:
+def _has_same_specs(kind: Kind, old: ReviewedObject, new: ReviewedObject) -> bool:
     names = [f"{kind.group}/{version.name}" for version in kind.versions]
     before, now = _whole(old, old), _whole(new, old)
     return all(same(convert(before, name).get("spec"), convert(now, name).get("spec")) for name in names)
 
 
-def _has_same_spec(old: _Object, new: _Object) -> bool:
+def _has_same_spec(old: ReviewedObject, new: ReviewedObject) -> bool:
     if old.spec is msgspec.UNSET or new.spec is msgspec.UNSET:
         return old.spec is new.spec
     return bool(old.spec == new.spec)  # the same server encoded both, with the same key order
 
 
-def _aside(kind: Kind, value: _Object, *, but: str = "") -> tuple[JsonValue, ...]:
+def _aside(kind: Kind, value: ReviewedObject, *, but: str = "") -> tuple[JsonValue, ...]:
     owners = (value.metadata or {}).get("ownerReferences")
     telling = (_annotation(value, name) for name in telling_annotations(kind) if name != but)
     return owners, _label(kind, value), *telling
 
 
-def _label(kind: Kind, value: _Object) -> str | None:
+def _label(kind: Kind, value: ReviewedObject) -> str | None:
     """Return the value of the label that conversion reads, if any."""
     labels = (value.metadata or {}).get("labels")
     return None if labels is None else labels.get(telling_label(kind))
 
 
-def _kept(kind: Kind, value: _Object) -> str | None:
+def _kept(kind: Kind, value: ReviewedObject) -> str | None:
     """Return the annotation in which conversion keeps fields of an object, if any."""
     return _annotation(value, kept_annotation(kind))
 
 
-def _annotation(value: _Object, name: str) -> str | None:
+def _annotation(value: ReviewedObject, name: str) -> str | None:
     annotations = (value.metadata or {}).get("annotations")
     return None if annotations is None else annotations.get(name)

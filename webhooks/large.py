@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar, TypeVarTuple, Unpack
 
+import msgspec
+
 from webhooks.review import AdmissionRequest
 
 SMALL_BYTES: Final = 64 << 10
@@ -15,12 +17,14 @@ SMALL_BYTES: Final = 64 << 10
 # One thread only: its work competes with the event loop for the GIL, and more threads would slow it down.
 _thread: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large")
 
+_encode: Final = msgspec.json.Encoder().encode
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
 async def worked(request: AdmissionRequest, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """Return the result of work on the objects of a review; small ones are processed without the thread."""
-    if len(request.object) + len(request.old_object) <= SMALL_BYTES:
+    if len(_encode((request.object, request.old_object))) <= SMALL_BYTES:
         return work(*args)
     return await asyncio.get_running_loop().run_in_executor(_thread, work, *args)

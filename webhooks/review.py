@@ -1,7 +1,7 @@
 """Decoding and encoding of admission and conversion reviews.
 
-Contracts: `k8s.io/api/admission/v1` and `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`. Objects
-stay undecoded inside an admission request, so that an unchanged spec is never decoded.
+Contracts: `k8s.io/api/admission/v1` and `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`. A spec
+stays undecoded inside an admission request, so that an unchanged one is never decoded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import codecs
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Generic, Literal, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 
@@ -44,16 +44,41 @@ T = TypeVar("T")
 Uid = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
-    """An admission request: the operation, the user and the objects as JSON text."""
+class ReviewedMetadata(TypedDict, total=False):
+    """The metadata that admission reads; managedFields and the rest stay undecoded."""
+
+    name: str | None
+    generateName: str | None
+    namespace: str | None
+    labels: dict[str, str] | None
+    annotations: dict[str, str] | None
+    ownerReferences: list[dict[str, Any]] | None
+
+
+class ReviewedObject(msgspec.Struct, frozen=True, rename="camel"):
+    """An object whose spec and status stay JSON text, because an unchanged spec is never decoded."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ReviewedMetadata | None = None
+    spec: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    status: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _AdmissionRequest(msgspec.Struct, Generic[T], frozen=True, kw_only=True, gc=False, rename="camel"):
+    """An admission request: the operation, the user as JSON text, and the objects."""
 
     uid: Uid
     operation: str = ""
     sub_resource: str | None = None
     namespace: str | None = None
     user_info: msgspec.Raw = msgspec.Raw(b"{}")
-    object: msgspec.Raw = msgspec.Raw(b"null")
-    old_object: msgspec.Raw = msgspec.Raw(b"null")
+    object: T = None  # type: ignore[assignment] # an absent object counts as null
+    old_object: T = None  # type: ignore[assignment] # as above
+
+
+AdmissionRequest: TypeAlias = _AdmissionRequest[ReviewedObject | None] | _AdmissionRequest[msgspec.Raw]
+"""An admission request. Its objects stay JSON text if one of them is not of the usual shape."""
 
 
 class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -89,7 +114,8 @@ class _Review(msgspec.Struct, Generic[T], frozen=True, gc=False, rename="camel")
     api_version: str = ""
 
 
-_admission_review: Final = msgspec.json.Decoder(_Review[AdmissionRequest])
+_admission_review: Final = msgspec.json.Decoder(_Review[_AdmissionRequest[ReviewedObject | None]])
+_unusual_review: Final = msgspec.json.Decoder(_Review[_AdmissionRequest[msgspec.Raw]])
 _conversion_review: Final = msgspec.json.Decoder(_Review[ConversionRequest])
 _identified: Final = msgspec.json.Decoder(_Review[_Identified])
 _convertible: Final = msgspec.json.Decoder(_Review[_Converted])
@@ -122,8 +148,16 @@ def decode_admission(body: bytes) -> AdmissionRequest:
     """
     try:
         return _request(body, _admission_review, _ADMISSION)
+    except (MalformedReviewError, UnreadableRequestError):
+        return _unusual(body)
+
+
+def _unusual(body: bytes) -> AdmissionRequest:
+    """Return the request of a review whose objects are not all of the usual shape."""
+    try:
+        return _request(body, _unusual_review, _ADMISSION)
     except TooDeepError:
-        return _request(without_depths(body), _admission_review, _ADMISSION)
+        return _request(without_depths(body), _unusual_review, _ADMISSION)
 
 
 def decode_conversion(body: bytes) -> ConversionRequest:
