@@ -5,7 +5,6 @@ An update that leaves the spec unchanged is never judged, so that finalizers can
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -35,8 +34,7 @@ _any: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
 _object: Final = msgspec.json.Decoder(ReviewedObject)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """An object under review without its status, in the version sent, and its forms in other versions."""
 
     kind: Kind

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from apiserver.kinds.judgement import Judgement, complete_and_judge
 from apiserver.schema import errors
@@ -26,8 +27,7 @@ _UNAVAILABLE: Final = 503
 _MOST_ERRORS: Final = MOST_ERRORS + 1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """A rejection, or the judgement of an object that may be admitted."""
 
     subject: Subject | None = None

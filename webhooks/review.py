@@ -10,7 +10,6 @@ import base64
 import codecs
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 import msgspec
@@ -128,8 +127,7 @@ _LARGE_BYTES: Final = 1 << 20
 _STEP_BYTES: Final = 1 << 16
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The response of an admission webhook: a rejection with a Status, or a patch and warnings.
 
     The operations of the patch are encoded without changes.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -25,8 +24,7 @@ _MOST_COPIES: Final = 4
 its source."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """The result of defaulting and validating an object.
 
     `is_sound` is True only if there is no error at all, not even a forgiven one, and no null to drop.

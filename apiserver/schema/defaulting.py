@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+
+import msgspec
 
 from apiserver.schema.filler import Addition
 from apiserver.schema.json import Json, JsonValue
@@ -11,15 +12,14 @@ from apiserver.schema.kind import Filled, Version
 from apiserver.schema.validation import judge
 
 
-@dataclass(kw_only=True, slots=True)
-class Completion:
+class Completion(msgspec.Struct, kw_only=True):
     """The defaults that were filled in, in order of application, with their warnings.
 
     `fits` tells whether the resulting object is valid by the schema.
     """
 
-    additions: list[Addition] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    additions: list[Addition] = []
+    warnings: list[str] = []
     fits: bool
 
 

@@ -120,14 +120,12 @@ def _pair_errors(name: str, request: str | int, limits: Json, path: FieldPath) -
         detail = "must be set for a resource that cannot be overcommitted"
         return [errors.required(path.child("limits").key(name), detail)]
     wanted, most = quantities.amount(request), quantities.amount(limits[name])
-    if wanted is None or most is None:
+    if wanted is None or most is None or wanted == most:
         return ()
-    if wanted != most and not can_be_overcommitted(name):
-        demand = "equal to"
-    elif wanted > most:
-        demand = "less than or equal to"
-    else:
+    is_flexible = can_be_overcommitted(name)
+    if is_flexible and wanted < most:
         return ()
+    demand = "less than or equal to" if is_flexible else "equal to"
     here = path.child("requests").key(name)
     return [errors.invalid(here, request, f"must be {demand} {name} limit of {limits[name]}")]
 
