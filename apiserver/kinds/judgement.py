@@ -43,7 +43,9 @@ def complete_and_judge(kind: Kind, version: Version, value: Json, old: Json | No
     checks return the same errors, in the order of the fields.
     """
     completion = complete(version, value)
-    found = judge(version.declaration).validate(value, old, fits=completion.fits)
+    found = judge(version.declaration).validate(
+        value, old, fits=completion.fits, is_typed=completion.is_typed
+    )
     is_sound = completion.fits and not found
     if found and old is not None:
         found = _less_forgiven(version.declaration, found, old=old, new=value)

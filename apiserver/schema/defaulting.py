@@ -15,12 +15,14 @@ from apiserver.schema.validation import judge
 class Completion(msgspec.Struct, kw_only=True):
     """The defaults that were filled in, in order of application, with their warnings.
 
-    `fits` tells whether the resulting object is valid by the schema.
+    `fits` tells whether the resulting object is valid by the schema, and `is_typed` whether it is well-typed
+    (None if that is not known).
     """
 
     additions: list[Addition] = []
     warnings: list[str] = []
     fits: bool
+    is_typed: bool | None = None
 
 
 def complete(version: Version, value: Json) -> Completion:
@@ -48,6 +50,7 @@ def additions(version: Version, value: Json) -> Completion:
 def _fill_in_more(version: Version, value: Json, done: Completion) -> None:
     compiled = judge(version.declaration)
     fitting = value if done.fits else compiled.fitting(value)
+    done.is_typed = fitting is value
     filled = [item for fill in version.fill for item in list(fill(fitting)) if _add(value, item, done)]
     if any(isinstance(item.value, dict) for item in filled):
         compiled.default(value)  # adds only the defaults inside the new values

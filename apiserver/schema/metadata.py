@@ -43,6 +43,9 @@ OWNER_MEMBERS: Final = frozenset(["apiVersion", "kind", "name", "uid", "controll
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_is_label: Final = re.compile(_LABEL).fullmatch
+_is_subdomain: Final = re.compile(_SUBDOMAIN).fullmatch
+_is_name: Final = re.compile(_NAME).fullmatch
 _LONGEST_LABEL: Final = 63
 _LONGEST_SUBDOMAIN: Final = 253
 _WORDS: Final = "'-', '_' or '.', and must start and end with an alphanumeric character"
@@ -193,30 +196,30 @@ def _key_demands(key: str) -> Iterator[str]:
         yield "name part must be non-empty"
     elif len(name.encode()) > _LONGEST_LABEL:
         yield f"name part must be no more than {_LONGEST_LABEL} bytes"
-    if not re.fullmatch(_NAME, name):
+    if not _is_name(name):
         yield f"name part {_KEY_DEMAND}"
 
 
 def _value_demands(value: str) -> Iterator[str]:
     if len(value.encode()) > _LONGEST_LABEL:
         yield f"must be no more than {_LONGEST_LABEL} bytes"
-    if value and not re.fullmatch(_NAME, value):
+    if value and not _is_name(value):
         yield _VALUE_DEMAND
 
 
 def _subdomain_demands(value: str, *, unit: str = "characters") -> Iterator[str]:
     if len(value.encode()) > _LONGEST_SUBDOMAIN:
         yield f"must be no more than {_LONGEST_SUBDOMAIN} {unit}"
-    if not re.fullmatch(_SUBDOMAIN, value):
+    if not _is_subdomain(value):
         yield _SUBDOMAIN_DEMAND
 
 
 def _label_demands(value: str) -> Iterator[str]:
     if len(value.encode()) > _LONGEST_LABEL:
         yield f"must be no more than {_LONGEST_LABEL} characters"
-    if re.fullmatch(_SUBDOMAIN, value) and "." in value:
+    if _is_subdomain(value) and "." in value:
         yield "must not contain dots"
-    elif not re.fullmatch(_LABEL, value):
+    elif not _is_label(value):
         yield _LABEL_DEMAND
 
 

@@ -91,18 +91,21 @@ class Judge:
         fitting: Json = well_typed(self.node, without_nulls(self.node, value))
         return fitting
 
-    def validate(self, value: Json, old: Json | None = None, *, fits: bool | None = None) -> list[FieldError]:
+    def validate(
+        self, value: Json, old: Json | None = None, *, fits: bool | None = None, is_typed: bool | None = None
+    ) -> list[FieldError]:
         """Return everything wrong with a raw object; empty if it is valid.
 
         If the stored object `old` is given, transition rules apply as well. A null member counts as absent,
-        as on the API server. `fits` is the result of schema validation, if known.
+        as on the API server. `fits` and `is_typed` are the results of `is_valid` and `is_well_typed`, if
+        known.
         """
         if fits is None:
             fits = self.is_valid(value)
         changed = [] if old is None else self._changed(old, value, fits=fits)
         if fits and not changed and not (self._breaks_rule and self._breaks_rule(value)):
             return []
-        return self._listed(value, changed, fits=fits)
+        return self._listed(value, changed, fits=fits, is_typed=is_typed)
 
     def _changed(self, old: Json, new: Json, *, fits: bool) -> list[FieldError]:
         if self._changes is None:
@@ -114,21 +117,23 @@ class Judge:
     def _find_broken(self) -> Finder:
         return _nothing if self._checks is None else finder(self._checks)
 
-    def _listed(self, value: Json, changed: list[FieldError], *, fits: bool) -> list[FieldError]:
+    def _listed(
+        self, value: Json, changed: list[FieldError], *, fits: bool, is_typed: bool | None
+    ) -> list[FieldError]:
         cut, found = Cut(), list[FieldError]()
         if fits:
             broken = self._find_broken(value)
         else:
-            found, broken = self._of_misfit(value, cut)
+            is_typed = self.is_well_typed(value) if is_typed is None else is_typed
+            found, broken = self._of_misfit(value, cut, is_typed=is_typed)
         found += changed
         found += islice(_rule_errors(broken, found), MOST_ERRORS + 1)
         found = [*cut.errors, *(error for error in found if error.path not in cut.replaced)]
         listed = sorted(_once(found)[:MOST_ERRORS], key=lambda error: _order(self.node, error.path))
         return listed + ([_and_more()] if len(found) > MOST_ERRORS else [])
 
-    def _of_misfit(self, value: Json, cut: Cut) -> tuple[list[FieldError], list[Broken]]:
+    def _of_misfit(self, value: Json, cut: Cut, *, is_typed: bool) -> tuple[list[FieldError], list[Broken]]:
         """Return the schema errors of a value, and the rules that its well-typed part breaks."""
-        is_typed = self.is_well_typed(value)
         pruned = value if is_typed else without_nulls(self.node, value)
         if _is_large(pruned):
             pruned = cut_down(self.node, pruned, FieldPath(), cut)
