@@ -1,0 +1,103 @@
+"""The two functions that are generated from rules: one tells whether any is broken, the other which."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pytest
+
+from apiserver.schema.comparison import LessOrEqual, SumAtMost
+from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.json import Json
+from apiserver.schema.markers import Items, MapKeys
+from apiserver.schema.model import node_of
+from apiserver.schema.presence import AtMostOneOf, ExactlyOneOf
+from apiserver.schema.ruling import detector, finder, is_check, rules_on
+
+
+@declaration(ExactlyOneOf(("file", "text")))
+class Source:
+    """A choice."""
+
+    file: Maybe[str] = UNSET
+    """Where it is."""
+
+    text: Maybe[str] = UNSET
+    """What it is."""
+
+
+@declaration(LessOrEqual("least", "most"))
+class Part:
+    """An item of a list map."""
+
+    name: str
+    """Key."""
+
+    least: Maybe[int] = UNSET
+    """Lower bound."""
+
+    most: Maybe[int] = UNSET
+    """Upper bound."""
+
+    sources: Maybe[dict[str, Source]] = UNSET
+    """Choices by name."""
+
+
+@declaration(AtMostOneOf(("parts", "source")))
+class Whole:
+    """Rules on itself, on a member, on items and on entries."""
+
+    parts: Maybe[Annotated[tuple[Part, ...], Items(maximum=3), MapKeys("name"), SumAtMost("most", 9)]] = UNSET
+    """Items."""
+
+    source: Maybe[Source] = UNSET
+    """One choice."""
+
+
+RULES = rules_on(node_of(Whole), is_check)
+assert RULES is not None
+FIND, DETECT = finder(RULES), detector(RULES)
+
+SOUND: dict[str, Json] = {
+    "nothing is set": {},
+    "a member holds": {"source": {"file": "a"}},
+    "all items and entries hold": {
+        "parts": [
+            {"name": "a", "least": 1, "most": 4, "sources": {"one": {"text": "x"}}},
+            {"name": "b", "most": 5},
+        ]
+    },
+}
+
+BROKEN: dict[str, tuple[Json, list[tuple[str | int, ...]]]] = {
+    "a rule on the whole": ({"parts": [], "source": {"file": "a"}}, [()]),
+    "a rule on a member": ({"source": {}}, [("source",)]),
+    "a rule on a list": ({"parts": [{"name": "a", "most": 10}]}, [("parts",)]),
+    "the keys of a list map": ({"parts": [{"name": "a"}, {"name": "a"}]}, [("parts",)]),
+    "a rule on the last item": (
+        {"parts": [{"name": "a"}, {"name": "b", "least": 2, "most": 1}]},
+        [("parts", 1)],
+    ),
+    "a rule on an entry of an item": (
+        {"parts": [{"name": "a", "sources": {"one": {"file": "a"}, "two": {}}}]},
+        [("parts", 0, "sources", "[two]")],
+    ),
+    "several rules": (
+        {"parts": [{"name": "a", "least": 2, "most": 1}], "source": {}},
+        [(), ("parts", 0), ("source",)],
+    ),
+}
+
+
+@pytest.mark.parametrize("value", SOUND.values(), ids=SOUND.keys())
+def test_a_value_that_breaks_no_rule_is_told_by_both(value: Json) -> None:
+    """Neither function finds anything."""
+    assert not DETECT(value)
+    assert FIND(value) == []
+
+
+@pytest.mark.parametrize(("value", "places"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_rule_is_told_by_both(value: Json, places: list[tuple[str | int, ...]]) -> None:
+    """The second function says where, in the order of the tree."""
+    assert DETECT(value)
+    assert [place for _, _, place in FIND(value)] == places
