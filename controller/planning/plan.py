@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from controller.planning.answer import Answer
     from controller.planning.decision import Plan, Relief
+    from controller.planning.preparing import Prepared
     from controller.planning.problem import PlacementProblem
     from controller.planning.settings import Settings
     from controller.planning.snapshot import Snapshot
@@ -40,11 +41,14 @@ MOST_VARIANTS = 3_000
 def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
     """Return the plan and the next state; without a valid answer, the current replicas are kept."""
     try:
-        answer, next_state = _answer(snapshot, state, settings)
+        given = prepared(snapshot, state, settings)
+        answer, next_state = _answer(given, state)
+        # The optimum of each model alone shows what it would have without the others.
+        answer = replace(answer, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
     except NumbersTooLargeError as error:
         message = "numbers are too large to compare exactly"
         return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message, detail=str(error))
-    made = _plan(replace(answer, reliefs=_reliefs(answer, state, settings)))
+    made = _plan(replace(answer, reliefs=_reliefs(answer, state)))
     wrong = check(snapshot, made)
     if wrong:
         message = f"the answer was refused: {count(len(wrong), 'rule')} would be broken"
@@ -53,27 +57,24 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
     return made, replace(next_state, courses=followed(snapshot, state, made.decisions, settings))
 
 
-def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Answer, PlanningState]:
-    given = prepared(snapshot, state, settings)
-    engine, known = Engine(given.problem), state.prices
-    # The optimum of each model alone shows what it would have without the others.
-    wanted = Solution(replicas=alone(given.plain_problem), placements=())
+def _answer(given: Prepared, state: PlanningState) -> tuple[Answer, PlanningState]:
+    engine, known, limits = Engine(given.problem), state.prices, _limits(given.settings)
 
     def placed(problem: PlacementProblem) -> Solution:
         """Place with the engine of the given problem, or with a new one where limits are tighter."""
         nonlocal known
         here = engine if problem is given.problem else Engine(problem)
-        solution = here.place(_limits(settings), known=known)
+        solution = here.place(limits, known=known)
         known = solution.prices or known
         return solution
 
     answer = given.granted(placed)
-    return replace(answer, wanted=wanted), replace(given.next_state, prices=known)
+    return answer, replace(given.next_state, prices=known)
 
 
-def _reliefs(answer: Answer, state: PlanningState, settings: Settings) -> Mapping[int, tuple[Relief, ...]]:
+def _reliefs(answer: Answer, state: PlanningState) -> Mapping[int, tuple[Relief, ...]]:
     """Return the reliefs of each model, found by planning again in the same way."""
-    size = len(answer.variants)
+    size, settings = len(answer.variants), answer.settings
     if size > MOST_VARIANTS:
         most = 0
     elif answer.granted.unproven:  # another plan takes as much effort as there is
@@ -83,7 +84,7 @@ def _reliefs(answer: Answer, state: PlanningState, settings: Settings) -> Mappin
 
     def again(changed: Snapshot) -> Answer | None:
         try:
-            return _answer(changed, state, settings)[0]
+            return _answer(prepared(changed, state, settings), state)[0]
         except NumbersTooLargeError:
             return None  # a relief that cannot be computed must not cost the plan
 

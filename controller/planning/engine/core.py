@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem
 
 
-EXTRAS = (1_500, 6_000, 24_000)
-"""Extra patterns of successive cores, besides one per model."""
+EXTRA = 1_500
+"""Patterns of a core besides one per model."""
 
 TIES = 1e-6
 """Reduced costs that differ by less than this share of the bound are considered equal."""
@@ -48,17 +48,17 @@ class Selection:
 
 
 def core_of(
-    patterns: Patterns, objective: Objective, duals: Duals, always: Integers, *, distance: float, extra: int
+    patterns: Patterns, objective: Objective, duals: Duals, always: Integers, *, distance: float
 ) -> tuple[Booleans, bool]:
     """Return which patterns are in the core, and whether these are all within the distance.
 
     The core contains the patterns `always`, the one with the least reduced cost of each model, and up to
-    `extra` others whose reduced cost exceeds that by no more than the distance.
+    `EXTRA` others whose reduced cost exceeds that by no more than the distance.
     """
     slack = duals.reduced - patterns.least(duals.reduced)[patterns.model]
     slack = np.where(np.isfinite(objective.value), slack, np.inf)
     close = (slack <= distance) & np.isfinite(slack)
-    most = len(patterns.start) + extra
+    most = len(patterns.start) + EXTRA
     holds_all = int(close.sum()) <= most
     if not holds_all:
         # Of patterns with equal reduced cost, the cheaper ones leave more to other models. Where nothing is
@@ -66,11 +66,11 @@ def core_of(
         alike = np.floor(slack / (TIES * max(1.0, abs(duals.bound))))
         rank = np.lexsort((patterns.cost, alike))
         close = np.zeros_like(close)
-        close[rank[: most - extra // 2]] = True
+        close[rank[: most - EXTRA // 2]] = True
         # A model with only expensive patterns may need several of them for all pods to find places.
         by_model = np.lexsort((patterns.cost, alike, patterns.model))
         place = np.arange(len(by_model)) - patterns.start[patterns.model[by_model]]
-        close[by_model[place <= extra // (2 * len(patterns.start))]] = True
+        close[by_model[place <= EXTRA // (2 * len(patterns.start))]] = True
         close &= np.isfinite(slack)
     close[always] = np.isfinite(objective.value[always])
     close[patterns.best(duals.reduced)] = True

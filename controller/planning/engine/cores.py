@@ -1,4 +1,4 @@
-"""The cores of one level: smaller as the incumbent improves, larger as long as that helps."""
+"""The cores of one level: solved again as long as that improves an incumbent within the effort."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.engine.core import EXTRAS, Core, core_of
+from controller.planning.engine.core import Core, core_of
 from controller.planning.engine.generation import ROUNDING
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from controller.planning.engine.generation import Generation
     from controller.planning.engine.incumbent import Incumbent
     from controller.planning.engine.master import Duals, Objective
-
-FAR = 10.0
-"""Factor on the accepted gap beyond which the largest core is solved."""
 
 
 class Cores:
@@ -44,8 +41,7 @@ class Cores:
         self._objective = objective
         self._duals = duals
         self._tolerance = tolerance
-        self._turn = 0
-        """Index of the next core's size."""
+        self._is_done = False
         self._may_fix_domains = True
         self._has_all = False
         """Whether the patterns contain all mixes that a better solution might use."""
@@ -70,8 +66,7 @@ class Cores:
     def build(self) -> Core | None:
         """Return the next core, or None if the incumbent is good enough or no core promises a better one."""
         at, distance = self._at, self._distance
-        enough = self._tolerance * (FAR if self._turn == len(EXTRAS) - 1 else 1.0)
-        if self._turn == len(EXTRAS) or distance <= enough + ROUNDING:
+        if self._is_done or distance <= self._tolerance + ROUNDING:
             return None
         if self._solved is None:
             within = self._generated.within(self._level, self._duals, distance)
@@ -82,14 +77,10 @@ class Cores:
             self._duals,
             self._generated.always(),
             distance=distance,
-            extra=EXTRAS[self._turn],
         )
         before, self._solved = self._solved, at.patterns.only(kept)
         if self._may_fix_domains and before is not None and np.array_equal(before, self._solved):
-            if holds_all:
-                return None  # nothing more is within the distance
-            self._turn += 1
-            return self.build()
+            return None
         self._is_complete = holds_all and self._has_all
         return Core(
             at.problem,
@@ -115,7 +106,7 @@ class Cores:
             at.take(self._objective, found)
         if self._is_complete and core.is_exact and result.values:
             self._prove(result)
-        if self._turn == len(EXTRAS):
+        if self._is_done:
             return
         is_better = self._distance < before
         if is_better and self._level < at.levels.cost and self._distance > self._tolerance + ROUNDING:
@@ -125,17 +116,12 @@ class Cores:
             self._may_fix_domains = False  # the fixed domains may be the obstacle
             return
         self._may_fix_domains = True
-        if is_better and not result.is_optimal:
-            return  # the next core of this size is smaller
-        # A first core that was cut off says little. Without a solution at the minimum of easy levels, though,
-        # a larger core is not likely to have one: another level is minimized first.
-        was_cut_off = self._turn == 0 and not result.is_optimal and at.is_met
-        self._turn = self._turn + 1 if is_better or was_cut_off else len(EXTRAS)
+        # After a core that was cut off and improved the incumbent, the next one is smaller.
+        self._is_done = result.is_optimal or not is_better
 
     def _prove(self, result: Result) -> None:
         """Raise the bound to that of a complete core."""
         counted = self._at.counted(self._objective)
         is_best = result.is_optimal and not self._tolerance
         self.bound = max(self.bound, counted if is_best else min(result.bound, counted))
-        if result.is_optimal:
-            self._turn = len(EXTRAS)
+        self._is_done = self._is_done or result.is_optimal

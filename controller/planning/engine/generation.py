@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.engine.core import EXTRAS
+from controller.planning.engine.core import EXTRA
 from controller.planning.engine.known_prices import KnownPrices
 from controller.planning.engine.patterns import around
 from controller.planning.engine.pricing import Prices, price
@@ -108,8 +108,8 @@ class Generation:
         counted, stages = at.levels.prices(at.patterns, at.standing, level, duals)
         least = at.patterns.least(duals.reduced)[models]
         prices = Prices(options=counted + duals.option_prices, stages=stages, least=at.patterns.least_short)
-        # Within a distance, as many as fit into the largest core.
-        most = max(PRICED, EXTRAS[-1] // len(models)) if distance else PRICED
+        # Within a distance, as many as fit into a core.
+        most = max(PRICED, EXTRA // len(models)) if distance else PRICED
         found = price(at.options, models, prices, least + distance, most=most)
         at.extend(found.model, found.options)
         bound = duals.bound - float((least - np.minimum(found.bound, least)).sum())
