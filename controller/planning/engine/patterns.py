@@ -104,10 +104,6 @@ class Patterns:
         replicas[options.variant[own]] = options.count[own]
         return tuple(replicas[:-1].tolist())
 
-    def only(self, kept: Booleans) -> NDArray[np.void]:
-        """Return a key of some patterns that does not depend on their indices."""
-        return self._keys[kept]
-
     def least(self, values: Floats) -> Floats:
         """Return the minimum of some values over the patterns of each model, (models,)."""
         return np.minimum.reduceat(values, self.start)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.engine.cores import Cores
+from controller.planning.engine.core import Core, core_of
 from controller.planning.engine.counts import Counted, Counts
 from controller.planning.engine.generation import ROUNDING, Generation
 from controller.planning.engine.levels import proofs_of, whole_bound
@@ -34,11 +34,8 @@ GAP = 5e-4
 TRIFLE = 0.1
 """The accepted gap is relative to at least this share of a level's total."""
 
-SHARE_PER_LEVEL = 0.5
+SHARE_PER_LEVEL = 0.75
 """Share of the remaining effort that a level may use."""
-
-SHARE_PER_CORE = 0.5
-"""Share of the remaining effort of a level that one core may use, unless it fixes domains."""
 
 LEAST_SECONDS = 0.1
 """Minimum wall time of each core, in seconds."""
@@ -142,29 +139,52 @@ class Search:
 
     def _improved(self, level: int, objective: Objective, duals: Duals, tolerance: float) -> float:
         """Improve the incumbent until it is within the tolerance or the effort is spent; return the bound."""
-        if self._at.counted(objective) - self._generated.bound > tolerance + ROUNDING:
-            best = self._at.patterns.best(duals.reduced)
-            objective, duals = self._at.fill(level, duals.vector, best)
+        at, bound = self._at, self._generated.bound
+        if at.counted(objective) - bound > tolerance + ROUNDING:
+            objective, duals = at.fill(level, duals.vector, at.patterns.best(duals.reduced))
         seconds = self._left_seconds * SHARE_PER_LEVEL
         if self._is_counted:
             return self._by_counts(level, seconds)
-        bound = self._by_cores(level, objective, duals, tolerance=tolerance, seconds=seconds)
-        return min(bound, self._at.counted(self._at.objective(level)))
+        if at.counted(objective) - bound > tolerance + ROUNDING and not self._is_over(seconds):
+            bound = self._by_cores(level, objective, duals, tolerance=tolerance, seconds=seconds)
+        return min(bound, at.counted(at.objective(level)))
 
     def _by_cores(
         self, level: int, objective: Objective, duals: Duals, *, tolerance: float, seconds: float
     ) -> float:
-        """Solve cores until the incumbent is within the tolerance of the bound, and return the bound."""
-        cores = Cores(self._at, self._generated, level, objective, duals, tolerance=tolerance)
-        while seconds > 0 and monotonic() < self._deadline_seconds and (core := cores.build()) is not None:
-            share = 1.0 if core.fixes_domains else SHARE_PER_CORE
-            hint, bound = cores.hint(), self._generated.bound
-            limits = self._left(share * seconds)
-            found, result = core.solve(hint, bound=bound, gap=tolerance / 2, limits=limits)
+        """Solve a core, and return the bound of the level.
+
+        If it fixes domains and does not improve the incumbent, a core that does not fix them follows.
+        """
+        at, bound = self._at, self._generated.bound
+        before, is_better = at.counted(objective), False
+        objective, duals, has_all = self._generated.within(level, duals, before - bound)
+        always = self._generated.always()
+        kept, holds_all = core_of(at.patterns, objective, duals, always, distance=before - bound)
+        best = at.patterns.best(duals.reduced)
+        # If the incumbent is excluded, the best pattern of each model is the hint.
+        hint = at.selection if math.isfinite(before) else replace(at.selection, patterns=best)
+        for likely in (at.patterns.replicas(at.options, best), None):
+            core = Core(at.problem, at.options, at.shared, at.patterns, objective, likely=likely, kept=kept)
+            limits = self._left(seconds)
+            found, result = core.solve(hint, bound=self._generated.bound, gap=tolerance / 2, limits=limits)
             self._left_seconds -= result.deterministic_seconds
             seconds -= result.deterministic_seconds
-            cores.advance(core, found, result)
-        return cores.bound
+            if found is not None:
+                at.take(objective, found)
+            if has_all and holds_all and core.is_exact and result.values:
+                bound = max(bound, min(result.bound, at.counted(objective)))
+            is_better = at.counted(objective) < before
+            if is_better or not core.fixes_domains or self._is_over(seconds):
+                break
+        if is_better and level < at.levels.cost:
+            # The core may lack the patterns of a model for which there is room.
+            at.fill(level, duals.vector, at.selection.patterns)
+        return bound
+
+    def _is_over(self, seconds: float) -> bool:
+        """Return whether no effort is left, of a given amount, or no wall time."""
+        return seconds <= 0 or monotonic() >= self._deadline_seconds
 
     def _by_counts(self, level: int, seconds: float) -> float:
         """Solve the program over replica counts, and return the lower bound."""
