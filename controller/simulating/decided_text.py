@@ -24,6 +24,14 @@ class Kind(StrEnum):
     TARGET = "target"
 
 
+_LABELS: Final = {
+    Kind.RECOMMENDED: "replicas recommended",
+    Kind.DECIDED: "replicas decided",
+    Kind.TARGET: "  {}",
+}
+"""Labels of rows. The name of a metric has no space, so it is not mistaken for another row."""
+
+
 class NamedCourse(NamedTuple):
     """One value over time."""
 
@@ -59,7 +67,7 @@ def over_time(decided: Decided) -> Table:
     """Return a table with a row for each course: its least and greatest value, and a drawing."""
     made = table(("OVER TIME", "LEAST", "MOST", ""), words={"OVER TIME", ""})
     for kind, title, course in courses_of(decided):
-        name = f"  {title}" if kind is Kind.TARGET else title
+        name = _LABELS.get(kind, "{}").format(title)
         known = [value for _, value in course if value is not None]
         if not known:
             made.add_row(*map(styled, (name, "not known", "", "")))

@@ -30,12 +30,12 @@ def test_names_of_metrics_and_targets_hide_no_course() -> None:
     ]
 
 
-def test_each_course_is_a_row_and_targets_are_indented() -> None:
-    """In the order of the courses."""
+def test_each_course_is_a_row_with_a_label_of_its_own() -> None:
+    """In the order of the courses; replicas have two words, and targets are indented."""
     (names, *_) = over_time(CLASHING).columns
 
     assert [str(cell) for cell in names.cells] == [
-        *("decided", "recommended", "recommended", "decided"),
+        *("decided", "recommended", "replicas recommended", "replicas decided"),
         *("  recommended", "  decided"),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -317,11 +318,11 @@ def test_metrics_recommended_and_decided_replicas_are_drawn(simulate: Simulate) 
     _, output, _ = simulate(*policies, "--trace", "r.csv", "--duration", "300", "--html", "page.html")
     lines = output.splitlines()
     start = lines.index("what p.yaml decided for llama-8b-h100:")
-    rows = {line.split()[0]: line.split() for line in lines[start + 2 : start + 5]}
+    rows = dict(re.split(r"  +", line, maxsplit=1) for line in lines[start + 2 : start + 5])
     page = Path("page.html").read_text()
 
-    assert list(rows) == ["vllm:num_requests_running", "recommended", "decided"]
-    assert {len(row[3]) for row in rows.values()} == {300 // 15}
+    assert list(rows) == ["vllm:num_requests_running", "replicas recommended", "replicas decided"]
+    assert {len(row.split()[-1]) for row in rows.values()} == {300 // 15}
     assert output.count("decided for") == 1
     _, _, charts = page.partition("<h3>Decided for llama-8b-h100</h3>")
     charts = charts.partition("</section>")[0].partition('<details class="policy"')[0]
