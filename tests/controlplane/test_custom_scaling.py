@@ -1,0 +1,151 @@
+"""A binding scales a custom resource: admission, the right to read its scale, and the right to write it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from support.binding_bench import Bench, bound, policy
+from support.manifests import Manifest, deployment
+
+from hack.controlplane.nodes import Node, create_nodes
+from hack.installation.manifests import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+PRODUCT = "NVIDIA-B300"
+GROUP = "serving.example.com"
+FOLDER = ROOT / "manifests" / "scaling"
+ACCOUNT = {"kind": "ServiceAccount", "name": "stowplan-controller", "namespace": "stowplan-system"}
+DEFINITION: Manifest = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"inferenceservices.{GROUP}"},
+    "spec": {
+        "group": GROUP,
+        "scope": "Namespaced",
+        "names": {"kind": "InferenceService", "plural": "inferenceservices"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                },
+                "subresources": {
+                    "scale": {
+                        "specReplicasPath": ".spec.replicas",
+                        "statusReplicasPath": ".status.replicas",
+                        "labelSelectorPath": ".status.selector",
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def role(kind: str, name: str, *verbs: str) -> Manifest:
+    """Return a role on the scales of the kind."""
+    rules = [{"apiGroups": [GROUP], "resources": ["inferenceservices/scale"], "verbs": list(verbs)}]
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "rules": rules,
+    }
+
+
+READING = role("ClusterRole", "stowplan-targets-inferenceservices", "get")
+READING["metadata"]["labels"] = {"stowplan.dev/aggregate-to-targets": "true"}
+WRITING = role("Role", "stowplan-scaling-inferenceservices", "get", "update")
+BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "RoleBinding",
+    "metadata": {"name": "stowplan-scaling-inferenceservices"},
+    "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "Role",
+        "name": "stowplan-scaling-inferenceservices",
+    },
+    "subjects": [ACCOUNT],
+}
+SETTINGS = {
+    "controller": {"scaling": {"mode": "direct"}},
+    "webhooks": {
+        "scaling": {
+            "resources": [{"group": GROUP, "kind": "InferenceService", "resource": "inferenceservices"}]
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def _configured(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
+    """Let admission allow the kind, and the controller scale, while this test runs."""
+    create_nodes(control_plane, [Node(name="custom", accelerator=PRODUCT, accelerator_count=8)])
+    control_plane.kubectl("apply", "--filename=-", input=json.dumps(DEFINITION))
+    control_plane.kubectl("wait", f"crd/{DEFINITION['metadata']['name']}", "--for=condition=Established")
+    control_plane.kubectl("apply", "--server-side", f"--kustomize={FOLDER}")
+    before = {}
+    for name, more in SETTINGS.items():
+        path = control_plane.directory / f"{name}.yaml"
+        before[name] = path.read_text(encoding="utf-8")
+        _restart(installation, control_plane, name, yaml.safe_dump(yaml.safe_load(before[name]) | more))
+    yield
+    for name, document in before.items():
+        _restart(installation, control_plane, name, document)
+    control_plane.kubectl("delete", f"--kustomize={FOLDER}")
+    control_plane.kubectl("delete", "crd", DEFINITION["metadata"]["name"])
+    control_plane.kubectl("delete", "node", "custom")
+
+
+def _restart(installation: Installation, control_plane: ControlPlane, name: str, document: str) -> None:
+    installation.processes[name].stop(patience_seconds=20.0)
+    (control_plane.directory / f"{name}.yaml").write_text(document, encoding="utf-8")
+    installation.start_component(name)
+
+
+@pytest.mark.usefixtures("_configured")
+def test_a_custom_resource_is_scaled(control_plane: ControlPlane, namespace: str) -> None:
+    """As soon as its scale may be read and written; the condition says what is missing before."""
+    bench = Bench(control_plane, namespace)
+    # The pods of a Deployment stand for those that an operator would create.
+    pod = deployment("chat", product=PRODUCT, accelerators=1)["spec"]["template"]
+    pod |= {"apiVersion": "v1", "kind": "Pod"}
+    pod["metadata"] |= {"name": "chat-0"}
+    service = {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "InferenceService",
+        "metadata": {"name": "chat"},
+        "spec": {"replicas": 1},
+        "status": {"replicas": 1, "selector": "app=chat"},
+    }
+    binding = bound("chat")
+    reference = {"apiVersion": f"{GROUP}/v1", "kind": "InferenceService", "name": "chat"}
+    binding["spec"]["scalingConfiguration"]["target"]["targetRef"] = reference
+    bench.apply(pod, service, policy("waiting"), binding)
+    bench.kubectl("wait", "pod/chat-0", "--for=condition=Ready", "--timeout=60s")
+    bench.until("chat", TargetsResolved="TargetNotFound")
+
+    control_plane.kubectl("apply", "--filename=-", input=json.dumps(READING))
+    try:
+        bench.until("chat", ScalingActive="ControllerMayNotScale", currentReplicas=1)
+        bench.apply(WRITING, BINDING)
+        bench.until("chat", ScalingActive="ScalesWritten")
+        with bench.engines(chat=35):
+            wanted = "--for=jsonpath={.spec.replicas}=4"
+            bench.kubectl("wait", "inferenceservice/chat", wanted, "--timeout=60s")
+    finally:
+        control_plane.kubectl("delete", "clusterrole", READING["metadata"]["name"])
+
+    assert "InferenceService 'chat' scaled from 1 to 4 replicas" in bench.kubectl("events", "--for=aspb/chat")
