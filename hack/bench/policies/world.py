@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -14,11 +16,13 @@ from controller.observe.bound import BoundWorld
 from controller.observe.endpoints import Exposures, Question, exposed_in
 from controller.observe.targets import TargetKey, TargetKind
 from controller.policies.measuring import Look
+from controller.reconcilers.advisory import Scope
 from controller.reconcilers.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,
     BindingSettings,
     BindingTools,
 )
+from controller.reconcilers.joint import Exchange, Grant
 from controller.simulation.engine import Engine
 from controller.simulation.exposition import exposition
 from controller.simulation.profile import EngineProfile
@@ -36,11 +40,20 @@ _LATENCY: Final = "vllm:time_to_first_token_seconds"
 
 @dataclass(kw_only=True)
 class BindingFleet:
-    """Bindings with targets of three pods each; accepts status writes like an API server."""
+    """Bindings with targets of three pods each; accepts status writes and events like an API server."""
 
     bindings: int
+    is_joint: bool = False
+    """Whether bindings wait for a plan, which grants each of their targets what runs."""
+
     time: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     written: int = 0
+    """Status writes."""
+
+    recorded: int = 0
+    """Events."""
+
+    exchange: Exchange = field(default_factory=Exchange)
     pods: list[Json] = field(default_factory=list)
     objects: dict[str, Json] = field(default_factory=dict)
     autoscalers: list[Json] = field(default_factory=list)
@@ -64,14 +77,24 @@ class BindingFleet:
                 world=self.world,
                 now=self.now,
                 steady=self.steady,
+                exchange=self.exchange,
             ),
-            BindingSettings(),
+            BindingSettings(joint=Scope(everywhere=self.is_joint)),
         )
 
     async def cycle(self) -> None:
         """Run one cycle of the reconciler, and advance the time."""
-        await self.reconciler.cycle()
+        async with asyncio.TaskGroup() as group:
+            if self.is_joint:
+                group.create_task(self._plan())
+            group.create_task(self.reconciler.cycle())
         self.time += timedelta(seconds=INTERVAL_SECONDS)
+
+    async def _plan(self) -> None:
+        await self.exchange.wanted(within_seconds=self.exchange.patience_seconds)
+        taken = self.exchange.taken()
+        granted = {ask.key: Grant(replicas=dict.fromkeys(ask.variants, _PODS)) for ask in taken.asks}
+        self.exchange.grant(taken.number, granted)
 
     def world(self) -> BoundWorld:
         """Return the content of the caches."""
@@ -100,7 +123,8 @@ class BindingFleet:
         )
 
     async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
-        """Store a status."""
+        """Store a status, which is serialized for the request."""
+        json.dumps(body)
         name = body["metadata"]["name"]
         self.objects[name] = self.objects[name] | {"status": body["status"]}
         self.written += 1
@@ -108,6 +132,7 @@ class BindingFleet:
 
     def record(self, _about: Json, **_event: str) -> None:
         """Accept an event."""
+        self.recorded += 1
 
 
 def _exposition() -> bytes:
