@@ -30,7 +30,6 @@ from controller.reconcilers.advisory import NOWHERE, Scope, advised
 from controller.reconcilers.binding_memory import BindingMemory, activity_questions, questions_of
 from controller.reconcilers.binding_status import (
     WRITES_PER_SECOND,
-    News,
     Verdict,
     binding_news,
     binding_status,
@@ -39,6 +38,7 @@ from controller.reconcilers.binding_status import (
 )
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import INTERVALS_WAITED, Exchange, Grant, joined
+from controller.reconcilers.news import News
 from controller.reconcilers.publishing import FIELD_MANAGER
 from controller.reconcilers.scale_orders import scaling_finding
 from controller.reconcilers.scaling import DirectScaler, Ending

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
@@ -17,6 +16,7 @@ from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
 from controller.policies.sharing import BindingDecision
 from controller.policies.wording import binding_sentence, recommendation_text
+from controller.reconcilers.news import News, without_numbers
 
 REFRESH_SECONDS: Final = 60.0
 """Minimum time in seconds between writes of a status in which only figures changed."""
@@ -108,20 +108,12 @@ def binding_status(verdict: Verdict, *, now: datetime) -> Json:
     return status
 
 
-class News(StrEnum):
-    """How soon a status should be written."""
-
-    URGENT = "urgent"
-    """In this cycle, because something acts on it or waits for it."""
-
-    ORDINARY = "ordinary"
-    """In turn, because only figures changed."""
-
-
 def binding_news(old: Json, new: Json, *, now: datetime) -> News | None:
     """Return how soon a status should be written, or None if it has no changes or was written recently."""
     if _acted_on(old) != _acted_on(new):
         return News.URGENT
+    if _causes(old) != _causes(new):
+        return News.ORDINARY
     if all(old.get(name) == new.get(name) for name in ("history", "decision")):
         return None
     written = written_time(old)
@@ -154,6 +146,15 @@ def _acted_on(status: Json) -> Json:
             for item in status.get("conditions") or []
         ],
     }
+
+
+def _causes(status: Json) -> list[tuple[str, str]]:
+    """Return why conditions do not hold: the cause can change while the reason stays the same."""
+    return [
+        (item["type"], without_numbers(item["message"]))
+        for item in status.get("conditions") or []
+        if item.get("status") == "False"
+    ]
 
 
 def _targets(case: Case, replicas: tuple[int, ...] | None) -> Iterator[Json]:

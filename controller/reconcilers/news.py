@@ -47,6 +47,11 @@ class News(StrEnum):
     """In turn: an explanation or the state for a restart changed, which noise alone can cause."""
 
 
+def without_numbers(text: str) -> str:
+    """Return a message without its numbers, which change in every cycle."""
+    return _NUMBER.sub("", text)
+
+
 def news(old: Json, new: Json) -> News | None:
     """Return how soon a status should be written, or None if only figures changed."""
     old = _comparable(old, new)
@@ -86,7 +91,7 @@ def _explained(status: Json) -> Json:
     return {
         "boundBy": (status.get("decision") or {}).get("boundBy"),
         "conditions": {item["type"]: item["reason"] for item in conditions},
-        "causes": [_NUMBER.sub("", item["message"]) for item in conditions if item["type"] in _WORDED],
+        "causes": [without_numbers(item["message"]) for item in conditions if item["type"] in _WORDED],
     }
 
 
