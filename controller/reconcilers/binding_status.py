@@ -151,7 +151,7 @@ def _acted_on(status: Json) -> Json:
 def _causes(status: Json) -> list[tuple[str, str]]:
     """Return why conditions do not hold: the cause can change while the reason stays the same."""
     return [
-        (item["type"], without_numbers(item["message"]))
+        (item.get("type") or "", without_numbers(item.get("message") or ""))
         for item in status.get("conditions") or []
         if item.get("status") == "False"
     ]
