@@ -12,8 +12,8 @@ from apiserver.schema.json import Json
 from apiserver.serving.bodies import Bodies, Room, answered
 from apiserver.serving.logger import EventLogger
 from webhooks.convert import UnconvertibleError, convert_all
-from webhooks.large import SMALL_BYTES
 from webhooks.review import (
+    SMALL_BYTES,
     AdmissionRequest,
     MalformedReviewError,
     UnreadableRequestError,

@@ -77,7 +77,7 @@ class _AdmissionRequest(msgspec.Struct, Generic[T], frozen=True, kw_only=True, g
 
 
 AdmissionRequest: TypeAlias = _AdmissionRequest[ReviewedObject | None] | _AdmissionRequest[msgspec.Raw]
-"""An admission request. Its objects stay JSON text if one of them is not of the usual shape."""
+"""An admission request. Its objects stay JSON text if it is large or one of them is of an unusual shape."""
 
 
 class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -120,6 +120,9 @@ _identified: Final = msgspec.json.Decoder(_Review[_Identified])
 _convertible: Final = msgspec.json.Decoder(_Review[_Converted])
 _encode: Final = msgspec.json.Encoder().encode
 
+SMALL_BYTES: Final = 64 << 10
+"""Size in bytes up to which a review is small; the largest hand-written objects have a tenth of it."""
+
 MOST_OBJECTS: Final = 100_000
 """Maximum number of objects in a conversion review: ten times as many as kube-apiserver reads at once."""
 
@@ -142,8 +145,10 @@ def decode_admission(body: bytes) -> AdmissionRequest:
     """Return the request of an AdmissionReview, truncating content that is nested too deeply.
 
     Validation rejects the truncated content later. Raises MalformedReviewError, or UnreadableRequestError if
-    the body has at least a uid.
+    the body has at least a uid. Only the objects of a small review are decoded: others would be delayed.
     """
+    if len(body) > SMALL_BYTES:
+        return _unusual(body)
     try:
         return _request(body, _admission_review, _ADMISSION)
     except (MalformedReviewError, UnreadableRequestError):
@@ -151,7 +156,7 @@ def decode_admission(body: bytes) -> AdmissionRequest:
 
 
 def _unusual(body: bytes) -> AdmissionRequest:
-    """Return the request of a review whose objects are not all of the usual shape."""
+    """Return the request of a review that is large, or whose objects are not all of the usual shape."""
     try:
         return _request(body, _unusual_review, _ADMISSION)
     except TooDeepError:

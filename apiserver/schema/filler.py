@@ -67,6 +67,8 @@ def _source(node: Node, known: dict[str, Any], *, place: str, depth: int) -> lis
 
 def _members_source(node: Node, known: dict[str, Any], *, place: str, depth: int) -> Iterator[str]:
     value, inside = f"v{depth}", f"v{depth + 1}"
+    if not all(prop.name.isidentifier() for prop in node.properties):
+        raise ValueError(f"members of {place} cannot be part of the source: {node.properties}")
     for prop in node.properties:
         if prop.has_default:
             default = f"default{len(known)}"

@@ -25,8 +25,8 @@ from apiserver.schema.json import JsonValue
 from apiserver.serving.authority import new_authority, new_leaf
 from webhooks.app import Judges, application
 from webhooks.judging import judges_of
-from webhooks.large import SMALL_BYTES
 from webhooks.references import NoReferents
+from webhooks.review import SMALL_BYTES
 from webhooks.scaling import Scaling
 
 ENDPOINTS = ("/mutate", "/validate", "/convert")
