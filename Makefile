@@ -7,6 +7,10 @@ RUN := $(VENV)/bin/python
 # Files are given to worker processes in the order of their names, whole: fixtures of a module are made once.
 # Each worker has a control plane of its own, which waits 40 % of the time: three share two cores well.
 PYTEST := $(RUN) -m pytest --dist=loadfile --no-loadscope-reorder
+# Folders and not marks: every worker reads all files of the folders it is given.
+WITHOUT_CLUSTER := tests/unit tests/contract
+# Compiled tests are kept, or every worker rewrites the assertions of every file in every run.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Show this help
@@ -28,9 +32,9 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 
 .PHONY: test
 test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 18 minutes on two cores
-	$(PYTEST) -n auto -m "not controlplane and not e2e" $(ARGS)
+	$(PYTEST) -n auto $(WITHOUT_CLUSTER) $(ARGS)
 	$(RUN) -m hack.controlplane build
-	$(PYTEST) -n 3 -m controlplane $(ARGS)
+	$(PYTEST) -n 3 tests/controlplane $(ARGS)
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS)
 
 .PHONY: e2e
@@ -39,7 +43,7 @@ e2e: setup ## Install the manifests on a real node, inject failures and uninstal
 
 .PHONY: unit
 unit: setup ## Run the tests that need no control plane: about 2.5 minutes on two cores
-	$(PYTEST) -n auto -m "not controlplane and not e2e" $(ARGS)
+	$(PYTEST) -n auto $(WITHOUT_CLUSTER) $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## Compare three validators on 100,000 generated objects of each kind: about 90 minutes
