@@ -35,11 +35,15 @@ def adapted(rendered: str, addresses: Mapping[str, str]) -> tuple[str, str]:
     Service name. Ports stay the same, because an ExternalName does not translate them.
     """
     kept = [
-        _service(item, addresses) for item in yaml.safe_load_all(rendered) if item["kind"] not in _NOT_HERE
+        _service(item, addresses)
+        for item in yaml.load_all(rendered, Loader=yaml.CSafeLoader)
+        if item["kind"] not in _NOT_HERE
     ]
     claims = [item for item in kept if item["kind"] == "APIService"]
     others = [item for item in kept if item["kind"] != "APIService"]
-    return yaml.safe_dump_all(others, sort_keys=False), yaml.safe_dump_all(claims, sort_keys=False)
+    return yaml.dump_all(others, sort_keys=False, Dumper=yaml.CSafeDumper), yaml.dump_all(
+        claims, sort_keys=False, Dumper=yaml.CSafeDumper
+    )
 
 
 def _service(manifest: dict[str, Any], addresses: Mapping[str, str]) -> dict[str, Any]:

@@ -26,9 +26,11 @@ def start_models(control_plane: ControlPlane, *folders: str, **settings: Any) ->
     """
     for folder in ("models", *folders):
         rendered = control_plane.kubectl("kustomize", str(ROOT / "manifests" / folder)).stdout
-        kept = [item for item in yaml.safe_load_all(rendered) if item["kind"] != "Deployment"]
+        kept = [
+            item for item in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if item["kind"] != "Deployment"
+        ]
         apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
-        control_plane.kubectl(*apply, input=yaml.safe_dump_all(kept))
+        control_plane.kubectl(*apply, input=yaml.dump_all(kept, Dumper=yaml.CSafeDumper))
     address = control_plane.allocate_address()
     document = {
         "podNetworks": [control_plane.pod_cidr],

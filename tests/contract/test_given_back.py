@@ -20,7 +20,9 @@ OBJECTS: Final = often(150)
 
 def schema_of(release: str) -> Json:
     """Return the schema of a release's definition, without what only API servers read."""
-    definition = yaml.safe_load((ERAS / f"{release}-definition.yaml").read_text(encoding="utf-8"))
+    definition = yaml.load(
+        (ERAS / f"{release}-definition.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader
+    )
     [entry] = definition["spec"]["versions"]
     found: Json = entry["schema"]["openAPIV3Schema"]
     return found

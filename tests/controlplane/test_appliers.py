@@ -44,8 +44,10 @@ class Stage:
     def _begin(self, manifests: str) -> None:
         """Apply what an installation on processes can use, and the Deployments, which nothing runs here."""
         rendered = self.plane.kubectl("kustomize", str(ROOT / "manifests/overlays/every-kind")).stdout
-        whole = [item for item in yaml.safe_load_all(rendered) if item["kind"] == "Deployment"]
-        self.desired = [*yaml.safe_load_all(manifests), *whole]
+        whole = [
+            item for item in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if item["kind"] == "Deployment"
+        ]
+        self.desired = [*yaml.load_all(manifests, Loader=yaml.CSafeLoader), *whole]
         self.applier.apply(self.desired)
         self.plane.wait_until_established("crd", "--selector=app.kubernetes.io/part-of=stowplan")
 

@@ -211,9 +211,13 @@ def test_two_releases_are_equal_byte_by_byte(helm: Helm) -> None:
     with tarfile.open(fileobj=io.BytesIO(chart)) as opened:
         packed = opened.extractfile("stowplan/values.yaml")
         assert packed is not None
-        assert yaml.safe_load(packed)["image"] == IMAGE
+        assert yaml.load(packed, Loader=yaml.CSafeLoader)["image"] == IMAGE
     for name in ("install.yaml", "every-kind.yaml", "without-crds.yaml"):
-        deployments = [item for item in yaml.safe_load_all(first[name]) if item["kind"] == "Deployment"]
+        deployments = [
+            item
+            for item in yaml.load_all(first[name], Loader=yaml.CSafeLoader)
+            if item["kind"] == "Deployment"
+        ]
         images = {item["spec"]["template"]["spec"]["containers"][0]["image"] for item in deployments}
         assert images == {IMAGE}
 

@@ -92,7 +92,9 @@ def test_without_a_namespace_of_its_own_each_object_has_the_usual_one(
     plane: ControlPlane, folder: str
 ) -> None:
     """As applied from the folder, and as one file of a release."""
-    rendered = yaml.safe_load_all(plane.kubectl("kustomize", str(MANIFESTS / folder)).stdout)
+    rendered = yaml.load_all(
+        plane.kubectl("kustomize", str(MANIFESTS / folder)).stdout, Loader=yaml.CSafeLoader
+    )
 
     _check_namespaces(list(rendered), USUAL)
 
@@ -108,14 +110,14 @@ def test_the_kustomization_of_a_document_is_whole(
     (tmp_path / "stowplan").symlink_to(ROOT)
     (tmp_path / "controller.yaml").write_text("planning: {intervalSeconds: 5}", encoding="utf-8")
     (tmp_path / "kustomization.yaml").write_text(written, encoding="utf-8")
-    rendered = list(yaml.safe_load_all(plane.kubectl("kustomize", str(tmp_path)).stdout))
+    rendered = list(yaml.load_all(plane.kubectl("kustomize", str(tmp_path)).stdout, Loader=yaml.CSafeLoader))
 
     _check_namespaces(rendered, namespace)
     assert (USUAL in str(rendered)) == (namespace == USUAL)
     pods = [item["spec"]["template"]["spec"] for item in rendered if item["kind"] == "Deployment"]
     assert len(pods) == processes
     (image,) = {container["image"] for pod in pods for container in pod["containers"]}
-    assert image.startswith(yaml.safe_load(written)["images"][0]["newName"])
+    assert image.startswith(yaml.load(written, Loader=yaml.CSafeLoader)["images"][0]["newName"])
 
 
 def test_it_is_decided_and_measured_there(plane: ControlPlane, installed: Installation) -> None:

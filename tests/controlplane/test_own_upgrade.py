@@ -79,8 +79,9 @@ class Cluster:
             self.rendered = [
                 self._service(item)
                 for folder in (manifests, "external-metrics")
-                for item in yaml.safe_load_all(
-                    self.plane.kubectl("kustomize", str(source / "manifests" / folder)).stdout
+                for item in yaml.load_all(
+                    self.plane.kubectl("kustomize", str(source / "manifests" / folder)).stdout,
+                    Loader=yaml.CSafeLoader,
                 )
             ]
             claims = [item for item in self.rendered if item["kind"] == "APIService"]
@@ -110,7 +111,11 @@ class Cluster:
 
     def _apply(self, items: list[dict[str, Any]], *options: str) -> None:
         self.plane.kubectl(
-            "apply", "--server-side", *options, "--filename=-", input=yaml.safe_dump_all(items)
+            "apply",
+            "--server-side",
+            *options,
+            "--filename=-",
+            input=yaml.dump_all(items, Dumper=yaml.CSafeDumper),
         )
 
     def _service(self, item: dict[str, Any]) -> dict[str, Any]:

@@ -51,12 +51,12 @@ def test_all_parts_go_together(control_plane: ControlPlane, rendered: list[dict[
     """One image, one namespace, settings under a name of their content; the API server takes every object."""
     control_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ELSEWHERE}})
     known = [item for item in rendered if item["kind"] not in UNKNOWN]
-    text = yaml.safe_dump_all(known)
+    text = yaml.dump_all(known, Dumper=yaml.CSafeDumper)
     apply = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--filename=-")
     control_plane.kubectl(*apply, input=text)
     control_plane.kubectl("delete", "namespace", ELSEWHERE, "--wait=false")
 
-    assert "stowplan-system" not in yaml.safe_dump_all(rendered)
+    assert "stowplan-system" not in yaml.dump_all(rendered, Dumper=yaml.CSafeDumper)
     deployments = [item["spec"] for item in rendered if item["kind"] == "Deployment"]
     containers = [spec["template"]["spec"]["containers"][0] for spec in deployments]
     assert {container["image"] for container in containers} == {f"registry.example/stowplan@{DIGEST}"}
@@ -109,7 +109,11 @@ def test_every_certificate_of_cert_manager_is_for_its_services(rendered: list[di
 
 def test_replicas_are_spread_and_budgeted(control_plane: ControlPlane) -> None:
     """No two replicas on one node where another one takes them, and one of them is left in every drain."""
-    base = list(yaml.safe_load_all(control_plane.kubectl("kustomize", str(MANIFESTS / "base")).stdout))
+    base = list(
+        yaml.load_all(
+            control_plane.kubectl("kustomize", str(MANIFESTS / "base")).stdout, Loader=yaml.CSafeLoader
+        )
+    )
     deployments = {item["metadata"]["name"]: item for item in base if item["kind"] == "Deployment"}
     budgets = {
         item["metadata"]["name"]: item["spec"] for item in base if item["kind"] == "PodDisruptionBudget"
@@ -132,7 +136,9 @@ def test_another_field_manager_may_apply_the_same(tmp_path: Path) -> None:
             resources=["base", *OPTIONS],
             components=[part for part in every if part not in OPTIONS],
         )
-        known = yaml.safe_dump_all([item for item in rendered if item["kind"] not in UNKNOWN])
+        known = yaml.dump_all(
+            [item for item in rendered if item["kind"] not in UNKNOWN], Dumper=yaml.CSafeDumper
+        )
         apply = ("apply", "--server-side", "--filename=-")
         fresh.kubectl(*apply, "--field-manager=first", input=known)
         again = fresh.kubectl(*apply, "--field-manager=second", check=False, input=known)
@@ -144,7 +150,9 @@ def test_applying_again_leaves_prices_and_classes_alone(control_plane: ControlPl
     """No conflict and no reset, whoever wrote them and how."""
     data = [
         item
-        for item in yaml.safe_load_all((MANIFESTS / "base/settings.yaml").read_text(encoding="utf-8"))
+        for item in yaml.load_all(
+            (MANIFESTS / "base/settings.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader
+        )
         if item["kind"] == "ConfigMap"
     ]
     control_plane.kubectl("create", "namespace", "settings-test")

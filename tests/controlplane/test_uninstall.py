@@ -104,12 +104,15 @@ class Stage:
 
     def _install(self, manifests: str) -> None:
         """Apply everything but the claim, and the Deployments, which nothing runs here, with all parts."""
-        items = [item for item in yaml.safe_load_all(manifests) if item["kind"] != "APIService"]
+        items = [
+            item for item in yaml.load_all(manifests, Loader=yaml.CSafeLoader) if item["kind"] != "APIService"
+        ]
         self.manifests = items + [
             item
             for part in PARTS
-            for item in yaml.safe_load_all(
-                self.plane.kubectl("kustomize", str(ROOT / "manifests" / part)).stdout
+            for item in yaml.load_all(
+                self.plane.kubectl("kustomize", str(ROOT / "manifests" / part)).stdout,
+                Loader=yaml.CSafeLoader,
             )
             if part != PARTS[0] or item["kind"] in {"Deployment", "PodDisruptionBudget"}
         ]
@@ -118,7 +121,7 @@ class Stage:
     def put_in(self) -> None:
         """Apply the manifests, without force."""
         apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
-        self.plane.kubectl(*apply, input=yaml.safe_dump_all(self.manifests))
+        self.plane.kubectl(*apply, input=yaml.dump_all(self.manifests, Dumper=yaml.CSafeDumper))
         self.plane.wait_until_established("crd", "--selector=app.kubernetes.io/part-of=stowplan")
 
     def apply(self, *items: dict[str, Any]) -> None:

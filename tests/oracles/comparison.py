@@ -79,7 +79,9 @@ def findings() -> tuple[Finding, ...]:
 @functools.cache
 def differences() -> tuple[Difference, ...]:
     """Return the deliberate ones."""
-    entries = yaml.safe_load((TABLES / "differences.yaml").read_text(encoding="utf-8"))["differences"]
+    entries = yaml.load((TABLES / "differences.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)[
+        "differences"
+    ]
     return tuple(
         Difference(
             releases=tuple(entry.get("releases", ["*"])),
@@ -100,7 +102,7 @@ def generated(definition: Definition) -> Mapping[str, Facts]:
 @functools.cache
 def _generated(name: str) -> Mapping[str, Mapping[str, Facts]]:
     (path,) = GENERATED.glob(f"*/{name}.yaml")
-    manifest = yaml.safe_load(path.read_text(encoding="utf-8"))
+    manifest = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     return {
         entry["name"]: facts_of(entry["schema"]["openAPIV3Schema"]) for entry in manifest["spec"]["versions"]
     }

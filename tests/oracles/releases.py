@@ -46,7 +46,7 @@ def definitions() -> tuple[Definition, ...]:
 
 def _tabled() -> Iterator[Definition]:
     for path in sorted(TABLES.glob("*.yaml")):
-        table = yaml.safe_load(path.read_text(encoding="utf-8"))
+        table = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
         for name, versions in table.get("kinds", {}).items():
             for version, roots in versions.items():
                 facts = dict(_members(table["types"], roots, ""))
@@ -56,7 +56,7 @@ def _tabled() -> Iterator[Definition]:
 def _from_eras() -> Iterator[Definition]:
     for release, versions in HELD.items():
         text = (ERAS / f"{release}-definition.yaml").read_text(encoding="utf-8")
-        definition = yaml.safe_load(text)
+        definition = yaml.load(text, Loader=yaml.CSafeLoader)
         [entry] = definition["spec"]["versions"]
         facts = facts_of(entry["schema"]["openAPIV3Schema"])
         for version in versions:

@@ -36,7 +36,7 @@ def documents() -> list[tuple[Path, dict[str, Any]]]:
         (path, item)
         for path in sorted(MANIFESTS.rglob("*.yaml"))
         if "samples" not in path.parts
-        for item in yaml.safe_load_all(path.read_text(encoding="utf-8"))
+        for item in yaml.load_all(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
         if "kind" in item
     ]
 
@@ -58,4 +58,4 @@ def kustomized(
         **fields,
     }
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
-    return list(yaml.safe_load_all(plane.kubectl("kustomize", str(folder)).stdout))
+    return list(yaml.load_all(plane.kubectl("kustomize", str(folder)).stdout, Loader=yaml.CSafeLoader))

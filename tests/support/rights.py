@@ -94,5 +94,5 @@ def _roles() -> Iterator[dict[str, Any]]:
 def _objects() -> Iterator[dict[str, Any]]:
     for path in sorted(_MANIFESTS.rglob("*.yaml")):
         if path.relative_to(_MANIFESTS).parts[0] not in ("samples", "crds"):
-            found = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+            found = yaml.load_all(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
             yield from (item for item in found if item and "metadata" in item)

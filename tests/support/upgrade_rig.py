@@ -45,7 +45,7 @@ OLD, NEW = resource("v1alpha1"), resource("v1alpha2")
 def samples(era: str) -> list[Manifest]:
     """Return the objects of a cluster of an earlier release."""
     text = (ERAS / f"{era}-objects.yaml").read_text(encoding="utf-8")
-    return list(yaml.safe_load_all(text))
+    return list(yaml.load_all(text, Loader=yaml.CSafeLoader))
 
 
 def copies(manifests: Sequence[Manifest], count: int) -> list[Manifest]:

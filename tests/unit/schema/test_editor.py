@@ -26,7 +26,7 @@ ONLY_RE2 = re.compile(r"\(\?(?![:=!])|\[\[:|\\[^dDwWsSbBfnrtv0-9^$\\.*+?()\[\]{}
 def ours(paths: Sequence[Path]) -> Iterator[tuple[str, Json]]:
     """Yield each manifest of our kinds with the name of its file."""
     for path in paths:
-        for manifest in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+        for manifest in yaml.load_all(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
             if find_version(manifest["apiVersion"], manifest["kind"]) is not None:
                 yield str(path.relative_to(SAMPLES)), manifest
 
