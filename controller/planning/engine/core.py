@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 EXTRA = 1_500
-"""Patterns of a core besides one per model."""
+"""Patterns of a core besides one per model; as many as models where these are more."""
 
 TIES = 1e-6
 """Reduced costs that differ by less than this share of the bound are considered equal."""
@@ -53,12 +53,13 @@ def core_of(
     """Return which patterns are in the core, and whether these are all within the distance.
 
     The core contains the patterns `always`, the one with the least reduced cost of each model, and up to
-    `EXTRA` others whose reduced cost exceeds that by no more than the distance.
+    `EXTRA` or more others whose reduced cost exceeds that by no more than the distance.
     """
     slack = duals.reduced - patterns.least(duals.reduced)[patterns.model]
     slack = np.where(np.isfinite(objective.value), slack, np.inf)
     close = (slack <= distance) & np.isfinite(slack)
-    most = len(patterns.start) + EXTRA
+    extra = max(EXTRA, len(patterns.start))
+    most = len(patterns.start) + extra
     holds_all = int(close.sum()) <= most
     if not holds_all:
         # Of patterns with equal reduced cost, the cheaper ones leave more to other models. Where nothing is
@@ -66,11 +67,11 @@ def core_of(
         alike = np.floor(slack / (TIES * max(1.0, abs(duals.bound))))
         rank = np.lexsort((patterns.cost, alike))
         close = np.zeros_like(close)
-        close[rank[: most - EXTRA // 2]] = True
+        close[rank[: most - extra // 2]] = True
         # A model with only expensive patterns may need several of them for all pods to find places.
         by_model = np.lexsort((patterns.cost, alike, patterns.model))
         place = np.arange(len(by_model)) - patterns.start[patterns.model[by_model]]
-        close[by_model[place <= EXTRA // (2 * len(patterns.start))]] = True
+        close[by_model[place <= extra // (2 * len(patterns.start))]] = True
         close &= np.isfinite(slack)
     close[always] = np.isfinite(objective.value[always])
     close[patterns.best(duals.reduced)] = True
