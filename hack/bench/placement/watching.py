@@ -33,6 +33,7 @@ _MODULE: Final = "controller.planning.plan"
 _CALLS: Final[Mapping[str, Step]] = {
     "prepared": Step.FORMULATE,
     "_answer": Step.PLACE,
+    "alone": Step.PLACE,
     "_reliefs": Step.RELIEF,
     "defragmentations": Step.MOVES,
     "assembled": Step.EXPLAIN,
