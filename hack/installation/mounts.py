@@ -11,14 +11,15 @@ from typing import Final
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client, RefusedError
 
-_POLL_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.5
+"""Every read costs the API server and etcd 1.6 ms; a kubelet takes up to a minute."""
 
 
 class SecretMount:
     """One Secret as a directory of files, updated until stopped."""
 
     def __init__(self, control_plane: ControlPlane, *, namespace: str, name: str) -> None:
-        # Polled several times a second while an installation runs, so kubectl processes would be too slow.
+        # Polled twice a second while an installation runs, so kubectl processes would be too slow.
         self._client = Client(control_plane.server, control_plane.directory / "pki")
         self._path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
         self._content: dict[str, bytes] = {}
