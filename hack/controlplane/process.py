@@ -14,6 +14,8 @@ from hack.controlplane.errors import ComponentCrashedError, ControlPlaneError
 
 _TETHER = Path(__file__).with_name("tether.py")
 _TAIL_LINES = 25
+_KEPT = ("GOGC",)
+"""Variables that are passed on: how much memory programs in Go may use to collect garbage less often."""
 
 _SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controlplane-spawner")
 """The only thread that starts processes: they die with their starting thread, so it must last."""
@@ -73,8 +75,9 @@ class Process:
         """Start it, with its output appended to its log; no effect while it runs."""
         if self._running is not None:
             return
-        # Nothing of the user's environment: a proxy setting would divert calls to services of the cluster.
-        environment = {"HOME": str(self._directory), "PATH": self._path}
+        # Nothing else of the user's environment: a proxy would divert calls to services of the cluster.
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment = kept | {"HOME": str(self._directory), "PATH": self._path}
         with self.log.open("ab") as log:
             self._running = spawn(
                 self._command, directory=self._working_directory, environment=environment, output=log

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 30.0
 _LONGEST = [f"test_{name}.py" for name in ("upgrade", "appliers", "chaos", "own_upgrade", "uninstall")]
-"""Files that take more than a minute: two workers end at the same time when these come first."""
+"""Files that take more than a minute: workers end at the same time when these come first."""
 
 _namespace_numbers = itertools.count(1)
 
