@@ -34,8 +34,9 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 # Garbage collection takes a sixth of the API servers' time otherwise.
 test: export GOGC := 200
 test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 18 minutes on two cores
+	$(PYTEST) -n auto $(WITHOUT_CLUSTER) $(ARGS)
 	$(RUN) -m hack.controlplane build
-	$(PYTEST) -n 4 tests/controlplane $(WITHOUT_CLUSTER) $(ARGS)
+	$(PYTEST) -n 4 tests/controlplane $(ARGS)
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS)
 
 .PHONY: e2e
