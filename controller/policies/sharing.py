@@ -3,7 +3,8 @@
 Several targets are treated as one number of replicas of capacity 1, for which the policy decides; the result
 is then split among them. Replicas of other capacities count by their capacity. Running replicas are not
 exchanged: when more is required none are stopped, and when less is required none are started, because a
-stopped replica is gone at once and a started one serves only minutes later.
+stopped replica is gone at once and a started one serves only minutes later. For the same reason, replicas
+that are not ready stop first: they may never be, as with an image that cannot be pulled.
 
 A rate limit for scaling down that is smaller than a replica still lets the smallest one go, once per period,
 unless the limit is 0. Limits count what was chosen, in whole replicas of capacity 1, rounded up.
@@ -90,7 +91,7 @@ def decide_binding(
             required,
             _one_less(policy, bounds, history.at(now_seconds), whole, shares, now_seconds=now_seconds),
         )
-    kept = _one_way(required, shares)
+    kept = _one_way(required, shares, [len(target.pods) for target in seen.targets])
     replicas = split(required, kept, expansion_percent=binding.expansion_percent)
     chosen = math.ceil(capacity_of(shares, replicas) - _NEARLY)
     remembered = _remembered(history.at(now_seconds), whole, chosen, now_seconds)
@@ -154,12 +155,21 @@ def _remembered(history: History, whole: Decision, chosen: int, now_seconds: flo
     return decided.counted(now_seconds, chosen)
 
 
-def _one_way(required: float, shares: Sequence[Share]) -> tuple[Share, ...]:
-    """Return the targets with bounds such that running replicas only grow, or only shrink."""
+def _one_way(required: float, shares: Sequence[Share], ready: Sequence[int]) -> tuple[Share, ...]:
+    """Return the targets with bounds by which what runs only grows, or only shrinks with ready ones last."""
     counts = [min(max(item.current_replicas, item.min_replicas), item.max_replicas) for item in shares]
     if required >= capacity_of(shares, counts) - _NEARLY:
         return tuple(replace(item, min_replicas=count) for item, count in zip(shares, counts, strict=True))
-    return tuple(replace(item, max_replicas=count) for item, count in zip(shares, counts, strict=True))
+    serving = [
+        min(max(here, item.min_replicas), count)
+        for item, count, here in zip(shares, counts, ready, strict=True)
+    ]
+    if required < capacity_of(shares, serving) - _NEARLY:
+        return tuple(replace(item, max_replicas=count) for item, count in zip(shares, serving, strict=True))
+    return tuple(
+        replace(item, min_replicas=least, max_replicas=most)
+        for item, least, most in zip(shares, serving, counts, strict=True)
+    )
 
 
 def _shares(binding: Binding, targets: Sequence[TargetSeen]) -> tuple[Share, ...]:

@@ -117,6 +117,47 @@ def test_what_runs_only_grows_or_only_shrinks(
     assert all(change >= 0 for change in changes) or all(change <= 0 for change in changes)
 
 
+def _shrunk(counts: tuple[int, int], ready: tuple[int, int], load: float) -> tuple[int, ...]:
+    """Return the replicas that remain of some of which a part is ready; their metrics come as a total."""
+    targets = tuple(
+        TargetSeen(current_replicas=count, pods=({},) * min(here, count))
+        for count, here in zip(counts, ready, strict=True)
+    )
+    seen = BindingSeen(targets=targets, totals={"m": Value(value=load)})
+    return decide_binding(POLICY, pair(BIG, SMALL), History(), seen, NOW).replicas
+
+
+@pytest.mark.parametrize(
+    ("ready", "want"),
+    [
+        ((2, 4), (0, 4)),  # all: the most expensive stop
+        ((2, 0), (2, 0)),  # the small ones never start: the big ones stay, although they cost more
+        ((1, 0), (1, 2)),  # one big is not enough: of the others, the cheapest
+        ((0, 0), (0, 4)),
+    ],
+)
+def test_replicas_that_are_not_ready_stop_first(ready: tuple[int, int], want: tuple[int, int]) -> None:
+    """Two big and four small replicas serve 9, and 4 are required."""
+    assert _shrunk((2, 4), ready, 40.0) == want
+
+
+@given(
+    st.tuples(st.integers(0, 4), st.integers(0, 9)),
+    st.tuples(st.integers(0, 4), st.integers(0, 9)),
+    st.floats(0, 200),
+)
+def test_no_ready_replica_stops_while_another_one_remains_that_is_not(
+    counts: tuple[int, int], ready: tuple[int, int], load: float
+) -> None:
+    """Whatever the costs and the load."""
+    found = _shrunk(counts, ready, load)
+    there = tuple(map(min, ready, counts))
+    stops = any(after < here for after, here in zip(found, there, strict=True))
+    waits = any(after > here for after, here in zip(found, there, strict=True))
+
+    assert not (stops and waits)
+
+
 def test_a_bound_that_was_lowered_holds_at_once() -> None:
     """What must go is replaced by others."""
     assert decided(pair(replace(BIG, max_replicas=1), SMALL), (3, 0), 75.0).replicas == (1, 5)
