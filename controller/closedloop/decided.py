@@ -39,6 +39,9 @@ class Decided:
 
     targets: tuple[str, ...]
     points: tuple[DecidedPoint, ...]
+    is_alike: bool = True
+    """Whether all replicas have capacity 1, so that recommended and decided replicas are the same ones."""
+
     unreported: tuple[str, ...] = ()
     """Metrics of the policy that no simulated engine ever reported; empty if none was asked."""
 
@@ -63,6 +66,11 @@ def decided_point(
         limits=tuple(str(limit) for limit in made.whole.limits),
         sentence=binding_sentence(binding, made),
     )
+
+
+def is_alike(binding: Binding) -> bool:
+    """Return whether all replicas of a binding's targets have capacity 1."""
+    return all(capacity == 1 for capacity in binding.capacities)
 
 
 def target_names(binding: Binding) -> tuple[str, ...]:

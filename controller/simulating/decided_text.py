@@ -25,8 +25,8 @@ class Kind(StrEnum):
 
 
 _LABELS: Final = {
-    Kind.RECOMMENDED: "replicas recommended",
-    Kind.DECIDED: "replicas decided",
+    Kind.RECOMMENDED: "replicas {}",
+    Kind.DECIDED: "replicas {}",
     Kind.TARGET: "  {}",
 }
 """Labels of rows. The name of a metric has no space, so it is not mistaken for another row."""
@@ -43,18 +43,20 @@ class NamedCourse(NamedTuple):
 def courses_of(decided: Decided) -> list[NamedCourse]:
     """Return each metric, the replicas that the metrics recommend, the decided ones, and those per target.
 
-    A single target has no course of its own.
+    A single target has no course of its own. If targets have other capacities, the recommended replicas are
+    counted in replicas of capacity 1.
     """
     points = decided.points
     recommended: Course = [(point.seconds, _float(point.recommended)) for point in points]
     replicas: Course = [(point.seconds, float(point.replicas)) for point in points]
+    asked = "recommended" if decided.is_alike else "recommended, of capacity 1"
     targets = enumerate(decided.targets if len(decided.targets) > 1 else ())
     return [
         *(
             NamedCourse(Kind.METRIC, name, [(point.seconds, point.values[name]) for point in points])
             for name in (points[0].values if points else ())
         ),
-        NamedCourse(Kind.RECOMMENDED, "recommended", recommended),
+        NamedCourse(Kind.RECOMMENDED, asked, recommended),
         NamedCourse(Kind.DECIDED, "decided", replicas),
         *(
             NamedCourse(Kind.TARGET, name, [(point.seconds, float(point.targets[place])) for point in points])

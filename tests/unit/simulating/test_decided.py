@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from controller.closedloop.decided import Decided, DecidedPoint
 from controller.simulating.decided_charts import decided_charts
 from controller.simulating.decided_text import Kind, courses_of, over_time
@@ -38,6 +40,13 @@ def test_each_course_is_a_row_with_a_label_of_its_own() -> None:
         *("decided", "recommended", "replicas recommended", "replicas decided"),
         *("  recommended", "  decided"),
     ]
+
+
+def test_recommended_replicas_of_unlike_targets_say_what_they_count() -> None:
+    """A replica of capacity 2.5 counts as one of the decided replicas, but as 2.5 of the recommended ones."""
+    (names, *_) = over_time(replace(CLASHING, is_alike=False)).columns
+
+    assert str(list(names.cells)[2]) == "replicas recommended, of capacity 1"
 
 
 def test_each_metric_and_target_has_a_chart() -> None:
