@@ -63,7 +63,7 @@ async def decide(
     except UndecidedError as error:
         if must_be_sure and not found:
             return Decision(refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{error}; try again"))
-    refusal = _refusal(subject, found) if found else None
+    refusal = await _refusal(subject, found, request) if found else None
     return Decision(subject=subject, judgement=judgement, refusal=refusal)
 
 
@@ -73,13 +73,14 @@ async def _scaling_errors(
     return await scaling.errors(claims, user=user_of(request), namespace=subject.namespace)
 
 
-def _refusal(subject: Subject, found: Sequence[FieldError]) -> Json:
+async def _refusal(subject: Subject, found: Sequence[FieldError], request: AdmissionRequest) -> Json:
     """Return the Status that kubectl prints like an error of a built-in kind.
 
     The API server validates metadata only after admission. Metadata errors are listed here too, so that the
     user does not discover them after everything else is fixed.
     """
-    listed = [*(wrong.error for wrong in metadata_errors(subject.value["metadata"])), *found]
+    wrong = await worked(request, metadata_errors, subject.value["metadata"])
+    listed = [*(item.error for item in wrong), *found]
     return errors.invalid_status(subject.kind.group, subject.kind.kind, subject.name, listed[:_MOST_ERRORS])
 
 
