@@ -91,7 +91,7 @@ def _demands(plan: Plan) -> Iterator[str]:
     for namespace, model in sorted(unknown):
         name = f"{namespace}/{model}"
         yield (
-            f"the load of {name} is unknown, so the running replicas stay: use --demand"
+            f"the load of {name} is unknown, so no running replica stops: use --demand"
             f" {name}=REQUESTS_PER_SECOND"
         )
 

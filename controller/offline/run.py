@@ -110,7 +110,8 @@ def _planned(inputs: PlanningInputs, warnings: tuple[str, ...]) -> Shown:
     from controller.planning.plan import plan  # noqa: PLC0415 (the solver takes a second to load: not for --help)
 
     with uncollected():
-        made, _ = plan(inputs.snapshot, inputs.state, inputs.settings)
+        # Whoever can read the files may know all names in them.
+        made, _ = plan(inputs.snapshot, inputs.state, replace(inputs.settings, names_all=True))
         return Shown(
             snapshot=inputs.snapshot,
             plan=made,

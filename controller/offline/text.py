@@ -135,7 +135,7 @@ def levels(plan: Plan) -> Iterator[str]:
 def measured(level: LevelReport) -> tuple[str, str]:
     """Return a level's value and bound: costs, of starts too, as money, others in points."""
     if level.level == _COST:
-        return f"{price(cost_of(level.value))} with starts", price(cost_of(level.bound))
+        return f"{price(cost_of(level.value))} with starts and mixing", price(cost_of(level.bound))
     return str(level.value), str(level.bound)
 
 

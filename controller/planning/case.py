@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from controller.planning.decision import Alternative
+from controller.planning.decision import Alternative, BoundBy
 from controller.planning.demand import allowed_replicas, provided_rate, rate_of
 from controller.planning.formulation import held_replicas, ordered_replicas
 from controller.planning.model_case import model_cases
@@ -146,6 +146,12 @@ class Case:
         if self.answer.vacancies.has_room_for_one(self.number):
             return ""
         return rule_clause(self.variant)
+
+    @property
+    def rule_bound(self) -> BoundBy:
+        """What bounds a variant with a `rule_clause`; without a topology, its pods need several nodes."""
+        terms = self.answer.problem.variants[self.number]
+        return BoundBy.TOPOLOGY if terms.is_topology_constrained else BoundBy.ACCELERATORS
 
     def scarcity_clause(self, found: Scarcity) -> str:
         """Return a scarcity in words."""

@@ -166,7 +166,7 @@ def _replaced(case: Case) -> Verdict | None:
     why = case.scarcity_clause(found) if found else rule or case.dearer_clause
     if limit:
         why = f"{limit.kind} {limit.name} allows {case.answer.limit_text(limit)}"
-    otherwise = BoundBy.TOPOLOGY if rule else BoundBy.ACCELERATORS
+    otherwise = case.rule_bound if rule else BoundBy.ACCELERATORS
     others = [
         variant.name
         for variant, wanted, placed in zip(
@@ -238,6 +238,8 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
     found, limit = case.scarcity(), case.limit
     if maximum is not None and case.placed >= maximum:
         bound_by, why = BoundBy.MAX_REPLICAS, f"maxReplicas is {maximum}"
+    elif found and not found.nodes:  # whatever a replica serves
+        bound_by, why = found.bound_by, case.scarcity_clause(found)
     elif case.variant.capacity is None and case.demand.required_rate:
         bound_by, why = BoundBy.CAPACITY_UNKNOWN, "what one replica serves is not known yet"
     elif unusable := case.unusable_clause:
@@ -250,7 +252,7 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
     elif found:
         bound_by, why = found.bound_by, case.scarcity_clause(found)
     elif rule := case.rule_clause:
-        bound_by, why = BoundBy.TOPOLOGY, rule
+        bound_by, why = case.rule_bound, rule
     else:
         bound_by, why = BoundBy.ACCELERATORS, case.unused_clause
     message = f"{what}{joint}{why}{case.gives_way_later}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from controller.planning.demand import allowed_replicas, rate_of, serving_rate, staying_replicas
 from controller.planning.inventory import bins, node_to_come
 from controller.planning.limits import limit_rows
+from controller.planning.load import CapacitySource
 from controller.planning.problem import (
     UNLIMITED_REPLICAS,
     CoverRow,
@@ -177,7 +178,8 @@ def _untouchable(variant: Variant, demand: ModelDemand) -> int:
 
 def _serves_unknown(variant: Variant, demand: ModelDemand) -> bool:
     """Return whether it is unknown how much of its model's demand a variant serves."""
-    return not serving_rate(variant) and demand.upper_rate != 0
+    is_stated = variant.capacity is not None and variant.capacity.source is CapacitySource.STATED
+    return not serving_rate(variant) and not is_stated and demand.upper_rate != 0
 
 
 def _needed(variant: Variant, demand: ModelDemand) -> int:

@@ -58,11 +58,12 @@ def reliefs(
 ) -> Mapping[int, tuple[Relief, ...]]:
     """Return the reliefs of each model, from at most `most_solves` changes, the most promising first."""
     before = {
-        model: unmet
+        model: answer.shortage_per_mille(model, answer.granted.replicas)
         for model, demand in enumerate(answer.demands)
-        if demand.signal.decides and (unmet := answer.shortage_per_mille(model, answer.granted.replicas))
+        if demand.signal.decides
     }
-    short = sorted(before, key=lambda model: (answer.demands[model].priority, model))
+    lacking = (model for model, unmet in before.items() if unmet)
+    short = sorted(lacking, key=lambda model: (answer.demands[model].priority, model))
     found: dict[int, list[Relief]] = defaultdict(list)
     for model, relief in _moves(answer, short, limits):
         found[model].append(relief)
@@ -70,11 +71,13 @@ def reliefs(
         after = again(change.made())
         if after is None:
             continue
+        then = {model: after.shortage_per_mille(model, after.granted.replicas) for model in before}
+        losers = sum(then[model] > unmet for model, unmet in before.items())
+        text = f"{change.text} at the expense of {count(losers, 'other model')}" if losers else change.text
         # A node of another type helps where other models move to it.
         for model in short if change.kind is ReliefKind.NODE else change.models:
-            unmet = after.shortage_per_mille(model, after.granted.replicas)
-            if unmet < before[model]:
-                found[model].append(Relief(kind=change.kind, text=change.text, unmet_per_mille=unmet))
+            if then[model] < before[model]:
+                found[model].append(Relief(kind=change.kind, text=text, unmet_per_mille=then[model]))
     return {model: tuple(listed) for model, listed in found.items()}
 
 
@@ -134,7 +137,10 @@ def _moves(answer: Answer, short: Sequence[int], limits: Limits) -> Iterator[tup
 
 
 def _nodes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
-    """Yield one more empty node of each type that short models may use, in the largest size of that type."""
+    """Yield empty nodes of each type that short models may use, in the largest size of that type.
+
+    It is one node, and as many as one replica of several pods needs.
+    """
     wanting = {model: [v for v in _growing(answer, model) if not answer.limit_of(v)] for model in short}
     sizes: dict[str, int] = defaultdict(int)
     for node in answer.nodes:
@@ -143,23 +149,33 @@ def _nodes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
         sizes[variant.accelerator] = max(sizes[variant.accelerator], variant.accelerators_per_pod)
     snapshot = answer.snapshot
     for kind, size in sorted(sizes.items()):
-        if kind and size:
-            (more,) = new_nodes(snapshot, Addition(accelerator=kind, accelerators=size))
+        if not (kind and size):
+            continue
+        (one,) = new_nodes(snapshot, Addition(accelerator=kind, accelerators=size))
+        users = {
+            model: [variant for v in numbers if _has_room(one, variant := answer.variants[v])]
+            for model, numbers in wanting.items()
+        }
+        helped = tuple(model for model, variants in users.items() if variants)
+        for number in sorted({1, *(_nodes_of(variant, one) for model in helped for variant in users[model])}):
+            more = new_nodes(snapshot, Addition(accelerator=kind, accelerators=size, nodes=number))
             yield Change(
                 kind=ReliefKind.NODE,
-                text=f"+1 free {size}-accelerator {kind} node",
-                made=partial(replace, snapshot, nodes=(*snapshot.nodes, more)),
-                models=tuple(
-                    model
-                    for model, numbers in wanting.items()
-                    if any(_has_room(more, answer.variants[v]) for v in numbers)
-                ),
-                rows=_slots(answer, more),
+                text=f"+{number} free {size}-accelerator {kind} node{'s' if number > 1 else ''}",
+                made=partial(replace, snapshot, nodes=(*snapshot.nodes, *more)),
+                models=helped,
+                rows=_slots(answer, one, number),
             )
 
 
-def _slots(answer: Answer, node: Node) -> Sequence[tuple[Row, int]]:
-    """Return the slots that a node adds to the bin of its users; empty if there is no such bin."""
+def _nodes_of(variant: Variant, node: Node) -> int:
+    """Return how many such nodes one replica needs if they are empty."""
+    pods = node.accelerators_allocatable // variant.accelerators_per_pod
+    return -(-variant.pods_per_replica // min(pods, variant.most_per_node or pods))
+
+
+def _slots(answer: Answer, node: Node, number: int) -> Sequence[tuple[Row, int]]:
+    """Return the slots that such nodes add to the bin of their users; empty if there is no such bin."""
     users = tuple(
         v for v, one in enumerate(answer.variants) if one.accelerators_per_pod and admits(node, one)
     )
@@ -167,7 +183,7 @@ def _slots(answer: Answer, node: Node) -> Sequence[tuple[Row, int]]:
     if not bins or answer.granted.prices is None:
         return ()
     rows = (row for row in answer.granted.prices.slots if row[0] == bins[0])
-    return [(row, node.accelerators_allocatable // row[1] // row[2]) for row in rows]
+    return [(row, number * node.accelerators_allocatable // row[1] // row[2]) for row in rows]
 
 
 def _has_room(node: Node, variant: Variant) -> bool:
@@ -193,7 +209,7 @@ def _limits(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
             raised = replace(row, limit=used + max(wanted))
             yield Change(
                 kind=ReliefKind.QUOTA if isinstance(limit, Quota) else ReliefKind.BUDGET,
-                text=f"{row.kind} {row.name} of at least {answer.limit_text(raised)}",
+                text=f"{row.kind} {row.name} raised to {answer.limit_text(raised)}",
                 made=partial(_with_limit, answer.snapshot, limit, raised.limit),
                 models=tuple(m for m in short if amounts.keys() & set(answer.variants_of(m))),
                 rows=[(f"{row.kind} {row.name}", raised.limit - row.limit)],
@@ -217,7 +233,7 @@ def _maximums(answer: Answer, model: int) -> Iterator[Change]:
             raised = replace(variant, max_replicas=variant.max_replicas + 1)
             yield Change(
                 kind=ReliefKind.MAX_REPLICAS,
-                text=f"maxReplicas of {variant.name} above {variant.max_replicas}",
+                text=f"maxReplicas of {variant.name} raised to {raised.max_replicas}",
                 made=partial(_with_variants, answer.snapshot, raised),
                 models=(model,),
             )

@@ -18,7 +18,7 @@ from controller.planning.engine.patterns import MOST_OF_MODEL, first_patterns, i
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.magnitude import check_magnitude
-from controller.planning.problem import Solution
+from controller.planning.problem import LimitKind, Solution
 from controller.planning.proofs import proven, with_values
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def place(
 def alone(problem: PlacementProblem) -> tuple[int, ...]:
     """Return the replicas of each model's own optimum, with unlimited nodes and no other models.
 
+    Quotas and budgets do not apply: most of them are shared with other models.
+
     Raises NumbersTooLargeError.
     """
     if not problem.variants:
@@ -67,6 +69,7 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
         bins=(),
         free=(),
         growth=(),
+        limits=tuple(row for row in problem.limits if row.kind is LimitKind.CEILING),
     )
     options, _ = options_of(anywhere, has_any_room=True)
     patterns, _ = _with_best_alone(options, first_patterns(options))

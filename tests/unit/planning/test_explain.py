@@ -127,7 +127,7 @@ CASES: dict[str, Case] = {
         SURGE,
         (2, 2, Reason.SHORTAGE, BoundBy.MAX_REPLICAS),
         "llama-70b stays at 2 replicas: llama lacks 33.3 % of the 48.2 requests/s of capacity that it needs; "
-        "maxReplicas is 2; maxReplicas of llama-70b above 2 would help",
+        "maxReplicas is 2; maxReplicas of llama-70b raised to 3 would help",
     ),
     "its own minimum": (
         nodes_of(8, 8),

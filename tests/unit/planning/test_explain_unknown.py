@@ -156,7 +156,14 @@ CASES: dict[str, Case] = {
         (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
         "slow stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs; "
         "ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms; "
-        "maxReplicas of a above 1 would help",
+        "maxReplicas of a raised to 2 would help",
+    ),
+    "a type of which there is no node, whatever a replica serves": (
+        nodes_of(8),
+        [variant("b", None, accelerator="B200")],
+        (asked(15),),
+        (0, 1, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        "b goes from 1 to 0 replicas: llama must keep one replica; no node has B200",
     ),
     "another one that never ran": (
         nodes_of(8),
@@ -165,7 +172,7 @@ CASES: dict[str, Case] = {
         (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
         "new stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs; "
         "it never ran, and nothing is started on an estimate alone; "
-        "maxReplicas of a above 1 would help",
+        "maxReplicas of a raised to 2 would help",
     ),
 }
 

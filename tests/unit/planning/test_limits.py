@@ -6,11 +6,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from planning_builders import load, node, variant
+from planning_builders import capacity, load, node, variant
 
 from controller.planning.cluster import Budget, NodePool, NodeRequirement, Quota
 from controller.planning.decision import BoundBy, Plan, Reason, ReliefKind, SolverStatus
-from controller.planning.load import ModelLoad
+from controller.planning.load import CapacitySource, ModelLoad
 from controller.planning.plan import plan
 from controller.planning.settings import Settings, UnmetUnit
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
@@ -56,7 +56,7 @@ def test_a_quota_is_never_exceeded_and_is_named() -> None:
     assert (decision.replicas, decision.reason, decision.bound_by) == (2, Reason.SHORTAGE, BoundBy.QUOTA)
     assert "quota llm/gpus allows 5 accelerators" in decision.message
     assert [(r.kind, r.text) for r in decision.reliefs] == [
-        (ReliefKind.QUOTA, "quota llm/gpus of at least 6 accelerators")
+        (ReliefKind.QUOTA, "quota llm/gpus raised to 6 accelerators")
     ]
 
 
@@ -120,6 +120,31 @@ def test_under_a_limit_below_what_runs_goes_what_is_not_needed() -> None:
     assert made.decisions[0].excess
 
 
+def test_what_an_unlimited_cluster_would_need_respects_no_quota_and_no_budget() -> None:
+    """Also if they concern one model only; a model's own ceiling stands."""
+    limited = {
+        "quotas": (Quota(name="gpus", namespace="llm", accelerators=5),),
+        "budgets": (Budget(name="team", cost_per_hour=Decimal(25)),),
+    }
+    free = _plan(_variant("a", size=2), loads=(_wants("llama", 4),), **limited)
+    capped = _plan(_variant("a", size=2, max_replicas=3), loads=(_wants("llama", 4),), **limited)
+
+    assert (free.decisions[0].replicas, free.decisions[0].unconstrained_replicas) == (2, 4)
+    assert (capped.decisions[0].replicas, capped.decisions[0].unconstrained_replicas) == (2, 3)
+
+
+def test_a_replica_that_is_stated_to_serve_nothing_stops() -> None:
+    """Only a user can state that; one whose capacity is not known stays."""
+    nothing = capacity(0, source=CapacitySource.STATED)
+    variants = (_variant("a", "n1", capacity=nothing), _variant("b"))
+
+    assert _granted(_plan(*variants, loads=(_wants("llama", 2),))) == {"a": 0, "b": 2}
+    assert _granted(_plan(_variant("a", "n1", serves=None), _variant("b"), loads=(_wants("llama", 2),))) == {
+        "a": 1,
+        "b": 2,
+    }
+
+
 def test_a_limit_between_what_is_granted_and_what_runs_is_told() -> None:
     """What is not needed goes, and nothing starts before it has gone; the sentence says what would help."""
     made = _plan(
@@ -133,7 +158,7 @@ def test_a_limit_between_what_is_granted_and_what_runs_is_told() -> None:
     told = "what runs exceeds budget b of 25 per hour by 5: nothing new starts under it"
     assert (_granted(made), made.cost) == ({"a": 0, "b": 1}, Decimal(10))
     assert (waits.bound_by, waits.excess) == (BoundBy.BUDGET, (told,))
-    assert waits.message.endswith(f"; budget b of at least 40 per hour would help; {told}")
+    assert waits.message.endswith(f"; budget b raised to 40 per hour would help; {told}")
 
 
 def test_a_strict_budget_is_kept_at_once() -> None:

@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import LIMITS
+from planning_builders import LIMITS, load, node, variant
 from small_snapshots import constrained_snapshot, small_snapshot
 from support.campaign import often
 from support.compact import place
@@ -18,13 +18,13 @@ from support.compact import place
 from controller.offline.changes import Changes, changed
 from controller.planning.additions import Addition
 from controller.planning.cluster import Budget, Quota
-from controller.planning.decision import Decision, Plan, Relief, ReliefKind
+from controller.planning.decision import BoundBy, Decision, Plan, Relief, ReliefKind
 from controller.planning.demand import model_demands
 from controller.planning.inputs import PlanningInputs
 from controller.planning.plan import plan
 from controller.planning.preparing import prepared
 from controller.planning.settings import Settings
-from controller.planning.snapshot import Snapshot
+from controller.planning.snapshot import Replica, Snapshot
 from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
@@ -59,17 +59,19 @@ MAKERS: dict[str, tuple[Make, set[ReliefKind]]] = {
     "limited": (limited_snapshot, {ReliefKind.QUOTA, ReliefKind.BUDGET, ReliefKind.PRIORITY}),
 }
 SETTINGS = Settings(wall_seconds=60.0)
-NODE = re.compile(r"\+1 free (?P<size>\d+)-accelerator (?P<type>\S+) node")
-LIMIT = re.compile(r"(?:quota|budget) (?P<name>\S+) of at least (?P<amount>[\d.]+) ")
-MAXIMUM = re.compile(r"maxReplicas of (?P<name>\S+) above (?P<maximum>\d+)")
+NODE = re.compile(r"\+(?P<nodes>\d+) free (?P<size>\d+)-accelerator (?P<type>\S+) nodes?")
+LIMIT = re.compile(r"(?:quota|budget) (?P<name>\S+) raised to (?P<amount>[\d.]+) ")
+MAXIMUM = re.compile(r"maxReplicas of (?P<name>\S+) raised to (?P<maximum>\d+)")
+EXPENSE = re.compile(r" at the expense of (?P<losers>\d+) other models?")
 PRIORITY = re.compile(r"priority (?P<priority>\d+) ")
 
 
 def _made(snapshot: Snapshot, relief: Relief, decision: Decision) -> Snapshot:
     """Return the snapshot with what a claim says, read from its words."""
     own = (decision.namespace, decision.model_id)
-    if found := NODE.fullmatch(relief.text):
-        more = Addition(accelerator=found["type"], accelerators=int(found["size"]))
+    if found := NODE.match(relief.text):
+        size, nodes = int(found["size"]), int(found["nodes"])
+        more = Addition(accelerator=found["type"], accelerators=size, nodes=nodes)
         asked = PlanningInputs(snapshot=snapshot, settings=SETTINGS)
         return changed(asked, Changes(additions=(more,)))[0].snapshot
     if found := LIMIT.match(relief.text):
@@ -80,8 +82,8 @@ def _made(snapshot: Snapshot, relief: Relief, decision: Decision) -> Snapshot:
         )
         budgets = (replace(b, cost_per_hour=amount) if b.name == name else b for b in snapshot.budgets)
         return replace(snapshot, quotas=tuple(quotas), budgets=tuple(budgets))
-    if found := MAXIMUM.fullmatch(relief.text):
-        maximum = {(decision.namespace, found["name"]): int(found["maximum"]) + 1}
+    if found := MAXIMUM.match(relief.text):
+        maximum = {(decision.namespace, found["name"]): int(found["maximum"])}
         variants = (replace(v, max_replicas=maximum.get(v.key, v.max_replicas)) for v in snapshot.variants)
         return replace(snapshot, variants=tuple(variants))
     found = PRIORITY.match(relief.text)
@@ -126,3 +128,17 @@ def test_every_claim_is_what_comes_out(make: Make, kinds: set[ReliefKind]) -> No
                 assert _levels(then.solver.levels) == _levels(_compact(after).proofs), told
             seen[relief.kind] += 1
     assert kinds <= {*seen}
+
+
+def test_a_replica_of_several_pods_is_helped_by_as_many_nodes_as_it_needs() -> None:
+    """A single one would not help; the cause is the number of nodes, and no topology."""
+    nodes = (node("n0", 8), node("n1", 8))
+    first = Replica(name="g", node="n0", further_nodes=("n1",), ready=True, report_age_seconds=5.0)
+    gang = replace(
+        variant("gang", size=16, pods_per_replica=2, serves=1e6), replicas=(first,), current_replicas=1
+    )
+    made, _ = plan(Snapshot(nodes=nodes, variants=(gang,), loads=(load(1.6e6),)), PlanningState(), SETTINGS)
+    (decision,) = made.decisions
+
+    assert (decision.replicas, decision.bound_by) == (1, BoundBy.ACCELERATORS)
+    assert [relief.text for relief in decision.reliefs] == ["+2 free 8-accelerator H100 nodes"]
