@@ -22,6 +22,7 @@ _Spot = tuple[Key, str]
 
 _MOST_NAMES: Final = 3
 _ELSEWHERE: Final = "pods of other namespaces"
+_LATE_ELSEWHERE: Final = "variants of other namespaces still run more replicas than planned"
 
 REMEDY: Final = f"with the scheduling gate {GATE}, pods are assigned to the planned nodes"
 """Advice that prevents a recurrence."""
@@ -45,8 +46,12 @@ class Waiting:
     """The node on which the plan had room."""
 
     takers: tuple[str, ...]
-    """Pods bound there against the plan; those of other namespaces without names. Empty if the node was taken
-    by pods that are not planned."""
+    """Pods bound there against the plan; those of other namespaces without names."""
+
+    late: tuple[str, ...] = ()
+    """Variants with pods there that still run more replicas than decided, each as `chat still runs 3 replicas
+    instead of 2`: their autoscalers have not followed yet. Without these and `takers`, pods that are not
+    planned took the node."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +81,7 @@ def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot
         surplus = {spot: pods[placed[spot] :] for spot, pods in fresh.items() if len(pods) > placed[spot]}
         unused = {spot: count - len(fresh.get(spot, ())) for spot, count in placed.items()}
         elsewhere = sum(map(len, surplus.values()))
-        found = [*_waiting(unplaced, unused, surplus)]
+        found = [*_waiting(unplaced, unused, surplus, now)]
     old = {(item.variant[0], item.pod): item for item in known}
     new = {(item.variant[0], item.pod): item for item in found}
     still = {(namespace, pod) for (namespace, _), pods in unplaced.items() for pod in pods}
@@ -103,18 +108,27 @@ def sentences(waiting: Iterable[Waiting]) -> Mapping[Key, str]:
     groups: dict[Key, dict[str, list[Waiting]]] = defaultdict(lambda: defaultdict(list))
     for item in waiting:
         groups[item.variant][item.node].append(item)
-    return {
-        key: f"{_and(_sentence(node, items) for node, items in sorted(nodes.items()))}; {REMEDY}"
-        for key, nodes in groups.items()
-    }
+    return {key: _told(nodes) for key, nodes in groups.items()}
+
+
+def _told(nodes: Mapping[str, Sequence[Waiting]]) -> str:
+    told = _and(_sentence(node, items) for node, items in sorted(nodes.items()))
+    is_only_late = all(item.late and not item.takers for items in nodes.values() for item in items)
+    return told if is_only_late else f"{told}; {REMEDY}"
 
 
 def _sentence(node: str, items: Sequence[Waiting]) -> str:
-    takers = _few(sorted({name for item in items for name in item.takers}))
     number = f"{len(items)} replica{'s' if len(items) > 1 else ''}"
     verb = "wait" if len(items) > 1 else "waits"
-    cause = f"the scheduler assigned {_and(takers)} to it" if takers else "other pods use the place"
-    return f"{number} planned on {node} {verb}: {cause}"
+    return f"{number} planned on {node} {verb}: {_cause(items)}"
+
+
+def _cause(items: Sequence[Waiting]) -> str:
+    if takers := _few(sorted({name for item in items for name in item.takers})):
+        return f"the scheduler assigned {_and(takers)} to it"
+    if late := _few(sorted({told for item in items for told in item.late})):
+        return f"{_and(late)}, because autoscalers have not followed the plan yet"
+    return "other pods use the place"
 
 
 def _newly_bound(before: Snapshot, now: Snapshot) -> Mapping[_Spot, tuple[str, ...]]:
@@ -140,8 +154,10 @@ def _waiting(
     unplaced: Mapping[Key, Sequence[str]],
     unused: Mapping[_Spot, int],
     surplus: Mapping[_Spot, tuple[str, ...]],
+    now: Snapshot,
 ) -> Iterator[Waiting]:
     """Yield the replicas without a node for which places of the plan are still unused."""
+    late = _late(now)
     for key, pods in unplaced.items():
         places = sorted(node for (of, node), count in unused.items() if of == key for _ in range(count))
         for pod, node in zip(pods, places, strict=False):
@@ -151,7 +167,28 @@ def _waiting(
                 if where == node
                 for name in names
             }
-            yield Waiting(variant=key, pod=pod, node=node, takers=tuple(sorted(takers)))
+            behind = {
+                told if namespace == key[0] else _LATE_ELSEWHERE
+                for (namespace, _), told in late.get(node, {}).items()
+            }
+            yield Waiting(
+                variant=key, pod=pod, node=node, takers=tuple(sorted(takers)), late=tuple(sorted(behind))
+            )
+
+
+def _late(now: Snapshot) -> Mapping[str, Mapping[Key, str]]:
+    """Return, by node, the variants that run more replicas than decided, and how many."""
+    found: dict[str, dict[Key, str]] = defaultdict(dict)
+    for variant in now.variants:
+        bound = [replica for replica in variant.replicas if replica.nodes]
+        decided = variant.desired_replicas
+        if not variant.accelerators_per_replica or decided is None or len(bound) <= decided:
+            continue
+        number = f"{len(bound)} replica{'s' if len(bound) > 1 else ''}"
+        for replica in bound:
+            for node in replica.nodes:
+                found[node][variant.key] = f"{variant.name} still runs {number} instead of {decided}"
+    return found
 
 
 def _unplaced(now: Snapshot) -> Mapping[Key, Sequence[str]]:

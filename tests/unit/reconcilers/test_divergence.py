@@ -49,6 +49,7 @@ PLAN = Expectation(
         NodePlacement(namespace="ns", name="chat", node="node-b", pods=1),
     ),
 )
+RUNS_TWO = snapshot(variant("big", 8), variant("chat", 2, chat1="node-b", chat2="node-a"))
 BIG_WAITS = Waiting(variant=("ns", "big"), pod="big1", node="node-a", takers=("chat2",))
 
 
@@ -103,6 +104,24 @@ CASES = {
         ),
         expected=Divergence(waiting=(replace(BIG_WAITS, takers=()),)),
     ),
+    "a variant that still runs more than decided holds the place, and is named": Case(
+        now=snapshot(
+            variant("big", 8, big1=None),
+            replace(variant("chat", 2, chat1="node-b", chat2="node-a"), desired_replicas=1),
+        ),
+        last=Expectation(snapshot=RUNS_TWO, placements=PLAN.placements[:1]),
+        expected=Divergence(
+            waiting=(replace(BIG_WAITS, takers=(), late=("chat still runs 2 replicas instead of 1",)),)
+        ),
+    ),
+    "a variant that runs what was decided is not late": Case(
+        now=snapshot(
+            variant("big", 8, big1=None),
+            replace(variant("chat", 2, chat1="node-b", chat2="node-a"), desired_replicas=2),
+        ),
+        last=Expectation(snapshot=RUNS_TWO, placements=PLAN.placements[:1]),
+        expected=Divergence(waiting=(replace(BIG_WAITS, takers=()),)),
+    ),
     "who was known to wait still does, though the next plan had no room for it": Case(
         now=snapshot(variant("big", 8, big1=None), variant("chat", 2, chat1="node-b", chat2="node-a")),
         last=Expectation(snapshot=BEFORE, placements=()),
@@ -148,6 +167,41 @@ def test_a_sentence_names_number_node_and_takers() -> None:
             "x",
         ): f"1 replica planned on node-a waits: the scheduler assigned a, b, c and 2 more to it; {REMEDY}",
     }
+
+
+LATE = "chat still runs 2 replicas instead of 1"
+SENTENCES = {
+    "autoscalers that have not followed need no gate": (
+        [replace(BIG_WAITS, takers=(), late=(LATE,))],
+        f"1 replica planned on node-a waits: {LATE}, because autoscalers have not followed the plan yet",
+    ),
+    "what the scheduler did comes first": (
+        [replace(BIG_WAITS, late=(LATE,))],
+        f"1 replica planned on node-a waits: the scheduler assigned chat2 to it; {REMEDY}",
+    ),
+    "the gate is advised where one of several causes is the scheduler": (
+        [replace(BIG_WAITS, takers=(), late=(LATE,)), replace(BIG_WAITS, pod="big2", node="node-b")],
+        f"1 replica planned on node-a waits: {LATE}, because autoscalers have not followed the plan yet and"
+        f" 1 replica planned on node-b waits: the scheduler assigned chat2 to it; {REMEDY}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("waiting", "expected"), SENTENCES.values(), ids=SENTENCES)
+def test_a_sentence_tells_the_causes_apart(waiting: list[Waiting], expected: str) -> None:
+    """Only what the gate prevents is followed by the advice to use it."""
+    assert sentences(waiting) == {("ns", "big"): expected}
+
+
+def test_late_variants_of_other_namespaces_are_not_named() -> None:
+    """Who may read one namespace learns no names of another."""
+    stranger = replace(variant("chat", 2, chat1="node-b", chat2="node-a"), namespace="elsewhere")
+    last = Expectation(snapshot=snapshot(variant("big", 8), stranger), placements=PLAN.placements[:1])
+    now = snapshot(variant("big", 8, big1=None), replace(stranger, desired_replicas=1))
+
+    (waiting,) = divergence(last, (), now).waiting
+
+    assert waiting.late == ("variants of other namespaces still run more replicas than planned",)
 
 
 def test_every_pod_of_a_replica_counts_where_it_is() -> None:
