@@ -44,7 +44,7 @@ def page(results: Results) -> str:
 def _remarks(results: Results) -> Iterator[str]:
     longest = max((len(outcome.points) for outcome in results.outcomes), default=0)
     yield "All policies have the same axes, except for replicas."
-    yield "Dots are decisions: hover over one to read it."
+    yield "Dots are decisions, which HPAs follow later: hover over one to read it."
     if results.scenario.warm_up_seconds:
         yield "The shaded part is the warm-up, which is not scored."
     if longest > MOST_POINTS:

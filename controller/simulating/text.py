@@ -60,23 +60,19 @@ def _decided(outcome: Outcome) -> Iterator[RenderableType]:
 
 
 def _changes(outcome: Outcome) -> Iterator[RenderableType]:
-    """Yield the decisions of the scored time that changed a number of replicas.
-
-    A decision for the existing number changes nothing: the autoscaler has not followed the one before.
-    """
+    """Yield the decisions of the scored time whose number differs from the one decided before."""
     changes, before = [], dict[str, int]()
     for item in outcome.told:
-        was = before.get(item.variant)
+        was = before.get(item.variant, item.current_replicas)
         before[item.variant] = item.replicas
-        is_new = was is not None and was != item.replicas
-        if item.seconds >= 0 and is_new and item.replicas != item.current_replicas:
+        if item.seconds >= 0 and item.replicas != was:
             changes.append(labelled(f"  {clock(item.seconds)}  ", item.sentence))
     if changes:
         yield ""
-        yield styled(f"what {outcome.policy} changed:", Tone.HEADING)
+        yield styled(f"what {outcome.policy} decided (HPAs follow later):", Tone.HEADING)
         yield from changes[:_MOST_CHANGES]
         if len(changes) > _MOST_CHANGES:
-            yield f"  and {len(changes) - _MOST_CHANGES} more changes: -o json lists all of them"
+            yield f"  and {len(changes) - _MOST_CHANGES} more: -o json lists all decisions"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

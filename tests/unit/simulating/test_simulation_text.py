@@ -29,7 +29,7 @@ def told(seconds: float, current: int, replicas: int) -> Told:
 
 
 def changes(*decisions: Told) -> list[str]:
-    """Return the lines below `what stowplan changed`."""
+    """Return the lines below the heading of the decisions."""
     model = Model(model_id="m", workload=Drawn(curve=CURVE, lengths=LENGTHS), targets=Targets(ttft_seconds=2))
     scenario = Scenario(
         name="s",
@@ -53,18 +53,27 @@ def changes(*decisions: Told) -> list[str]:
     )
     parts = text_parts(Results(scenario=scenario, outcomes=(outcome,)))
     lines = drawn(parts, terminal(120)).splitlines()
-    return lines[lines.index("what stowplan changed:") + 1 :] if "what stowplan changed:" in lines else []
+    return lines[lines.index("what stowplan decided (HPAs follow later):") + 1 :]
 
 
-def test_what_changed_are_other_numbers_than_those_of_the_decision_before() -> None:
+def test_decisions_are_listed_whose_number_differs_from_the_one_before() -> None:
     """While the autoscaler waits, the same decision comes again and again."""
     found = changes(told(-15, 2, 2), told(15, 2, 4), told(30, 3, 4), told(45, 4, 3))
 
     assert found == ["  0:00:15  v goes from 2 to 4 replicas", "  0:00:45  v goes from 4 to 3 replicas"]
 
 
-def test_what_stays_has_not_changed() -> None:
-    """The decision is another one than before, but what runs already is what it asks for."""
+def test_a_return_to_the_number_that_still_runs_is_listed() -> None:
+    """Without it, the next decision would look like a repetition of the one before."""
     found = changes(told(0, 3, 3), told(15, 3, 2), told(30, 3, 3), told(45, 3, 2))
 
-    assert found == ["  0:00:15  v goes from 3 to 2 replicas", "  0:00:45  v goes from 3 to 2 replicas"]
+    assert found == [
+        "  0:00:15  v goes from 3 to 2 replicas",
+        "  0:00:30  v stays at 3 replicas",
+        "  0:00:45  v goes from 3 to 2 replicas",
+    ]
+
+
+def test_the_first_decision_of_a_cold_start_is_compared_with_what_runs() -> None:
+    """There is no decision before it."""
+    assert changes(told(0, 1, 2), told(15, 1, 2)) == ["  0:00:00  v goes from 1 to 2 replicas"]
