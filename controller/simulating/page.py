@@ -9,7 +9,7 @@ from controller.offline.template import rendered
 from controller.simulating.chart import HEIGHT, MOST_POINTS, WIDTH
 from controller.simulating.charts import axes_of, charts_of
 from controller.simulating.results import Results
-from controller.simulating.wording import clock, model_row, model_text, percent, row_of, summary
+from controller.simulating.wording import amount, clock, model_row, model_text, percent, row_of, summary
 
 
 def page(results: Results) -> str:
@@ -34,6 +34,7 @@ def page(results: Results) -> str:
         model_anchors=[anchor for anchor, _ in models],
         remarks=_remarks(results),
         charts_of=partial(charts_of, scenario, axes_of(results)),
+        amount=amount,
         percent=percent,
         clock=clock,
         width=WIDTH,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from typing import Final
 
 from controller.closedloop.outcome import ModelOutcome, Outcome
 from controller.closedloop.scenario import Model, Scenario, Targets, VariantSetup
 from controller.simulating.results import Results
+
+_THREE_DIGITS: Final = 100
 
 
 def summary(results: Results) -> str:
@@ -64,7 +68,7 @@ def row_of(outcome: Outcome, scenario: Scenario) -> tuple[str, ...]:
     slowest = _slowest(outcome.models)
     return (
         outcome.policy,
-        f"{outcome.cost:.0f}",
+        amount(outcome.cost),
         *_missed(outcome, scenario.models),
         *slowest,
         f"{outcome.reversals_per_hour:.1f}",
@@ -110,6 +114,13 @@ def model_row(outcome: Outcome, model: ModelOutcome, scenario: Scenario) -> tupl
         ttft,
         itl,
     )
+
+
+def amount(cost: float) -> str:
+    """Return a cost with three significant digits, or as an integer from 100: 0.12, 1.67, 31, 1250."""
+    if cost >= _THREE_DIGITS:
+        return f"{cost:.0f}"
+    return f"{Decimal(f'{cost:.3g}'):f}"
 
 
 def percent(share: float) -> str:

@@ -76,7 +76,7 @@ def test_a_table_has_a_line_for_each_policy(simulate: Simulate, tmp_path: Path) 
     head, *rows = out.splitlines()[3:6]
     assert head.split()[:3] == ["POLICY", "COST", "MISSED"]
     assert [row.split()[0] for row in rows] == ["stowplan", "constant:1"]
-    assert rows[1].split()[1:3] == ["8", "0.00%"]
+    assert rows[1].split()[1:3] == ["8.33", "0.00%"]
 
 
 def test_json_has_all_that_was_seen(simulate: Simulate, tmp_path: Path) -> None:

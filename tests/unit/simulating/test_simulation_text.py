@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controller.closedloop.outcome import Outcome
 from controller.closedloop.policy import Told
 from controller.closedloop.scenario import Model, NodeGroup, Scenario, Targets
 from controller.offline.terminal import drawn, terminal
 from controller.simulating.results import Results
 from controller.simulating.text import text_parts
+from controller.simulating.wording import amount
 from controller.simulation.curve import Curve
 from controller.simulation.trace import load_trace
 from controller.simulation.workload import Drawn
@@ -77,3 +80,19 @@ def test_a_return_to_the_number_that_still_runs_is_listed() -> None:
 def test_the_first_decision_of_a_cold_start_is_compared_with_what_runs() -> None:
     """There is no decision before it."""
     assert changes(told(0, 1, 2), told(15, 1, 2)) == ["  0:00:00  v goes from 1 to 2 replicas"]
+
+
+AMOUNTS = {
+    "a small cost keeps three digits": (1.666, "1.67"),
+    "trailing zeros are left out": (31.0, "31"),
+    "a tiny cost has no exponent": (0.0000123, "0.0000123"),
+    "from 100 on, all digits of the integer part are shown": (12345.6, "12346"),
+    "a number that is rounded to 100 has no fraction": (99.97, "100"),
+    "nothing costs nothing": (0.0, "0"),
+}
+
+
+@pytest.mark.parametrize(("cost", "text"), AMOUNTS.values(), ids=AMOUNTS)
+def test_a_cost_has_three_significant_digits(cost: float, text: str) -> None:
+    """Each by a sentence."""
+    assert amount(cost) == text
