@@ -163,7 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--without-tolerance",
         action="store_true",
-        help="write HorizontalPodAutoscalers without tolerance, for Kubernetes before 1.33; from 11"
+        help="write HorizontalPodAutoscalers without tolerance, for Kubernetes before 1.33; from 10"
         " replicas on, these ignore a difference of one replica",
     )
     parser.add_argument(

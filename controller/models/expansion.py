@@ -45,7 +45,8 @@ class ExpansionSettings:
     does."""
 
     has_tolerance: bool = True
-    """Whether the API of HorizontalPodAutoscalers has `tolerance`, as from Kubernetes 1.33."""
+    """Whether the API of HorizontalPodAutoscalers has `tolerance`, as from Kubernetes 1.33. It has an effect
+    from 1.35, or before with the feature gate HPAConfigurableTolerance."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
