@@ -12,10 +12,10 @@ class UnmetUnit(StrEnum):
     """What a share of unmet demand counts for, relative to other models of the same priority."""
 
     VALUE = "value"
-    """The cost of serving it, at least a quarter of the level's average: maximizes the value served."""
+    """The cost of serving it, at least a quarter of the level's average."""
 
     MODEL = "model"
-    """The same for every model: maximizes the number of models served."""
+    """The same for every model, whatever it costs to serve."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
