@@ -195,9 +195,9 @@ class PlanningConfig:
     later plans remove the rest. The disruption budget of a variant's pods limits this further."""
 
     unmet_unit: Literal["value", "model"] = _PLANNING.unmet_unit.value
-    """How models of one priority share a shortage. The sum of their missing shares is minimized: with `value`,
-    each counts by the cost of serving the model, with `model`, every model counts the same, whatever it costs
-    to serve."""
+    """How models of one priority share a shortage. The sum of their missing shares is minimized: with
+    `value`, each counts by the cost of serving the model, with `model`, every model counts the same, whatever
+    it costs to serve."""
 
     node_pools: Annotated[tuple[Annotated[NodePoolConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
     """Nodes that can still be added. Karpenter's node pools are added if their specification is complete

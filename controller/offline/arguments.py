@@ -130,8 +130,8 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
     add(
         "--unmet",
         choices=[unit.value for unit in UnmetUnit],
-        help="what a missing share counts for within a priority: the cost of serving the model (value), or the"
-        " same for every model, whatever it costs to serve (model)",
+        help="what a missing share counts for within a priority: the cost of serving the model (value), or"
+        " the same for every model, whatever it costs to serve (model)",
     )
     add("--scale-to-zero", action="store_true", help="allow models without demand to have no replica")
 
