@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from support.manifests import PERF_PARMS, deployment, legacy_variant, listed, profiled_variant, variant
-from support.samples import SAMPLES
 
 from apiserver import cli
 from controller.planning.inputs import PlanningInputs, to_json
@@ -388,17 +387,3 @@ def test_a_stated_capacity_of_nothing_stands(plan: Plan, parts: Callable[..., li
         chat, code = json.loads(text)["plan"]["decisions"]
         assert (chat["capacity"]["requests_per_second"], chat["capacity"]["source"]) == (0, "Stated")
         assert code["capacity"]["source"] == "Profile"
-
-
-def test_workloads_of_other_namespaces_are_named_whatever_the_controller_does(plan: Plan) -> None:
-    """Whoever can read the files may know the names in them; statuses in a cluster name none by default."""
-    texts = {f"in/{path.name}": path.read_text("utf-8") for path in sorted((SAMPLES / "plan").iterdir())}
-    for name, text in texts.items():
-        documents = text.split("\n---\n")
-        moved = (item.replace("namespace: chat", "namespace: code") for item in documents if "qwen" in item)
-        texts[name] = "\n---\n".join([*moved, *(item for item in documents if "qwen" not in item)])
-    told = ["-f", "in", "--config", "c.yaml", "--demand", "meta/llama-3.1-70b=90"]
-
-    _, out, _ = plan(*told, files=texts | {"c.yaml": "planning: {}\n"})
-
-    assert "held by priority 1 chat/llama-70b-h100" in " ".join(out.split())
