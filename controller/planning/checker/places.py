@@ -10,7 +10,7 @@ from controller.planning.cluster import Node
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from controller.planning.cluster import NodeRequirement, Taint, Toleration
+    from controller.planning.cluster import NodePool, NodeRequirement, Taint, Toleration
     from controller.planning.decision import Decision, Plan
     from controller.planning.snapshot import Snapshot, Variant
 
@@ -54,13 +54,7 @@ def _requests(snapshot: Snapshot, plan: Plan, placed: Counter[tuple[str, str]]) 
         if pool is None or request.nodes > pool.nodes_addable:
             yield f"node pool {request.pool}: {request.nodes} nodes cannot be added"
             continue
-        to_come = Node(
-            name=pool.name,
-            accelerator=pool.accelerator,
-            accelerators_allocatable=pool.accelerators_per_node,
-            labels=pool.labels,
-            taints=pool.taints,
-        )
+        to_come = added_node(pool)
         rooms = [pool.accelerators_per_node] * request.nodes
         asking = [(variants[namespace, name], count) for namespace, name, count in request.pods]
         for variant, count in sorted(asking, key=lambda item: -_pod_size(item[0])):
@@ -70,6 +64,17 @@ def _requests(snapshot: Snapshot, plan: Plan, placed: Counter[tuple[str, str]]) 
             if not _may_use(to_come, variant) or fits < count:
                 yield f"{variant.name}: {count} pods do not fit the nodes to be added to {pool.name}"
             rooms = _filled(rooms, size, count)
+
+
+def added_node(pool: NodePool) -> Node:
+    """Return a node as the pool would add it, with a name that no node of a cluster can have."""
+    return Node(
+        name=f"pool {pool.name}",
+        accelerator=pool.accelerator,
+        accelerators_allocatable=pool.accelerators_per_node,
+        labels=pool.labels,
+        taints=pool.taints,
+    )
 
 
 def _filled(rooms: list[int], size: int, count: int) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from controller.planning.checker.places import kept_replicas, matches_node
+from controller.planning.checker.places import added_node, kept_replicas, matches_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,27 +18,39 @@ if TYPE_CHECKING:
 
 
 def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, Decision]) -> Iterator[str]:
-    """Yield a message for each rule that the placements of a variant's new pods violate."""
+    """Yield a message for each rule that the placements of a variant's new pods violate.
+
+    All nodes to be added to a pool count as one node with their labels.
+    """
     nodes = {node.name: node for node in snapshot.nodes}
+    to_come = {pool.name: added_node(pool) for pool in snapshot.pools}
+    requests = [request for request in plan.requests if request.pool in to_come]
+    added = {to_come[request.pool].name: request.nodes for request in requests}
+    known = nodes | {node.name: node for node in to_come.values()}
     new: dict[Key, Counter[str]] = {}
     for place in plan.placements:
         new.setdefault((place.namespace, place.name), Counter())[place.node] += place.pods
+    for request in requests:
+        for namespace, name, pods in request.pods:
+            new.setdefault((namespace, name), Counter())[to_come[request.pool].name] += pods
     for variant in snapshot.variants:
         key = (variant.namespace, variant.name)
         if key in new:
             lying = Counter(new[key])
             for hosts in kept_replicas(variant, decisions[key].replicas):
                 lying.update(hosts)
-            yield from _apart(variant, new[key], lying)
-            yield from _together(variant, new[key], nodes)
-            yield from _spread(variant, new[key], lying, nodes)
+            yield from _apart(variant, new[key], lying, added)
+            yield from _together(variant, new[key], known)
+            yield from _spread(variant, new[key], lying, nodes=known, existing=nodes)
 
 
-def _apart(variant: Variant, new: Counter[str], lying: Counter[str]) -> Iterator[str]:
-    most = variant.most_per_node
-    for node in sorted(new) if most is not None else ():
-        if most is not None and lying[node] > most:
-            yield f"{variant.name}: {lying[node]} pods on node {node}, at most {most} may share one"
+def _apart(
+    variant: Variant, new: Counter[str], lying: Counter[str], added: Mapping[str, int]
+) -> Iterator[str]:
+    for node in sorted(new) if variant.most_per_node is not None else ():
+        most = (variant.most_per_node or 0) * added.get(node, 1)
+        if lying[node] > most:
+            yield f"{variant.name}: {lying[node]} pods on node {node}, at most {most} may be there"
 
 
 def _together(variant: Variant, new: Counter[str], nodes: Mapping[str, Node]) -> Iterator[str]:
@@ -55,18 +67,22 @@ def _together(variant: Variant, new: Counter[str], nodes: Mapping[str, Node]) ->
 
 
 def _spread(
-    variant: Variant, new: Counter[str], lying: Counter[str], nodes: Mapping[str, Node]
+    variant: Variant,
+    new: Counter[str],
+    lying: Counter[str],
+    *,
+    nodes: Mapping[str, Node],
+    existing: Mapping[str, Node],
 ) -> Iterator[str]:
-    """Yield a message for each domain that gets a pod and then exceeds the fewest by more than the skew."""
+    """Yield a message for each domain that gets a pod and then exceeds the fewest by more than the skew.
+
+    Domains that exist only on nodes to be added count only if there are no others.
+    """
     if variant.spread is None:
         return
     key = variant.spread.topology_key
     domain_of = {name: dict(node.labels).get(key) for name, node in nodes.items()}
-    counts = {
-        domain: 0
-        for name, node in nodes.items()
-        if (domain := domain_of[name]) is not None and matches_node(node, variant)
-    }
+    counts = _domains(variant, key, existing) or _domains(variant, key, nodes)
     for node, pods in lying.items():
         if (domain := domain_of.get(node)) in counts and domain is not None:
             counts[domain] += pods
@@ -76,3 +92,9 @@ def _spread(
         if domain not in counts or ahead > variant.spread.max_skew:
             most = variant.spread.max_skew
             yield f"{variant.name}: {key}={domain} is {ahead} pods ahead, at most {most} are allowed"
+
+
+def _domains(variant: Variant, key: str, nodes: Mapping[str, Node]) -> dict[str, int]:
+    """Return the domains of a topology on nodes that match the variant, each with no pod."""
+    matching = (dict(node.labels) for node in nodes.values() if matches_node(node, variant))
+    return {labels[key]: 0 for labels in matching if key in labels}

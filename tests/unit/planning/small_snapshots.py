@@ -47,7 +47,10 @@ def constrained_snapshot(random: Random) -> Snapshot:
     nodes = tuple(replace(item, labels=item.labels | _places(random)) for item in world.nodes)
     names = [item.name for item in nodes]
     return replace(
-        world, nodes=nodes, variants=tuple(_constrained(random, item, names) for item in world.variants)
+        world,
+        nodes=nodes,
+        variants=tuple(_constrained(random, item, names) for item in world.variants),
+        pools=tuple(replace(pool, labels=_places(random)) for pool in world.pools),
     )
 
 

@@ -1,0 +1,83 @@
+"""Rules about domains where some pods of a plan run on nodes that are still to be added."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from planning_builders import load, node, variant
+
+from controller.planning.checker import check
+from controller.planning.cluster import NodePool
+from controller.planning.decision import NodeRequest, Plan, SolverStatus
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Replica, Snapshot, Spread, Variant
+from controller.planning.state import PlanningState
+
+SERVES = 10.0
+WANTED = 0.85 * SERVES
+
+
+def _pool(key: str, value: str, *, nodes: int = 1) -> NodePool:
+    return NodePool(
+        name=f"{key}-{value}",
+        accelerator="H100",
+        accelerators_per_node=8,
+        price_per_node=Decimal(0),
+        nodes_addable=nodes,
+        labels=frozenset({(key, value)}),
+    )
+
+
+def _planned(asked: Variant, pool: NodePool, replicas: int, zones: dict[str, int]) -> Plan:
+    """Return the plan of a variant; nodes are given by the value of the pool's label and what others use."""
+    ((key, _),) = pool.labels
+    nodes = tuple(
+        node(f"n-{value}", 8, used=used, labels=frozenset({(key, value)})) for value, used in zones.items()
+    )
+    loads = (load(WANTED * replicas, start_seconds=0),)
+    snapshot = Snapshot(nodes=nodes, variants=(asked,), pools=(pool,), loads=loads)
+    made, _ = plan(snapshot, PlanningState(), Settings())
+    return made
+
+
+def test_pods_on_nodes_to_be_added_count_in_their_zone() -> None:
+    """Zone a is full, and a node can be added to it: three pods each."""
+    asked = variant("chat", serves=SERVES, spread=Spread(topology_key="zone"))
+    made = _planned(asked, _pool("zone", "a"), 6, {"a": 8, "b": 0})
+
+    assert made.solver.status is SolverStatus.OPTIMAL
+    assert made.decisions[0].replicas == 6
+    assert sum(place.pods for place in made.placements) == 3
+    assert [request.pods for request in made.requests] == [(("llm", "chat", 3),)]
+
+
+def test_a_replica_may_have_one_pod_on_a_node_to_be_added_to_its_rack() -> None:
+    """The checker accepts it: together there is a whole replica in the rack."""
+    asked = variant("gang", size=16, serves=SERVES, pods_per_replica=2, together_in="rack")
+    rack, pool = frozenset({("rack", "r1")}), _pool("rack", "r1")
+    nodes = (node("n-1", 8, labels=rack), node("n-2", 8, labels=rack))
+    snapshot = Snapshot(nodes=nodes, variants=(asked,), pools=(pool,), loads=(load(WANTED, start_seconds=0),))
+    made, _ = plan(snapshot, PlanningState(), Settings())
+    first, _ = made.placements
+    request = NodeRequest(
+        pool=pool.name,
+        nodes=1,
+        price_per_hour=Decimal(0),
+        lead_seconds=0.0,
+        pods=(("llm", "gang", 1),),
+    )
+
+    assert check(snapshot, replace(made, placements=(first,), requests=(request,))) == ()
+
+
+def test_no_more_pods_go_to_a_node_to_be_added_than_one_may_hold() -> None:
+    """Two nodes, with one pod each."""
+    asked = variant("chat", serves=SERVES, most_per_node=1)
+    running = replace(asked, replicas=(Replica(name="p", node="n-a", ready=True),), current_replicas=1)
+    made = _planned(running, _pool("zone", "a", nodes=2), 5, {"a": 0})
+
+    assert made.solver.status is not SolverStatus.FAILED
+    assert made.decisions[0].replicas == 3
+    assert [request.pods for request in made.requests] == [(("llm", "chat", 2),)]
