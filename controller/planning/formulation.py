@@ -200,9 +200,9 @@ def _terms(
 ) -> VariantTerms:
     staying = staying_replicas(variant)
     bound = tuple([places_of(nodes) for replica in staying if (nodes := replica.nodes)])
-    limit = UNLIMITED_REPLICAS if variant.max_replicas is None else variant.max_replicas
-    ordered = ordered_replicas(variant)
-    limit = limit if ordered is None else min(limit, ordered)
+    limits = [most for most in (variant.max_replicas, ordered_replicas(variant)) if most is not None]
+    # Each possible replica takes memory, and anybody can state a large number. Existing pods always count.
+    possible = max(len(bound), min(UNLIMITED_REPLICAS, max(most, variant.current_replicas)))
     cost = cost_units(variant.cost_per_replica)
     return VariantTerms(
         name=f"{variant.namespace}/{variant.name}",
@@ -215,8 +215,8 @@ def _terms(
         ready=sum([replica.ready for replica in staying]),
         pods=variant.pods_per_replica,
         most_per_node=variant.most_per_node,
-        lower=min(len(bound), lower, limit),
-        upper=min(limit, max(most, variant.current_replicas)),
+        lower=min([len(bound), lower, *limits]),
+        upper=min([possible, *limits]),
         together=topologies.together(variant),
         spread=topologies.spread(variant),
     )

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 PER_MILLE = 1000
 
-UNLIMITED_REPLICAS = 1_000_000
-"""Upper bound on the replicas of a variant that nothing else bounds."""
+UNLIMITED_REPLICAS = 10_000
+"""Upper bound on the replicas of a variant that are planned, unless more pods exist."""
 
 
 NO_DOMAIN = -1

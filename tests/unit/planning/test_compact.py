@@ -264,7 +264,7 @@ def test_numbers_that_cannot_be_exact_are_refused() -> None:
     """A sum beyond 2^53 would be rounded silently; the message names whom to blame."""
     absurd = variant("a", cost="1000000", max_replicas=900_000, current_replicas=900_000)
 
-    with pytest.raises(NumbersTooLargeError, match="llm/a: the cost of up to 900000 replicas is too large"):
+    with pytest.raises(NumbersTooLargeError, match="llm/a: the cost of up to 10000 replicas is too large"):
         _place([], [demand(absurd, lower=100)])
 
 

@@ -273,7 +273,7 @@ def test_numbers_beyond_exactness_hold_the_plan() -> None:
     made = _plan([], absurd)
 
     assert made.solver.status is SolverStatus.FAILED
-    assert made.solver.message.startswith("llm/a: the cost of up to 900000 replicas")
+    assert made.solver.message.startswith("llm/a: the cost of up to 10000 replicas")
     assert _replicas(made) == {"a": 900_000}
 
 
