@@ -134,7 +134,7 @@ class Engine:
         answer = search.run()
         self._patterns = answer.patterns
         chosen = self._patterns.replicas(self._options, answer.selection.patterns)
-        found = assign(self._problem, chosen, answer.selection.added, limits)
+        found = assign(self._problem, chosen, answer.selection.added, answer.left)
         solution = self._solution(answer.proofs, found, answer.prices, answer.option_prices)
         has_all = all(count >= wanted for count, wanted in zip(found.replicas, chosen, strict=True))
         if has_all or not self._retries:
