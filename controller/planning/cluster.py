@@ -164,7 +164,7 @@ class Quota:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
-    """A limit on the cost per hour of the replicas of some namespaces."""
+    """A limit on the cost per hour of some namespaces' replicas. Raises ValueError for an invalid amount."""
 
     name: str
     cost_per_hour: Decimal
@@ -173,3 +173,9 @@ class Budget:
 
     is_strict: bool = False
     """Whether a budget below the cost of running replicas removes replicas that are needed."""
+
+    def __post_init__(self) -> None:
+        """Reject an amount that is negative or not finite."""
+        cost = self.cost_per_hour
+        if not cost.is_finite() or cost < 0:
+            raise ValueError(f"budget {self.name}: cost_per_hour: must be finite and at least 0, was {cost}")

@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 from planning_builders import load, node, variant
 
+from controller.planning.cluster import Budget
 from controller.planning.load import Capacity, CapacitySource, ModelLoad, RateLimit, Target
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
@@ -86,6 +87,13 @@ def test_a_variant_names_what_is_wrong(changes: dict[str, object], words: str) -
     """The message begins with the variant."""
     with pytest.raises(ValueError, match=f"llm/a: {words}"):
         variant("a", **changes)
+
+
+@pytest.mark.parametrize("amount", ["NaN", "Infinity", "-5"])
+def test_a_budget_that_is_no_amount_is_refused(amount: str) -> None:
+    """A saved decision can contain one."""
+    with pytest.raises(ValueError, match=f"^budget b: cost_per_hour: must be .*, was {amount}$"):
+        Budget(name="b", cost_per_hour=Decimal(amount))
 
 
 def test_a_snapshot_counts_nothing_twice() -> None:
