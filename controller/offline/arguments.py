@@ -34,8 +34,9 @@ examples:
   stowplan plan -f live.yaml --budget 400 --html plan.html --save plan.json
   stowplan plan -f plan.json -o json        repeat a saved plan, print JSON
 
-exit code: 0 the demand of every model is met, 1 a model is short, or the solver
-returned no answer in time, 2 wrong usage or unreadable input
+exit code: 0 the demand of every model is met, 1 a model is short, a
+VariantAutoscaling is omitted, or the solver returned no answer in time, 2 wrong
+usage or unreadable input
 """
 
 

@@ -46,6 +46,9 @@ class Gathering:
     """Performance facts of each variant; None for a saved decision, which contains capacities."""
 
     warnings: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
+    """Namespace and name of each VariantAutoscaling that is not planned."""
+
     problems: tuple[Problem, ...] = ()
 
 
@@ -78,7 +81,12 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
     unread = (text for found in seen.doubts.values() for text in found)
     told = (*doubts, *_claimless(found), *_misunderstood(world), *seen.problems, *unread, *_left_out(seen))
     snapshot = with_published(seen, world.autoscalings, configuring.sizing)
-    return Gathering(inputs=replace(nothing, snapshot=snapshot), facts=seen.facts, warnings=told)
+    return Gathering(
+        inputs=replace(nothing, snapshot=snapshot),
+        facts=seen.facts,
+        warnings=told,
+        omitted=tuple("/".join(key) for key in sorted(seen.unplanned)),
+    )
 
 
 def _left_out(seen: Gathered) -> Iterator[str]:

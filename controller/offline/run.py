@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     if given.problems or mistakes:
         return _UNREADABLE
     warnings = (*given.warnings, *useless(inputs.snapshot, changes.additions))
-    shown = _planned(inputs, warnings)
+    shown = _planned(inputs, warnings, given.omitted)
     if not _written(options, inputs, shown):
         return _UNREADABLE
     _show(options.output, shown)
@@ -106,7 +106,7 @@ def _changes(options: argparse.Namespace, target_utilization: float) -> Changes:
     )
 
 
-def _planned(inputs: PlanningInputs, warnings: tuple[str, ...]) -> Shown:
+def _planned(inputs: PlanningInputs, warnings: tuple[str, ...], omitted: tuple[str, ...]) -> Shown:
     from controller.planning.plan import plan  # noqa: PLC0415 (the solver takes a second to load: not for --help)
 
     with uncollected():
@@ -116,6 +116,7 @@ def _planned(inputs: PlanningInputs, warnings: tuple[str, ...]) -> Shown:
             snapshot=inputs.snapshot,
             plan=made,
             warnings=(*warnings, *ignorance(inputs.snapshot, made), *_excess(made)),
+            omitted=omitted,
         )
 
 

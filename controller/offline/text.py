@@ -31,7 +31,7 @@ _COST: Final = "cost"
 """Planning's name for the cost level, which covers replicas including starts and stops."""
 
 _MOST_NAMED: Final = 12
-"""Maximum number of models named in the conclusion; the table has them all."""
+"""Maximum number of models or variants named in the conclusion; the table and the warnings have them all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +41,8 @@ class Shown:
     snapshot: Snapshot
     plan: Plan
     warnings: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
+    """Namespace and name of each VariantAutoscaling that is not in the plan."""
 
     @property
     def short(self) -> tuple[str, ...]:
@@ -64,8 +66,8 @@ class Shown:
 
     @property
     def is_enough(self) -> bool:
-        """Whether there is a plan that gives every model what it needs."""
-        return self.plan.solver.is_answered and not self.short
+        """Whether there is a plan that contains every variant and gives every model what it needs."""
+        return self.plan.solver.is_answered and not self.short and not self.omitted
 
 
 def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
@@ -97,10 +99,14 @@ def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
 
 def conclusion(shown: Shown) -> str:
     """Return the conclusion in one sentence."""
+    omitted = f"{count(len(shown.omitted), 'VariantAutoscaling')} omitted: {_first(shown.omitted)}"
+    after = f"; {omitted}" if shown.omitted else ""
     if shown.short:
-        return f"{count(len(shown.short), 'model')} short: {_first(shown.short)}"
-    if not shown.is_enough:
-        return f"no answer: the running replicas stay; {shown.plan.solver.message}"
+        return f"{count(len(shown.short), 'model')} short: {_first(shown.short)}{after}"
+    if not shown.plan.solver.is_answered:
+        return f"no answer: the running replicas stay; {shown.plan.solver.message}{after}"
+    if shown.omitted:
+        return omitted
     if shown.unknown:
         return f"no model is known to be short; models of unknown demand: {_first(shown.unknown)}"
     return "the demand of every model is met"

@@ -1,0 +1,48 @@
+"""VariantAutoscalings that `stowplan plan` cannot plan: named, and never taken for served."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.manifests import listed, variant
+
+Plan = Callable[..., tuple[int, str, list[str]]]
+Parts = Callable[..., list[dict[str, Any]]]
+
+_UNREAD = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "set"}
+
+
+def _omitted(count: int) -> list[dict[str, Any]]:
+    return [variant(f"set-{number:02}", scaleTargetRef=_UNREAD) for number in range(count)]
+
+
+CONCLUSIONS = {
+    "one": (1, 8, "1 VariantAutoscaling omitted: default/set-00"),
+    "many, of which some are named": (
+        14,
+        8,
+        f"14 VariantAutoscalings omitted: {', '.join(f'default/set-{n:02}' for n in range(12))} and 2 more",
+    ),
+    "besides a short model": (
+        1,
+        9000,
+        "2 models short: default/chat, default/code; 1 VariantAutoscaling omitted: default/set-00",
+    ),
+}
+
+
+@pytest.mark.parametrize(("count", "demand", "told"), CONCLUSIONS.values(), ids=CONCLUSIONS.keys())
+def test_omitted_variants_are_named_last(
+    plan: Plan, parts: Parts, count: int, demand: float, told: str
+) -> None:
+    """With exit code 1: their demand is not met as far as the plan knows."""
+    files = {"a.yaml": listed(*parts(demand=demand), *_omitted(count))}
+
+    code, out, _ = plan("-f", "a.yaml", "-o", "json", files=files)
+
+    said = json.loads(out)
+    assert (code, said["is_enough"], said["conclusion"]) == (1, False, told)
+    assert sum("is omitted: " in warning for warning in said["warnings"]) == count
