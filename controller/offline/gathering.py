@@ -7,11 +7,13 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from apiserver.checking.strictness import strict_errors
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.llmd.conversion import HUB
 from apiserver.kinds.registry import find_kind, find_version
 from apiserver.schema.json import Json
+from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.observe.accelerators import accelerators_in
@@ -125,8 +127,12 @@ def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
     if is_deeper_than(value, DEEPEST):
         return value, [manifest.problem("must not be nested as deeply as this")]
     value = copy.deepcopy(value)
+    problems = [
+        Problem(file=manifest.file, line=error.line, text=f"{manifest.label}: {error}")
+        for error in strict_errors(manifest.tree, node_of(found[1].declaration))
+    ]
     errors = complete_and_judge(*found, value).errors
-    problems = [manifest.problem(str(error.body), error.path) for error in errors]
+    problems += [manifest.problem(str(error.body), error.path) for error in errors]
     return (value, problems) if problems else (convert(value, HUB), [])
 
 

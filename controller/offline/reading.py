@@ -19,6 +19,7 @@ from controller.offline.shapes import SHAPES, GroupKind
 from controller.planning.inputs import PlanningInputs, from_json
 
 _LIST: Final = "List"
+_HEAD: Final = ("apiVersion", "kind")
 _CLUSTER_WIDE: Final = frozenset({"Node", "NodePool", "ResourceSlice", "DeviceClass"})
 
 
@@ -120,8 +121,20 @@ def _take_documents(found: Found, source: Source, namespace: str) -> None:
         if isinstance(document, UnreadableError):
             found.problems.append(Problem(file=source.name, line=document.line, text=document.message))
             continue
+        if joined := _joined(source, document):
+            found.problems.append(joined)
+            continue
         for tree in _objects(document):
             _take_object(found, source, tree, namespace)
+
+
+def _joined(source: Source, document: Tree) -> Problem | None:
+    """Return a problem if the separator between two objects is missing, so that one replaces the other."""
+    for name, line in document.marks_of(document.value).repeated:
+        if name in _HEAD:
+            text = f'duplicate field "{name}": separate objects by a line ---'
+            return Problem(file=source.name, line=line, text=text)
+    return None
 
 
 def _objects(tree: Tree) -> Iterator[Tree]:
@@ -150,7 +163,7 @@ def _is_list(value: JsonValue) -> bool:
 
 def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> None:
     value = tree.value
-    if not isinstance(value, dict) or not all(isinstance(value.get(n), str) for n in ("apiVersion", "kind")):
+    if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in _HEAD):
         if source.is_named:
             text = "not an object: a manifest is a mapping with apiVersion and kind"
             found.problems.append(Problem(file=source.name, line=tree.line, text=text))

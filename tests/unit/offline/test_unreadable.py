@@ -58,6 +58,17 @@ UNREADABLE = {
         f"{VARIANT}---\n{DEPLOYMENT}---\n{DEPLOYMENT}",
         ["a.yaml:13: error: Deployment default/x: is already defined in a.yaml:8; remove one of the two"],
     ),
+    "fields that admission does not know, and those that occur twice": (
+        VARIANT.replace("modelID: m", "modelID: n\n  modelID: m\n  acelerator: H100"),
+        [
+            'a.yaml:6: error: VariantAutoscaling default/x: duplicate field "spec.modelID"',
+            'a.yaml:7: error: VariantAutoscaling default/x: unknown field "spec.acelerator"',
+        ],
+    ),
+    "two objects without a separator": (
+        f"{VARIANT}{DEPLOYMENT}",
+        ['a.yaml:7: error: duplicate field "apiVersion": separate objects by a line ---'],
+    ),
     "a syntax error does not hide the rest": (
         f"a: [\n---\n{VARIANT}",
         ["a.yaml:1: error: yaml: ", "a.yaml:8: error: VariantAutoscaling default/x: spec.scaleTargetRef: "],
