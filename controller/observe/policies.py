@@ -143,7 +143,11 @@ def place_of_class(policies: Policies, reference: Json | None, model_id: str) ->
     """Return where that class is defined; None without a reference or a class for the model."""
     if reference is not None:
         return reference["name"], reference["key"]
-    listed = [(item.priority, where) for where, item in policies.classes.items() if item.covers(model_id)]
+    listed = [
+        (item.priority, where)
+        for where, item in policies.classes.items()
+        if policies.default_classes in {"", where[0]} and item.covers(model_id)
+    ]
     return min(listed)[1] if listed else None
 
 

@@ -49,6 +49,19 @@ def test_a_reference_wins_and_without_one_the_highest_priority_that_lists_the_mo
     assert service_class(policies, {"name": "c", "key": "missing"}, "llama") is None
 
 
+def test_without_a_reference_only_the_configured_config_map_counts() -> None:
+    """Any other ConfigMap's classes apply by reference alone."""
+    maps = {"classes": {"data": {"a": FREE}}, "other": {"data": {"b": PREMIUM}}}
+    policies = read_policies(maps, unit_costs="costs", default_classes="classes")
+
+    by_model = service_class(policies, None, "llama")
+    by_reference = service_class(policies, {"name": "other", "key": "b"}, "llama")
+    assert by_model is not None
+    assert by_model.name == "Free"
+    assert by_reference is not None
+    assert by_reference.name == "Premium"
+
+
 TARGETS = {
     "zero": "0",
     "negative": "-5",
