@@ -24,6 +24,9 @@ _MOST_MS: Final = 10**8
 """Maximum latency target in ms, which is more than a day."""
 
 _LONGEST_PROBLEM: Final = 300
+_TARGETS: Final = ("slo-tpot", "slo-ttft")
+_ENTRY_MEMBERS: Final = ("model", *_TARGETS)
+_MEMBERS: Final = ("name", "priority", "data")
 
 Place = tuple[str, str]
 """ConfigMap name and key."""
@@ -118,7 +121,10 @@ class PolicyReader:
         known = self._known.get(place)
         if known is not None and known.text == text:
             return known
-        entry = _read(text, is_cost=place[0] == self._unit_costs)
+        if place[0] == self._unit_costs:
+            entry = _priced(text)
+        else:
+            entry = _classed(text, is_expected=place[0] == self._default_classes)
         before = known.value if known else None
         if before is None or (entry.is_sound and entry.value is not None):
             return entry
@@ -151,21 +157,54 @@ def place_of_class(policies: Policies, reference: Json | None, model_id: str) ->
     return min(listed)[1] if listed else None
 
 
-def _read(text: str, *, is_cost: bool) -> _Entry:
+def _priced(text: str) -> _Entry:
     try:
-        if is_cost:
-            return _Entry(text=text, value=_cost(text))
-        document = _class_document(text)
-        return _Entry(text=text) if document is None else _service_class(text, document)
+        return _Entry(text=text, value=_cost(text))
     except ValueError as error:
         return _Entry(text=text, problems=(str(error),), is_sound=False)
 
 
-def _doubts(document: Json) -> list[str]:
+def _classed(text: str, *, is_expected: bool) -> _Entry:
+    """Return the service class in a text; any other text is an empty entry."""
+    try:
+        document = _yaml(text)
+        if not isinstance(document, dict) or not (is_expected or _resembles_class(document)):
+            return _Entry(text=text)
+        return _service_class(text, document)
+    except ValueError as error:
+        return _Entry(text=text, problems=(str(error),), is_sound=False)
+
+
+def _resembles_class(document: Json) -> bool:
+    """Return whether a document has a priority or latency targets; ConfigMaps also contain other things."""
+    if "priority" in document:
+        return True
+    entries = document.get("data")
+    return isinstance(entries, list) and any(
+        isinstance(entry, dict) and not entry.keys().isdisjoint(_TARGETS) for entry in entries
+    )
+
+
+def _doubts(document: Json, entries: list[Json]) -> Iterator[str]:
+    """Yield what has no effect, or another one than written."""
     priority = document["priority"]
-    if 1 <= priority <= LOWEST_PRIORITY:
-        return []
-    return [f"priority {priority} is not within 1..{LOWEST_PRIORITY}; {LOWEST_PRIORITY} is used"]
+    if not 1 <= priority <= LOWEST_PRIORITY:
+        yield f"priority {priority} is not within 1..{LOWEST_PRIORITY}; {LOWEST_PRIORITY} is used"
+    yield from _unknown(document, entries)
+
+
+def _unknown(document: Json, entries: list[Json]) -> Iterator[str]:
+    """Yield the unknown fields of a class and of its entries, and entries without a model."""
+    if names := sorted(map(str, document.keys() - {*_MEMBERS})):
+        yield _shortened(f"unknown: {', '.join(names)}; a class has {', '.join(_MEMBERS)}")
+    if names := sorted({str(name) for entry in entries for name in entry.keys() - {*_ENTRY_MEMBERS}}):
+        yield _shortened(f"unknown in data: {', '.join(names)}; an entry has {', '.join(_ENTRY_MEMBERS)}")
+    if places := [f"data[{place}]" for place, entry in enumerate(entries) if "model" not in entry]:
+        yield _shortened(f"no effect without model: {', '.join(places)}")
+
+
+def _shortened(text: str) -> str:
+    return text[:_LONGEST_PROBLEM]
 
 
 def _cost(text: str) -> Decimal:
@@ -178,16 +217,13 @@ def _cost(text: str) -> Decimal:
     return value
 
 
-def _class_document(text: str) -> Json | None:
-    """Return the document of a service class, or None for any other text."""
-    document = _yaml(text)
-    return document if isinstance(document, dict) and "priority" in document else None
-
-
 def _service_class(text: str, document: Json) -> _Entry:
     entries = document.get("data") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("data must be a list of {model, slo-tpot, slo-ttft}")
+    if "priority" not in document:
+        missing = "is no service class: priority is missing"
+        return _Entry(text=text, problems=(missing, *_unknown(document, entries)), is_sound=False)
     wrong = [*_wrong_targets(entries)]
     found = ServiceClass(
         name=str(document.get("name", "")),
@@ -195,7 +231,7 @@ def _service_class(text: str, document: Json) -> _Entry:
         ttft_ms=_targets(entries, "slo-ttft"),
         tpot_ms=_targets(entries, "slo-tpot"),
     )
-    return _Entry(text=text, value=found, problems=(*wrong, *_doubts(document)), is_sound=not wrong)
+    return _Entry(text=text, value=found, problems=(*wrong, *_doubts(document, entries)), is_sound=not wrong)
 
 
 def _yaml(text: str) -> JsonValue:
@@ -203,8 +239,11 @@ def _yaml(text: str) -> JsonValue:
         raise ValueError(f"must be at most {_LIMIT_BYTES} characters long")
     try:
         return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise ValueError(f"is not YAML: {where}{error.problem}") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ValueError(f"is not YAML: {error}") from error
+        raise ValueError(f"is not YAML: {' '.join(str(error).split())}") from error
 
 
 def _priority(value: JsonValue) -> int:
@@ -215,11 +254,11 @@ def _priority(value: JsonValue) -> int:
 
 def _wrong_targets(entries: list[Json]) -> Iterator[str]:
     for entry in entries:
-        for name in ("slo-tpot", "slo-ttft"):
+        for name in _TARGETS:
             if name in entry and not _is_target(entry[name]):
-                yield (
+                yield _shortened(
                     f"{name} of model {entry.get('model')!r} must be a whole number of ms from 1 to"
-                    f" {_MOST_MS}, was {entry[name]!r}"[:_LONGEST_PROBLEM]
+                    f" {_MOST_MS}, was {entry[name]!r}"
                 )
 
 

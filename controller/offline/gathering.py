@@ -18,6 +18,7 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.observe.accelerators import accelerators_in
 from controller.observe.claims import DynamicResources, Translation
+from controller.observe.classes import class_finding
 from controller.observe.gather import Gathered, World, gather
 from controller.observe.objectives import ObjectiveRules, Objectives
 from controller.observe.orders import orders_of
@@ -69,6 +70,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         return Gathering(inputs=nothing, problems=tuple(problems))
     policies, doubts = policies_in(found, configuring.names, settings_namespace)
     world = _world(found, [*variants.values()])
+    objectives = _objectives(found, configuring.objectives)
     try:
         seen = gather(
             world,
@@ -76,12 +78,20 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
             now_seconds=0.0,
             may_scale_to_zero=configuring.scales_to_zero,
             terms=configuring.terms,
-            objectives=_objectives(found, configuring.objectives),
+            objectives=objectives,
         )
     except ValueError as error:
         return Gathering(inputs=nothing, problems=(Problem(file="", line=0, text=str(error)),))
     unread = (text for found in seen.doubts.values() for text in found)
-    told = (*doubts, *_claimless(found), *_misunderstood(world), *seen.problems, *unread, *_left_out(seen))
+    told = (
+        *doubts,
+        *_claimless(found),
+        *_misunderstood(world),
+        *_classless(world, seen, policies, objectives),
+        *seen.problems,
+        *unread,
+        *_left_out(seen),
+    )
     snapshot = with_published(seen, world.autoscalings, configuring.sizing)
     return Gathering(
         inputs=replace(nothing, snapshot=snapshot),
@@ -101,6 +111,17 @@ def _misunderstood(world: World) -> Iterator[str]:
     for item in world.autoscalings:
         name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
         yield from (f"VariantAutoscaling {name}: {problem}" for problem in orders_of(item).problems)
+
+
+def _classless(world: World, seen: Gathered, policies: Policies, objectives: Objectives) -> Iterator[str]:
+    """Yield the service classes that VariantAutoscalings name and that do not exist."""
+    for item in world.autoscalings:
+        key = item["metadata"]["namespace"], item["metadata"]["name"]
+        if key in seen.targets:
+            objective = objectives.of(seen.targets[key], seen.pods[key])
+            is_resolved, _, text = class_finding(item, policies, objective)
+            if not is_resolved:
+                yield f"VariantAutoscaling {'/'.join(key)}: spec.sloClassRef: {text}"
 
 
 def _claimless(found: Found) -> Iterator[str]:

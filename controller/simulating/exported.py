@@ -13,7 +13,7 @@ from controller.closedloop.scenario import Model, NodeGroup, Scenario, Targets, 
 from controller.config import NamesConfig
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.arguments import engine_argument
-from controller.observe.classes import priority_of
+from controller.observe.classes import class_finding, priority_of
 from controller.observe.pods import is_present, target_of_pod
 from controller.observe.policies import Policies, service_class
 from controller.observe.prices import accelerator_of, effective_cost
@@ -161,6 +161,9 @@ class _Reader:
         if name not in self._supplied.start_up_seconds:
             assumed = f"{_START_UP_SECONDS:g} s are assumed; use --start-up {name}=SECONDS"
             self.warnings.append(f"{name}: the start-up time of a replica is unknown; {assumed}")
+        is_resolved, _, why = class_finding(value, self._policies)
+        if not is_resolved:
+            self.warnings.append(f"{name}: spec.sloClassRef: {why}")
         least = bounds.get("minReplicas")
         return VariantSetup(
             name=name,

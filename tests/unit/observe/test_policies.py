@@ -62,6 +62,49 @@ def test_without_a_reference_only_the_configured_config_map_counts() -> None:
     assert by_reference.name == "Premium"
 
 
+DOUBTFUL = {
+    "a misspelt priority": (
+        "name: Premium\npriorty: 1\ndata:\n- {model: llama, slo-tpot: 24}\n",
+        ["is no service class: priority is missing", "unknown: priorty; a class has name, priority, data"],
+    ),
+    "misspelt targets": (
+        "priority: 1\ndata:\n- {model: a, slo-itl: 8}\n- {model: b, slo-itl: 8, slo-e2e: 9}\n",
+        ["unknown in data: slo-e2e, slo-itl; an entry has model, slo-tpot, slo-ttft"],
+    ),
+    "an entry without a model": (
+        "priority: 1\ndata:\n- {model: a, slo-tpot: 8}\n- {slo-tpot: 8}\n",
+        ["no effect without model: data[1]"],
+    ),
+    "no YAML": (
+        "name: Premium\npriority: [1\n",
+        ["is not YAML: line 3: expected ',' or ']', but got '<stream end>'"],
+    ),
+    "text": ("just text", []),
+    "settings of something else": ("interval: 60s\n", []),
+    "a list of something else": ("data:\n- {model: llama, size: 8}\n- 1\n", []),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), DOUBTFUL.values(), ids=DOUBTFUL.keys())
+def test_what_has_no_effect_in_a_class_is_named(text: str, told: list[str]) -> None:
+    """In any ConfigMap, if it resembles a class."""
+    policies = read_policies({"other": {"data": {"a": text}}}, unit_costs="costs", default_classes="c")
+
+    assert policies.problems == tuple(f"ConfigMap other, key a: {problem}" for problem in told)
+
+
+def test_any_mapping_beside_the_classes_has_to_be_one() -> None:
+    """In the ConfigMap of classes, a mapping without a priority is an error; elsewhere it is of others."""
+    maps = {name: {"data": {"a": "name: Premium\nprio: 1\n", "b": "text"}} for name in ("classes", "other")}
+
+    policies = read_policies(maps, unit_costs="costs", default_classes="classes")
+
+    assert policies.problems == (
+        "ConfigMap classes, key a: is no service class: priority is missing",
+        "ConfigMap classes, key a: unknown: prio; a class has name, priority, data",
+    )
+
+
 TARGETS = {
     "zero": "0",
     "negative": "-5",

@@ -1,4 +1,4 @@
-"""VariantAutoscalings that `stowplan plan` cannot plan: named, and never taken for served."""
+"""What `stowplan plan` leaves out of its plan: named, and never taken for served."""
 
 from __future__ import annotations
 
@@ -46,3 +46,16 @@ def test_omitted_variants_are_named_last(
     said = json.loads(out)
     assert (code, said["is_enough"], said["conclusion"]) == (1, False, told)
     assert sum("is omitted: " in warning for warning in said["warnings"]) == count
+
+
+def test_a_class_that_does_not_exist_is_named(plan: Plan, parts: Parts) -> None:
+    """As in the condition ServiceClassResolved; the variant has the lowest priority."""
+    made = parts()
+    made[-1]["spec"]["sloClassRef"] = {"name": "service-classes-config", "key": "gold.yaml"}
+
+    _, out, _ = plan("-f", "a.yaml", "-o", "json", files={"a.yaml": listed(*made)})
+
+    assert json.loads(out)["warnings"] == [
+        "VariantAutoscaling default/code: spec.sloClassRef: ConfigMap 'service-classes-config' of Stowplan's"
+        " namespace contains no service class under 'gold.yaml': priority 100, the lowest"
+    ]
