@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import targets_of
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
+from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.paths import FieldPath
+
+
+def namespace_argument(text: str) -> str:
+    """Return a namespace given on the command line. Raises ArgumentTypeError."""
+    for wrong in metadata_errors({"name": "any", "namespace": text}):
+        raise argparse.ArgumentTypeError(wrong.error.body)
+    return text
 
 
 def placed(value: Json, namespace: str) -> Json:

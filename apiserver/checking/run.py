@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from apiserver.checking.manifests import check_source
+from apiserver.checking.namespaces import namespace_argument
 from apiserver.checking.objects import as_yaml
 from apiserver.checking.outcome import Outcome, Verdict
 from apiserver.checking.sources import read_sources
 from apiserver.checking.text import Tone, lines_of, passed_over, write_lines
 from apiserver.program import exit_code, program
-from apiserver.schema.metadata import metadata_errors
 
 _VALID: Final = 0
 _REFUSED: Final = 1
@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-n",
         "--namespace",
-        type=_namespace,
+        type=namespace_argument,
         default="",
         metavar="NS",
         help="namespace of objects that do not specify one (default: unknown)",
@@ -129,9 +129,3 @@ def _parser() -> argparse.ArgumentParser:
         help="text: one line per object and error (default); yaml: objects with defaults; json: everything",
     )
     return parser
-
-
-def _namespace(text: str) -> str:
-    for wrong in metadata_errors({"name": "any", "namespace": text}):
-        raise argparse.ArgumentTypeError(wrong.error.body)
-    return text

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from apiserver.checking.manifests import check_source
+from apiserver.checking.namespaces import namespace_argument
 from apiserver.checking.objects import as_yaml
 from apiserver.checking.outcome import Outcome, Verdict
 from apiserver.checking.sources import read_sources
@@ -144,7 +145,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="file, directory, or - for standard input; may be repeated",
     )
-    parser.add_argument("-n", "--namespace", default="", help="namespace of objects that do not specify one")
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        type=namespace_argument,
+        default="",
+        help="namespace of objects that do not specify one",
+    )
     parser.add_argument(
         "-o", "--output", choices=("yaml", "json"), default="yaml", help="output format (default: yaml)"
     )

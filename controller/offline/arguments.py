@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
+from apiserver.checking.namespaces import namespace_argument
 from apiserver.program import program
 from controller.observe.accelerators import normalised
 from controller.offline.changes import Rate
@@ -38,6 +39,22 @@ exit code: 0 the demand of every model is met, 1 a model is short, a
 VariantAutoscaling is omitted, or the solver returned no answer in time, 2 wrong
 usage or unreadable input
 """
+
+
+class _Once(argparse.Action):
+    """Stores the value of an option that must not be repeated."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the value, or end with a usage error if there is one already."""
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"argument {option_string}: must be given once only")
+        setattr(namespace, self.dest, values)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -82,6 +99,7 @@ def _add_input(made: argparse.ArgumentParser) -> None:
     add(
         "-n",
         "--namespace",
+        type=namespace_argument,
         default="default",
         metavar="NS",
         help="namespace of objects that do not specify one (default: default)",
@@ -94,6 +112,7 @@ def _add_input(made: argparse.ArgumentParser) -> None:
     )
     add(
         "--settings-namespace",
+        type=namespace_argument,
         metavar="NS",
         help="namespace of the ConfigMaps with prices and service classes (default: stowplan-system)",
     )
@@ -127,7 +146,13 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
         help="add nodes, with the labels of the other nodes of their type, such as H100x8:2",
     )
     add("--drain", action="append", default=[], metavar="NODE", help="drain a node: no replica stays on it")
-    add("--budget", type=_cost, metavar="COST", help="limit for the cost of all replicas per hour")
+    add(
+        "--budget",
+        action=_Once,
+        type=_cost,
+        metavar="COST",
+        help="limit for the cost of all replicas per hour",
+    )
     add(
         "--unmet",
         choices=[unit.value for unit in UnmetUnit],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
@@ -116,15 +116,27 @@ def resolved(name: str, keys: Iterable[Key], *, what: str) -> Key:
     raise UnknownNameError(f"no {what} {name!r}: {_there_are([*spelled], name)}")
 
 
+def _by_key(
+    work: _Work, rates: Iterable[Rate], keys: Collection[Key], *, option: str, what: str
+) -> dict[Key, Rate]:
+    """Return the rates by what they are for; report names that are unknown or given more than once."""
+    found: dict[Key, Rate] = {}
+    for rate in rates:
+        try:
+            key = resolved(rate.name, keys, what=what)
+        except UnknownNameError as error:
+            work.problems.append(f"{option}: {error}")
+            continue
+        if key in found:
+            work.problems.append(f"{option}: {what} {'/'.join(key)} is given more than once")
+        found[key] = rate
+    return found
+
+
 def _demands(work: _Work, changes: Changes) -> None:
     known = {(load.namespace, load.model_id): load for load in work.snapshot.loads}
     models = {(variant.namespace, variant.model_id) for variant in work.snapshot.variants}
-    for rate in changes.demands:
-        try:
-            model = resolved(rate.name, models, what="model")
-        except UnknownNameError as error:
-            work.problems.append(f"--demand: {error}")
-            continue
+    for model, rate in _by_key(work, changes.demands, models, option="--demand", what="model").items():
         load = stated(
             model,
             rate.requests_per_second,
@@ -138,14 +150,9 @@ def _demands(work: _Work, changes: Changes) -> None:
 
 def _capacities(work: _Work, rates: Sequence[Rate]) -> None:
     variants = {variant.key: variant for variant in work.snapshot.variants}
-    for rate in rates:
-        try:
-            key = resolved(rate.name, variants, what="variant")
-        except UnknownNameError as error:
-            work.problems.append(f"--capacity: {error}")
-        else:
-            capacity = Capacity(requests_per_second=rate.requests_per_second, source=CapacitySource.STATED)
-            variants[key] = replace(variants[key], capacity=capacity)
+    for key, rate in _by_key(work, rates, variants, option="--capacity", what="variant").items():
+        capacity = Capacity(requests_per_second=rate.requests_per_second, source=CapacitySource.STATED)
+        variants[key] = replace(variants[key], capacity=capacity)
     work.snapshot = replace(work.snapshot, variants=tuple(variants.values()))
 
 

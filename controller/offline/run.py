@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -44,6 +45,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if unwritable := [*_unwritable([path for path in (options.save, options.html) if path])]:
+        _tell(unwritable)
+        return _UNREADABLE
     configuring = configured(options.config)
     given = _given(options, configuring)
     changes = _changes(options, configuring.sizing.target_utilization)
@@ -56,11 +60,26 @@ def _run(options: argparse.Namespace) -> int:
         return _UNREADABLE
     warnings = (*given.warnings, *useless(inputs.snapshot, changes.additions))
     shown = _planned(inputs, warnings, given.omitted)
-    if not _written(options, inputs, shown):
-        return _UNREADABLE
+    # Before anything is printed: the reader of the output may stop early.
+    is_written = _written(options, inputs, shown)
     _show(options.output, shown)
     sys.stdout.flush()
+    if not is_written:
+        return _UNREADABLE
     return _ENOUGH if shown.is_enough else _SHORT
+
+
+def _unwritable(paths: Sequence[Path]) -> Iterator[Problem]:
+    """Yield problems with output files that are evident before anything is computed."""
+    for position, path in enumerate(paths):
+        if path.resolve() in [other.resolve() for other in paths[:position]]:
+            yield Problem(file=str(path), line=0, text="--save and --html must name different files")
+        elif path.is_dir():
+            yield Problem(file=str(path), line=0, text="cannot be written: Is a directory")
+        elif not path.parent.is_dir():
+            yield Problem(file=str(path), line=0, text="cannot be written: its directory does not exist")
+        elif not os.access(path if path.exists() else path.parent, os.W_OK):
+            yield Problem(file=str(path), line=0, text="cannot be written: Permission denied")
 
 
 def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:

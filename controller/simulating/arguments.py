@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from apiserver.checking.namespaces import namespace_argument
 from apiserver.program import program
 from controller.simulating.profiles import StatedProfile, profile_of
 
@@ -117,11 +118,13 @@ def _add_cluster(made: argparse.ArgumentParser) -> None:
     add(
         "-n",
         "--namespace",
+        type=namespace_argument,
         metavar="NS",
         help="namespace of objects that do not specify one (default: default)",
     )
     add(
         "--settings-namespace",
+        type=namespace_argument,
         metavar="NS",
         help="namespace of the ConfigMaps with prices and service classes (default: stowplan-system)",
     )

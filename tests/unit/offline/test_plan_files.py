@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,12 +28,37 @@ def test_what_is_left_out_is_told(plan: Plan, parts: Callable[..., list[dict[str
     assert code == 1
 
 
-def test_what_cannot_be_written_is_told(plan: Plan, world: World) -> None:
-    """Nothing is printed then: the exit code is about the whole of what was asked for."""
-    code, out, err = plan("-f", "-", "--html", "missing/plan.html", given=world())
+UNWRITABLE = {
+    "a directory that there is not": (
+        ["--save", "plan", "--html", "missing/p.html"],
+        ["missing/p.html: error: cannot be written: its directory does not exist"],
+    ),
+    "a directory": (["--html", "plan", "--save", "."], [".: error: cannot be written: Is a directory"]),
+    "one file twice": (
+        ["--html", "plan", "--save", "./plan"],
+        ["plan: error: --save and --html must name different files"],
+    ),
+}
 
-    assert (code, out) == (2, "")
-    assert err == ["missing/plan.html: error: cannot be written: No such file or directory"]
+
+@pytest.mark.parametrize(("arguments", "told"), UNWRITABLE.values(), ids=UNWRITABLE.keys())
+def test_what_cannot_be_written_is_told(
+    plan: Plan, world: World, arguments: list[str], told: list[str]
+) -> None:
+    """Nothing is planned then: the exit code is about the whole of what was asked for."""
+    code, out, err = plan("-f", "-", *arguments, given=world())
+
+    assert (code, out, err) == (2, "", told)
+    assert not Path("plan").exists()
+
+
+def test_a_disk_that_is_full_takes_no_plan_away(plan: Plan, world: World) -> None:
+    """What cannot be known before is told with the plan that is printed all the same."""
+    code, out, err = plan("-f", "-", "--save", "/dev/full", given=world())
+
+    assert code == 2
+    assert out.splitlines()[-1] == "the demand of every model is met"
+    assert err == ["/dev/full: error: cannot be written: No space left on device"]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ WRONG_ARGUMENTS = {
     "nodes without a size": (["--add-node", "H100"], "'H100': must be TYPExACCELERATORS[:COUNT]"),
     "nodes without accelerators": (["--add-node", "H100x0"], "'H100x0': must be TYPExACCELERATORS[:COUNT]"),
     "no node at all": (["--add-node", "H100x8:0"], "'H100x8:0': must be TYPExACCELERATORS[:COUNT]"),
+    "two budgets": (["--budget", "1", "--budget", "2"], "argument --budget: must be given once only"),
+    "a namespace that is none": (["-n", "Bad NS"], 'argument -n/--namespace: Invalid value: "Bad NS"'),
     "a negative budget": (["--budget=-1"], "'-1': must be a cost per hour"),
     "an unknown way to go short": (["--unmet", "luck"], "choose from"),
 }

@@ -127,6 +127,14 @@ UNKNOWN = {
         "--capacity: no variant 'coder': there are default/chat, default/code",
     ),
     "a node": (["--drain", "node-9"], "--drain: no node 'node-9': there are node-"),
+    "a model twice": (
+        ["--demand", "chat=1", "--demand", "default/chat=2"],
+        "--demand: model default/chat is given more than once",
+    ),
+    "a variant twice": (
+        ["--capacity", "chat=1", "--capacity", "chat=1"],
+        "--capacity: variant default/chat is given more than once",
+    ),
 }
 
 
