@@ -38,7 +38,7 @@ from controller.observe.targets import (
     target_key,
     target_of,
 )
-from controller.observe.variants import Surroundings, variant_of, why_unheeded
+from controller.observe.variants import Surroundings, claim_of, variant_of, why_unheeded
 from controller.planning.cluster import Budget, MovablePod, NodePool
 from controller.planning.inventory import node_to_come
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
@@ -235,7 +235,7 @@ class _Seen:
 
     variants: list[Variant] = field(default_factory=list)
     tenants: list[Tenant] = field(default_factory=list)
-    claimed: set[TargetKey] = field(default_factory=set)
+    claimed: dict[TargetKey, Json] = field(default_factory=dict)
     unplanned: dict[Key, Unplanned] = field(default_factory=dict)
     unheeded: dict[Key, str] = field(default_factory=dict)
     pods: dict[Key, tuple[Json, ...]] = field(default_factory=dict)
@@ -273,7 +273,7 @@ def _take(autoscaling: Json, seen: _Seen, around: Surroundings) -> None:
         return
     seen.variants.append(variant)
     seen.tenants.append(_tenant(variant, around))
-    seen.claimed.add(target.key)
+    seen.claimed[target.key] = autoscaling
     seen.pods[key], seen.targets[key], seen.cost_sources[key] = around.pods, target, around.cost[1]
     seen.facts[key], seen.doubts[key] = facts_of(autoscaling, target, around.pods, around.policies)
     seen.problems += around.rules.problems
@@ -351,7 +351,7 @@ def _impostor(autoscaling: Json, bound_models: AbstractSet[Key]) -> Unplanned | 
 
 
 def _obstacle(
-    autoscaling: Json, world: World, claimed: set[TargetKey], unplannable: Mapping[TargetKey, str]
+    autoscaling: Json, world: World, claimed: Mapping[TargetKey, Json], unplannable: Mapping[TargetKey, str]
 ) -> Unplanned | None:
     target = _target(autoscaling)
     if target not in world.targets and target.kind is TargetKind.SCALED:
@@ -373,10 +373,8 @@ def _obstacle(
         )
         return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
     if target in claimed:
-        text = (
-            f"an older VariantAutoscaling already decides on {target.called} {target.name!r};"
-            " delete one of the two"
-        )
+        claim = claim_of(claimed[target], autoscaling)
+        text = f"{claim} {target.called} {target.name!r}; delete one of the two"
         return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
     if target in unplannable:
         text = f"{target.called} {target.name!r} cannot be planned: {unplannable[target]}"

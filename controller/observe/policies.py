@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import yaml
 
+from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.accelerators import normalised
 from controller.observe.grants import Grants
@@ -24,6 +25,8 @@ _MOST_MS: Final = 10**8
 """Maximum latency target in ms, which is more than a day."""
 
 _LONGEST_PROBLEM: Final = 300
+_PRICE: Final = '{"device": "NVIDIA-A100", "cost": "40.00"}'
+_UNPRICED: Final = f"until it is corrected, this type has no price; a replica costs {DEFAULT_COST} by default"
 _TARGETS: Final = ("slo-tpot", "slo-ttft")
 _ENTRY_MEMBERS: Final = ("model", *_TARGETS)
 _MEMBERS: Final = ("name", "priority", "data")
@@ -121,11 +124,11 @@ class PolicyReader:
         known = self._known.get(place)
         if known is not None and known.text == text:
             return known
-        if place[0] == self._unit_costs:
-            entry = _priced(text)
-        else:
-            entry = _classed(text, is_expected=place[0] == self._default_classes)
-        before = known.value if known else None
+        is_price, before = place[0] == self._unit_costs, known.value if known else None
+        entry = _priced(text) if is_price else _classed(text, is_expected=place[0] == self._default_classes)
+        if before is None and is_price:
+            problems = tuple(f"{problem}; {_UNPRICED}" for problem in entry.problems)
+            return replace(entry, problems=problems)
         if before is None or (entry.is_sound and entry.value is not None):
             return entry
         if entry.is_sound:
@@ -209,11 +212,17 @@ def _shortened(text: str) -> str:
 
 def _cost(text: str) -> Decimal:
     try:
-        value = Decimal(str(msgspec.json.decode(text)["cost"]))
-    except (msgspec.DecodeError, KeyError, TypeError, InvalidOperation) as error:
-        raise ValueError('must be JSON such as {"device": "NVIDIA-A100", "cost": "40.00"}') from error
+        price = msgspec.json.decode(text, type=dict[str, object])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(f"must be JSON such as {_PRICE}") from error
+    if "cost" not in price:
+        raise ValueError(f"cost is missing: must be JSON such as {_PRICE}")
+    try:
+        value = Decimal(str(price["cost"]))
+    except InvalidOperation:
+        value = Decimal("NaN")
     if not (value.is_finite() and 0 <= value <= _MOST):
-        raise ValueError(f"cost must be between 0 and {_MOST}, was {value}")
+        raise ValueError(_shortened(f"cost must be a number from 0 to {_MOST}, was {price['cost']!r}"))
     return value
 
 

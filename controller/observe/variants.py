@@ -117,13 +117,29 @@ def why_unheeded(target: Target, autoscaler: Json | None) -> str:
     return ""
 
 
+def claim_of(owner: Json, other: Json) -> str:
+    """Return the beginning of a sentence about a VariantAutoscaling that has a target before another one."""
+    name, own, others = owner["metadata"]["name"], *(_created(item) for item in (owner, other))
+    if own != others:
+        return f"VariantAutoscaling {name!r} is older and already decides on"
+    return f"VariantAutoscaling {name!r}, whose name is first and whose age is the same, already decides on"
+
+
+def _created(autoscaling: Json) -> str:
+    return autoscaling["metadata"].get("creationTimestamp") or ""
+
+
 def _bounds(autoscaler: Json | None, current_replicas: int) -> tuple[int, int | None]:
     if autoscaler is None:
         return 0, None
     if current_replicas == 0 and is_switched_off(autoscaler):
         return 0, 0  # a plan must not rely on replicas that will never start
-    low = autoscaler["spec"].get("minReplicas")
-    return (1 if low is None else int(low)), int(autoscaler["spec"]["maxReplicas"])
+    least, high = autoscaler["spec"].get("minReplicas"), int(autoscaler["spec"]["maxReplicas"])
+    low = 1 if least is None else int(least)
+    if high < low:
+        name = f"HorizontalPodAutoscaler {autoscaler['metadata']['name']!r}"
+        raise ValueError(f"{name}: spec.maxReplicas must be at least spec.minReplicas ({low}), was {high}")
+    return low, high
 
 
 def _held(around: Surroundings) -> int:

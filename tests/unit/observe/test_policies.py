@@ -62,6 +62,26 @@ def test_without_a_reference_only_the_configured_config_map_counts() -> None:
     assert by_reference.name == "Premium"
 
 
+PRICES = {
+    "no JSON": ("{oops", 'must be JSON such as {"device": "NVIDIA-A100", "cost": "40.00"}; '),
+    "a number alone": ("40", 'must be JSON such as {"device"'),
+    "another member": ('{"price": "1"}', 'cost is missing: must be JSON such as {"device"'),
+    "words": ('{"cost": "four"}', "cost must be a number from 0 to 1000000000, was 'four'; "),
+    "less than nothing": ('{"cost": -4}', "cost must be a number from 0 to 1000000000, was -4; "),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), PRICES.values(), ids=PRICES.keys())
+def test_what_is_wrong_with_a_price_is_named(text: str, told: str) -> None:
+    """And what a replica costs instead."""
+    (problem,) = read_policies({"costs": {"data": {"H100": text}}}, unit_costs="costs").problems
+
+    assert problem.startswith(f"ConfigMap costs, key H100: {told}")
+    assert problem.endswith(
+        "; until it is corrected, this type has no price; a replica costs 10.0 by default"
+    )
+
+
 DOUBTFUL = {
     "a misspelt priority": (
         "name: Premium\npriorty: 1\ndata:\n- {model: llama, slo-tpot: 24}\n",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.manifests import listed, variant
+from support.manifests import autoscaler, deployment, listed, variant
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 Parts = Callable[..., list[dict[str, Any]]]
@@ -17,6 +17,14 @@ _UNREAD = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelS
 
 def _omitted(count: int) -> list[dict[str, Any]]:
     return [variant(f"set-{number:02}", scaleTargetRef=_UNREAD) for number in range(count)]
+
+
+def _target(name: str) -> dict[str, Any]:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+
+
+def _created(item: dict[str, Any], year: int) -> dict[str, Any]:
+    return item | {"metadata": item["metadata"] | {"creationTimestamp": f"{year}-01-01T00:00:00Z"}}
 
 
 CONCLUSIONS = {
@@ -59,3 +67,34 @@ def test_a_class_that_does_not_exist_is_named(plan: Plan, parts: Parts) -> None:
         "VariantAutoscaling default/code: spec.sloClassRef: ConfigMap 'service-classes-config' of Stowplan's"
         " namespace contains no service class under 'gold.yaml': priority 100, the lowest"
     ]
+
+
+CAUSES = {
+    "bounds that contradict each other": (
+        autoscaler("code", least=5, most=2),
+        "VariantAutoscaling default/code is omitted: HorizontalPodAutoscaler 'code': spec.maxReplicas must be"
+        " at least spec.minReplicas (5), was 2",
+    ),
+    "a target that another variant has": (
+        variant("other", scaleTargetRef=_target("code")),
+        "VariantAutoscaling default/other is omitted: VariantAutoscaling 'code', whose name is first and"
+        " whose age is the same, already decides on Deployment 'code'; delete one of the two",
+    ),
+    "a target that an older variant has": (
+        _created(variant("zoo", scaleTargetRef=_target("set")), 2025),
+        "VariantAutoscaling default/set is omitted: VariantAutoscaling 'zoo' is older and already decides on"
+        " Deployment 'set'; delete one of the two",
+    ),
+}
+
+
+@pytest.mark.parametrize(("cause", "told"), CAUSES.values(), ids=CAUSES.keys())
+def test_the_object_that_is_the_cause_is_named(
+    plan: Plan, parts: Parts, cause: dict[str, Any], told: str
+) -> None:
+    """By its kind and name, and with its fields as they are written."""
+    others = [_created(variant("set"), 2026), deployment("set", product="NVIDIA-L4", accelerators=1)]
+
+    _, out, _ = plan("-f", "a.yaml", "-o", "json", files={"a.yaml": listed(*parts(), *others, cause)})
+
+    assert [text for text in json.loads(out)["warnings"] if "is omitted" in text] == [told]
