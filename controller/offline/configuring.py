@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -33,6 +33,7 @@ _CONFIG_MAP: Final = "stowplan-controller"
 _GENERATED: Final = re.compile(rf"{_CONFIG_MAP}(-config(-[a-z0-9]{{10}})?)?")
 """Matches the controller's ConfigMap in the shipped manifests: kustomize appends a hash of its content."""
 
+_MOST_NAMED: Final = 5
 _EXPECTED: Final = (
     "must be one YAML mapping: the controller's configuration, or the ConfigMap that contains it"
 )
@@ -116,9 +117,11 @@ def _document(path: Path) -> Json:
         raise ConfigurationError([f"cannot be read: {error.strerror or error}"]) from error
     except UnicodeDecodeError as error:
         raise ConfigurationError([" ".join(str(error).split())]) from error
-    config_maps = [item for item in documents if _is_config_map(item)]
+    config_maps = [item for document in documents for item in _config_maps(document)]
     if config_maps:
         return _held(_chosen(config_maps))
+    if any(isinstance(item, dict) and "kind" in item for item in documents):
+        raise ConfigurationError(["contains no ConfigMap with the controller's configuration"])
     if not documents:
         return {}
     if len(documents) > 1:
@@ -134,8 +137,17 @@ def _documents(text: str) -> list[JsonValue]:
         raise ConfigurationError([" ".join(str(error).split())]) from error
 
 
-def _is_config_map(document: JsonValue) -> bool:
-    return isinstance(document, dict) and document.get("kind") == "ConfigMap"
+def _config_maps(document: JsonValue) -> Iterator[Json]:
+    """Yield the ConfigMap in a document, or those in its list."""
+    if not isinstance(document, dict):
+        return
+    kind, items = document.get("kind"), document.get("items")
+    if kind == "ConfigMap":
+        yield document
+    elif kind in {"List", "ConfigMapList"} and isinstance(items, list):
+        yield from (
+            item for item in items if isinstance(item, dict) and item.get("kind", "ConfigMap") == "ConfigMap"
+        )
 
 
 def _chosen(config_maps: Sequence[Json]) -> Json:
@@ -145,11 +157,12 @@ def _chosen(config_maps: Sequence[Json]) -> Json:
     ours = [item for item in config_maps if _GENERATED.fullmatch(_name(item))]
     if len(ours) == 1:
         return ours[0]
-    names = ", ".join(map(_name, config_maps))
+    more = ", ..." if len(config_maps) > _MOST_NAMED else ""
+    names = ", ".join(map(_name, config_maps[:_MOST_NAMED])) + more
     how_many = "more than one is" if ours else "none is"
     text = (
-        f"of the ConfigMaps {names}, {how_many} named {_CONFIG_MAP}: keep only the controller's ConfigMap"
-        " in the file"
+        f"of the ConfigMaps {names}, {how_many} named {_CONFIG_MAP} or {_CONFIG_MAP}-config-HASH: keep only"
+        " the controller's ConfigMap in the file"
     )
     raise ConfigurationError([text])
 

@@ -74,8 +74,14 @@ def test_a_configuration_holds_for_saved_decisions(plan: Plan, world: World) -> 
     assert "budget all" in plan("-f", "saved.json", "--config", "c.yaml")[1]
 
 
-def test_the_controllers_config_map_is_found_among_the_shipped_ones(plan: Plan, world: World) -> None:
-    """Of several ConfigMaps the controller's counts, with the hash that kustomize appends to its name."""
+@pytest.mark.parametrize("is_list", [False, True])
+def test_the_controllers_config_map_is_found_among_the_shipped_ones(
+    plan: Plan, world: World, *, is_list: bool
+) -> None:
+    """Of several ConfigMaps the controller's counts, with the hash that kustomize appends to its name.
+
+    They are documents of one file, or the list that kubectl prints.
+    """
     maps = [
         {
             "apiVersion": "v1",
@@ -88,7 +94,8 @@ def test_the_controllers_config_map_is_found_among_the_shipped_ones(plan: Plan, 
             ("stowplan-controller-config-9t6hk4g2bd", 10),
         )
     ]
-    told = yaml.safe_dump_all(maps)
+    listed = {"apiVersion": "v1", "kind": "List", "items": maps}
+    told = yaml.safe_dump(listed) if is_list else yaml.safe_dump_all(maps)
 
     _, out, err = plan(
         "-f", "a.yaml", "-o", "json", "--config", "s.yaml",
@@ -131,9 +138,13 @@ WRONG_CONFIGURATIONS = {
         "{kind: ConfigMap, metadata: {name: c}, data: {config.yaml: '[]'}}",
         "ConfigMap c: data[config.yaml]: contains a list: must be one YAML mapping",
     ),
+    "a list without a ConfigMap": (
+        "{apiVersion: v1, kind: List, items: [{kind: Secret}]}",
+        "contains no ConfigMap with the controller's configuration",
+    ),
     "other ConfigMaps": (
         "{kind: ConfigMap, metadata: {name: a}}\n---\n{kind: ConfigMap, metadata: {name: b}}",
-        "of the ConfigMaps a, b, none is named stowplan-controller",
+        "of the ConfigMaps a, b, none is named stowplan-controller or stowplan-controller-config-HASH: keep",
     ),
     "several documents": ("a: 1\n---\nb: 2", "contains 2 YAML documents and no ConfigMap"),
     "no YAML": ("{", "while parsing"),
