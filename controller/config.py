@@ -178,7 +178,7 @@ def config_problems(config: ControllerConfig) -> list[str]:
 def network_problems(where: str, texts: Sequence[str]) -> list[str]:
     """Return one problem for each text that is no network in CIDR notation."""
     return [
-        f"{where}.{position}: {text!r} must be a network in CIDR notation: {why}"
+        f"{where}[{position}]: {text!r} must be a network in CIDR notation: {why}"
         for position, text in enumerate(texts)
         if (why := _network_problem(text))
     ]

@@ -250,10 +250,10 @@ def planning_problems(planning: PlanningConfig) -> list[str]:
     problems += _repeated("nodePools", [pool.name for pool in planning.node_pools])
     problems += _repeated("budgets", [budget.name for budget in planning.budgets])
     costs = {
-        f"nodePools.{position}.pricePerNode": pool.price_per_node
+        f"nodePools[{position}].pricePerNode": pool.price_per_node
         for position, pool in enumerate(planning.node_pools)
     } | {
-        f"budgets.{position}.costPerHour": budget.cost_per_hour
+        f"budgets[{position}].costPerHour": budget.cost_per_hour
         for position, budget in enumerate(planning.budgets)
     }
     return problems + [

@@ -21,6 +21,7 @@ from apiserver.schema.declaration import declaration
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Length, Range
 from apiserver.schema.model import Node, Property, node_of
+from apiserver.schema.shape import DEEPEST, is_deeper_than
 from apiserver.schema.structural import describe_property, judged_schema
 
 T = TypeVar("T")
@@ -112,9 +113,15 @@ def load(declared: type[T], document: Json) -> T:
 
 
 def _checked(declared: type[T], document: Json) -> T:
-    schema = _closed(judged_schema(node_of(declared)))
-    if not _fits(schema, document) and (problems := _problems(schema, document)):
-        raise ConfigurationError(problems)
+    if not _fits(_closed(judged_schema(node_of(declared))), document):
+        # Imported lazily: only a process with an odd or invalid configuration needs it.
+        from apiserver.serving.config_errors import as_json, document_errors  # noqa: PLC0415 (see above)
+
+        if is_deeper_than(document, DEEPEST):
+            raise ConfigurationError(["must not be nested as deeply as this"])
+        document = as_json(document)
+        if problems := document_errors(declared, document):
+            raise ConfigurationError([str(problem) for problem in problems])
     return msgspec.convert(document, declared)
 
 
@@ -123,14 +130,6 @@ def _fits(schema: Json, document: Json) -> bool:
         return jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(document)
     except ValueError:
         return False  # YAML has values that JSON lacks, such as dates
-
-
-def _problems(schema: Json, document: Json) -> list[str]:
-    # Imported lazily: its messages are the best, and only a process with an invalid configuration needs it.
-    from jsonschema import Draft202012Validator, FormatChecker  # noqa: PLC0415 (see above)
-
-    failures = Draft202012Validator(schema, format_checker=FormatChecker()).iter_errors(document)
-    return sorted(f"{_where(failure.absolute_path)}: {failure.message}" for failure in failures)
 
 
 def _read(path: str | None) -> Json:
@@ -213,7 +212,3 @@ def _closed(schema: Json) -> Json:
         return schema
     inner = {name: _closed(item) for name, item in schema["properties"].items()}
     return schema | {"properties": inner, "additionalProperties": False}
-
-
-def _where(parts: Sequence[str | int]) -> str:
-    return ".".join(map(str, parts)) or "configuration"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import yaml
-
+from apiserver.checking.tree import UnreadableError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.config import ConfigurationError, load
 from controller.config import ControllerConfig, NamesConfig
@@ -24,6 +23,7 @@ from controller.config_planning import (
 from controller.observe.gather import NO_TERMS, Terms
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules
 from controller.offline.reading import Problem
+from controller.offline.yaml_text import documents_of, line_of
 from controller.planning.inputs import PlanningInputs
 from controller.planning.settings import Settings
 from controller.sizing.records import SizingSettings
@@ -85,11 +85,24 @@ def configured(path: Path | None) -> Configuring:
     if path is None:
         return Configuring()
     try:
-        config = load(ControllerConfig, _document(path))
+        data = path.read_bytes()
+        documents = documents_of(data)
+    except OSError as error:
+        return _refused(path, [f"cannot be read: {error.strerror or error}"])
+    except UnreadableError as error:
+        return Configuring(problems=(Problem(file=str(path), line=error.line, text=error.message),))
+    # Lines within a ConfigMap are not those of the file.
+    lines = b"" if any(_config_maps(document) for document in documents) else data
+    try:
+        config = load(ControllerConfig, _document(documents))
     except ConfigurationError as error:
-        return _refused(path, error.problems)
+        return _refused(path, error.problems, lines)
     if problems := planning_problems(config.planning):
-        return _refused(path, problems)
+        return _refused(path, problems, lines)
+    return _configuring(config)
+
+
+def _configuring(config: ControllerConfig) -> Configuring:
     planning = config.planning
     return Configuring(
         settings=settings_of(planning),
@@ -109,14 +122,8 @@ def configured(path: Path | None) -> Configuring:
     )
 
 
-def _document(path: Path) -> Json:
+def _document(documents: Sequence[JsonValue]) -> Json:
     """Return the configuration in a file or in its ConfigMap. Raises ConfigurationError."""
-    try:
-        documents = _documents(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigurationError([f"cannot be read: {error.strerror or error}"]) from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError([" ".join(str(error).split())]) from error
     config_maps = [item for document in documents for item in _config_maps(document)]
     if config_maps:
         return _held(_chosen(config_maps))
@@ -129,25 +136,15 @@ def _document(path: Path) -> Json:
     return _mapping(documents[0], "the document")
 
 
-def _documents(text: str) -> list[JsonValue]:
-    """Return the YAML documents of a text, without those that contain only comments."""
-    try:
-        return [item for item in yaml.safe_load_all(text) if item is not None]
-    except yaml.YAMLError as error:
-        raise ConfigurationError([" ".join(str(error).split())]) from error
-
-
-def _config_maps(document: JsonValue) -> Iterator[Json]:
-    """Yield the ConfigMap in a document, or those in its list."""
+def _config_maps(document: JsonValue) -> list[Json]:
+    """Return the ConfigMap in a document, or those in its list."""
     if not isinstance(document, dict):
-        return
+        return []
     kind, items = document.get("kind"), document.get("items")
-    if kind == "ConfigMap":
-        yield document
-    elif kind in {"List", "ConfigMapList"} and isinstance(items, list):
-        yield from (
-            item for item in items if isinstance(item, dict) and item.get("kind", "ConfigMap") == "ConfigMap"
-        )
+    if kind in {"List", "ConfigMapList"} and isinstance(items, list):
+        found = [item for item in items if isinstance(item, dict)]
+        return [item for item in found if item.get("kind", "ConfigMap") == "ConfigMap"]
+    return [document] if kind == "ConfigMap" else []
 
 
 def _chosen(config_maps: Sequence[Json]) -> Json:
@@ -181,7 +178,10 @@ def _held(config_map: Json) -> Json:
     if not isinstance(text, str):
         there_are = f"there are {', '.join(map(str, members))}" if members else "there is no key"
         raise ConfigurationError([f"{where}: must be the controller's configuration as text; {there_are}"])
-    documents = _documents(text)
+    try:
+        documents = documents_of(text.encode())
+    except UnreadableError as error:
+        raise ConfigurationError([f"{where}: line {error.line}: {error.message}"]) from error
     if len(documents) > 1:
         raise ConfigurationError([f"{where}: contains {len(documents)} YAML documents: must be one"])
     return _mapping(documents[0], where) if documents else {}
@@ -198,5 +198,10 @@ def _kind(document: JsonValue) -> str:
     return names.get(type(document), "value")
 
 
-def _refused(path: Path, problems: Sequence[str]) -> Configuring:
-    return Configuring(problems=tuple(Problem(file=str(path), line=0, text=text) for text in problems))
+def _refused(path: Path, problems: Sequence[str], data: bytes = b"") -> Configuring:
+    """Return problems with a configuration, with lines if the content of its file is given."""
+    return Configuring(
+        problems=tuple(
+            Problem(file=str(path), line=line_of(data, text) if data else 0, text=text) for text in problems
+        )
+    )

@@ -31,6 +31,10 @@ class Problem:
     line: int
     text: str
 
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{where}: {self.text}" if where else self.text
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:

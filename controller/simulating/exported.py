@@ -64,7 +64,7 @@ class _Reader:
     """Builds the scenario from objects, and collects problems."""
 
     def __init__(self, found: Found, supplied: Supplied, settings_namespace: str, names: NamesConfig) -> None:
-        self.problems = [_told(problem) for problem in found.problems]
+        self.problems = [str(problem) for problem in found.problems]
         self.warnings: list[str] = []
         self._found = found
         self._supplied = supplied
@@ -131,7 +131,7 @@ class _Reader:
     def _variant(self, manifest: Manifest) -> VariantSetup | None:
         value, wrong = stored_variant(manifest)
         problems = wrong or list(targetless(manifest, value, self._targets))
-        self.problems += [_told(problem) for problem in problems]
+        self.problems += [str(problem) for problem in problems]
         if problems:
             return None
         key, name = target_key(manifest.key[0], value["spec"]["scaleTargetRef"]), manifest.key[1]
@@ -277,8 +277,3 @@ def _model(model_id: str, workload: Workload, autoscaling: Json, policies: Polic
         ),
         priority=priority_of(autoscaling, policies),
     )
-
-
-def _told(problem: object) -> str:
-    file, line, text = (getattr(problem, name) for name in ("file", "line", "text"))
-    return f"{file}:{line}: {text}" if line else f"{file}: {text}" if file else str(text)

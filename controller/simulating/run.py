@@ -16,7 +16,7 @@ from apiserver.checking.sources import Source, read_sources
 from apiserver.program import exit_code
 from controller.closedloop.scenario import WARM_UP_SECONDS, Scenario
 from controller.offline.configuring import Configuring, configured
-from controller.offline.reading import Problem, read
+from controller.offline.reading import read
 from controller.offline.terminal import show
 from controller.simulating.arguments import SHORTEST_SECONDS, parser
 from controller.simulating.document import as_document
@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
         _tell(problems)
         return _UNREADABLE if problems else _PLAYED
     given = _given(options, configuring)
-    problems = [*map(_told, configuring.problems), *given.problems, *_misuses(options)]
+    problems = [*map(str, configuring.problems), *given.problems, *_misuses(options)]
     has_own = options.files or options.scenario or options.trace
     names, unknown = _policies(
         options.policy or given.policies, given.scenario, hint="" if has_own else _TRACE_HINT
@@ -265,10 +265,6 @@ def _progress(policy: str) -> Callable[[float], None] | None:
             sys.stderr.flush()
 
     return tell
-
-
-def _told(problem: Problem) -> str:
-    return f"{problem.file}: {problem.text}"
 
 
 def _tell(problems: Iterable[str]) -> None:

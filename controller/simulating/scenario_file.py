@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterator
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
-
 from apiserver.checking.sources import Source
+from apiserver.checking.tree import UnreadableError
 from apiserver.schema.declaration import UNSET
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.shape import DEEPEST, is_deeper_than
+from apiserver.schema.json import Json
+from apiserver.schema.paths import camel_case
 from apiserver.serving.config import ConfigurationError, load
 from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour, Direction, Pace
 from controller.closedloop.scenario import (
@@ -24,6 +22,8 @@ from controller.closedloop.scenario import (
     VariantSetup,
 )
 from controller.observe.accelerators import normalised
+from controller.offline.reading import Problem
+from controller.offline.yaml_text import documents_of, line_of
 from controller.simulating.declared import ModelFile, RulesFile, ScenarioFile, VariantFile, WorkloadFile
 from controller.simulating.given import Given
 from controller.simulating.traces import trace_of
@@ -34,6 +34,7 @@ from controller.simulation.workload import Drawn, Played, Workload
 
 _BLOCK_SIZE = 16
 _MOST_REQUESTS = 20_000_000
+_MEMBER = re.compile(r"[a-z]+(_[a-z]+)+")
 _ANY_SECONDS = 366 * 86_400.0
 
 
@@ -43,38 +44,30 @@ def read_scenario(source: Source) -> Given:
         return Given(problems=(f"{source.name}: {source.problem}",))
     try:
         declared = load(ScenarioFile, _document(source.data))
+    except UnreadableError as error:
+        problem = Problem(file=source.name, line=error.line, text=error.message)
+        return Given(problems=(str(problem),))
     except ConfigurationError as error:
-        return Given(problems=tuple(f"{source.name}: {problem}" for problem in error.problems))
+        return Given(problems=_placed(source, error.problems))
     reader = _Reader(declared, Path(source.name).parent)
     scenario = reader.scenario()
-    problems = tuple(f"{source.name}: {problem}" for problem in reader.problems)
+    problems = _placed(source, reader.problems)
     return Given(scenario=None if problems else scenario, policies=declared.policies, problems=problems)
 
 
-def _document(data: bytes) -> Json:
-    """Return the mapping in a file. Raises ConfigurationError."""
-    try:
-        document = yaml.safe_load(data.decode())
-    except (UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ConfigurationError([" ".join(str(error).split())]) from error
-    if not isinstance(document, dict):
-        raise ConfigurationError(["must be one YAML mapping: the scenario"])
-    if is_deeper_than(document, DEEPEST):
-        raise ConfigurationError(["must not be nested as deeply as this"])
-    if endless := list(_endless(document, "")):
-        raise ConfigurationError([f"{path}: must be a finite number" for path in endless])
-    return document
-
-
-def _endless(value: JsonValue, path: str) -> Iterator[str]:
-    """Yield the paths of numbers that are infinite or NaN, which range checks do not catch."""
-    if isinstance(value, float) and not math.isfinite(value):
-        yield path.lstrip(".")
-    members = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+def _placed(source: Source, problems: Sequence[str]) -> tuple[str, ...]:
+    """Return problems with the file and the line of the field."""
+    return tuple(
+        str(Problem(file=source.name, line=line_of(source.data, text), text=text)) for text in problems
     )
-    for name, item in members:
-        yield from _endless(item, f"{path}.{name}")
+
+
+def _document(data: bytes) -> Json:
+    """Return the mapping in a file. Raises ConfigurationError or UnreadableError."""
+    documents = documents_of(data)
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise ConfigurationError(["must be one YAML mapping: the scenario"])
+    return documents[0]
 
 
 class _Reader:
@@ -89,8 +82,10 @@ class _Reader:
         """Return the scenario; None if there are problems."""
         declared = self._declared
         self._check_names()
-        models = [self._model(number, item) for number, item in enumerate(declared.models)]
-        variants = [self._variant(number, item) for number, item in enumerate(declared.variants)]
+        models = [self._model(f"models[{number}]", item) for number, item in enumerate(declared.models)]
+        variants = [
+            self._variant(f"variants[{number}]", item) for number, item in enumerate(declared.variants)
+        ]
         if self.problems:
             return None
         return Scenario(
@@ -113,17 +108,21 @@ class _Reader:
 
     def _check_names(self) -> None:
         models, variants = self._declared.models, self._declared.variants
-        for what, names in (
-            ("model", [item.id for item in models]),
-            ("variant", [item.name for item in variants]),
+        for where, names in (
+            ("models[{}].id", [item.id for item in models]),
+            ("variants[{}].name", [item.name for item in variants]),
         ):
             self.problems += [
-                f"{what} {name!r} is there {count} times: names must be unique"
-                for name, count in Counter(names).items()
-                if count > 1
+                f"{where.format(number)}: {name!r} is already in use: names must be unique"
+                for number, name in enumerate(names)
+                if name in names[:number]
             ]
         used = {self._model_of(item) for item in variants}
-        self.problems += [f"model {item.id!r} has no variant" for item in models if item.id not in used]
+        self.problems += [
+            f"models[{number}]: model {item.id!r} has no variant"
+            for number, item in enumerate(models)
+            if item.id not in used
+        ]
 
     def _model_of(self, variant: VariantFile) -> str:
         if variant.model is not UNSET:
@@ -131,8 +130,8 @@ class _Reader:
         models = self._declared.models
         return models[0].id if len(models) == 1 else ""
 
-    def _model(self, number: int, declared: ModelFile) -> Model | None:
-        workload = self._workload(f"models.{number}.workload", declared.workload)
+    def _model(self, where: str, declared: ModelFile) -> Model | None:
+        workload = self._workload(f"{where}.workload", declared.workload)
         if workload is None:
             return None
         return Model(
@@ -146,11 +145,15 @@ class _Reader:
         )
 
     def _workload(self, where: str, declared: WorkloadFile) -> Workload | None:
+        curve = declared.curve
+        if curve is not UNSET and curve.low > curve.high:
+            self.problems.append(
+                f"{where}.curve.low: must be at most high, {curve.high:g}, was {curve.low:g}"
+            )
         trace, problems = trace_of(declared.trace, folder=self._folder)
         self.problems += [f"{where}.trace: {problem}" for problem in problems]
         if not trace:
             return None
-        curve = declared.curve
         if curve is not UNSET:
             if curve.high * self._declared.duration_seconds > _MOST_REQUESTS:
                 self.problems.append(f"{where}.curve.high: makes more than {_MOST_REQUESTS} requests")
@@ -165,7 +168,7 @@ class _Reader:
                 )
                 return Drawn(curve=drawn, lengths=trace, noise=curve.noise)
             except ValueError as error:
-                self.problems.append(f"{where}.curve: {error}")
+                self.problems.append(f"{where}.curve: {_as_fields(error)}")
                 return None
         return self._played(
             where, declared, piece(trace, from_seconds=declared.from_seconds, to_seconds=_ANY_SECONDS)
@@ -180,8 +183,8 @@ class _Reader:
             self.problems.append(f"{where}.copies: makes more than {_MOST_REQUESTS} requests")
         return Played(trace=trace, copies=declared.copies, jitter_seconds=declared.jitter_seconds)
 
-    def _variant(self, number: int, declared: VariantFile) -> VariantSetup | None:
-        where, model_id, profile = f"variants.{number}", self._model_of(declared), declared.profile
+    def _variant(self, where: str, declared: VariantFile) -> VariantSetup | None:
+        model_id, profile = self._model_of(declared), declared.profile
         if model_id not in {item.id for item in self._declared.models}:
             said = f"{model_id!r} is not in models" if model_id else "specify the model that it serves"
             self.problems.append(f"{where}.model: {said}")
@@ -201,7 +204,7 @@ class _Reader:
                 max_num_batched_tokens=profile.max_num_batched_tokens,
             )
         except ValueError as error:
-            self.problems.append(f"{where}.profile: {error}")
+            self.problems.append(f"{where}.profile: {_as_fields(error)}")
             return None
         if declared.min_replicas > declared.max_replicas:
             self.problems.append(f"{where}.minReplicas: must not be greater than maxReplicas")
@@ -225,6 +228,11 @@ class _Reader:
             normalised(item.accelerator) == kind and item.accelerators >= variant.accelerators_per_replica
             for item in self._declared.nodes
         )
+
+
+def _as_fields(error: ValueError) -> str:
+    """Return the text of an error about a record, with the names of the scenario's fields."""
+    return _MEMBER.sub(lambda found: camel_case(found[0].removesuffix("_ms")), str(error))
 
 
 def _seconds(milliseconds: object) -> float | None:

@@ -149,9 +149,9 @@ def test_a_configuration_that_is_none_is_refused(simulate: Simulate, tmp_path: P
     code, out, err = simulate(path, "--config", str(tmp_path / "c.yaml"))
 
     assert (code, out) == (2, "")
-    assert any("planning.targetUtilizationPercent: 5 is less than the minimum of 10" in line for line in err)
-    assert any("'refreshSeconds' was unexpected" in line for line in err)
-    assert any("nodes: [] should be non-empty" in line for line in err)
+    assert any("c.yaml:1: planning.targetUtilizationPercent: Invalid value: 5" in line for line in err)
+    assert any("planning.refreshSeconds: Forbidden: unknown field" in line for line in err)
+    assert any("nodes: Invalid value: []: must have at least 1 item" in line for line in err)
 
 
 WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
@@ -159,18 +159,25 @@ WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
     "fields that are missing, misspelled or out of range": (
         document(variants=[{"name": "", "pricePerHour": -1}], modles=[], nodes=[]),
         [
-            "configuration: Additional properties are not allowed ('modles' was unexpected)",
-            "nodes: [] should be non-empty",
-            "variants.0: 'accelerator' is a required property",
-            "variants.0: 'profile' is a required property",
-            "variants.0.name: '' does not match",
-            "variants.0.pricePerHour: -1 is less than the minimum of 0",
+            "modles: Forbidden: unknown field; is models meant?",
+            "nodes: Invalid value: []: must have at least 1 item",
+            "variants[0].accelerator: Required value",
+            "variants[0].profile: Required value",
+            'variants[0].name: Invalid value: "": must be',
+            "variants[0].pricePerHour: Invalid value: -1: must be greater than or equal to 0",
         ],
     ),
-    "a number that is none": (document(durationSeconds=float("nan")), ["durationSeconds: must be a finite"]),
+    "a number that is none hides nothing": (
+        document(durationSeconds=float("nan"), seed=-1),
+        ['durationSeconds: Invalid value: "nan": must be a number', "seed: Invalid value: -1: must be"],
+    ),
+    "a curve upside down": (
+        document(models=[{"id": "m", "workload": {"trace": "x", "curve": {"high": 3, "low": 4}}}]),
+        ["models[0].workload.curve.low: must be at most high, 3, was 4", "there is no file"],
+    ),
     "a target of zero": (
         document(models=[{"id": "m", "ttftMilliseconds": 0}]),
-        ["models.0.ttftMilliseconds: 0 is less than the minimum of 1"],
+        ["scenario.yaml:4: models[0].ttftMilliseconds: Invalid value: 0: must be greater than or equal to 1"],
     ),
     "names twice, a model without variant, a variant without model or node": (
         document(
@@ -178,20 +185,20 @@ WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
             variants=[document()["variants"][0] | {"model": "other", "accelerator": "A100"}],
         ),
         [
-            "model 'm' is there 2 times",
-            "model 'm' has no variant",
-            "model 'lonely' has no variant",
-            "variants.0.model: 'other' is not in models",
-            "variants.0: no node has 1 A100",
+            "models[1].id: 'm' is already in use",
+            "models[0]: model 'm' has no variant",
+            "models[2]: model 'lonely' has no variant",
+            "variants[0].model: 'other' is not in models",
+            "variants[0]: no node has 1 A100",
         ],
     ),
     "a trace that nobody has": (
         document(models=[{"id": "m", "workload": {"trace": "nowhere.csv"}}]),
-        ["models.0.workload.trace: trace 'nowhere.csv': there is no file"],
+        ["models[0].workload.trace: trace 'nowhere.csv': there is no file"],
     ),
     "a curve that goes nowhere": (
         document(models=[{"id": "m", "workload": {"curve": {"shape": "ramp", "high": 3}}}]),
-        ["models.0.workload.curve: length_seconds must be greater than 0 for a ramp"],
+        ["models[0].workload.curve: lengthSeconds must be greater than 0 for a ramp"],
     ),
     "an engine that does nothing": (
         document(
@@ -200,7 +207,7 @@ WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
                 | {"profile": {"alpha": 0, "beta": 0, "delta": 0, "kvTokens": 16, "maxNumSeqs": 9000}}
             ]
         ),
-        ["variants.0.profile: alpha_ms must be greater than 0; max_num_batched_tokens must be"],
+        ["variants[0].profile: alpha must be greater than 0; maxNumBatchedTokens must be"],
     ),
     "an unknown policy": (document(policies=["magic"]), ["there is no policy 'magic'"]),
     "a policy for an unknown variant": (

@@ -1,0 +1,60 @@
+"""YAML of settings and scenarios, parsed as the controller parses its own, and the lines of its fields."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import yaml
+
+from apiserver.checking.tree import UnreadableError
+from apiserver.schema.json import JsonValue
+
+_PATH: Final = re.compile(r"[A-Za-z0-9_.\-/\[\]]+(?=: )")
+_PART: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
+
+
+def documents_of(data: bytes) -> list[JsonValue]:
+    """Return the documents of a file, without those that contain only comments. Raises UnreadableError."""
+    try:
+        return [item for item in yaml.safe_load_all(data.decode("utf-8-sig")) if item is not None]
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UnreadableError(f"not UTF-8: byte {data[error.start]:#04x}", line) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise UnreadableError(f"not YAML: {error.problem}", mark.line + 1 if mark else 0) from error
+    except RecursionError as error:
+        raise UnreadableError("nested too deeply", 0) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise UnreadableError(f"not YAML: {' '.join(str(error).split())}", 0) from error
+
+
+def line_of(data: bytes, problem: str) -> int:
+    """Return the line of the field with whose path a message begins, or of its nearest parent.
+
+    Return 0 for a message without a path. `data` is readable, and contains one mapping.
+    """
+    found = _PATH.match(problem)
+    nodes = yaml.compose_all(data.decode("utf-8-sig"), Loader=yaml.SafeLoader) if found else ()
+    node: yaml.Node | None = next((node for node in nodes if isinstance(node, yaml.MappingNode)), None)
+    if found is None or node is None:
+        return 0
+    line = node.start_mark.line
+    for key, name in _PART.findall(found[0]):
+        below = _below(node, key or name)
+        if below is None:
+            break
+        line, node = below
+    return line + 1
+
+
+def _below(node: yaml.Node, name: str) -> tuple[int, yaml.Node] | None:
+    """Return the line and the value of a member or item."""
+    if isinstance(node, yaml.MappingNode):
+        members = [(key.start_mark.line, value) for key, value in node.value if key.value == name]
+        return members[-1] if members else None
+    if isinstance(node, yaml.SequenceNode) and name.isdigit() and int(name) < len(node.value):
+        item = node.value[int(name)]
+        return item.start_mark.line, item
+    return None
