@@ -45,7 +45,7 @@ class Credentials:
                 await self._load_files(configuration)
         except _UNREADABLE as error:
             where = "the pod's service account" if self._in_cluster else f"kubeconfig {self._files}"
-            raise NotConfigured(f"cannot use {where}: {str(error) or type(error).__name__}") from error
+            raise NotConfigured(f"cannot use {where}: {_reason(error)}") from error
         _strip_token(configuration)
         return configuration
 
@@ -64,17 +64,20 @@ class Credentials:
         )
 
 
+_EXPLAINED = (ConfigException, OSError, yaml.YAMLError)
+"""Errors whose text is about the file."""
+
 # For a malformed file, the loader raises whatever Python error occurs first.
-_UNREADABLE = (
-    ConfigException,
-    OSError,
-    yaml.YAMLError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    KeyError,
-    AssertionError,
-)
+_UNREADABLE = (*_EXPLAINED, ValueError, TypeError, AttributeError, KeyError, AssertionError)
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    if isinstance(error, _EXPLAINED) and text:
+        return text
+    return "it does not have the structure of a kubeconfig: check it with kubectl config view"
 
 
 def _kubeconfig_files(kubeconfig: Path | None, environ: Mapping[str, str]) -> str | None:

@@ -184,7 +184,10 @@ def _number_us(value: object) -> int:
 
 def _tokens(value: object) -> int:
     text = str(value)
-    number = float(text) if len(text) <= _LONGEST_SHOWN and not isinstance(value, bool) else math.nan
+    try:
+        number = float(text) if len(text) <= _LONGEST_SHOWN and not isinstance(value, bool) else math.nan
+    except ValueError:
+        number = math.nan
     if not 1 <= number <= _MOST_TOKENS or number != int(number):
         raise ValueError(f"must be a whole number from 1 to {_MOST_TOKENS}")
     return int(number)

@@ -312,7 +312,10 @@ async def test_kubeconfig_of_the_environment(
     [
         pytest.param(None, "no kubeconfig at", id="a missing file"),
         pytest.param("{", "cannot use kubeconfig", id="broken YAML"),
-        pytest.param("[]", "cannot use kubeconfig", id="a list"),
+        pytest.param("[]", "it does not have the structure of a kubeconfig", id="a list"),
+        pytest.param("just text", "kubeconfig: it does not have the structure of a kubeconfig", id="text"),
+        pytest.param("contexts: 5", "it does not have the structure of a kubeconfig", id="a number"),
+        pytest.param("\udcff", "it is not UTF-8 text", id="other bytes"),
         pytest.param("current-context: x\ncontexts: []", "Expected object with name x", id="no such context"),
     ],
 )
@@ -320,7 +323,7 @@ async def test_unusable_kubeconfig(tmp_path: Path, content: str | None, message:
     """A kubeconfig that cannot be used is refused with its name and the reason."""
     path = tmp_path / "kubeconfig"
     if content is not None:
-        path.write_text(content)
+        path.write_text(content, errors="surrogateescape")
     with pytest.raises(errors.NotConfigured, match=message):
         await Cluster.connect(path, environ={})
 

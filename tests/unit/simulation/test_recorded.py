@@ -75,6 +75,11 @@ def test_mooncake_lines() -> None:
             ],
             id="every wrong line and every wrong cell of it",
         ),
+        pytest.param(
+            AZURE + b"2023-11-16 18:15:50,1,abc\n",
+            ["t:2: GeneratedTokens 'abc' must be a whole number from 1 to 10000000"],
+            id="words",
+        ),
         pytest.param(AZURE + b"2023-11-16 18:15:50,1e999,2\n", ["t:2: ContextTokens '1e999'"], id="huge"),
         pytest.param(AZURE + b"2023-11-16 18:15:50,1.5,2\n", ["t:2: ContextTokens '1.5'"], id="half a token"),
         pytest.param(
