@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +22,8 @@ from controller.planning.inputs import PlanningInputs, from_json
 
 _LIST: Final = "List"
 _HEAD: Final = ("apiVersion", "kind")
+_SAVED: Final = frozenset({"snapshot", "state", "settings"})
+_MOST_NAMED: Final = 20
 _CLUSTER_WIDE: Final = frozenset({"Node", "NodePool", "ResourceSlice", "DeviceClass"})
 
 
@@ -78,20 +82,13 @@ class Found:
     """The number of objects of kinds that planning ignores, by kind."""
 
 
-class _Head(msgspec.Struct):
-    """Top-level fields that identify the type of a document."""
-
-    snapshot: msgspec.Raw = msgspec.Raw(b"")
-    kind: msgspec.Raw = msgspec.Raw(b"")
-
-
 def read(sources: Sequence[Source], *, namespace: str) -> Found:
     """Return the content of the files; objects without a namespace are in the given one."""
     found = Found()
     for source in sources:
         if source.problem:
             found.problems.append(Problem(file=source.name, line=0, text=source.problem))
-        elif _is_saved(source.data):
+        elif _is_saved(source):
             _take_saved(found, source)
         else:
             _take_documents(found, source, namespace)
@@ -102,22 +99,47 @@ def read(sources: Sequence[Source], *, namespace: str) -> Found:
     return found
 
 
-def _is_saved(data: bytes) -> bool:
-    if not data.lstrip().startswith(b"{"):
+def _is_saved(source: Source) -> bool:
+    """Return whether a file is a saved decision, which may lack its snapshot if the file was named."""
+    if not source.data.lstrip().startswith(b"{"):
         return False
     try:
-        seen = msgspec.json.decode(data, type=_Head)
+        members = msgspec.json.decode(source.data, type=dict[str, msgspec.Raw]).keys()
     except msgspec.MsgspecError:
-        return False
-    return bool(seen.snapshot) and not seen.kind
+        members = _with_endless(source.data).keys()
+    wanted = _SAVED if source.is_named else {"snapshot"}
+    return not members.isdisjoint(wanted) and "kind" not in members
 
 
 def _take_saved(found: Found, source: Source) -> None:
     try:
         found.saved.append(from_json(source.data))
     except ValueError as error:
-        text = f"the saved decision cannot be read: {error}"
-        found.problems.append(Problem(file=source.name, line=0, text=text))
+        endless = [f"{path}: must be a finite number" for path in _endless(_with_endless(source.data), "")]
+        for reason in endless[:_MOST_NAMED] or [str(error)]:
+            text = f"the saved decision cannot be read: {reason}"
+            found.problems.append(Problem(file=source.name, line=0, text=text))
+
+
+def _with_endless(data: bytes) -> Json:
+    """Return a JSON object in which numbers may be NaN or infinite; empty for any other text."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _endless(value: JsonValue, path: str) -> Iterator[str]:
+    """Yield the paths of numbers that are infinite or NaN, which JSON lacks."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _endless(item, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _endless(item, f"{path}[{position}]")
 
 
 def _take_documents(found: Found, source: Source, namespace: str) -> None:

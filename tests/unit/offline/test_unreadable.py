@@ -92,6 +92,18 @@ UNREADABLE = {
             "a.yaml: error: the saved decision cannot be read: snapshot.nodes: must be `array`, was `int`",
         ],
     ),
+    "numbers that are none in a saved decision": (
+        '{"snapshot": {"nodes": [{"name": "a", "spare": NaN}], "taken_seconds": -Infinity}}',
+        [
+            "a.yaml: error: the saved decision cannot be read: snapshot.nodes[0].spare: must be a "
+            "finite number",
+            "a.yaml: error: the saved decision cannot be read: snapshot.taken_seconds: must be a finite",
+        ],
+    ),
+    "a saved decision without its most important member": (
+        '{"settings": {}}',
+        ["a.yaml: error: the saved decision cannot be read: Object missing required field `snapshot`"],
+    ),
     "a misspelt member of a saved decision": (
         '{"snapshot": {"nodes": [], "variants": [{"most_per_nodes": 1}]}, "settings": {"unit": 1}}',
         [
@@ -181,7 +193,11 @@ def test_a_saved_decision_is_read_alone(plan: Plan, world: World) -> None:
 
 def test_files_of_a_directory_that_are_no_manifests_are_passed_over(plan: Plan, world: World) -> None:
     """Values of a chart lie beside them; a file that was named has to be one."""
-    files = {"in/all.json": world(), "in/values.yaml": "replicas: 3\n"}
+    files = {
+        "in/all.json": world(),
+        "in/values.yaml": "replicas: 3\n",
+        "in/tool.json": '{"settings": {"indent": 2}}',
+    }
 
     assert plan("-f", "in", files=files)[0] == 0
     assert plan("-f", "in/all.json", "-f", "in/values.yaml")[0] == 2
