@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from controller.observe.accelerators import PRODUCT, PRODUCT_LABELS
 from controller.planning.additions import OWN_LABELS, Addition, new_nodes
 from controller.planning.cluster import Node
 from controller.planning.decision import Plan
@@ -19,7 +20,13 @@ _MOST_NAMED: Final = 5
 
 def ignorance(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     """Return one message for each piece of missing information."""
-    return (*_nodes(snapshot), *_unlabelled(snapshot), *_demands(plan), *_capacities(plan))
+    return (
+        *_nodes(snapshot),
+        *_untyped(snapshot),
+        *_unlabelled(snapshot),
+        *_demands(plan),
+        *_capacities(plan),
+    )
 
 
 def useless(snapshot: Snapshot, additions: Sequence[Addition]) -> Iterator[str]:
@@ -53,6 +60,17 @@ def _nodes(snapshot: Snapshot) -> Iterator[str]:
         )
 
 
+def _untyped(snapshot: Snapshot) -> Iterator[str]:
+    """Yield a message about nodes whose accelerators have no known type."""
+    names = [node.name for node in snapshot.nodes if not node.accelerator]
+    if names and any(variant.accelerator for variant in snapshot.variants):
+        labels = ", ".join(name for name in PRODUCT_LABELS if name != PRODUCT)
+        yield (
+            f"the type of the accelerators of {count(len(names), 'node')} is unknown, so no variant for a"
+            f" type is placed there: {_first(names)}; it is read from the first of the labels {labels}"
+        )
+
+
 def _unlabelled(snapshot: Snapshot) -> Iterator[str]:
     """Yield messages about nodes that only lack a label by which pods are spread or kept together.
 
@@ -76,12 +94,15 @@ def _unlabelled(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _lacking(names: Sequence[str], key: str, variant: str) -> str:
-    named = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
     return (
         f"{variant} spreads its pods or keeps them together by the label {key}, so none of them is placed"
-        f" on {count(len(names), 'node')} without it: {named}; to plan with the label, write a decision"
-        " with --save, add the label to the node in it, and plan with that file"
+        f" on {count(len(names), 'node')} without it: {_first(names)}; to plan with the label, write a"
+        " decision with --save, add the label to the node in it, and plan with that file"
     )
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
 
 
 def _demands(plan: Plan) -> Iterator[str]:

@@ -98,3 +98,23 @@ def test_the_object_that_is_the_cause_is_named(
     _, out, _ = plan("-f", "a.yaml", "-o", "json", files={"a.yaml": listed(*parts(), *others, cause)})
 
     assert [text for text in json.loads(out)["warnings"] if "is omitted" in text] == [told]
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(1, "1 node is unknown"), (7, "7 nodes is unknown")],
+    ids=["one", "many, of which some are named"],
+)
+def test_nodes_without_a_type_are_named(plan: Plan, parts: Parts, count: int, told: str) -> None:
+    """With the labels that would give them one; they are drawn as free all the same."""
+    made = parts(nodes=8)
+    for item in made[:count]:
+        del item["metadata"]["labels"]["nvidia.com/gpu.product"]
+
+    _, out, _ = plan("-f", "a.yaml", "-o", "json", files={"a.yaml": listed(*made)})
+
+    (warning,) = json.loads(out)["warnings"]
+    assert warning.startswith(f"the type of the accelerators of {told}, so no variant for a type is placed")
+    assert ": node-1" in warning
+    assert ("node-5, ...; " in warning) == (count > 5)
+    assert "labels nvidia.com/gpu.product, amd.com/gpu.product-name, " in warning
