@@ -23,6 +23,7 @@ def ignorance(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     return (
         *_nodes(snapshot),
         *_untyped(snapshot),
+        *_without_accelerators(snapshot),
         *_unlabelled(snapshot),
         *_demands(plan),
         *_capacities(plan),
@@ -68,6 +69,21 @@ def _untyped(snapshot: Snapshot) -> Iterator[str]:
         yield (
             f"the type of the accelerators of {count(len(names), 'node')} is unknown, so no variant for a"
             f" type is placed there: {_first(names)}; it is read from the first of the labels {labels}"
+        )
+
+
+def _without_accelerators(snapshot: Snapshot) -> Iterator[str]:
+    """Yield a message about variants for a type of accelerators whose pods request none."""
+    names = [
+        "/".join(variant.key)
+        for variant in snapshot.variants
+        if variant.accelerator and not variant.accelerators_per_replica
+    ]
+    if names:
+        yield (
+            f"the pods of {count(len(names), 'variant')} request no accelerators, so they take up none of"
+            f" their type and are on no node of the plan: {_first(names)}; a container requests them with"
+            " limits such as nvidia.com/gpu"
         )
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from apiserver.kinds.core.affinity import Affinity
 from apiserver.kinds.meta import Quantity
+from apiserver.schema import errors, quantities
 from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
 from apiserver.schema.markers import Length, Range
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.rules import WebhookOnly
+from controller.observe.accelerators import RESOURCE_NAMES
 
 
 @declaration()
@@ -46,7 +53,16 @@ class ConditionSeen:
     status: str
 
 
-@declaration()
+def _whole_accelerators(value: Json, path: FieldPath) -> Iterator[FieldError]:
+    for member in ("limits", "requests"):
+        listed = value.get(member) or {}
+        for name in (name for name in RESOURCE_NAMES if name in listed):
+            amount = quantities.amount(listed[name])
+            if amount is not None and amount != amount.to_integral_value():
+                yield errors.invalid(path.child(member).key(name), listed[name], "must be an integer")
+
+
+@declaration(WebhookOnly(_whole_accelerators, "Numbers of accelerators are integers."))
 class Resources:
     """The resources of a container."""
 

@@ -118,3 +118,22 @@ def test_nodes_without_a_type_are_named(plan: Plan, parts: Parts, count: int, to
     assert ": node-1" in warning
     assert ("node-5, ...; " in warning) == (count > 5)
     assert "labels nvidia.com/gpu.product, amd.com/gpu.product-name, " in warning
+
+
+def test_pods_without_accelerators_are_named(plan: Plan, parts: Parts) -> None:
+    """If the variant is for a type; a variant for none may run on any node."""
+    made = parts()
+    for item in (item for item in made if item["kind"] == "Deployment"):
+        (container,) = item["spec"]["template"]["spec"]["containers"]
+        del container["resources"]
+        if item["metadata"]["name"] == "chat":
+            del item["spec"]["template"]["spec"]["nodeSelector"]
+    for item in (item for item in made if item["metadata"]["name"] == "chat"):
+        item["spec"].pop("accelerator", None)
+
+    _, out, _ = plan("-f", "a.yaml", "-o", "json", files={"a.yaml": listed(*made)})
+
+    assert json.loads(out)["warnings"] == [
+        "the pods of 1 variant request no accelerators, so they take up none of their type and are on no node"
+        " of the plan: default/code; a container requests them with limits such as nvidia.com/gpu"
+    ]

@@ -43,6 +43,13 @@ UNREADABLE = {
             "a.yaml:10: error: Node node-1: status.allocatable[nvidia.com/gpu]: Invalid value",
         ],
     ),
+    "half an accelerator": (
+        DEPLOYMENT.replace("args: [serve]", "resources: {limits: {nvidia.com/gpu: 500m}}"),
+        [
+            "a.yaml:4: error: Deployment x: spec.template.spec.containers[0].resources"
+            '.limits[nvidia.com/gpu]: Invalid value: "500m": must be an integer',
+        ],
+    ),
     "what admission would refuse": (
         VARIANT.replace("modelID: m", 'modelID: ""'),
         ["a.yaml:5: error: VariantAutoscaling default/x: spec.modelID: Invalid value"],
