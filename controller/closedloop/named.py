@@ -55,15 +55,16 @@ def policy_name(text: str) -> PolicyName:
     """Return the parts of a name. Raises ValueError with the valid forms."""
     if text in PLAIN:
         return PolicyName(text=text, kind=text)
-    found = _FIGURE.match(text)
-    if found is None or found["kind"] not in FIGURED:
+    kind, colon, _ = text.partition(":")
+    if kind not in FIGURED or not colon:
         raise ValueError(f"there is no policy {text!r}: must be {SAYING}")
-    number = float(found["number"])
-    if found["kind"] == "constant" and number != int(number):
-        raise ValueError(f"{text!r}: replicas must be a whole number")
-    if found["kind"] != "constant" and not number:
-        raise ValueError(f"{text!r}: the target must be greater than 0")
-    return PolicyName(text=text, kind=found["kind"], number=number, variant=found["variant"] or "")
+    found = _FIGURE.match(text)
+    number = float(found["number"]) if found else 0.0
+    is_allowed = number == int(number) if kind == "constant" else number > 0
+    if found is None or not is_allowed:
+        allowed = "a whole number from 0 to 999999" if kind == "constant" else "from 0.001 to 999999.999"
+        raise ValueError(f"{text!r}: must be {kind}:N or {kind}:N@VARIANT, where N is {allowed}")
+    return PolicyName(text=text, kind=kind, number=number, variant=found["variant"] or "")
 
 
 def policy_problem(name: PolicyName, scenario: Scenario) -> str:

@@ -16,6 +16,7 @@ from controller.planning.additions import Addition
 from controller.planning.settings import UnmetUnit
 
 _NUMBER: Final = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
+_DIGITS: Final = "at most 9 digits and 6 decimals, and no exponent"
 _RATE: Final = re.compile(rf"(?P<rate>{_NUMBER})(?:@(?P<prompt>{_NUMBER})/(?P<output>{_NUMBER}))?\Z")
 _ADDITION: Final = re.compile(r"(?P<type>.*[^x])x(?P<size>[0-9]{1,4})(:(?P<count>[0-9]{1,4}))?\Z")
 _COST: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?\Z")
@@ -168,7 +169,7 @@ def _rate(text: str) -> Rate:
     if not (equals and name and found):
         raise argparse.ArgumentTypeError(
             f"{text!r}: must be NAME=RATE in requests per second, such as meta/llama-3.1-8b=41 or"
-            " ...=41@1155/211"
+            f" ...=41@1155/211; numbers have {_DIGITS}"
         )
     lengths = (float(found["prompt"]), float(found["output"])) if found["prompt"] else None
     return Rate(name=name, requests_per_second=float(found["rate"]), lengths=lengths)
@@ -188,12 +189,15 @@ def _addition(text: str) -> Addition:
     size, count = (int(found["size"]), int(found["count"] or 1)) if found else (0, 0)
     if found is None or not size or not count:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: must be TYPExACCELERATORS[:COUNT], such as H100x8 or L40Sx4:3"
+            f"{text!r}: must be TYPExACCELERATORS[:COUNT], such as H100x8 or L40Sx4:3; numbers are from 1 to"
+            " 9999"
         )
     return Addition(accelerator=normalised(found["type"]), accelerators=size, nodes=count)
 
 
 def _cost(text: str) -> Decimal:
     if not _COST.match(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: must be a cost per hour, such as 400 or 99.50")
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: must be a cost per hour, such as 400 or 99.50, with {_DIGITS}"
+        )
     return Decimal(text)

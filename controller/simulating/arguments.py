@@ -166,20 +166,19 @@ def _copies(text: str) -> int:
     return copies
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str, least: float = 0) -> float:
     try:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not 0 <= seconds <= _MOST_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r}: must be a number of seconds from 0 to {_MOST_SECONDS}")
+    if not least <= seconds <= _MOST_SECONDS:
+        allowed = f"a number of seconds from {least:g} to {_MOST_SECONDS}"
+        raise argparse.ArgumentTypeError(f"{text!r}: must be {allowed}")
     return seconds
 
 
 def _duration(text: str) -> float:
-    if (seconds := _seconds(text)) < SHORTEST_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r}: must be at least {SHORTEST_SECONDS:g} s")
-    return seconds
+    return _seconds(text, SHORTEST_SECONDS)
 
 
 def _trace(text: str) -> tuple[str, str]:

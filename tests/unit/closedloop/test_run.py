@@ -249,6 +249,23 @@ def test_names_that_are_none_are_refused(text: str) -> None:
         policy_name(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("constant:1000000", "a whole number from 0 to 999999"),
+        ("constant:-1", "a whole number from 0 to 999999"),
+        ("constant:0.5@v", "a whole number from 0 to 999999"),
+        ("concurrency:0", "from 0.001 to 999999.999"),
+        ("queue:many", "from 0.001 to 999999.999"),
+    ],
+)
+def test_numbers_out_of_range_are_refused_with_the_range(text: str, allowed: str) -> None:
+    """The policy exists: only its number does not fit."""
+    kind = text.partition(":")[0]
+    with pytest.raises(ValueError, match=f"must be {kind}:N or {kind}:N@VARIANT, where N is {allowed}"):
+        policy_name(text)
+
+
 def test_a_policy_may_name_only_variants_that_there_are(scenario: Scenario) -> None:
     """And says which those are."""
     assert policy_problem(policy_name("concurrency:40@l40s"), scenario) == ""
