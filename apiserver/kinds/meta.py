@@ -21,7 +21,9 @@ Time = Annotated[str, Format("date-time")]
 """A timestamp in RFC 3339 format."""
 
 DecimalText = Annotated[
-    str, Pattern(r"^\d+(\.\d+)?$", says="a decimal number such as 10 or 10.5"), Length(maximum=32)
+    str,
+    Pattern(r"^\d+(\.\d+)?$", says="a non-negative decimal number such as 10 or 10.5"),
+    Length(maximum=32),
 ]
 """A non-negative decimal number as text, which keeps the digits exactly as written. The length limit is
 ours."""

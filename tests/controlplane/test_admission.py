@@ -47,7 +47,8 @@ REFUSED = {
         variant("x", modelID="", variantCost="ten", acceleratorCount=0),
         [
             'spec.modelID: Invalid value: "": must be at least 1 character long',
-            'spec.variantCost: Invalid value: "ten": must be a decimal number such as 10 or 10.5',
+            'spec.variantCost: Invalid value: "ten": must be a non-negative decimal number such as 10 or'
+            " 10.5",
             "spec.acceleratorCount: Invalid value: 0: must be greater than or equal to 1",
         ],
     ),

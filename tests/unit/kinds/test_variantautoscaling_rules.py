@@ -76,7 +76,7 @@ REFUSED = {
     ),
     "a cost that is no number": (
         CURRENT | {"variantCost": "-1"},
-        ['spec.variantCost: Invalid value: "-1": must be a decimal number such as 10 or 10.5'],
+        ['spec.variantCost: Invalid value: "-1": must be a non-negative decimal number such as 10 or 10.5'],
     ),
     "performance that is no number": (
         LEGACY | {"variantProfile": PROFILE | {"perfParms": PARAMETERS | {"decodeParms": {"alpha": "fast"}}}},

@@ -132,7 +132,7 @@ WRONG_CONFIGURATIONS = {
     ),
     "a budget without a number": (
         "planning:\n  budgets:\n  - {name: a, costPerHour: '1'}\n  - name: b\n    costPerHour: '-1'\n",
-        'c.yaml:5: error: planning.budgets[1].costPerHour: Invalid value: "-1": must be a decimal',
+        'c.yaml:5: error: planning.budgets[1].costPerHour: Invalid value: "-1": must be a non-',
     ),
     "a duration that is none": (
         "planning: {standingSeconds: .nan}",
