@@ -113,9 +113,9 @@ class ScalingConfig:
     """How the targets of AutoscalingPolicyBindings are scaled to the decided replicas."""
 
     mode: Literal["published", "direct"] = "published"
-    """`published`: HorizontalPodAutoscalers scale by the external metric. `direct`: the controller writes the
-    scale subresources itself, in every namespace that grants it the permission. Needs the permissions of
-    `manifests/scaling`."""
+    """What scales the workloads. `published`: HorizontalPodAutoscalers, by the external metric. `direct`: the
+    controller writes the scale subresources itself, in every namespace that grants it the permission. Needs
+    the permissions of `manifests/scaling`."""
 
     direct_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
     """Namespaces in which the mode is always `direct`."""

@@ -36,8 +36,8 @@ class ModelsConfig:
     """Namespace of Stowplan itself, which contains the lease. Empty: the namespace of the pod."""
 
     scaling: Literal["autoscalers", "none"] = "autoscalers"
-    """`autoscalers`: HorizontalPodAutoscalers apply the policies. `none`: the controller of bindings scales
-    directly (its `scaling.mode` is `direct`), or something else does."""
+    """What scales the workloads. `autoscalers`: HorizontalPodAutoscalers apply the policies. `none`: the
+    controller of bindings scales directly (its `scaling.mode` is `direct`), or something else does."""
 
     gateways: bool = False
     """Whether ModelRoutes that opt in are translated for Gateways with the Inference Extension. Needs the

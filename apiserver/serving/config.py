@@ -162,7 +162,8 @@ def _parser(node: Node, program: str, description: str, *, is_explained: bool) -
     )
     for path, prop in _leaves(node, ()):
         explained = _explained(prop) if is_explained else None
-        parser.add_argument(flag_name(path), dest=flag_name(path), metavar="X", help=explained)
+        metavar = "|".join(map(str, prop.node.keywords.get("enum", ()))) or "X"
+        parser.add_argument(flag_name(path), dest=flag_name(path), metavar=metavar, help=explained)
     return parser
 
 

@@ -210,6 +210,16 @@ def test_evictions_become_what_planning_may_move(tmp_path: Path) -> None:
     ]
 
 
+def test_help_lists_what_is_allowed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where only a few values are; what they decide is said as well."""
+    with pytest.raises(SystemExit):
+        parse(ControllerConfig, program="stowplan verb", description="Do.", arguments=["--help"])
+
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--scaling-mode published|direct What scales the workloads [published]" in text
+    assert "--log-level debug|info|warning|error The lowest level" in text
+
+
 @pytest.mark.parametrize("declared", ALL, ids=lambda declared: declared.__name__)
 def test_help_fits_a_screen(declared: type, capsys: pytest.CaptureFixture[str]) -> None:
     """One line for each flag."""
