@@ -71,15 +71,24 @@ def _run(options: argparse.Namespace) -> int:
 
 def _unwritable(paths: Sequence[Path]) -> Iterator[Problem]:
     """Yield problems with output files that are evident before anything is computed."""
-    for position, path in enumerate(paths):
-        if path.resolve() in [other.resolve() for other in paths[:position]]:
-            yield Problem(file=str(path), line=0, text="--save and --html must name different files")
-        elif path.is_dir():
-            yield Problem(file=str(path), line=0, text="cannot be written: Is a directory")
-        elif not path.parent.is_dir():
-            yield Problem(file=str(path), line=0, text="cannot be written: its directory does not exist")
-        elif not os.access(path if path.exists() else path.parent, os.W_OK):
-            yield Problem(file=str(path), line=0, text="cannot be written: Permission denied")
+    if len({path.resolve() for path in paths}) < len(paths):
+        yield Problem(file=str(paths[0]), line=0, text="--save and --html must name different files")
+    for path in paths:
+        try:
+            why = _obstacle(path)
+        except OSError as error:
+            why = error.strerror or str(error)
+        if why:
+            yield Problem(file=str(path), line=0, text=f"cannot be written: {why}")
+
+
+def _obstacle(path: Path) -> str:
+    """Return why a file cannot be written; empty if no reason is evident. Raises OSError."""
+    if path.is_dir():
+        return "Is a directory"
+    if not path.parent.is_dir():
+        return "its directory does not exist"
+    return "" if os.access(path if path.exists() else path.parent, os.W_OK) else "Permission denied"
 
 
 def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:

@@ -34,6 +34,10 @@ UNWRITABLE = {
         ["missing/p.html: error: cannot be written: its directory does not exist"],
     ),
     "a directory": (["--html", "plan", "--save", "."], [".: error: cannot be written: Is a directory"]),
+    "a name that is too long": (
+        ["--html", "p" * 300],
+        [f"{'p' * 300}: error: cannot be written: File name too long"],
+    ),
     "one file twice": (
         ["--html", "plan", "--save", "./plan"],
         ["plan: error: --save and --html must name different files"],
