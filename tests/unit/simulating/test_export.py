@@ -1,0 +1,62 @@
+"""What `stowplan simulate -f` reads of exported objects, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.manifests import deployment, listed, variant
+
+from apiserver.checking.sources import Source
+from controller.closedloop.scenario import Scenario
+from controller.config import NamesConfig
+from controller.offline.reading import read
+from controller.simulating.exported import Supplied, read_export
+from controller.simulating.given import Given
+from controller.simulating.profiles import StatedProfile
+from controller.simulation.trace import load_trace, shipped_traces
+from controller.simulation.workload import Played
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n", "labels": {"nvidia.com/gpu.product": "NVIDIA-L4"}},
+    "status": {"allocatable": {"nvidia.com/gpu": "4"}},
+}
+
+
+def _exported(**spec: Any) -> Given:
+    """Return the scenario of one variant with some more fields."""
+    text = listed(NODE, deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat", **spec))
+    found = read([Source(name="live.json", data=text.encode())], namespace="default")
+    profile = StatedProfile(alpha_ms=8, beta_ms=0.05, gamma_ms=0, delta_ms=0.03)
+    supplied = Supplied(
+        workloads={"": Played(trace=load_trace(shipped_traces()[0])[:10])},
+        start_up_seconds={"chat": 60},
+        profiles={"chat": profile},
+        kv_tokens={"chat": 100_000},
+    )
+    likeness = Scenario(name="live", models=(), variants=(), nodes=())
+    return read_export(
+        found, supplied, settings_namespace="stowplan-system", scenario=likeness, names=NamesConfig()
+    )
+
+
+def test_fields_that_admission_does_not_know_are_refused() -> None:
+    """As `stowplan check` refuses them, with the line."""
+    given = _exported(acelerator="H100")
+
+    assert given.scenario is None
+    assert given.problems[0].startswith("live.json:")
+    assert given.problems[0].endswith(': VariantAutoscaling default/chat: unknown field "spec.acelerator"')
+
+
+def test_a_class_that_does_not_exist_is_named() -> None:
+    """The scenario has the lowest priority instead."""
+    given = _exported(sloClassRef={"name": "service-classes-config", "key": "gold.yaml"})
+
+    assert given.scenario is not None
+    assert given.scenario.models[0].priority == 100
+    assert any(
+        text.startswith("chat: spec.sloClassRef: ConfigMap 'service-classes-config' of Stowplan's namespace")
+        for text in given.warnings
+    )
