@@ -47,12 +47,12 @@ class Settings:
     """The maximum number of candidate reliefs that are evaluated for one plan, by planning again."""
 
     deterministic_seconds: float = 2.0
-    """Effort limit in CP-SAT's deterministic time, for up to about 2,500 models on five node types; it is
-    raised in proportion for more models, or for more shared sizes and types.
+    """Effort limit of each placement in CP-SAT's deterministic time, for up to about 2,500 models on five
+    node types; it is raised in proportion for more models, or for more shared sizes and types.
     """
 
     wall_seconds: float = 20.0
-    """Safety limit in wall time; a plan that reaches it may differ from run to run."""
+    """Safety limit in wall time for each placement; one that reaches it may differ from run to run."""
 
     names_all: bool = True
     """Whether messages in one namespace may name variants of other namespaces."""
