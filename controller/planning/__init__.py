@@ -1,8 +1,8 @@
 """Decide how many replicas of each variant to run, on which nodes, and explain why, as a pure function.
 
-No clock, no client, no await: the input is a frozen `snapshot.Snapshot` and a `state.PlanningState`, the
-output is a `decision.Plan` and the next state. Equal input gives identical bytes, whatever the order of its
-records.
+No client, no await, no clock except the wall limit of the search: the input is a frozen `snapshot.Snapshot`
+and a `state.PlanningState`, the output is a `decision.Plan` and the next state. Equal input gives identical
+bytes, whatever the order of its records.
 
 demand      `load` holds the result of sizing: the request rate of each model, and the rate that one replica
             of each variant serves. `demand` turns it into the capacity that each model requires, between a
