@@ -98,7 +98,7 @@ class Answer:
                     found[v].append((row, used + amount))
         return found
 
-    def limit_of(self, variant: int) -> LimitRow | None:
+    def exceeded_limit(self, variant: int) -> LimitRow | None:
         """Return the first limit that one more replica of a variant would exceed, or None."""
         rows = self._limits_of.get(variant, ())
         return next((row for row, used_then in rows if used_then > row.limit), None)

@@ -83,7 +83,7 @@ class Case:
     @property
     def limit(self) -> LimitRow | None:
         """The first quota, budget or ceiling that one more replica would exceed, or None."""
-        return self.answer.limit_of(self.number)
+        return self.answer.exceeded_limit(self.number)
 
     def scarcity(self) -> Scarcity | None:
         """Return what prevents one more replica from fitting on the nodes, or None."""

@@ -141,7 +141,7 @@ def _nodes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
 
     It is one node, and as many as one replica of several pods needs.
     """
-    wanting = {model: [v for v in _growing(answer, model) if not answer.limit_of(v)] for model in short}
+    wanting = {model: [v for v in _growing(answer, model) if not answer.exceeded_limit(v)] for model in short}
     sizes: dict[str, int] = defaultdict(int)
     for node in answer.nodes:
         sizes[node.accelerator] = max(sizes[node.accelerator], node.accelerators_allocatable)
