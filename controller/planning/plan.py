@@ -15,7 +15,6 @@ from controller.planning.flapping import followed
 from controller.planning.hold import hold
 from controller.planning.preparing import prepared
 from controller.planning.problem import NumbersTooLargeError, Solution
-from controller.planning.proofs import worst
 from controller.planning.relief import reliefs
 from controller.planning.wording import count
 
@@ -69,7 +68,7 @@ def _answer(given: Prepared, state: PlanningState) -> tuple[Answer, PlanningStat
         return solution
 
     answer = given.granted(placed)
-    return answer, replace(given.next_state, prices=known)
+    return answer, replace(state, prices=known)
 
 
 def _reliefs(answer: Answer, state: PlanningState) -> Mapping[int, tuple[Relief, ...]]:
@@ -106,11 +105,11 @@ def _plan(answer: Answer) -> Plan:
 
 def _report(granted: Solution) -> SolverReport:
     """Return the solver's report: optimal if every level is proven over all replica mixes."""
-    unproven, gap = worst(granted.proofs)
+    unproven = granted.unproven
     return SolverReport(
         status=SolverStatus.FEASIBLE if unproven else SolverStatus.OPTIMAL,
-        unproven=unproven,
-        gap=gap,
+        unproven=unproven.level if unproven else "",
+        gap=unproven.gap if unproven else 0.0,
         message="",
         levels=tuple(
             LevelReport(

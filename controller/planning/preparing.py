@@ -32,7 +32,6 @@ class Prepared:
     settings: Settings
     demands: Sequence[ModelDemand]
     problem: PlacementProblem
-    next_state: PlanningState
     plain_problem: PlacementProblem
     """The problem with room for everything and without flapping, which shows what would be wanted."""
 
@@ -98,7 +97,6 @@ def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Pr
         settings=settings,
         demands=demands,
         problem=steadied(whole, [variant for demand in demands for variant in demand.variants], held),
-        next_state=state,
         plain_problem=with_main_variants(formulated, demands, is_unlimited=True),
         flapping=held,
     )

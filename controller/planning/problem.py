@@ -305,14 +305,13 @@ class Solution:
     replicas and no shortfall is larger; empty if there is none.
     """
 
-    unproven: str = ""
-    """The first level that was not proven optimal; empty if all were."""
-
-    gap: float = 0.0
-    """Relative gap to the bound at that level."""
-
     prices: DualPrices | None = None
     """Final dual prices of the search; None if no search was needed."""
+
+    @property
+    def unproven(self) -> Proof | None:
+        """The proof of the first level that was not proven optimal; None if all were."""
+        return next((proof for proof in self.proofs if proof.gap), None)
 
 
 def provided(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]) -> int:

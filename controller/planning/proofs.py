@@ -11,12 +11,6 @@ if TYPE_CHECKING:
     from controller.planning.problem import Proof, Solution
 
 
-def worst(proofs: Sequence[Proof]) -> tuple[str, float]:
-    """Return name and gap of the first level that is not proven optimal; an empty name if all are."""
-    unproven = next((proof for proof in proofs if proof.gap), None)
-    return (unproven.level, unproven.gap) if unproven else ("", 0.0)
-
-
 def with_values(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, ...]:
     """Return the proofs applied to other values: bounds are void after the first level that is worse.
 
@@ -35,5 +29,4 @@ def with_values(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, 
 
 def proven(solution: Solution, proofs: tuple[Proof, ...]) -> Solution:
     """Return the solution with the given proofs."""
-    unproven, gap = worst(proofs)
-    return replace(solution, proofs=proofs, unproven=unproven, gap=gap)
+    return replace(solution, proofs=proofs)

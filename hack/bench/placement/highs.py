@@ -76,13 +76,10 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float, is_race: boo
         if is_race and proofs[-1].improvable > gap:
             break
         program.settle(objective, found.value)
-    unproven = next((proof for proof in proofs if proof.improvable > gap), None)
     return Solution(
         replicas=answer.replicas,
         placements=program.placements(answer),
         proofs=tuple(proofs),
-        unproven=unproven.level if unproven else "",
-        gap=unproven.gap if unproven else 0.0,
     )
 
 

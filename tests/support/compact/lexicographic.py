@@ -49,12 +49,6 @@ class Outcome:
     bounds: tuple[int, ...]
     """Lower bound of each objective, given the values of those before."""
 
-    unproven: str
-    """Name of the first objective without a proven minimum; empty if all are proven."""
-
-    gap: float
-    """Relative gap to the bound of that objective."""
-
 
 def minimize_in_order(
     model: cp_model.CpModel,
@@ -89,18 +83,7 @@ def minimize_in_order(
         bounds.append(bound)
         for settled in objectives[: index + 1]:  # earlier objectives may have improved, too
             model.add(_sum(settled.terms) <= settled.value(values))
-    unproven, gap = _worst(objectives, bounds, values)
-    return Outcome(values=values, bounds=tuple(bounds), unproven=unproven, gap=gap)
-
-
-def _worst(
-    objectives: Sequence[Objective], bounds: Sequence[int], values: Sequence[int]
-) -> tuple[str, float]:
-    """Return the first objective without a proven minimum, and its relative gap to the bound."""
-    for objective, bound in zip(objectives, bounds, strict=True):
-        if (value := objective.value(values)) > bound:
-            return objective.name, 1 - bound / value
-    return "", 0.0
+    return Outcome(values=values, bounds=tuple(bounds))
 
 
 def _minimize(

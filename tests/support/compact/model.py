@@ -270,8 +270,6 @@ def _solution(
         placements=tuple(place for place in places if place[1] not in variables.opened),
         grown=tuple((v, growth, count) for (v, growth), count in sorted(grown.items())),
         added=tuple(added[index] for index in range(len(given.growth))),
-        unproven=outcome.unproven,
-        gap=outcome.gap,
     )
 
 

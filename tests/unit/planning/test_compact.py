@@ -39,7 +39,7 @@ def _place(
     ]
     problem = formulate(world(nodes, equipped), equipped, settings=settings or Settings())
     solution = place(problem, limits=LIMITS)
-    assert solution.unproven == ""
+    assert solution.unproven is None
     variants = [v for item in equipped for v in item.variants]
     return {v.name: count for v, count in zip(variants, solution.replicas, strict=True)}
 

@@ -157,7 +157,7 @@ def test_placement_is_the_best_of_all(world: tuple[list[Node], list[Variant], Pl
 
     ranges = [range(terms.lower, terms.upper + 1) for terms in problem.variants]
     possible = [x for x in product(*ranges) if _has_room(nodes, variants, x)]
-    assert solution.unproven == ""
+    assert solution.unproven is None
     assert solution.replicas in possible
     assert _rank(problem, solution.replicas) == min(_rank(problem, x) for x in possible)
 
