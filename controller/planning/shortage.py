@@ -39,9 +39,6 @@ class Scarcity:
     free: int
     """Free accelerators on all of them together."""
 
-    most: int
-    """Free accelerators on the emptiest one."""
-
     largest: int
     """Total accelerators of the largest one."""
 
@@ -90,8 +87,7 @@ class Scarcities:
     def _scarcity(self, bins: tuple[int, ...], size: int, priority: int) -> Scarcity | None:
         usable = [node for bin_ in bins for node in self._problem.bins[bin_].nodes]
         free, held = self._after.free, self._after.held
-        most = max((free[node] for node in usable), default=0)
-        if usable and most >= size:
+        if any(free[node] >= size for node in usable):
             return None
         total = sum(max(0, free[node]) for node in usable)
         holders: Counter[int] = Counter()
@@ -105,7 +101,6 @@ class Scarcities:
             bound_by=_bound_by(bool(usable), fragmented=total >= size, yields=yields, too_small=too_small),
             nodes=tuple(usable),
             free=total,
-            most=max(0, most),
             largest=max(sizes, default=0),
             holders=tuple(sorted(holders.items(), key=lambda item: (importance[item[0]], -item[1], item[0]))),
         )

@@ -204,12 +204,6 @@ class Shared:
     limit_rows: tuple[LimitRow, ...]
     """The limits over several models."""
 
-    growth_bin: Integers
-    """(growths,): the bin of its nodes."""
-
-    growth_size: Integers
-    """(growths,): accelerators per node."""
-
     growth_price: Integers
     """(growths,): cost of an added node."""
 
@@ -269,8 +263,6 @@ def shared_of(
         slots=nodes.slots(gained),
         limits=np.array([limit_of(row, problem) for row in limit_rows], dtype=np.int64),
         limit_rows=tuple(limit_rows),
-        growth_bin=bin_,
-        growth_size=size,
         growth_price=price,
         growth_limit=limit,
         growth_slots=np.where(brings, size[:, None] // nodes.row_size, 0),
