@@ -33,11 +33,8 @@ class Forecast:
 
     release: float
     """A higher bound, above which capacity may be removed. The distance keeps noise from reversing a
-    decision.
+    decision. Infinite if there are too few samples for a trend: then no capacity may be removed.
     """
-
-    is_young: bool
-    """Whether there are too few samples for a trend: then no capacity may be removed."""
 
 
 def forecast(
@@ -55,7 +52,7 @@ def forecast(
         raise ValueError("a forecast needs at least one sample")
     now = max(rate for _, rate in samples[-2:])
     if len(samples) < FEWEST:
-        return Forecast(now=now, upper=now, release=math.inf, is_young=True)
+        return Forecast(now=now, upper=now, release=math.inf)
     line = _fitted(samples)
     ahead, present = line.at(ahead_seconds), line.at(0.0)
     has_jumped = now > present + deviations * line.error(0.0)
@@ -65,7 +62,6 @@ def forecast(
         now=now,
         upper=min(most, base + deviations * error),
         release=min(most, base + release_deviations * error),
-        is_young=False,
     )
 
 

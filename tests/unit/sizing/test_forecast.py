@@ -39,7 +39,7 @@ def test_few_samples_make_no_trend_and_let_nothing_go() -> None:
     """A controller that has just begun to lead orders for what it sees, and takes nothing away."""
     found = forecast(history([5.0, 7.0, 6.0]), ahead_seconds=10, deviations=1, release_deviations=2)
 
-    assert (found.now, found.upper, found.release, found.is_young) == (7.0, 7.0, math.inf, True)
+    assert (found.now, found.upper, found.release) == (7.0, 7.0, math.inf)
 
 
 def test_without_samples_there_is_no_forecast() -> None:
@@ -55,7 +55,7 @@ def test_bounds_are_ordered_and_finite(rates: list[float], ahead: float, z: floa
 
     assert found.now <= found.upper <= found.release
     assert found.upper <= MOST_GROWTH * found.now
-    assert found.is_young == (len(rates) < FEWEST)
+    assert (found.release == math.inf) == (len(rates) < FEWEST)
 
 
 @given(st.floats(0, 1e4), st.integers(4, 20), st.floats(0, 600))
