@@ -95,7 +95,8 @@ class Relief:
 
     kind: ReliefKind
     text: str
-    """The change in words, such as `+1 free 8-accelerator H100 node` or `a priority above 20`."""
+    """The change in words, such as `+1 free 8-accelerator H100 node` or
+    `priority 19 (1 is served first)`."""
 
     unmet_per_mille: int
     """Per mille of the model's required capacity that would still be missing."""
@@ -109,7 +110,9 @@ class Alternative:
     """(variant, replicas) pairs of the model's variants."""
 
     extra_cost: Decimal
-    """Cost per hour above the granted mix; negative if the alternative serves less."""
+    """Cost per hour above the granted mix; negative if it is cheaper, for example where there is no room for
+    it.
+    """
 
     unmet_per_mille: int
 

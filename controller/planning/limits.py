@@ -11,7 +11,7 @@ from decimal import ROUND_DOWN
 from typing import TYPE_CHECKING
 
 from controller.planning.problem import LimitKind, LimitRow
-from controller.planning.units import COST_UNIT, PERCENT, cost_units
+from controller.planning.units import COST_UNIT, RESOLUTION, cost_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +74,7 @@ def _budget(budget: Budget, variants: Sequence[Variant]) -> LimitRow:
     return LimitRow(
         name=budget.name,
         kind=LimitKind.BUDGET,
-        limit=int(whole) * PERCENT,
+        limit=int(whole) * RESOLUTION,
         terms=tuple(
             (index, cost_units(variant.cost_per_replica))
             for index, variant in enumerate(variants)

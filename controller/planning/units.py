@@ -11,16 +11,16 @@ COST_UNIT = Decimal("0.0001")
 MAX_COST = Decimal(1_000_000)
 """Costs are capped at this, so that one absurd number does not drown the differences between all others."""
 
-PERCENT = 100
-"""Costs are stated in hundredths of COST_UNIT, so that a percentage of a cost is an integer."""
+RESOLUTION = 100
+"""Integers per COST_UNIT, so that prices derived from a cost, such as that of a start, are rounded little."""
 
 
 @lru_cache(maxsize=1024)
 def cost_units(cost: Decimal) -> int:
     """Return a cost per hour in integer units, rounded up."""
-    return int((min(cost, MAX_COST) / COST_UNIT).to_integral_value(rounding=ROUND_UP)) * PERCENT
+    return int((min(cost, MAX_COST) / COST_UNIT).to_integral_value(rounding=ROUND_UP)) * RESOLUTION
 
 
 def cost_of(units: int) -> Decimal:
     """Return the cost per hour for an integer number of units."""
-    return (Decimal(units) / PERCENT * COST_UNIT).normalize()
+    return (Decimal(units) / RESOLUTION * COST_UNIT).normalize()
