@@ -40,12 +40,11 @@ def hold(
     `detail` may name any workload. Decisions include it if `settings.names_all`, and `message` otherwise.
     """
     told = detail if detail and settings.names_all else message
-    variants = sorted(snapshot.variants, key=lambda variant: variant.key)
     made = [decision for demand in model_demands(snapshot) for decision in _held(demand, told)]
     plan = Plan(
         decisions=tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name))),
         placements=(),
-        cost=total_cost(made, variants),
+        cost=total_cost(made, snapshot.variants),
         solver=SolverReport(status=status, unproven="", gap=1.0, message=detail or message),
     )
     return plan, replace(state, courses=followed(snapshot, state, plan.decisions, settings))

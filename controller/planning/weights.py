@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controller.planning.problem import CoverRow, Stage
+from controller.planning.problem import Stage
 from controller.planning.settings import UnmetUnit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.problem import VariantTerms
+    from controller.planning.problem import CoverRow, VariantTerms
     from controller.planning.settings import Settings
 
 STEPS = 1000
@@ -35,21 +36,7 @@ def weighted(
     for index in values:
         levels[rows[index].priority].append(index)
     weights = {index: weight for members in levels.values() for index, weight in _weights(members, values)}
-    return tuple([_weighing(row, weights.get(index, 1)) for index, row in enumerate(rows)])
-
-
-def _weighing(row: CoverRow, weight: int) -> CoverRow:
-    if row.weight == weight:
-        return row
-    return CoverRow(
-        name=row.name,
-        stage=row.stage,
-        priority=row.priority,
-        model=row.model,
-        requirement=row.requirement,
-        terms=row.terms,
-        weight=weight,
-    )
+    return tuple([replace(row, weight=weights.get(index, 1)) for index, row in enumerate(rows)])
 
 
 def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, int]]:
