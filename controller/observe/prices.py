@@ -21,7 +21,7 @@ from controller.observe.policies import Policies
 from controller.observe.scheduling import node_affinity, tolerations
 from controller.observe.targets import Target
 from controller.planning.cluster import Node
-from controller.planning.inventory import attracts
+from controller.planning.inventory import satisfies
 
 CostSource = Literal["VariantCost", "UnitCost", "Default"]
 Cost = tuple[Decimal, CostSource]
@@ -107,8 +107,8 @@ class Reach:
         Existing pods may be of a template that has changed since.
         """
         selector = frozenset((pod_spec.get("nodeSelector") or {}).items())
-        asked = (selector, node_affinity(pod_spec), tolerations(pod_spec))
-        if asked not in self._known:
-            self._known[asked] = frozenset(node.accelerator for node in self._nodes if attracts(node, *asked))
+        key = (selector, node_affinity(pod_spec), tolerations(pod_spec))
+        if key not in self._known:
+            self._known[key] = frozenset(node.accelerator for node in self._nodes if satisfies(node, *key))
         bound = (pod["spec"].get("nodeName") for pod in pods)
-        return self._known[asked] | {self._types[name] for name in bound if name in self._types}
+        return self._known[key] | {self._types[name] for name in bound if name in self._types}

@@ -24,21 +24,21 @@ def admits(node: Node, variant: Variant) -> bool:
         node.schedulable
         and topology_keys(variant) <= {key for key, _ in node.labels}
         and variant.accelerator in ("", node.accelerator)
-        and attracts(node, variant.node_selector, variant.node_affinity, variant.tolerations)
+        and satisfies(node, variant.node_selector, variant.node_affinity, variant.tolerations)
     )
 
 
-def attracts(
+def satisfies(
     node: Node,
     selector: frozenset[tuple[str, str]],
     affinity: Sequence[Sequence[NodeRequirement]],
-    consents: frozenset[Toleration],
+    tolerations: frozenset[Toleration],
 ) -> bool:
     """Return whether a node satisfies a node selector, required affinity and tolerations."""
     return (
         selector <= node.labels
         and meets(node, affinity)
-        and all(any(tolerates(consent, taint) for consent in consents) for taint in node.taints)
+        and all(any(tolerates(toleration, taint) for toleration in tolerations) for taint in node.taints)
     )
 
 
@@ -95,8 +95,8 @@ def bins(
     """
     groups: dict[_Kind, list[int]] = defaultdict(list)
     everywhere = [*nodes, *(node_to_come(pool) for pool in pools)]
-    eligible, askers = _eligible(everywhere, variants)
-    keys = [_spread_keys(members, variants) for members in askers]
+    eligible, users = _eligible(everywhere, variants)
+    keys = [_spread_keys(members, variants) for members in users]
     kinds = [
         (
             group,
@@ -105,24 +105,24 @@ def bins(
         for node, group in zip(everywhere, eligible, strict=True)
     ]
     for index, kind in enumerate(kinds):
-        if askers[kind[0]]:
+        if users[kind[0]]:
             groups[kind] += [index] if index < len(nodes) else []
-    in_order = sorted(groups, key=lambda kind: (askers[kind[0]], kind[1]))
+    in_order = sorted(groups, key=lambda kind: (users[kind[0]], kind[1]))
     order = {kind: position for position, kind in enumerate(in_order)}
     found = tuple(
         Bin(
             nodes=tuple(groups[kind]),
-            sizes=tuple(sorted({variants[index].accelerators_per_pod for index in askers[kind[0]]})),
-            variants=askers[kind[0]],
+            sizes=tuple(sorted({variants[index].accelerators_per_pod for index in users[kind[0]]})),
+            variants=users[kind[0]],
         )
         for kind in in_order
     )
     return found, tuple(order.get(kind) for kind in kinds[len(nodes) :])
 
 
-def _spread_keys(askers: Sequence[int], variants: Sequence[Variant]) -> frozenset[str]:
+def _spread_keys(users: Sequence[int], variants: Sequence[Variant]) -> frozenset[str]:
     """Return the topology labels over which some of the variants spread their pods."""
-    return frozenset(spread.topology_key for v in askers if (spread := variants[v].spread))
+    return frozenset(spread.topology_key for v in users if (spread := variants[v].spread))
 
 
 def node_to_come(pool: NodePool) -> Node:
@@ -141,17 +141,17 @@ def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> tuple[list[
 
     Variants and nodes with equal attributes are compared only once.
     """
-    askers: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    users: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for index, variant in enumerate(variants):
         if variant.accelerators_per_replica:
-            looks = (
+            key = (
                 variant.accelerator,
                 variant.node_selector,
                 variant.node_affinity,
                 variant.tolerations,
                 topology_keys(variant),
             )
-            askers[looks].append(index)
+            users[key].append(index)
     keys = {key for variant in variants for key, _ in variant.node_selector}
     keys |= {item.key for variant in variants for term in variant.node_affinity for item in term}
     # For these labels only the presence matters here, and there may be as many values as racks.
@@ -164,7 +164,7 @@ def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> tuple[list[
         present = frozenset(key for key, _ in node.labels if key in needed) if needed else needed
         kind = (node.schedulable, node.accelerator, labels, present, node.taints)
         if kind not in known:
-            matching = [group for group in askers.values() if admits(node, variants[group[0]])]
+            matching = [group for group in users.values() if admits(node, variants[group[0]])]
             members = tuple(sorted(index for group in matching for index in group))
             known[kind] = numbers.setdefault(members, len(numbers))
         result.append(known[kind])

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from controller.planning.disruption import budget_of
-from controller.planning.inventory import meets, tolerates
+from controller.planning.inventory import satisfies
+from controller.planning.problem import divide_each_other
 from controller.planning.shortage import OTHERS
 
 if TYPE_CHECKING:
@@ -100,10 +100,10 @@ def _others(nodes: Sequence[Node], sizes: Sequence[int]) -> Iterator[list[Offer]
     for node in nodes:
         here = []
         for pod in sorted(node.movable, key=lambda pod: (pod.namespace, pod.name)):
-            looks = (pod.node_selector, pod.node_affinity, pod.tolerations)
-            if looks not in known:
-                known[looks] = all(_admits(other, pod) for other in nodes)
-            if known[looks] and pod.evictable != 0 and _divide([*chain, pod.accelerators]):
+            key = (pod.node_selector, pod.node_affinity, pod.tolerations)
+            if key not in known:
+                known[key] = all(satisfies(other, *key) for other in nodes)
+            if known[key] and pod.evictable != 0 and divide_each_other([*chain, pod.accelerators]):
                 chain.append(pod.accelerators)
                 here.append(_other(pod))
         yield here
@@ -120,19 +120,6 @@ def _other(pod: MovablePod) -> Offer:
         replicas=1,
         budget=budget_of(pod),
     )
-
-
-def _admits(node: Node, pod: MovablePod) -> bool:
-    return (
-        pod.node_selector <= node.labels
-        and meets(node, pod.node_affinity)
-        and all(any(tolerates(t, taint) for t in pod.tolerations) for taint in node.taints)
-    )
-
-
-def _divide(sizes: Sequence[int]) -> bool:
-    """Return whether each size divides the next larger one."""
-    return all(large % small == 0 for small, large in pairwise(sorted(set(sizes))))
 
 
 def _within(

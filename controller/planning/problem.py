@@ -13,6 +13,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from controller.planning.warm_start import DualPrices
 
 PER_MILLE = 1000
@@ -59,6 +61,11 @@ COST = "cost"
 
 Level = tuple[Stage, int]
 """Position of a shortfall in the lexicographic objective: stage and priority."""
+
+
+def divide_each_other(sizes: Iterable[int]) -> bool:
+    """Return whether every size divides the next larger one."""
+    return all(large % small == 0 for small, large in pairwise(sorted(set(sizes))))
 
 
 def level_name(stage: Stage, priority: int) -> str:
@@ -187,7 +194,7 @@ class Bin:
     @property
     def is_divisible(self) -> bool:
         """Whether every size divides the next larger one."""
-        return all(large % small == 0 for small, large in pairwise(self.sizes))
+        return divide_each_other(self.sizes)
 
 
 class LimitKind(StrEnum):
