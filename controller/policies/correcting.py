@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from controller.planning.wording import count
 from controller.policies.history import History
 from controller.policies.policy import PanicRules, ScalingPolicy, StableLimits
 
@@ -36,11 +37,6 @@ class Step:
     before: int
     after: int
     detail: str
-
-
-def replicas_text(count: int) -> str:
-    """Return `1 replica` or `2 replicas`."""
-    return f"{count} replica{'' if count == 1 else 's'}"
 
 
 def corrected(
@@ -103,7 +99,7 @@ def _in_panic(
     reach = max(current, start + start * rules.percent // _WHOLE_PERCENT)
     if rules.period_seconds > 0 and start and wanted > reach:
         within = f"within {rules.period_seconds:g} s in panic mode"
-        detail = f"up by at most {rules.percent} % {within}, from {replicas_text(start)}"
+        detail = f"up by at most {rules.percent} % {within}, from {count(start, 'replica')}"
         yield Step(limit=Limit.RATE, before=wanted, after=reach, detail=detail)
 
 
@@ -115,6 +111,6 @@ def _fewest(history: History, current: int, now_seconds: float, period_seconds: 
 def _rate(limits: StableLimits, way: str, start: int) -> str:
     which = "more" if limits.select == "Or" else "less"
     return (
-        f"{way} by at most {replicas_text(limits.instances)} or {limits.percent} %, whichever is {which},"
-        f" within {limits.period_seconds:g} s, from {replicas_text(start)}"
+        f"{way} by at most {count(limits.instances, 'replica')} or {limits.percent} %, whichever is {which},"
+        f" within {limits.period_seconds:g} s, from {count(start, 'replica')}"
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.planning.load import Signal
+from controller.planning.wording import count
 from controller.policies.binding import Binding
-from controller.policies.correcting import Step, replicas_text
+from controller.policies.correcting import Step
 from controller.policies.deciding import Decision
 from controller.policies.observation import Activity
 from controller.policies.recommending import Recommendation
@@ -15,7 +16,7 @@ from controller.policies.sharing import BindingDecision
 
 def sentence(decision: Decision) -> str:
     """Return the number of replicas with all reasons."""
-    begin = f"{replicas_text(decision.replicas)}"
+    begin = count(decision.replicas, "replica")
     if decision.replicas != decision.current_replicas:
         begin = f"from {decision.current_replicas} to {begin}"
     reasons = [*_asking(decision), *map(_limited, decision.steps)]
@@ -28,7 +29,7 @@ def binding_sentence(binding: Binding, decision: BindingDecision) -> str:
     if binding.expansion_percent is None:
         return text
     pairs = zip(binding.targets, decision.replicas, strict=True)
-    shares = ", ".join(f"{count} of {target.target.name}" for target, count in pairs)
+    shares = ", ".join(f"{number} of {target.target.name}" for target, number in pairs)
     return f"{shares}; together {_capacity(binding)}{text}"
 
 
