@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.demand import provided_rate
 from controller.planning.problem import per_mille_missing
-from controller.planning.utilisation import utilisation
+from controller.planning.utilization import utilization
 from controller.planning.wording import count, load_text
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from controller.planning.answer import Answer
     from controller.planning.demand import ModelDemand
-    from controller.planning.utilisation import Utilisation
+    from controller.planning.utilization import Utilization
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +43,7 @@ class ModelCase:
     asked: str
     """The load in words: `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
 
-    filled: Utilisation | None
+    filled: Utilization | None
     """Utilization of the placed replicas; None if they serve nothing."""
 
     @property
@@ -57,9 +57,9 @@ class ModelCase:
         least = self.demand.floor
         return f"{self.demand.model_id} must keep {'one replica' if least == 1 else count(least, 'replica')}"
 
-    def filled_if_unlimited(self) -> Utilisation | None:
+    def filled_if_unlimited(self) -> Utilization | None:
         """Return the utilization of the replicas wanted with unlimited nodes."""
-        return utilisation(
+        return utilization(
             self.demand.variants,
             self.wanted,
             requests_per_second=self.demand.load.upper_requests_per_second,
@@ -88,7 +88,7 @@ def _model_case(answer: Answer, demand: ModelDemand, *, model: int, first: int) 
         provided_rate=provided,
         unmet_per_mille=per_mille_missing(demand.required_rate, provided),
         asked=load_text(demand.load),
-        filled=utilisation(
+        filled=utilization(
             demand.variants, placed, requests_per_second=demand.load.upper_requests_per_second
         ),
     )

@@ -54,7 +54,7 @@ def test_a_target_that_cannot_be_met_is_named_with_the_best_and_does_not_count()
     assert round(found.requests_per_second, 3) == 3.284
 
 
-def test_without_targets_the_batch_at_its_utilisation_is_the_limit() -> None:
+def test_without_targets_the_batch_at_its_utilization_is_the_limit() -> None:
     """85 % of 256 sequences."""
     found = capacity(H100, CHAT, targets=Targets())
 

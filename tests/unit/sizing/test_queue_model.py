@@ -25,7 +25,7 @@ OPERATIONS = {
     50: (50.0, 19.3741, 0.0, 0.9687, 1.0197, 10.1969, 0.1211),
     200: (199.9999, 20.2636, 0.3278, 3.9871, 1.0492, 10.8203, 0.4984),
 }
-"""By rate: throughput, response, wait, in service, ITL, TTFT, utilisation; 16 may wait."""
+"""By rate: throughput, response, wait, in service, ITL, TTFT, utilization; 16 may wait."""
 
 
 @pytest.mark.parametrize("rate", OPERATIONS)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Utilisation:
+class Utilization:
     """Demand relative to the capacity that serves it."""
 
     per_cent: int
@@ -31,9 +31,9 @@ class Utilisation:
         return f"{self.per_cent} % of {' + '.join(own + others)}"
 
 
-def utilisation(
+def utilization(
     variants: Sequence[Variant], replicas: Sequence[int], *, requests_per_second: float
-) -> Utilisation | None:
+) -> Utilization | None:
     """Return the utilization of the replicas of a model's variants, or None if they serve nothing."""
     provided = provided_rate(variants, replicas)
     if not provided:
@@ -43,4 +43,4 @@ def utilisation(
         if count and variant.capacity and variant.capacity.rate:
             text = f"{count} x {rate_text(variant.capacity.requests_per_second)}"
             parts.append((position, text, f"{text} {variant.name}"))
-    return Utilisation(per_cent=round(100 * requests_per_second / (provided * RATE_UNIT)), parts=tuple(parts))
+    return Utilization(per_cent=round(100 * requests_per_second / (provided * RATE_UNIT)), parts=tuple(parts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planning_builders import variant
 
 from controller.planning.demand import provided_rate
-from controller.planning.utilisation import utilisation
+from controller.planning.utilization import utilization
 
 VARIANTS = (variant("other", serves=10_000_000), variant("own", serves=500_000), variant("unknown"))
 """They serve 10 requests per second, 0.5, and nobody knows how many."""
@@ -13,7 +13,7 @@ VARIANTS = (variant("other", serves=10_000_000), variant("own", serves=500_000),
 
 def test_own_replicas_come_first_and_others_have_names() -> None:
     """Who looks sees its own replicas without a name."""
-    found = utilisation(VARIANTS, (2, 4, 7), requests_per_second=11)
+    found = utilization(VARIANTS, (2, 4, 7), requests_per_second=11)
 
     assert found is not None
     assert found.seen_from(0) == "50 % of 2 x 10 + 4 x 0.5 own"
@@ -23,7 +23,7 @@ def test_own_replicas_come_first_and_others_have_names() -> None:
 
 def test_what_serves_nothing_is_not_listed() -> None:
     """A variant without replicas is no part of it, nor one of which nobody knows what it serves."""
-    found = utilisation(VARIANTS, (0, 4, 7), requests_per_second=0.5)
+    found = utilization(VARIANTS, (0, 4, 7), requests_per_second=0.5)
 
     assert found is not None
     assert found.seen_from(1) == "25 % of 4 x 0.5"
@@ -32,4 +32,4 @@ def test_what_serves_nothing_is_not_listed() -> None:
 
 def test_nothing_serves_anything() -> None:
     """Without a known capacity there is no share to speak of."""
-    assert utilisation(VARIANTS, (0, 0, 7), requests_per_second=0.5) is None
+    assert utilization(VARIANTS, (0, 0, 7), requests_per_second=0.5) is None
