@@ -81,10 +81,10 @@ def _quota(
 ) -> Quota | None:
     """Return one limit, or None if it does not apply. Raises ValueError if that cannot be determined."""
     resource = name.removeprefix(_REQUESTS)
-    askers = [tenant for tenant in tenants if accelerators_of(tenant.pod_spec, (resource,))]
-    if not askers:
+    users = [tenant for tenant in tenants if accelerators_of(tenant.pod_spec, (resource,))]
+    if not users:
         return None
-    verdicts = {_is_in_scope(item["spec"], tenant.pod_spec) for tenant in askers}
+    verdicts = {_is_in_scope(item["spec"], tenant.pod_spec) for tenant in users}
     if verdicts == {False}:
         return None
     if verdicts != {True}:
@@ -94,14 +94,14 @@ def _quota(
         name=f"{item['metadata']['name']} ({name})",
         namespace=item["metadata"]["namespace"],
         accelerators=accelerators_in({resource: hard}) - used,
-        accelerator=_type(askers, tenants),
+        accelerator=_type(users, tenants),
     )
 
 
-def _type(askers: Sequence[Tenant], tenants: Sequence[Tenant]) -> str:
+def _type(users: Sequence[Tenant], tenants: Sequence[Tenant]) -> str:
     """Return the accelerator type that a vendor-specific quota covers; empty if it covers all of them."""
-    rest = [tenant for tenant in tenants if tenant not in askers and accelerators_of(tenant.pod_spec)]
-    types = {tenant.accelerator for tenant in askers}
+    rest = [tenant for tenant in tenants if tenant not in users and accelerators_of(tenant.pod_spec)]
+    types = {tenant.accelerator for tenant in users}
     if not rest:
         return ""
     if len(types) > 1 or types & {"", *(tenant.accelerator for tenant in rest)}:

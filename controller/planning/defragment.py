@@ -55,17 +55,17 @@ def defragmentations(answer: Answer, *, most: int | None, limits: Limits) -> Ite
         missing = {v: count for v, count in missing_anywhere.items() if v in bin_.variants}
         if not missing or not bin_.is_divisible or left <= 0:
             continue
-        lying = offers(answer, bin_, after, disruptions)
+        offered = offers(answer, bin_, after, disruptions)
         free = [after.free[node] for node in bin_.nodes]
         wanted = Counter[int]()
         for v, count in missing.items():
             wanted[answer.problem.variants[v].accelerators] += count
-        kinds = _kinds(lying)
+        kinds = _kinds(offered)
         evicted = fewest_evictions(
-            np.array(free, dtype=np.int64), _counts(lying, kinds), kinds, wanted, most=left, limits=limits
+            np.array(free, dtype=np.int64), _counts(offered, kinds), kinds, wanted, most=left, limits=limits
         )
         granted = _granted(answer, missing, evicted.placed)
-        chosen = [*_chosen(lying, kinds, evicted.evicted)]
+        chosen = [*_chosen(offered, kinds, evicted.evicted)]
         if chosen:
             for _, offer, count in chosen:
                 disruptions.evict(offer.budget, count)
@@ -109,15 +109,15 @@ def _allowed(answer: Answer, v: int, replicas: Sequence[int]) -> int:
     )
 
 
-def _kinds(lying: Sequence[Sequence[Offer]]) -> Sequence[Kind]:
-    alike = sorted({(offer.accelerators, offer.price) for there in lying for offer in there})
+def _kinds(offered: Sequence[Sequence[Offer]]) -> Sequence[Kind]:
+    alike = sorted({(offer.accelerators, offer.price) for there in offered for offer in there})
     return [Kind(accelerators=accelerators, price=price) for accelerators, price in alike]
 
 
-def _counts(lying: Sequence[Sequence[Offer]], kinds: Sequence[Kind]) -> Integers:
+def _counts(offered: Sequence[Sequence[Offer]], kinds: Sequence[Kind]) -> Integers:
     """Return how many replicas of each kind can be evicted from each node, as an array (node, kind)."""
-    counts = np.zeros((len(lying), len(kinds)), dtype=np.int64)
-    for row, there in enumerate(lying):
+    counts = np.zeros((len(offered), len(kinds)), dtype=np.int64)
+    for row, there in enumerate(offered):
         for offer in there:
             counts[row, kinds.index(_kind(offer))] += offer.replicas
     return counts
@@ -128,12 +128,12 @@ def _kind(offer: Offer) -> Kind:
 
 
 def _chosen(
-    lying: Sequence[Sequence[Offer]], kinds: Sequence[Kind], evicted: Sequence[tuple[int, int, int]]
+    offered: Sequence[Sequence[Offer]], kinds: Sequence[Kind], evicted: Sequence[tuple[int, int, int]]
 ) -> Iterator[tuple[int, Offer, int]]:
     """Yield (row, offer, replicas): which replicas leave which node, lowest priority first."""
     for row, kind, count in evicted:
         left = count
-        alike = [offer for offer in lying[row] if _kind(offer) == kinds[kind]]
+        alike = [offer for offer in offered[row] if _kind(offer) == kinds[kind]]
         for offer in sorted(alike, key=lambda offer: (-offer.priority, offer.namespace, offer.name)):
             leaving = min(left, offer.replicas)
             if leaving:

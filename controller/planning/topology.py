@@ -56,15 +56,15 @@ class Topologies:
         if variant.spread is None:
             return None
         topology = self._keys.index(variant.spread.topology_key)
-        looks = (topology, variant.accelerator, variant.node_selector, variant.node_affinity)
-        if looks not in self._known:
+        key = (topology, variant.accelerator, variant.node_selector, variant.node_affinity)
+        if key not in self._known:
             # Domains that exist only on nodes to be added count only if there are no others.
-            self._known[looks] = self._admitted(self._nodes, topology, variant) or self._admitted(
+            self._known[key] = self._admitted(self._nodes, topology, variant) or self._admitted(
                 self._to_come, topology, variant
             )
         empty = (EMPTY_DOMAIN,) if variant.spread.counts_from_zero else ()
         return SpreadTerms(
-            topology=topology, max_skew=variant.spread.max_skew, domains=(*self._known[looks], *empty)
+            topology=topology, max_skew=variant.spread.max_skew, domains=(*self._known[key], *empty)
         )
 
     def _admitted(self, nodes: Sequence[Node], topology: int, variant: Variant) -> tuple[int, ...]:

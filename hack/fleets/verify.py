@@ -80,10 +80,10 @@ def _broken_rules(problem: PlacementProblem, solution: Solution) -> Iterator[str
     bin_of = {node: index for index, bin_ in enumerate(problem.bins) for node in bin_.nodes}
     for v, nodes in sorted(new.items()):
         terms = problem.variants[v]
-        lying = nodes + _staying(terms, solution.replicas[v])
-        yield from _crowded(terms, nodes, lying)
+        pods_on_node = nodes + _staying(terms, solution.replicas[v])
+        yield from _crowded(terms, nodes, pods_on_node)
         yield from _torn(terms, nodes, problem, bin_of)
-        yield from _uneven(terms, nodes, lying, problem)
+        yield from _uneven(terms, nodes, pods_on_node, problem)
 
 
 def _staying(terms: VariantTerms, replicas: int) -> Counter[int]:
@@ -92,10 +92,10 @@ def _staying(terms: VariantTerms, replicas: int) -> Counter[int]:
     return Counter(node for places in terms.bound[leaving:] for node in places)
 
 
-def _crowded(terms: VariantTerms, new: Mapping[int, int], lying: Mapping[int, int]) -> Iterator[str]:
+def _crowded(terms: VariantTerms, new: Mapping[int, int], pods_on_node: Mapping[int, int]) -> Iterator[str]:
     for node in new:
-        if terms.most_per_node is not None and lying[node] > terms.most_per_node:
-            yield f"{terms.name}: {lying[node]} pods on node {node}, {terms.most_per_node} are allowed"
+        if terms.most_per_node is not None and pods_on_node[node] > terms.most_per_node:
+            yield f"{terms.name}: {pods_on_node[node]} pods on node {node}, {terms.most_per_node} are allowed"
 
 
 def _torn(
@@ -115,7 +115,7 @@ def _torn(
 
 
 def _uneven(
-    terms: VariantTerms, new: Mapping[int, int], lying: Mapping[int, int], problem: PlacementProblem
+    terms: VariantTerms, new: Mapping[int, int], pods_on_node: Mapping[int, int], problem: PlacementProblem
 ) -> Iterator[str]:
     """Yield zones that got a new pod and exceed the zone with the fewest pods by too much.
 
@@ -126,7 +126,7 @@ def _uneven(
         return
     zone_of = problem.topologies[terms.spread.topology]
     pods = dict.fromkeys(terms.spread.domains, 0)
-    for node, count in lying.items():
+    for node, count in pods_on_node.items():
         if zone_of[node] in pods:
             pods[zone_of[node]] += count
     least = min(pods.values(), default=0)

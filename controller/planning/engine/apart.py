@@ -18,10 +18,10 @@ def bound_pods(terms: VariantTerms) -> Counter[int]:
     return Counter(node for nodes in terms.bound for node in nodes)
 
 
-def most_on_node(terms: VariantTerms, lying: int, free: int) -> int:
+def most_on_node(terms: VariantTerms, pods_on_node: int, free: int) -> int:
     """Return the maximum number of new pods on a node with some bound pods and free accelerators."""
     room = max(0, free) // terms.accelerators
-    return room if terms.most_per_node is None else min(room, max(0, terms.most_per_node - lying))
+    return room if terms.most_per_node is None else min(room, max(0, terms.most_per_node - pods_on_node))
 
 
 def most_new_pods(

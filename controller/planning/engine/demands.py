@@ -81,17 +81,17 @@ def demands_of(
             continue
         own = v if terms.most_per_node is not None else -1
         kind = item_type(terms, ())
-        looks = kind.accelerators, kind.pods, kind.topology
+        key = kind.accelerators, kind.pods, kind.topology
         each = terms.pods // kind.pods
         units = NewReplicas(
             terms=[(variable, weight * each) for variable, weight in replicas.terms],
             most=replicas.most * each,
         )
         if terms.spread is None:
-            alike[*looks, tuple(bins[v]), own].append((v, units))
+            alike[*key, tuple(bins[v]), own].append((v, units))
             continue
         reachable = domains[v]
-        counts = spread.lying(problem, terms)
+        counts = spread.bound_by_domain(problem, terms)
         if terms.spread.max_skew == 1 and kind.pods == 1:
             parts = spread.spread_evenly(program, counts, reachable, units.terms, orders.get(v))
         else:
@@ -100,7 +100,7 @@ def demands_of(
             )
         for domain, part in parts.items():
             here = NewReplicas(terms=part, most=units.most)
-            alike[*looks, reachable[domain], own].append((v, here))
+            alike[*key, reachable[domain], own].append((v, here))
     found = sorted(alike.items(), key=lambda item: item[0])
     demands = [
         Demand(

@@ -37,7 +37,7 @@ MOST_MILLISECONDS = 5_000
 SOLVERS = ("CLP", "GLOP")
 """LP solvers; the second is used if the first fails."""
 
-LIGHT = 1e-3
+LEAST_WEIGHT = 1e-3
 """Weight in the LP solution up to which a pattern is ignored."""
 
 INWARD = 0.3
@@ -197,7 +197,8 @@ class Master:
     def _support(self, answers: Sequence[_Answer], weights: Floats) -> tuple[Integers, Integers]:
         """Return the mixes that the LP solution combines; weights are (answers, blocks)."""
         parts = [
-            answer.chosen[own[self._block] > LIGHT] for answer, own in zip(answers, weights, strict=True)
+            answer.chosen[own[self._block] > LEAST_WEIGHT]
+            for answer, own in zip(answers, weights, strict=True)
         ]
         found = np.unique(np.concatenate(parts))
         return self._patterns.model[found], self._patterns.options[found]

@@ -42,7 +42,7 @@ class Rooms:
         self.is_spread = is_spread
         """Whether domains are already decided, so that the skew is not checked."""
         self.new = [Counter[int]() for _ in problem.variants]
-        self._lying = {
+        self._pods_on_node = {
             v: staying_pods(problem, v, replicas[v])
             for v, terms in enumerate(problem.variants)
             if terms.is_topology_constrained
@@ -101,8 +101,8 @@ class Rooms:
     def _lay(self, v: int, node: int, pods: int) -> None:
         accelerators = pods * self._problem.variants[v].accelerators
         self.hosts.take_on(node, accelerators)
-        if v in self._lying:
-            self._lying[v][node] += pods
+        if v in self._pods_on_node:
+            self._pods_on_node[v][node] += pods
         self._count_blocks(node, -accelerators)
 
     def _count_blocks(self, node: int, more: int) -> None:
@@ -163,7 +163,7 @@ class Rooms:
                 node
                 for node in every
                 if self.hosts.free[node] >= terms.accelerators
-                and (terms.most_per_node is None or self._lying[v][node] < terms.most_per_node)
+                and (terms.most_per_node is None or self._pods_on_node[v][node] < terms.most_per_node)
                 and self._bin_of[node] in open_bins
             ),
             key=lambda node: (self.hosts.free[node], node),
@@ -176,7 +176,7 @@ class Rooms:
             return list(bins)
         domain_of = self._problem.topologies[spread.topology]
         counts = dict.fromkeys(spread.domains, 0)
-        for node, pods in self._lying[v].items():
+        for node, pods in self._pods_on_node[v].items():
             if domain_of[node] in counts:
                 counts[domain_of[node]] += pods
         least = min(counts.values(), default=0)

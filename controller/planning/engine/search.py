@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 GAP = 5e-4
 """Relative gap at which an answer is accepted, where levels are not settled by replica counts."""
 
-TRIFLE = 0.1
+LEAST_SHARE_OF_TOTAL = 0.1
 """The accepted gap is relative to at least this share of a level's total."""
 
 SHARE_PER_LEVEL = 0.75
@@ -134,7 +134,7 @@ class Search:
     def _tolerance(self, level: int, counted: float) -> float:
         """Return the accepted distance from the bound, for a value of a level."""
         if level < self._at.levels.cost:
-            counted = max(counted, self._at.levels.totals[level] * TRIFLE)
+            counted = max(counted, self._at.levels.totals[level] * LEAST_SHARE_OF_TOTAL)
         return self._gap * counted
 
     def _improved(self, level: int, objective: Objective, duals: Duals, tolerance: float) -> float:

@@ -38,7 +38,7 @@ def bins_by_domain(problem: PlacementProblem) -> Mapping[int, dict[int, tuple[in
     return found
 
 
-def lying(problem: PlacementProblem, terms: VariantTerms) -> dict[int, int]:
+def bound_by_domain(problem: PlacementProblem, terms: VariantTerms) -> dict[int, int]:
     """Return the number of bound pods of a variant in each of its domains."""
     spread = terms.spread
     if spread is None:
@@ -92,7 +92,7 @@ def orders(
     for v in sorted(domains, key=lambda v: (-problem.variants[v].accelerators, v)):
         terms, reachable = problem.variants[v], domains[v]
         new = max(0, replicas[v] - len(terms.bound)) * terms.pods
-        counts = lying(problem, terms)
+        counts = bound_by_domain(problem, terms)
         amounts = least_new_pods(counts, reachable, 1, np.array([new]))
         least = {domain: int(pods[0]) for domain, pods in amounts.items()}
         for domain, pods in least.items():

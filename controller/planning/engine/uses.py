@@ -46,7 +46,9 @@ class Types:
         self._problem = problem
         self._bins = bins_of(problem)
         self._domains = spread.bins_by_domain(problem)
-        self._lying = {v: spread.lying(problem, problem.variants[v]) for v in self._domains}
+        self._bound_by_domain = {
+            v: spread.bound_by_domain(problem, problem.variants[v]) for v in self._domains
+        }
         self._nodes = nodes
         new = [
             item_type(terms, bins) if terms.accelerators else None
@@ -94,7 +96,7 @@ class Types:
             return units
         pods = min(units, apart.most_new_pods(self._problem, terms, self._bins[v], free))
         if terms.spread is not None:
-            even = spread.most_new_pods(self._lying[v], self._domains[v], terms.spread.max_skew)
+            even = spread.most_new_pods(self._bound_by_domain[v], self._domains[v], terms.spread.max_skew)
             pods = pods if even is None else min(pods, even)
         return pods // terms.pods
 
@@ -132,7 +134,9 @@ class Types:
         if skew is None or not len(own):
             return
         rest = more[own].copy()
-        fewest = spread.least_new_pods(self._lying[v], list(self._domains[v]), skew.max_skew, more[own])
+        fewest = spread.least_new_pods(
+            self._bound_by_domain[v], list(self._domains[v]), skew.max_skew, more[own]
+        )
         for domain, amounts in fewest.items():
             use.add(own, self._in_domain[v][domain], amounts)
             rest -= amounts

@@ -162,15 +162,15 @@ class _StateProgram:
                 yield from self._states.named(group, taken)
 
 
-def _alike(looks: Integers) -> tuple[Integers, Integers, Integers]:
+def _alike(rows: Integers) -> tuple[Integers, Integers, Integers]:
     """Return the first row of each distinct row, the distinct row of each row, and their counts."""
-    bounds = [int(most) + 1 for most in looks.max(axis=0, initial=0)]
+    bounds = [int(most) + 1 for most in rows.max(axis=0, initial=0)]
     if math.prod(bounds) > _EXACT_KEYS:
         _, first, kind_of, counts = np.unique(
-            looks, axis=0, return_index=True, return_inverse=True, return_counts=True
+            rows, axis=0, return_index=True, return_inverse=True, return_counts=True
         )
         return first, kind_of.reshape(-1), counts
     # Sorting one integer key per row is faster: sorting rows takes longer than solving the program.
-    keys = looks @ np.cumprod([1, *bounds[:-1]])
+    keys = rows @ np.cumprod([1, *bounds[:-1]])
     _, first, kind_of, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     return first, kind_of, counts

@@ -47,7 +47,7 @@ def small_problem(random: Random) -> PlacementProblem:
                 free[node] -= terms.accelerators
         if terms.accelerators and not any(v in group for group in allowed):
             allowed[random.randrange(bins)].append(v)
-    askers = [tuple(v for v in sorted(group) if variants[v].accelerators) for group in allowed]
+    users = [tuple(v for v in sorted(group) if variants[v].accelerators) for group in allowed]
     return PlacementProblem(
         variants=tuple(variants),
         free=tuple(free),
@@ -57,7 +57,7 @@ def small_problem(random: Random) -> PlacementProblem:
                 sizes=tuple(sorted({variants[v].accelerators for v in group})),
                 variants=group,
             )
-            for b, group in enumerate(askers)
+            for b, group in enumerate(users)
             if group
         ),
         rows=tuple(rows),
@@ -67,7 +67,7 @@ def small_problem(random: Random) -> PlacementProblem:
                 name="pool", bin=0, accelerators=random.choice((2, 4)), price=random.randint(0, 40), limit=1
             ),
         )
-        if random.random() < 0.3 and askers[0]
+        if random.random() < 0.3 and users[0]
         else (),
     )
 
@@ -304,10 +304,10 @@ def _is_placeable(
 def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]) -> bool:
     """Tell whether a variant's new pods go where its rules admit them."""
     terms = problem.variants[v]
-    lying = Counter(new)
+    pods_on_node = Counter(new)
     for nodes in terms.bound[max(0, len(terms.bound) - count) :]:
-        lying.update(nodes)
-    if terms.most_per_node and any(lying[node] > terms.most_per_node for node in +new):
+        pods_on_node.update(nodes)
+    if terms.most_per_node and any(pods_on_node[node] > terms.most_per_node for node in +new):
         return False
     if terms.together is not None:
         blocks = Counter[tuple[int, int]]()
@@ -318,7 +318,10 @@ def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]
             return False
     if terms.spread:
         domain_of = problem.topologies[terms.spread.topology]
-        there = {d: sum(n for node, n in lying.items() if domain_of[node] == d) for d in terms.spread.domains}
+        there = {
+            d: sum(n for node, n in pods_on_node.items() if domain_of[node] == d)
+            for d in terms.spread.domains
+        }
         gaining = {domain_of[node] for node in +new}
         return all(there[d] - min(there.values()) <= terms.spread.max_skew for d in gaining)
     return True

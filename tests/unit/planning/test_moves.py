@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 def _solve(
     free: list[int], movable: list[list[int]], kinds: list[Kind], wanted: dict[int, int], most: int = 10**6
 ) -> Evictions:
-    lying = np.array(movable, dtype=np.int64).reshape(len(free), len(kinds))
-    return fewest_evictions(np.array(free, dtype=np.int64), lying, kinds, wanted, most=most, limits=LIMITS)
+    movable_pods = np.array(movable, dtype=np.int64).reshape(len(free), len(kinds))
+    return fewest_evictions(
+        np.array(free, dtype=np.int64), movable_pods, kinds, wanted, most=most, limits=LIMITS
+    )
 
 
 def test_a_fragmented_cluster_is_made_whole() -> None:
@@ -77,11 +79,11 @@ class Untouched:
 def test_nothing_is_solved_where_everything_has_room() -> None:
     """Whole nodes for all that is wanted, beside ten thousand that nobody has to look at."""
     free = np.array([8, 4, 3] + [0] * 10_000)
-    lying = np.ones((len(free), 1), dtype=np.int64)
+    movable_pods = np.ones((len(free), 1), dtype=np.int64)
     kinds = [Kind(accelerators=2, price=1)]
 
     made = fewest_evictions(
-        free, lying, kinds, {8: 1, 4: 1, 1: 3}, most=9, limits=cast("Limits", Untouched())
+        free, movable_pods, kinds, {8: 1, 4: 1, 1: 3}, most=9, limits=cast("Limits", Untouched())
     )
 
     assert (made.evicted, made.placed, made.is_proven) == ((), {8: 1, 4: 1, 1: 3}, True)
