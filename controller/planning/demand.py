@@ -73,9 +73,9 @@ class ModelDemand:
         """Required capacity: the existing capacity, clamped to the dead band [lower_rate, upper_rate].
 
         Capacity that a stabilization window still holds counts as existing. A band around the last decision
-        instead would turn decisions a quarter as often and replicas four times as often, at about the same
-        cost (conv-x12). Held data only raises the existing capacity. Unknown demand requires nothing here:
-        every replica is kept.
+        changes decisions a quarter as often, but the number of replicas four times as often, at about the
+        same cost (decision benchmark, row conv-x12). Held data only raises the existing capacity. Unknown
+        demand requires nothing here: every replica is kept.
         """
         if self.signal is Signal.UNKNOWN:
             return 0

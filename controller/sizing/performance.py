@@ -47,9 +47,17 @@ _MOST_FORMER_SAMPLES: Final = 200.0
 """Maximum weight of former samples, so that a changed engine is soon reflected."""
 
 _SMOOTHING: Final = 0.2
+"""Weight of a new sample in the moving average of the deviation from a declared profile."""
+
 _SUSPICIOUS: Final = 0.25
+"""Deviation from the step times of a declared profile, as a share of them, above which it is doubted."""
+
 _CORRECTION: Final = (0.5, 2.0)
+"""The least and the largest factor by which the deviation corrects a profile's capacity."""
+
 _FEWEST_COMPARED: Final = 2.0
+"""Weight of the samples below which a declared profile is not doubted."""
+
 _LONGEST_START_SECONDS: Final = 1800.0
 """Upper limit of a start-up time: a pod that became ready later had been ready before."""
 
