@@ -42,7 +42,7 @@ class Answer:
     granted: Solution
     settings: Settings
     gives_way: str = ""
-    """How lower priorities are preempted when not all of it happens at once, in words; empty otherwise."""
+    """A clause about when replicas of lower priorities are removed, if not all at once; empty otherwise."""
 
     reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
     """The reliefs of each model, by its index."""

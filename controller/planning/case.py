@@ -91,11 +91,11 @@ class Case:
 
     @property
     def gives_way_later(self) -> str:
-        """A clause that lower priorities holding what this variant lacks give way later; else empty."""
+        """A clause that lower priorities hold what this variant lacks and are removed later; else empty."""
         found = self.scarcity() if self.answer.gives_way else None
         own, variants = self.demand.priority, self.answer.variants
         later = [v for v, _ in found.holders if v >= 0 and variants[v].priority > own] if found else []
-        return f"; lower priorities give way {self.answer.gives_way}" if later else ""
+        return f"; {self.answer.gives_way}" if later else ""
 
     @property
     def unusable_clause(self) -> str:
@@ -126,7 +126,7 @@ class Case:
             return own
         if self.answer.granted.unproven:
             return "there is room for one more, but no cheaper plan was found"
-        return "there is room for one more, but what was granted costs least in all"
+        return "there is room for one more, but the granted mix costs less in total"
 
     @property
     def _own_clause(self) -> str:

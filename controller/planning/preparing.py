@@ -45,7 +45,8 @@ class Prepared:
         if step is None:
             return first
         gradual = self.answered(self._within_limits(place, step.problem))
-        return replace(gradual, problem=step.problem, gives_way="step by step" if step.going else "not now")
+        when = "are removed over several plans" if step.going else "are not removed yet"
+        return replace(gradual, problem=step.problem, gives_way=f"replicas of lower priorities {when}")
 
     def _within_limits(
         self, place: Callable[[PlacementProblem], Solution], problem: PlacementProblem

@@ -22,7 +22,7 @@ MOST_TOLD = 10
 _SOURCES = {
     CapacitySource.PROFILE: ", by its profile",
     CapacitySource.ESTIMATED: ", by an estimate",
-    CapacitySource.LAST_KNOWN: ", by what it showed before",
+    CapacitySource.LAST_KNOWN: ", from step times recorded earlier",
 }
 
 

@@ -34,7 +34,7 @@ def move_problems(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     for move in plan.moves:
         moved[move.namespace, move.name, move.node, move.is_other] += move.replicas
         if not move.benefits or not set(move.benefits) <= variants:
-            yield f"{move.name}: is moved for nobody"
+            yield f"{move.name}: no variant gains room by this move"
     for place, replicas in sorted(moved.items()):
         lot = lots.get(place)
         if lot is None or replicas > lot.replicas:

@@ -252,7 +252,7 @@ WRONG: dict[str, tuple[Snapshot, Move, str]] = {
     "for nobody": (
         world(NODES, *PAIR),
         Move(namespace="llm", name="x", node="n1", replicas=1),
-        "x: is moved for nobody",
+        "x: no variant gains room by this move",
     ),
 }
 

@@ -193,7 +193,8 @@ SOURCES = {
         "a stays at 1 replica: 8 requests/s, 83 % of 1 x 9.6; one serves 9.6, by an estimate"
     ),
     CapacitySource.LAST_KNOWN: (
-        "a stays at 1 replica: 8 requests/s, 83 % of 1 x 9.6; one serves 9.6, by what it showed before"
+        "a stays at 1 replica: 8 requests/s, 83 % of 1 x 9.6; one serves 9.6, "
+        "from step times recorded earlier"
     ),
 }
 

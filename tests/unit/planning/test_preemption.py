@@ -63,8 +63,8 @@ def test_so_many_give_way(changes: dict[str, int | str], most: int, want: dict[s
     assert _replicas(made) == want
     assert check(world, made) == ()
     chat = next(decision for decision in made.decisions if decision.name == "chat")
-    assert ("lower priorities give way" in chat.message) == (want["chat"] < 3)
-    assert ("step by step" in chat.message) == (1 < want["chat"] < 3)
+    assert ("replicas of lower priorities are" in chat.message) == (want["chat"] < 3)
+    assert ("removed over several plans" in chat.message) == (1 < want["chat"] < 3)
 
 
 def test_what_nobody_needs_is_not_counted() -> None:

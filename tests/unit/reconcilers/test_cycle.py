@@ -189,7 +189,7 @@ async def test_what_engines_count_becomes_load_and_capacity_in_the_status() -> N
     assert said["message"] == (
         "loud goes from 1 to 3 replicas: "
         "20 requests/s now, up to 20 in the 120 s that a replica needs to start, 65 % of 3 x 10.2; "
-        "one serves 10.2 within ITL 20 ms (a batch of 64 would allow 24.2), by what it showed before"
+        "one serves 10.2 within ITL 20 ms (a batch of 64 would allow 24.2), from step times recorded earlier"
     )
 
 
