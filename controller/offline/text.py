@@ -171,11 +171,20 @@ def next_best(alternative: Alternative) -> str:
     some = [pair for pair in alternative.replicas if pair[1]] or alternative.replicas
     mix = " + ".join(f"{number} {name}" for name, number in some)
     extra = alternative.extra_cost
-    money = (
-        f"{price(abs(extra))} {'less' if extra < 0 else 'more'} per hour" if extra else "for the same cost"
-    )
+    if extra:
+        money = f"{price(abs(extra))} {'less' if extra < 0 else 'more'} per hour"
+    else:
+        money = f"for the same cost{_disruption(alternative.extra_disruption)}"
     unmet = f", {percent(alternative.unmet_per_mille)} unmet" if alternative.unmet_per_mille else ""
     return f"{mix}, {money}{unmet}"
+
+
+def _disruption(extra: int) -> str:
+    """Return why a mix of the same cost is not as good; empty if no more accelerators start or stop."""
+    if extra <= 0:
+        return ""
+    verbs = "starts or stops" if extra == 1 else "start or stop"
+    return f", but {count(extra, 'more accelerator')} {verbs}"
 
 
 def helps(relief: Relief) -> str:

@@ -67,17 +67,21 @@ class Case:
             return None
         whole, variants = self.whole, self.demand.variants
         replicas = [mix.get(number, placed) for number, placed in enumerate(whole.placed, start=whole.first)]
-        difference = sum(
-            [
-                variant.cost_per_replica * (there - placed)
-                for variant, there, placed in zip(variants, replicas, whole.placed, strict=True)
-            ],
-            start=Decimal(0),
-        )
+        changes = list(zip(variants, replicas, whole.placed, strict=True))
         return Alternative(
             replicas=tuple([(variants[number - whole.first].name, n) for number, n in sorted(mix.items())]),
-            extra_cost=difference,
+            extra_cost=sum(
+                [variant.cost_per_replica * (there - placed) for variant, there, placed in changes],
+                start=Decimal(0),
+            ),
             unmet_per_mille=per_mille_missing(self.demand.required_rate, provided_rate(variants, replicas)),
+            extra_disruption=sum(
+                [
+                    variant.accelerators_per_replica
+                    * (abs(there - variant.current_replicas) - abs(placed - variant.current_replicas))
+                    for variant, there, placed in changes
+                ]
+            ),
         )
 
     @property

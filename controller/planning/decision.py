@@ -115,6 +115,8 @@ class Alternative:
     """
 
     unmet_per_mille: int
+    extra_disruption: int = 0
+    """Accelerators that start or stop in addition to those of the granted mix; negative if fewer do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

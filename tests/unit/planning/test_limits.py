@@ -379,15 +379,6 @@ def test_who_goes_short_is_a_policy() -> None:
     assert _granted(by_model) == {"large": 0, "small-0": 1, "small-1": 1}
 
 
-def test_the_next_best_option_has_its_price() -> None:
-    """The cheaper variant is chosen; the other would cost so much more."""
-    made = _plan(_variant("a", cost="10"), _variant("b", cost="14"), loads=(_wants("llama", 2),))
-
-    alternative = made.decisions[0].alternative
-    assert alternative is not None
-    assert (dict(alternative.replicas), alternative.extra_cost) == ({"a": 1, "b": 1}, Decimal(4))
-
-
 def test_a_fragmented_cluster_is_recognised_and_brought_together_when_allowed() -> None:
     """Enough is free, on no node enough: the sentence says what would have to move; it moves if it may."""
     nodes = tuple(node(f"n{i}", 8) for i in range(9))
