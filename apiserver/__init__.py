@@ -3,4 +3,7 @@
 `schema` is the framework for declarations, independent of any kind; `kinds` declares the kinds, data only.
 `serving` is the runtime of HTTPS processes, `cluster` the Kubernetes client; neither depends on the other.
 `metrics` is the external metrics API, `cli` the command line.
+
+- the table of subcommands: `cli`; name and exit codes of the command: `program`
+- discovery documents of an API server: `discovery`
 """

@@ -5,4 +5,11 @@ pure functions of a request; `references` warns about other objects but never re
 routes.
 
 `run` is the entry point. `process` answers conversions at once, while `later` loads `judging` for admission.
+
+- the decision: `decision`, with the object's other versions: `forms`; permissions: `permissions`, asked by
+  `authorizer`
+- writers of objects: `authorship`, `tenancy`; scale targets: `scaling`, `claims`; caches of other objects:
+  `referents`
+- what the API server calls: `registration`; configuration: `config`
+- large input: `large`, `depth`
 """

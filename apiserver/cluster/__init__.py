@@ -9,4 +9,14 @@ EventRecorder   records events about an object, one per change of meaning
 LeaderElector   leader election among several replicas
 
 Importing this package is cheap; `Cluster.connect` loads the client library, in a thread.
+
+- connections: `client`, over `transport`, with `credentials`; the client library without generated code:
+  `slim_import`
+- names of resources and of what is read of them: `resource`, `selection`; errors: `errors`; times:
+  `timestamps`
+- watches: `watch`, from the bytes of `watch_stream`; local copies: `cache`, and `optional_cache` for objects
+  that may be unreadable
+- leader election: `lease`, with the pure `lease_record`; `heartbeat` on the same Lease
+- events: `events`, aggregated by `event_series`; permissions of users: `access`; retries: `backoff`
+- namespaces: `namespaces` if none is given, and `installed` for that of Stowplan
 """

@@ -1,1 +1,14 @@
-"""Declarative API schemas: types, defaults, validation and documentation derived from declarations."""
+"""Declarative API schemas: types, defaults, validation and documentation derived from declarations.
+
+- declarations: `declaration`, with `markers` for one field and `rules` for several; `model`: the tree from
+  which everything else is derived; `kind`: names and versions
+- vocabulary of rules: `comparison`, `choices`, `presence`, `filling`, `items`, `composition`, `members`,
+  `texts`, `transitions`
+- validation: `validation`, with `shape`, `ruling`, `metadata`, `ratcheting`, and `bounding` before errors are
+  listed; errors: `errors`, `paths`, `wording`
+- defaults: `defaulting`, `filler`; conversion: `conversion`, with `kept` fields
+- generated from declarations: `structural` for CRDs, `reference` pages with `descriptions`, schemas of
+  `editor`, source of functions: `generated`
+- values: `durations`, `quantities`, `objectmeta`, `annotations`, `json`, and `undecoded` members
+- cached functions: `remembering`
+"""

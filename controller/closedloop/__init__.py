@@ -9,4 +9,8 @@
 - **run**: simulates one scenario with one policy and returns its **outcome**.
 
 Time is virtual and randomness is seeded: equal scenarios have equal outcomes.
+
+- the objects of a scenario: `manifests`; nodes and pods: `placing`, `pods`; metrics: `series`
+- HPAs: `behaviour` and `following`; policies by name: `named`
+- observations and result: `recording`, `scoring`
 """

@@ -1,7 +1,12 @@
 """`stowplan plan`: plans made from files alone, without a cluster, shown to users or written for programs.
 
-`reading` parses files into objects, and `gathering` makes a snapshot of them. `configuring` reads the
-controller's configuration, whose lines are found by `yaml_text`. `changes` applies hypothetical changes.
-`layout` assigns accelerators of the nodes; `text`, `page` and `document` render the plan; `run` is the entry
-point.
+`reading` parses files into objects, and `gathering` makes a snapshot of them. `changes` applies hypothetical
+changes. `layout` assigns accelerators of the nodes; `text`, `page` and `document` render the plan; `run` is
+the entry point.
+
+- command line: `arguments`; the controller's configuration: `configuring`
+- fields that are read of objects: `shapes`, `pod_shapes`, `device_shapes`, `target_shapes`; statuses:
+  `published`
+- settings with the lines of their fields: `yaml_text`; warnings about missing information: `ignorance`
+- output: `table`, `drawing`, `colours`, `terminal`, `template`
 """

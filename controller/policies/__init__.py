@@ -1,8 +1,18 @@
 """Evaluate AutoscalingPolicies: from metrics, a history and the time to replicas and the reasons.
 
-Pure functions: no clock, no I/O. `policy.py` and `binding.py` read the objects; `observation.py` holds the
-observed values, `history.py` the state between decisions. `recommending.py` computes the replicas that
-metrics ask for, `correcting.py` limits one step, `deciding.py` combines both, and `splitting.py` distributes
-the result over different targets. `exposed.py`, `histograms.py` and `measuring.py` turn exposed metrics into
-numbers.
+Pure functions: no clock, no I/O.
+
+sharing       the decision for a binding: combined replicas of its targets, and the replicas of each
+deciding      the decision for a target, with reasons and the updated history
+recommending  the replicas that metrics ask for
+correcting    limits on one step: windows, rates, panic mode
+splitting     a required capacity over different targets
+policy        a policy, in numbers and seconds
+binding       a binding, with its ordered targets
+observation   the observed values of a target
+history       the state between decisions
+exposed       the metrics of a policy in what one pod exposes
+measuring     the values that decisions use, from these
+histograms    quantiles of histograms
+wording       a decision in one sentence
 """

@@ -7,4 +7,11 @@ moves replicas in `rounds`, and `closing` keeps new pods off their nodes. `certi
 itself, `scaling` writes the scales that `scale_orders` computes. `model` creates the objects of Models, and
 `traffic` reports how requests reach pods; `workers` runs both on changed objects, and `status_writer` writes
 statuses.
+
+- planning cycles: `watching` of engines, `privileges`; `news` and `publishing` of statuses; `announcing` of
+  changes, `heartbeat`
+- pods of a plan: `following`, `placing`, `divergence`; evictions: `allowing`, `eviction_record`
+- bindings: `binding_memory`, `binding_status`, and the exchange with the plan: `joint`
+- Models: `child_writer`, `model_adapters`, `gateways`; queues of changed objects: `work_queue`
+- the Lease: `lease_annotation`, `former_claim`; clocks: `clock`
 """

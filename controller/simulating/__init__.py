@@ -3,4 +3,9 @@
 `declared` is the scenario file; `scenario_file` and `exported` build scenarios from it and from a live
 cluster's objects, `traced` from requests and policies; `text` and `document` show the results; `run` is the
 command. `replay` decides on recorded metrics instead.
+
+- input: `given`, from `arguments`, `configuration`, `traces`, `profiles`, `policy_file`, `metric_trace`
+- results: `results`; replays: `replay_run`, `replay_text`, `replay_page`
+- pages: `page`, with `charts` and `decided_charts`, made of `chart` and `scale`; decisions as text:
+  `decided_text`; numbers: `wording`
 """

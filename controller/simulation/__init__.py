@@ -11,7 +11,8 @@ Modules, from the inside out:
 - **profile** (`profile.py`): performance of one engine on one accelerator type: iteration time, batch size,
   KV cache.
 - **ledger** (`ledger.py`): the blocks of the KV cache.
-- **engine** (`engine.py`): continuous batching, iteration by iteration, with preemption.
+- **engine** (`engine.py`): continuous batching, iteration by iteration, with preemption; `batch.py` has the
+  running batch, `sequence.py` the state of a request.
 - **measures** (`measures.py`) and **exposition** (`exposition.py`): the engine's metrics, under vLLM's names.
 - **router** (`router.py`): distributes the requests of one model over its engines; **ranking** (`ranking.py`)
   finds the best engine without querying all.

@@ -1,4 +1,5 @@
 """Status of ModelServers, ModelRoutes and InferenceObjectives: the pods that they lead to. Pure.
 
-`conditions` has the types and reasons, `endpoints` evaluates selectors; each kind has its own module.
+`conditions` has the types and reasons, `endpoints` evaluates selectors; each kind has its own module:
+`modelserver`, `modelroute` and `inferenceobjective`.
 """

@@ -8,4 +8,6 @@ server, read back, and planned from as the controller would. The pods that the p
 - the plan and its consequences: `planned`
 - writing to the API server and waiting for the scheduler: `filling`; evaluation: `judged`
 - `python -m hack.clusters` counts the pods that wait, for the shipped scheduler profile and the default one
+
+- objects: `objects`; the control plane: `plane`
 """

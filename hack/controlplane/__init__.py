@@ -15,7 +15,9 @@ aggregation call it, and TLS still verifies the name of the Service.
 - keys and kubeconfigs: `certificates`, `pki`, `kubeconfig`
 - loopback network and directory of one instance: `network`, `workspace`
 - command lines and configurations: `components`, `scraping`, `scheduling`, `stages.yaml`
-- supervision: `process`, `tether`, `readiness`
+- supervision: `process`, `tether`, `readiness`, `lock`; long work: `progress`; errors: `errors`
+- built programs and files of instances: `cache`; frequent requests: `client`
+- what the API server did: `auditing`, `exposition`
 - the control plane: `controlplane`; simulated nodes: `nodes`; one in the background: `background`
 """
 

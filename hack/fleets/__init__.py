@@ -5,4 +5,7 @@ family, `worlds` snapshots of running fleets. `verify` tells whether a solution 
 quality; neither knows how solutions are found. `rivals` are the placement rules of other autoscalers.
 
 A new family is one function in a file of `families_*` and one line in `catalogue`.
+
+- families: `families_loads`, `families_rules`, `families_traps`, `families_waves`
+- random fleets: `fleet`; problems: `statement`, `scenario`
 """

@@ -2,4 +2,7 @@
 
 Nothing is written twice. kubectl renders the overlays. The chart's templates are derived from differences
 between such renderings, its values and their schema from one declaration.
+
+- all files: `release`; renderings: `rendering`; the chart: `chart`, `values`, `templating`
+- `sbom`, `archive`, and the `programs` needed
 """

@@ -1,1 +1,6 @@
-"""Core Kubernetes types that our kinds embed, declared to the depth that the API server validates."""
+"""Core Kubernetes types that our kinds embed, declared to the depth that the API server validates.
+
+- metadata: `names`, `labels`, `references`
+- containers: `env`, `envsource`, `resources`
+- scheduling: `affinity`, with `nodeaffinity` and `podaffinity`
+"""

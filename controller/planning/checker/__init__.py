@@ -1,6 +1,12 @@
 """Verify a plan against the snapshot alone, without sharing code with the model.
 
 Only harmful violations are reported: a plan may be expensive, but it must be feasible.
+
+bounds  minimums and maximums of each variant, and the last replica of each model
+limits  quotas, budgets and ceilings
+places  a node with room for every new replica
+rules   pods that are spread, kept together or kept apart
+moves   evictions within disruption budgets
 """
 
 from __future__ import annotations

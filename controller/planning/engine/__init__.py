@@ -1,4 +1,42 @@
-"""The placement engine: column generation over replica patterns with exact pricing, and a CP-SAT core."""
+"""The placement engine: column generation over replica patterns with exact pricing, and a CP-SAT core.
+
+docs/planning-model.md describes the model and the method.
+
+Entry:
+  place         solves a problem: search, choice of nodes, retry
+  search        order of levels and effort, each level by cores or replica counts
+  incumbent     the best solution so far, and the patterns among which it was chosen
+  levels        the lexicographic objective over patterns
+
+Columns:
+  shared        rows that models share: slots, quotas and budgets, and nodes to add
+  options       one column of data per variant and number of replicas
+  uses          the use of shared rows by options
+  patterns      replica mixes of one model
+
+Bounds:
+  generation    column generation: master and pricing in turns
+  master        the restricted master: dual prices, and the Lagrangian bound
+  pricing       exact pricing of all mixes of a model
+  enumeration   the mixes whose reduced cost is close to the least
+  known_prices  dual prices by the names of rows, for warm starts
+
+Integer programs:
+  core          the program over patterns that can be part of a better solution
+  counts        the program over replica counts, for small fleets
+  demands       new units to place, aggregated by equal needs
+  fit           rows that place them on real nodes
+  spread        rule: spread over domains
+  apart         rule: a maximum per node
+
+Places:
+  rounding      a primal heuristic: the best mix of each model, as far as there is room
+  assign        nodes for the new pods of given replica counts
+  rooms         free accelerators and placed pods while pods are placed one by one
+  filling       more replicas where room is left
+  headroom      what limits leave meanwhile
+  alternatives  the next best mix of each variant
+"""
 
 from controller.planning.engine.place import Engine, alone, place
 

@@ -4,4 +4,6 @@ A **row** is a load on a fleet (`rows.py`, with the fleets of `fleet.py`). A **p
 one policy on one row with one seed (`points.py`), in a pool of processes (`running.py`). For each row,
 `sweeping.py` searches the best setting of every rival, by the rules of `choosing.py`. Also measured are the
 CPU time of sizing (`sizing_cost.py`), and the requests to pods in a cycle (`asking.py`).
+
+- a run: `measuring`; results: `report`, `goals`
 """

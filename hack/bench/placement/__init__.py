@@ -12,4 +12,7 @@ previous one; their steps are timed within (`watching`). `repeating` checks that
 `race` compares with HiGHS to an equal gap, and `joint` places a fleet among movable pods.
 
 `schedule` defines what is measured, and `measuring` measures it part by part.
+
+- `engines`: what is compared; `outcome`: input and output of a process; `comparison`, `report` and `goals`:
+  results
 """

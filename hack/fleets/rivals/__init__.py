@@ -6,6 +6,8 @@ real nodes allow (`granting`), so that every result is a feasible plan.
 wva-greedy        one variant per model, by priority and then regret; the rest as far as possible.
 wva-cost-aware    changes to the current state by cost per capacity; then a limiter.
 kthena-expansion  blocks of doubling size in order of their cost, regardless of capacity per replica.
+
+- rules: `wva_greedy`, `wva_cost_aware`, `kthena_expansion`; what they see: `view`, `pools`
 """
 
 from __future__ import annotations
