@@ -39,7 +39,6 @@ class Result:
     bound: float
     is_optimal: bool
     deterministic_seconds: float
-    wall_seconds: float
 
 
 class Program:
@@ -130,5 +129,4 @@ class Program:
             bound=solver.best_objective_bound,
             is_optimal=status == cp_model.OPTIMAL,
             deterministic_seconds=solver.response_proto.deterministic_time,
-            wall_seconds=solver.wall_time,
         )
