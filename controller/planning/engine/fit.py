@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST_NODE_PODS = 600
 """Number of (node, demand) pairs up to which each has its own variable, where placement rules apply."""
 
-MOST_PATTERNS = 2000
+MOST_FILLINGS = 2000
 """Packing patterns of one number of free accelerators above which only slots are counted."""
 
 
@@ -233,7 +233,7 @@ class Fit:
         most, ways = max(frees, default=0), 1.0
         for turn, size in enumerate(sizes[1:], start=1):
             ways *= (most / size + turn) / turn
-        return ways > MOST_PATTERNS
+        return ways > MOST_FILLINGS
 
     def _fit_patterns(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
         """Pack nodes by patterns, grouped by free accelerators; nodes that replicas might leave singly."""
