@@ -69,8 +69,8 @@ class Stage:
         """Wait until a JSON path has a value."""
         self.kubectl("wait", what, f"--for=jsonpath={path}", "--timeout=60s")
 
-    def lying(self) -> Counter[str]:
-        """Return how many pods lie in which zone, the names without their namespace; empty for none."""
+    def pods_on_nodes(self) -> Counter[str]:
+        """Return the number of pods by node, the names without their namespace; empty for none."""
         pods = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
         return Counter(pod["spec"].get("nodeName", "").removeprefix(f"{self._namespace}-") for pod in pods)
 
@@ -131,7 +131,7 @@ def test_what_is_granted_the_scheduler_places(
     stage.wait("deploy/chat", f"{{.spec.replicas}}={granted}")
     stage.wait("deploy/chat", f"{{.status.readyReplicas}}={granted}")
 
-    assert stage.lying() == want
+    assert stage.pods_on_nodes() == want
 
 
 def test_a_stateful_set_is_scaled_up_and_down(stage: Stage) -> None:

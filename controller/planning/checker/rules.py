@@ -36,21 +36,21 @@ def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, Decisi
     for variant in snapshot.variants:
         key = (variant.namespace, variant.name)
         if key in new:
-            lying = Counter(new[key])
+            pods_on_node = Counter(new[key])
             for hosts in kept_replicas(variant, decisions[key].replicas):
-                lying.update(hosts)
-            yield from _apart(variant, new[key], lying, added)
+                pods_on_node.update(hosts)
+            yield from _apart(variant, new[key], pods_on_node, added)
             yield from _together(variant, new[key], known)
-            yield from _spread(variant, new[key], lying, nodes=known, existing=nodes)
+            yield from _spread(variant, new[key], pods_on_node, nodes=known, existing=nodes)
 
 
 def _apart(
-    variant: Variant, new: Counter[str], lying: Counter[str], added: Mapping[str, int]
+    variant: Variant, new: Counter[str], pods_on_node: Counter[str], added: Mapping[str, int]
 ) -> Iterator[str]:
     for node in sorted(new) if variant.most_per_node is not None else ():
         most = (variant.most_per_node or 0) * added.get(node, 1)
-        if lying[node] > most:
-            yield f"{variant.name}: {lying[node]} pods on node {node}, at most {most} may be there"
+        if pods_on_node[node] > most:
+            yield f"{variant.name}: {pods_on_node[node]} pods on node {node}, at most {most} may be there"
 
 
 def _together(variant: Variant, new: Counter[str], nodes: Mapping[str, Node]) -> Iterator[str]:
@@ -63,13 +63,14 @@ def _together(variant: Variant, new: Counter[str], nodes: Mapping[str, Node]) ->
         blocks[labels.get(variant.together_in, "")] += pods
     for block, pods in sorted(blocks.items()):
         if not block or pods % variant.pods_per_replica:
-            yield f"{variant.name}: {pods} pods in {variant.together_in}={block}, which is no whole replica"
+            where = f"{variant.together_in}={block}"
+            yield f"{variant.name}: {pods} pods in {where}, not a multiple of pods_per_replica"
 
 
 def _spread(
     variant: Variant,
     new: Counter[str],
-    lying: Counter[str],
+    pods_on_node: Counter[str],
     *,
     nodes: Mapping[str, Node],
     existing: Mapping[str, Node],
@@ -83,7 +84,7 @@ def _spread(
     key = variant.spread.topology_key
     domain_of = {name: dict(node.labels).get(key) for name, node in nodes.items()}
     counts = _domains(variant, key, existing) or _domains(variant, key, nodes)
-    for node, pods in lying.items():
+    for node, pods in pods_on_node.items():
         if (domain := domain_of.get(node)) in counts and domain is not None:
             counts[domain] += pods
     for domain in sorted({domain_of.get(node) or "" for node in new}):

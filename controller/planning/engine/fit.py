@@ -292,9 +292,10 @@ class Fit:
                 taken[node].append((pods, demand.accelerators))
                 blocks[block].append((pods, -1))
             wholes = []
-            for lying in blocks.values():
-                whole = program.variables(1, sum(map(program.most, (v for v, _ in lying)))).start
-                program.row([(whole, demand.pods), *lying], least=0, most=0)
+            for pods_in_block in blocks.values():
+                most = sum(program.most(variable) for variable, _ in pods_in_block)
+                whole = program.variables(1, most).start
+                program.row([(whole, demand.pods), *pods_in_block], least=0, most=0)
                 wholes.append((whole, -1))
             program.row([*self._flows[index, bin_], *wholes], most=0)
         for node, held in taken.items():

@@ -85,18 +85,18 @@ def test_a_spread_is_possible_exactly_if_some_order_of_pods_is(skew: int) -> Non
     """Over three zones: pods that lie there, pods that come, and every order in which they can come."""
     spread = SpreadTerms(topology=0, max_skew=skew, domains=(0, 1, 2))
     nodes = (0, 2, 3)
-    for lying in product(range(3), repeat=3):
-        bound = tuple((nodes[zone],) for zone in range(3) for _ in range(lying[zone]))
+    for bound_pods in product(range(3), repeat=3):
+        bound = tuple((nodes[zone],) for zone in range(3) for _ in range(bound_pods[zone]))
         terms = terms_of(spread=spread, bound=bound, current=len(bound))
         for new in product(range(3), repeat=3):
             pods = [zone for zone in range(3) for _ in range(new[zone])]
-            possible = any(_is_kept(order, lying, skew) for order in set(permutations(pods)))
+            possible = any(_is_kept(order, bound_pods, skew) for order in set(permutations(pods)))
             placed = [(nodes[zone], count) for zone, count in enumerate(new) if count]
-            assert (said(terms, *placed) == "") == possible, (lying, new)
+            assert (said(terms, *placed) == "") == possible, (bound_pods, new)
 
 
-def _is_kept(order: tuple[int, ...], lying: tuple[int, ...], skew: int) -> bool:
-    counts = list(lying)
+def _is_kept(order: tuple[int, ...], bound_pods: tuple[int, ...], skew: int) -> bool:
+    counts = list(bound_pods)
     for zone in order:
         counts[zone] += 1
         if counts[zone] - min(counts) > skew:

@@ -237,6 +237,6 @@ def test_a_place_on_a_node_that_is_not_there_is_refused(rule: dict[str, Any]) ->
         nodes=(node("n1", 8, labels=zone),), variants=(variant("v", size=2, min_replicas=1, **rule),)
     )
     made, _ = plan(world, PlanningState(), Settings())
-    lying = replace(made, placements=tuple(replace(place, node="gone") for place in made.placements))
+    misplaced = replace(made, placements=tuple(replace(place, node="gone") for place in made.placements))
 
-    assert "v: may not go to node gone" in check(world, lying)
+    assert "v: may not go to node gone" in check(world, misplaced)
