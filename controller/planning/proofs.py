@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.problem import Proof, Solution
+    from controller.planning.problem import Proof
 
 
 def with_values(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, ...]:
@@ -25,8 +25,3 @@ def with_values(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, 
         made.append(replace(proof, value=value, bound=bound, total=total))
         holds = holds and value <= proof.value
     return tuple(made)
-
-
-def proven(solution: Solution, proofs: tuple[Proof, ...]) -> Solution:
-    """Return the solution with the given proofs."""
-    return replace(solution, proofs=proofs)

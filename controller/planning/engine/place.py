@@ -19,7 +19,7 @@ from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import LimitKind, Solution
-from controller.planning.proofs import proven, with_values
+from controller.planning.proofs import with_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,7 +162,7 @@ class Engine:
         values = [proof.value for proof in other.proofs]
         if values >= [proof.value for proof in cut.proofs]:
             return cut
-        return proven(other, with_values(answer.proofs, values))
+        return replace(other, proofs=with_values(answer.proofs, values))
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
         """Return the patterns extended by the mixes of some replica counts."""
@@ -226,15 +226,15 @@ class Engine:
         chosen = self._patterns.numbers(*self._options.mixes(found.replicas))
         levels = Levels(self._options, self._shared, self._patterns)
         values = levels.values(self._patterns, Selection(patterns=chosen, added=found.added))
-        solution = Solution(
+        return Solution(
             replicas=found.replicas,
             placements=found.placements,
             grown=found.grown,
             added=found.added,
+            proofs=with_values(proofs, values),
             alternatives=alternatives(self._options, self._patterns, chosen, option_prices),
             prices=prices,
         )
-        return proven(solution, with_values(proofs, values))
 
 
 def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, float]:
