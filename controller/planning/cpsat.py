@@ -18,8 +18,8 @@ UNBOUNDED = 2**62
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """Limits on the effort of one solve.
+class Effort:
+    """The maximum effort of one solve.
 
     Deterministic time makes the result reproducible; wall time is a safety limit.
     """
@@ -99,8 +99,8 @@ class Program:
         self._proto.solution_hint.vars.extend(list(variables))
         self._proto.solution_hint.values.extend(list(values))
 
-    def solve(self, limits: Limits, *, absolute_gap: float = 0.0, has_cuts: bool = True) -> Result:
-        """Solve until the incumbent is within the gap of the bound, or the limits are reached.
+    def solve(self, effort: Effort, *, absolute_gap: float = 0.0, has_cuts: bool = True) -> Result:
+        """Solve until the incumbent is within the gap of the bound, or the effort is spent.
 
         `has_cuts` tells whether to add cuts of integer programs to linear relaxations.
         Raises RuntimeError if CP-SAT finds the model invalid.
@@ -108,15 +108,15 @@ class Program:
         solver = cp_model.CpSolver()
         parameters = solver.parameters
         parameters.num_workers = 1
-        parameters.random_seed = limits.seed
+        parameters.random_seed = effort.seed
         parameters.linearization_level = 2
         # Level 0 is cheaper, but lets CP-SAT 9.15 prove wrong optimums.
         parameters.cp_model_probing_level = 1
         parameters.cut_level = 1 if has_cuts else 0
         # Its presolve uses more effort than a core of thousands of models has available, and finds nothing.
         parameters.find_big_linear_overlap = False
-        parameters.max_deterministic_time = max(0.0, limits.deterministic_seconds)
-        parameters.max_time_in_seconds = limits.wall_seconds
+        parameters.max_deterministic_time = max(0.0, effort.deterministic_seconds)
+        parameters.max_time_in_seconds = effort.wall_seconds
         parameters.absolute_gap_limit = absolute_gap
         parameters.relative_gap_limit = 0.0
         parameters.catch_sigint_signal = False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from controller.planning.answer import Answer
-    from controller.planning.cpsat import Limits
+    from controller.planning.cpsat import Effort
     from controller.planning.engine.shared import Integers
     from controller.planning.offers import Offer
 
@@ -44,7 +44,7 @@ class Defragmentation:
         return sum(move.replicas for move in self.moves)
 
 
-def defragmentations(answer: Answer, *, most: int | None, limits: Limits) -> Iterator[Defragmentation]:
+def defragmentations(answer: Answer, *, most: int | None, effort: Effort) -> Iterator[Defragmentation]:
     """Yield the useful moves of each bin with divisible sizes, at most `most` in all; None for no limit."""
     after = ledger(answer.problem, answer.granted, answer.nodes)
     disruptions = DisruptionLedger(answer.snapshot)
@@ -62,7 +62,7 @@ def defragmentations(answer: Answer, *, most: int | None, limits: Limits) -> Ite
             wanted[answer.problem.variants[v].accelerators] += count
         kinds = _kinds(offered)
         evicted = fewest_evictions(
-            np.array(free, dtype=np.int64), _counts(offered, kinds), kinds, wanted, most=left, limits=limits
+            np.array(free, dtype=np.int64), _counts(offered, kinds), kinds, wanted, most=left, effort=effort
         )
         granted = _granted(answer, missing, evicted.placed)
         chosen = [*_chosen(offered, kinds, evicted.evicted)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.assembling import assembled
 from controller.planning.checker import check
-from controller.planning.cpsat import Limits
+from controller.planning.cpsat import Effort
 from controller.planning.decision import LevelReport, SolverReport, SolverStatus
 from controller.planning.defragment import defragmentations
 from controller.planning.engine import Engine, alone
@@ -57,13 +57,13 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
 
 
 def _answer(given: Prepared, state: PlanningState) -> tuple[Answer, PlanningState]:
-    engine, known, limits = Engine(given.problem), state.prices, _limits(given.settings)
+    engine, known, effort = Engine(given.problem), state.prices, _effort(given.settings)
 
     def placed(problem: PlacementProblem) -> Solution:
         """Place with the engine of the given problem, or with a new one where limits are tighter."""
         nonlocal known
         here = engine if problem is given.problem else Engine(problem)
-        solution = here.place(limits, known=known)
+        solution = here.place(effort, known=known)
         known = solution.prices or known
         return solution
 
@@ -87,11 +87,11 @@ def _reliefs(answer: Answer, state: PlanningState) -> Mapping[int, tuple[Relief,
         except NumbersTooLargeError:
             return None  # a relief that cannot be computed must not cost the plan
 
-    return reliefs(answer, again, most_solves=min(settings.relief_solves, most), limits=_limits(settings))
+    return reliefs(answer, again, most_solves=min(settings.relief_solves, most), effort=_effort(settings))
 
 
-def _limits(settings: Settings) -> Limits:
-    return Limits(
+def _effort(settings: Settings) -> Effort:
+    return Effort(
         deterministic_seconds=settings.deterministic_seconds,
         wall_seconds=settings.wall_seconds,
         seed=settings.seed,
@@ -99,7 +99,7 @@ def _limits(settings: Settings) -> Limits:
 
 
 def _plan(answer: Answer) -> Plan:
-    found = defragmentations(answer, most=answer.settings.most_moves, limits=_limits(answer.settings))
+    found = defragmentations(answer, most=answer.settings.most_moves, effort=_effort(answer.settings))
     return assembled(answer, _report(answer.granted), tuple(move for group in found for move in group.moves))
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from controller.planning.answer import Answer
     from controller.planning.cluster import Budget, Node
-    from controller.planning.cpsat import Limits
+    from controller.planning.cpsat import Effort
     from controller.planning.problem import Level
     from controller.planning.snapshot import Snapshot, Variant
     from controller.planning.warm_start import DualPrices
@@ -54,7 +54,7 @@ class Change:
 
 
 def reliefs(
-    answer: Answer, again: Again, *, most_solves: int, limits: Limits
+    answer: Answer, again: Again, *, most_solves: int, effort: Effort
 ) -> Mapping[int, tuple[Relief, ...]]:
     """Return the reliefs of each model, from at most `most_solves` changes, the most promising first."""
     before = {
@@ -65,7 +65,7 @@ def reliefs(
     lacking = (model for model, unmet in before.items() if unmet)
     short = sorted(lacking, key=lambda model: (answer.demands[model].priority, model))
     found: dict[int, list[Relief]] = defaultdict(list)
-    for model, relief in _moves(answer, short, limits):
+    for model, relief in _moves(answer, short, effort):
         found[model].append(relief)
     for change in _promising(answer, short)[:most_solves] if most_solves else ():
         after = again(change.made())
@@ -123,9 +123,9 @@ def _missing(answer: Answer) -> Mapping[int, Sequence[tuple[Level, int]]]:
     return found
 
 
-def _moves(answer: Answer, short: Sequence[int], limits: Limits) -> Iterator[tuple[int, Relief]]:
+def _moves(answer: Answer, short: Sequence[int], effort: Effort) -> Iterator[tuple[int, Relief]]:
     """Yield for each model what moving replicas of other models would achieve."""
-    for found in defragmentations(answer, most=None, limits=limits) if short else ():
+    for found in defragmentations(answer, most=None, effort=effort) if short else ():
         replicas = list(answer.granted.replicas)
         for v, more in found.replicas.items():
             replicas[v] += more

@@ -22,7 +22,7 @@ from controller.planning.problem import NO_DOMAIN, bins_of, freed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from controller.planning.cpsat import Limits, Terms
+    from controller.planning.cpsat import Effort, Terms
     from controller.planning.engine.demands import Demand
     from controller.planning.engine.fit import Fitting
     from controller.planning.problem import PlacementProblem
@@ -62,7 +62,7 @@ class Assignment:
 
 
 def assign(
-    problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int], limits: Limits
+    problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int], effort: Effort
 ) -> Assignment:
     """Return nodes for the new pods of the replicas, or of as many as fit, plus extra replicas.
 
@@ -79,7 +79,7 @@ def assign(
     rooms = Rooms(whole, replicas)
     placed = tuple(replicas)
     if not _take_all(rooms, sorted(tasks, key=lambda task: _turn(problem, task))):
-        found = _by_program(problem, whole, replicas, limits)
+        found = _by_program(problem, whole, replicas, effort)
         if found is not None and _placed(problem, replicas, found) == placed:
             rooms = found
         else:
@@ -174,7 +174,7 @@ def _assignment(
 
 
 def _by_program(
-    problem: PlacementProblem, whole: PlacementProblem, replicas: Sequence[int], limits: Limits
+    problem: PlacementProblem, whole: PlacementProblem, replicas: Sequence[int], effort: Effort
 ) -> Rooms | None:
     """Return rooms for new pods from a feasibility program; None if it finds no solution.
 
@@ -191,7 +191,7 @@ def _by_program(
         }
         demands, parts, fixes_domains = demands_of(program, whole, new, likely=likely)
         fitting = Fit(program, whole, nodes_of(whole), leaving={}, growth=(), free=free).add(demands)
-        result = program.solve(replace(limits, deterministic_seconds=FEASIBILITY_SECONDS))
+        result = program.solve(replace(effort, deterministic_seconds=FEASIBILITY_SECONDS))
         if result.values:
             tasks = _tasks(demands, parts, fitting, result.values)
             return _packed(whole, replicas, fitting, result.values, tasks)

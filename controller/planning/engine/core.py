@@ -21,7 +21,7 @@ from controller.planning.engine.fit import Fit, Leaving
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from controller.planning.cpsat import Limits, Result, Terms
+    from controller.planning.cpsat import Effort, Result, Terms
     from controller.planning.engine.master import Duals, Objective
     from controller.planning.engine.options import Options
     from controller.planning.engine.patterns import Patterns
@@ -119,7 +119,7 @@ class Core:
         self._program.minimize(self._terms)
 
     def solve(
-        self, incumbent: Selection, *, bound: float, gap: float, limits: Limits
+        self, incumbent: Selection, *, bound: float, gap: float, effort: Effort
     ) -> tuple[Selection | None, Result]:
         """Return the best selection found, or None, and the result of the search."""
         if math.isfinite(bound):
@@ -135,7 +135,7 @@ class Core:
         hints |= dict(zip(self._growth, incumbent.added, strict=True))
         self._program.hint(list(hints), list(hints.values()))
         # In a program of many patterns and few rows, cuts cost more time than they save.
-        result = self._program.solve(limits, absolute_gap=gap, has_cuts=False)
+        result = self._program.solve(effort, absolute_gap=gap, has_cuts=False)
         return (self._selection(result.values) if result.values else None), result
 
     def _choose(self) -> None:

@@ -23,7 +23,7 @@ from controller.planning.problem import PER_MILLE, Stage, per_mille_missing, pro
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from controller.planning.cpsat import Limits, Result, Terms
+    from controller.planning.cpsat import Effort, Result, Terms
     from controller.planning.engine.options import Options
     from controller.planning.engine.shared import Shared
     from controller.planning.problem import Level, PlacementProblem
@@ -116,7 +116,7 @@ class Counts:
         return _merged(found)
 
     def minimize(
-        self, objective: Terms, begin: Counted, *, bound: float, limits: Limits
+        self, objective: Terms, begin: Counted, *, bound: float, effort: Effort
     ) -> tuple[Counted | None, Result]:
         """Return the best solution found, if any, and the solver's result. The search starts from `begin`.
 
@@ -131,7 +131,7 @@ class Counts:
         for row, short in zip(self._problem.rows, self._short, strict=True):
             hints[short] = per_mille_missing(row.requirement, provided(self._problem, row, begin.replicas))
         self._program.hint(list(hints), list(hints.values()))
-        result = self._program.solve(limits)
+        result = self._program.solve(effort)
         if not result.values:
             return None, result
         found = Counted(

@@ -24,7 +24,7 @@ from controller.planning.proofs import with_values
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.cpsat import Limits
+    from controller.planning.cpsat import Effort
     from controller.planning.engine.assign import Assignment
     from controller.planning.engine.options import Options
     from controller.planning.engine.patterns import Patterns
@@ -43,14 +43,14 @@ RETRIES = 2
 def place(
     problem: PlacementProblem,
     *,
-    limits: Limits,
+    effort: Effort,
     known: DualPrices | None = None,
 ) -> Solution:
     """Return a placement, with a proof at each level over every replica mix.
 
     `known` prices are the warm start of the search for bounds. Raises NumbersTooLargeError.
     """
-    return Engine(problem).place(limits, known=known)
+    return Engine(problem).place(effort, known=known)
 
 
 def alone(problem: PlacementProblem) -> tuple[int, ...]:
@@ -105,12 +105,12 @@ class Engine:
 
     def place(
         self,
-        limits: Limits,
+        effort: Effort,
         *,
         known: DualPrices | None = None,
         start: Solution | None = None,
     ) -> Solution:
-        """Return the best placement within the limits, without a search if every model's own optimum fits.
+        """Return the best placement within the effort, without a search if every model's own optimum fits.
 
         The search starts with `start`, which must be feasible, by default with the running replicas.
         """
@@ -118,19 +118,19 @@ class Engine:
             return Solution(replicas=(), placements=())
         if self._is_least() and self._might_fit():
             wanted = self._patterns.replicas(self._options, self._alone.patterns)
-            found = assign(self._problem, wanted, self._alone.added, limits)
+            found = assign(self._problem, wanted, self._alone.added, effort)
             if found.replicas == wanted:
                 free = np.zeros(len(self._options.count))
                 return self._solution(self._alone_proofs(), found, None, free)
-        return self._searched(limits, known, start)
+        return self._searched(effort, known, start)
 
-    def _searched(self, limits: Limits, known: DualPrices | None, start: Solution | None) -> Solution:
+    def _searched(self, effort: Effort, known: DualPrices | None, start: Solution | None) -> Solution:
         """Return the result of the search."""
         begin = self._running() if start is None else self._within_options(start.replicas)
         self._patterns = self._with_mixes(begin, self._options.lower.tolist())
         first = self._start(begin, start.added if start else ())
         incumbent = Incumbent(self._problem, self._options, self._shared, self._patterns, first)
-        search = Search(incumbent, limits=limits, known=known, most_counted=self._most_counted)
+        search = Search(incumbent, effort=effort, known=known, most_counted=self._most_counted)
         answer = search.run()
         self._patterns = answer.patterns
         chosen = self._patterns.replicas(self._options, answer.selection.patterns)

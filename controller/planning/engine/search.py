@@ -19,7 +19,7 @@ from controller.planning.engine.generation import ROUNDING, Generation
 from controller.planning.engine.levels import proofs_of, whole_bound
 
 if TYPE_CHECKING:
-    from controller.planning.cpsat import Limits
+    from controller.planning.cpsat import Effort
     from controller.planning.engine.core import Selection
     from controller.planning.engine.incumbent import Incumbent
     from controller.planning.engine.master import Duals, Objective
@@ -54,7 +54,7 @@ class Answer:
     prices: DualPrices
     option_prices: Floats
     """(options,): what each option pays at the prices of the cost level."""
-    left: Limits
+    left: Effort
     """The remaining effort."""
 
 
@@ -62,16 +62,16 @@ class Search:
     """The state of the search: the incumbent, the generated patterns, and the remaining effort."""
 
     def __init__(
-        self, incumbent: Incumbent, *, limits: Limits, known: DualPrices | None, most_counted: int
+        self, incumbent: Incumbent, *, effort: Effort, known: DualPrices | None, most_counted: int
     ) -> None:
         """Start with an incumbent; up to `most_counted` models are settled by replica counts."""
         self._at = incumbent
         options, shared = incumbent.options, incumbent.shared
-        self._limits = limits
+        self._effort = effort
         self._option_prices = np.zeros(len(options.count))
         size = len(options.members) * len(shared.slots)
-        self._left_seconds = limits.deterministic_seconds * max(1.0, size / LARGE)
-        self._deadline_seconds = monotonic() + limits.wall_seconds
+        self._left_seconds = effort.deterministic_seconds * max(1.0, size / LARGE)
+        self._deadline_seconds = monotonic() + effort.wall_seconds
         self._generated = Generation(self._at, known, self._deadline_seconds)
         self._is_counted = len(options.members) <= most_counted
         self._gap = 0.0 if self._is_counted else GAP
@@ -166,8 +166,8 @@ class Search:
         hint = at.selection if math.isfinite(before) else replace(at.selection, patterns=best)
         for likely in (at.patterns.replicas(at.options, best), None):
             core = Core(at.problem, at.options, at.shared, at.patterns, objective, likely=likely, kept=kept)
-            limits = self._left(seconds)
-            found, result = core.solve(hint, bound=self._generated.bound, gap=tolerance / 2, limits=limits)
+            effort = self._left(seconds)
+            found, result = core.solve(hint, bound=self._generated.bound, gap=tolerance / 2, effort=effort)
             self._left_seconds -= result.deterministic_seconds
             seconds -= result.deterministic_seconds
             if found is not None:
@@ -203,17 +203,17 @@ class Search:
             terms = counts.cost(at.levels.unit(level))
         held = at.patterns.replicas(at.options, at.selection.patterns)
         begin = Counted(replicas=held, added=at.selection.added)
-        found, result = counts.minimize(terms, begin, bound=bound, limits=self._left(seconds))
+        found, result = counts.minimize(terms, begin, bound=bound, effort=self._left(seconds))
         self._left_seconds -= result.deterministic_seconds
         if found is None:
             return bound
         counted = at.counted(at.offer(level, found.replicas, found.added))
         return max(bound, counted if result.is_optimal else min(result.bound, counted))
 
-    def _left(self, deterministic_seconds: float) -> Limits:
-        """Return limits for some effort, within the remaining wall time."""
+    def _left(self, deterministic_seconds: float) -> Effort:
+        """Return some effort, within the remaining wall time."""
         return replace(
-            self._limits,
+            self._effort,
             deterministic_seconds=max(0.0, deterministic_seconds),
             wall_seconds=max(LEAST_SECONDS, self._deadline_seconds - monotonic()),
         )

@@ -21,7 +21,7 @@ from controller.planning.moves.ways import Choices, Kind, Way
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from controller.planning.cpsat import Limits, Terms
+    from controller.planning.cpsat import Effort, Terms
     from controller.planning.engine.shared import Integers
 
 _EXACT_KEYS = 2**62
@@ -49,7 +49,7 @@ def fewest_evictions(
     wanted: Mapping[int, int],
     *,
     most: int,
-    limits: Limits,
+    effort: Effort,
 ) -> Evictions:
     """Return the evictions that make room for as many wanted accelerators as possible, at the least price.
 
@@ -68,7 +68,7 @@ def fewest_evictions(
     )
     states = _States(room % largest, movable[:, order], Choices([kinds[k] for k in order], [*short]))
     program = _StateProgram(states, wanted, short)
-    return program.solve(order, most=most, limits=limits)
+    return program.solve(order, most=most, effort=effort)
 
 
 def _short(room: Integers, kinds: Sequence[Kind], wanted: Mapping[int, int]) -> dict[int, int]:
@@ -136,7 +136,7 @@ class _StateProgram:
             terms += [(variable, -way.gained[at]) for variable, way in self._numbered if way.gained[at]]
             self._program.row(terms, most=slots)
 
-    def solve(self, order: Sequence[int], *, most: int, limits: Limits) -> Evictions:
+    def solve(self, order: Sequence[int], *, most: int, effort: Effort) -> Evictions:
         """Return the best answer; `order` maps the movable kinds to their original indices."""
         self._program.row([(variable, way.replicas) for variable, way in self._numbered], most=most)
         # One placed accelerator outweighs all evictions together.
@@ -146,7 +146,7 @@ class _StateProgram:
             [(variable, way.price) for variable, way in self._numbered]
             + [(variable, -size * worth) for size, variable in self._placed.items()]
         )
-        result = self._program.solve(limits)
+        result = self._program.solve(effort)
         if not result.values:
             return Evictions(evicted=(), placed=dict.fromkeys(self._placed, 0), is_proven=False)
         return Evictions(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from controller.planning.cpsat import Limits
+from controller.planning.cpsat import Effort
 from controller.planning.problem import PlacementProblem, Solution
 from controller.planning.settings import Settings
 from hack.bench.compared import OURS
@@ -37,13 +37,13 @@ def engine(name: str, *, seconds: float, is_race: bool = False) -> Engine:
         highs: Callable[..., Solution] = importlib.import_module("hack.bench.placement.highs").place
         return partial(highs, gap=GAPS[name], seconds=seconds, is_race=is_race)
     place: Callable[..., Solution] = importlib.import_module("controller.planning.engine").place
-    return partial(place, limits=limits(seconds=seconds))
+    return partial(place, effort=effort_within(seconds=seconds))
 
 
-def limits(*, seconds: float) -> Limits:
-    """Return the planner's default limits for our engine, with another wall-clock limit in seconds."""
+def effort_within(*, seconds: float) -> Effort:
+    """Return the planner's default effort for our engine, with another wall-clock limit in seconds."""
     usual = Settings()
-    return Limits(deterministic_seconds=usual.deterministic_seconds, wall_seconds=seconds, seed=usual.seed)
+    return Effort(deterministic_seconds=usual.deterministic_seconds, wall_seconds=seconds, seed=usual.seed)
 
 
 def pending_accelerators(name: str, problem: PlacementProblem) -> int | None:

@@ -23,7 +23,7 @@ from controller.uncollected import uncollected
 from hack.bench.child import in_child, memory_mb
 from hack.bench.cores import Cores
 from hack.bench.goals import Goal, shown
-from hack.bench.placement.engines import limits
+from hack.bench.placement.engines import effort_within
 from hack.bench.placement.fragments import Fragments, Rule, fragments
 from hack.bench.table import Columns
 from hack.fleets import score
@@ -66,7 +66,7 @@ def measured(size: int, nodes: int, *, seconds: float) -> Joint:
     before_mb = memory_mb("VmRSS")
     problem, movable = _world(size, nodes)
     gc.collect()
-    effort = limits(seconds=seconds)
+    effort = effort_within(seconds=seconds)
     began = time.process_time()
     engine = Engine(problem)
     wanted, solution = alone(problem), engine.place(effort)
@@ -80,7 +80,7 @@ def measured(size: int, nodes: int, *, seconds: float) -> Joint:
             movable.kinds,
             _sizes(problem, asked, bin_.variants),
             most=_UNLIMITED,
-            limits=effort,
+            effort=effort,
         )
         for bin_ in problem.bins
     ]

@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from controller.planning.moves import Evictions, Kind, fewest_evictions
 from hack.bench.goals import Goal, shown
-from hack.bench.placement.engines import limits
+from hack.bench.placement.engines import effort_within
 from hack.bench.placement.fragments import PER_NODE, Fragments, Rule, fragments
 from hack.bench.table import Columns, grouped, tabulated
 
@@ -62,7 +62,7 @@ def moved(family: str, nodes: int, used_percent: int, *, seed: int, rounds: int,
     def find() -> Evictions:
         wanted, most = {PER_NODE: world.wanted}, _UNLIMITED
         return fewest_evictions(
-            world.free, world.movable, world.kinds, wanted, most=most, limits=limits(seconds=seconds)
+            world.free, world.movable, world.kinds, wanted, most=most, effort=effort_within(seconds=seconds)
         )
 
     found = [_timed(find) for _ in range(rounds)]

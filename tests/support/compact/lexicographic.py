@@ -16,7 +16,7 @@ from ortools.sat.python import cp_model
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from controller.planning.cpsat import Limits
+    from controller.planning.cpsat import Effort
 
     Terms = Sequence[tuple[cp_model.IntVar, int]]
 
@@ -55,7 +55,7 @@ def minimize_in_order(
     objectives: Sequence[Objective],
     *,
     valued: Callable[[tuple[int, ...]], tuple[int, ...]],
-    limits: Limits,
+    effort: Effort,
 ) -> Outcome:
     """Return the lexicographic minimum, or the best known assignment when the effort is spent.
 
@@ -68,7 +68,7 @@ def minimize_in_order(
     def in_order(values: tuple[int, ...]) -> list[int]:
         return [objective.value(values) for objective in objectives]
 
-    first = _solve(model, _solver(limits, share=SHARE_PER_STEP))
+    first = _solve(model, _solver(effort, share=SHARE_PER_STEP))
     if not first:
         raise NoSolutionError("the effort was spent before there was any solution")
     values = valued(first)
@@ -76,9 +76,9 @@ def minimize_in_order(
     for index, objective in enumerate(objectives):
         bound = 0  # the trivial lower bound
         if objective.value(values):
-            solver = _solver(limits, share=1.0 if objective is objectives[-1] else SHARE_PER_STEP)
+            solver = _solver(effort, share=1.0 if objective is objectives[-1] else SHARE_PER_STEP)
             found, bound = _minimize(model, objective, solver=solver, hint=values)
-            limits = _left(limits, solver)
+            effort = _left(effort, solver)
             values = min(values, valued(found) if found else values, key=in_order)
         bounds.append(bound)
         for settled in objectives[: index + 1]:  # earlier objectives may have improved, too
@@ -122,24 +122,24 @@ def _sum(terms: Terms) -> cp_model.LinearExprT:
     return cp_model.LinearExpr.weighted_sum(variables, coefficients)
 
 
-def _solver(limits: Limits, *, share: float) -> cp_model.CpSolver:
+def _solver(effort: Effort, *, share: float) -> cp_model.CpSolver:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    solver.parameters.random_seed = limits.seed
+    solver.parameters.random_seed = effort.seed
     solver.parameters.linearization_level = 2
     solver.parameters.cp_model_probing_level = 0
-    solver.parameters.max_deterministic_time = limits.deterministic_seconds * share
-    solver.parameters.max_time_in_seconds = limits.wall_seconds * share
+    solver.parameters.max_deterministic_time = effort.deterministic_seconds * share
+    solver.parameters.max_time_in_seconds = effort.wall_seconds * share
     solver.parameters.relative_gap_limit = 0.0
     solver.parameters.catch_sigint_signal = False
     return solver
 
 
-def _left(limits: Limits, solver: cp_model.CpSolver) -> Limits:
+def _left(effort: Effort, solver: cp_model.CpSolver) -> Effort:
     return replace(
-        limits,
+        effort,
         deterministic_seconds=max(
-            0.0, limits.deterministic_seconds - solver.response_proto.deterministic_time
+            0.0, effort.deterministic_seconds - solver.response_proto.deterministic_time
         ),
-        wall_seconds=max(0.0, limits.wall_seconds - solver.wall_time),
+        wall_seconds=max(0.0, effort.wall_seconds - solver.wall_time),
     )

@@ -32,15 +32,15 @@ from support.compact.variables import Variables, named, valued
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.cpsat import Limits
+    from controller.planning.cpsat import Effort
 
 Var = cp_model.IntVar
 
 
-def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
+def place(problem: PlacementProblem, *, effort: Effort) -> Solution:
     """Return the best placement, or the best one found if the effort does not suffice.
 
-    Raises NumbersTooLargeError, and NoSolutionError if the limits allow no solution.
+    Raises NumbersTooLargeError, and NoSolutionError if the effort does not suffice for any.
     """
     check_magnitude(problem)
     given, problem = problem, expanded(problem)
@@ -57,7 +57,7 @@ def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
         model,
         objectives,
         valued=lambda values: valued(problem, variables, values),
-        limits=limits,
+        effort=effort,
     )
     solution = _solution(given, problem, variables, outcome)
     return replace(solution, proofs=_proofs(problem, objectives, outcome))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support import compact
 
-from controller.planning.cpsat import Limits
+from controller.planning.cpsat import Effort
 from controller.planning.problem import GrowthTerms, Solution
 from hack.bench.compared import OURS
 from hack.bench.goals import Goal
@@ -237,8 +237,8 @@ def test_highs_and_the_compact_formulation_agree(family: str) -> None:
     """One problem written down twice: continuous shortfalls are rounded to the same values."""
     tried = job(HIGHS, family)
     problem = tried.instance.scenario().problem
-    limits = Limits(deterministic_seconds=30.0, wall_seconds=60.0, seed=1)
-    oracle = compact.place(problem, limits=limits)
+    effort = Effort(deterministic_seconds=30.0, wall_seconds=60.0, seed=1)
+    oracle = compact.place(problem, effort=effort)
 
     assert oracle.unproven is None
     assert measured(tried).levels == levels(problem, oracle.replicas)

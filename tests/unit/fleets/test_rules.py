@@ -8,13 +8,13 @@ import pytest
 from support import compact
 
 from controller.planning import engine
-from controller.planning.cpsat import Limits
+from controller.planning.cpsat import Effort
 from controller.planning.problem import NO_DOMAIN, Bin, PlacementProblem, Solution, SpreadTerms, VariantTerms
 from hack.fleets import score
 from hack.fleets.catalogue import RULED, Instance
 from hack.fleets.verify import wrong
 
-LIMITS = Limits(deterministic_seconds=5.0, wall_seconds=60.0, seed=1)
+EFFORT = Effort(deterministic_seconds=5.0, wall_seconds=60.0, seed=1)
 ZONES = (0, 0, 1, 2, NO_DOMAIN)
 FREE = 8
 
@@ -108,7 +108,7 @@ def _is_kept(order: tuple[int, ...], bound_pods: tuple[int, ...], skew: int) -> 
 def test_the_compact_formulation_knows_all_rules(family: str) -> None:
     """Its answers and ours are possible; where it is proven best, nothing is better."""
     problem = Instance(family=family, size=5, seed=0).scenario().problem
-    ours, oracle = (place(problem, limits=LIMITS) for place in (engine.place, compact.place))
+    ours, oracle = (place(problem, effort=EFFORT) for place in (engine.place, compact.place))
 
     assert wrong(problem, ours) == wrong(problem, oracle) == []
     assert oracle.unproven is None

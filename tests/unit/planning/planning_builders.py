@@ -10,12 +10,12 @@ from decimal import Decimal
 from typing import Any
 
 from controller.planning.cluster import Node
-from controller.planning.cpsat import Limits
+from controller.planning.cpsat import Effort
 from controller.planning.demand import ModelDemand
 from controller.planning.load import RATE_UNIT, Capacity, CapacitySource, ModelLoad, Signal
 from controller.planning.snapshot import Replica, Snapshot, Variant
 
-LIMITS = Limits(deterministic_seconds=5.0, wall_seconds=60.0, seed=1)
+EFFORT = Effort(deterministic_seconds=5.0, wall_seconds=60.0, seed=1)
 
 MOST_USED, LEAST_USED = 0.85, 0.70
 """Shares of its capacity that a load here may take before more is wanted, and below which some may go."""

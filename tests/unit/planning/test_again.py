@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import LIMITS
+from planning_builders import EFFORT
 from small_problems import (
     added_nodes,
     best_rank,
@@ -48,7 +48,7 @@ def _busier(problem: PlacementProblem, random: Random) -> PlacementProblem:
 
 def _again(problem: PlacementProblem, like: Solution) -> Solution:
     """Place beginning with the prices of an answer to another problem."""
-    return place(problem, limits=LIMITS, known=like.prices)
+    return place(problem, effort=EFFORT, known=like.prices)
 
 
 def _check_best(problem: PlacementProblem, solution: Solution, told: object) -> None:
@@ -66,7 +66,7 @@ def test_what_has_changed_is_solved_as_well_as_from_the_start(make: Make) -> Non
     known = 0
     for seed in SEEDS:
         before = make(Random(seed))
-        like = place(before, limits=LIMITS)
+        like = place(before, effort=EFFORT)
         known += like.prices is not None
         problem = _busier(before, Random(seed))
         _check_best(problem, _again(problem, like), seed)
@@ -79,25 +79,25 @@ def test_a_change_where_mixes_are_generated_keeps_its_bounds(make: Make) -> None
     for seed in SEEDS:
         before = make(Random(seed))
         problem = _busier(before, Random(seed))
-        known = Engine(before, most_of_model=0).place(LIMITS).prices
-        check_claims(problem, Engine(problem, most_of_model=0).place(LIMITS, known=known), seed)
+        known = Engine(before, most_of_model=0).place(EFFORT).prices
+        check_claims(problem, Engine(problem, most_of_model=0).place(EFFORT, known=known), seed)
 
 
 def test_prices_of_a_strange_problem_do_no_harm() -> None:
     """Rows that were not known are free, levels that were not searched are searched."""
     for seed in SEEDS[: often(30)]:
-        strange = place(small_problem(Random(seed + 1)), limits=LIMITS)
+        strange = place(small_problem(Random(seed + 1)), effort=EFFORT)
         if strange.prices is None:
             continue
         problem = small_problem(Random(seed))
-        _check_best(problem, Engine(problem).place(LIMITS, known=strange.prices), seed)
+        _check_best(problem, Engine(problem).place(EFFORT, known=strange.prices), seed)
 
 
 def test_the_same_beginning_gives_the_same_answer() -> None:
     """Bit by bit, prices for the next search included."""
     for seed in SEEDS[: often(15)]:
         before = small_problem(Random(seed))
-        problem, like = _busier(before, Random(seed)), place(before, limits=LIMITS)
+        problem, like = _busier(before, Random(seed)), place(before, effort=EFFORT)
         assert _again(problem, like) == _again(problem, like), seed
 
 

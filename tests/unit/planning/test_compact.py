@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import LIMITS, capacity, demand, node, variant, world
+from planning_builders import EFFORT, capacity, demand, node, variant, world
 from support.compact import place
 
 from controller.planning.formulation import formulate
@@ -38,7 +38,7 @@ def _place(
         for item in demands
     ]
     problem = formulate(world(nodes, equipped), equipped, settings=settings or Settings())
-    solution = place(problem, limits=LIMITS)
+    solution = place(problem, effort=EFFORT)
     assert solution.unproven is None
     variants = [v for item in equipped for v in item.variants]
     return {v.name: count for v, count in zip(variants, solution.replicas, strict=True)}

@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import LIMITS
+from planning_builders import EFFORT
 from small_problems import constrained_problem, rank, small_problem
 from support.campaign import often
 from support.compact import lexicographic, place
@@ -42,7 +42,7 @@ def test_values_are_those_of_the_replicas() -> None:
     """Level by level, as written down once more."""
     for problem in _problems():
         for effort in EFFORTS:
-            made = place(problem, limits=replace(LIMITS, deterministic_seconds=effort))
+            made = place(problem, effort=replace(EFFORT, deterministic_seconds=effort))
             added = made.added or (0,) * len(problem.growth)
             assert [proof.value for proof in made.proofs] == rank(problem, made.replicas, added)
             assert all(proof.bound <= proof.value for proof in made.proofs)
@@ -54,7 +54,7 @@ def test_what_a_step_begins_with_is_possible(monkeypatch: pytest.MonkeyPatch) ->
     minimize: Callable[..., object] = lexicographic._minimize
 
     def watch(model: cp_model.CpModel, *given: object, hint: tuple[int, ...], **named: object) -> object:
-        solver = lexicographic._solver(LIMITS, share=1.0)
+        solver = lexicographic._solver(EFFORT, share=1.0)
         solver.parameters.fix_variables_to_their_hinted_value = True
         lexicographic._hint(model, hint)
         begun.append(lexicographic._solve(model, solver))
@@ -63,7 +63,7 @@ def test_what_a_step_begins_with_is_possible(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(lexicographic, "_minimize", watch)
     for problem in (*_problems(), *_growing()):
-        place(problem, limits=LIMITS)
+        place(problem, effort=EFFORT)
     assert len(begun) > len(SEEDS)
 
 
@@ -77,7 +77,7 @@ def test_no_node_is_added_that_the_first_answer_needs_only_in_its_own_order() ->
         growth=(GrowthTerms(name="pool", bin=0, accelerators=4, price=0, limit=1),),
     )
 
-    made = place(problem, limits=LIMITS)
+    made = place(problem, effort=EFFORT)
 
     assert made.replicas == (2, 2)
     assert made.added == (0,)

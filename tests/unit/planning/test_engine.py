@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from planning_builders import LIMITS
+from planning_builders import EFFORT
 from small_problems import added_nodes, best_rank, is_possible, rank, small_problem
 from support import compact, plain_problems
 from support.campaign import often
@@ -22,7 +22,7 @@ def test_the_answer_is_the_best_of_all(block: int) -> None:
     """Every replica has a node, no limit is exceeded, and nothing possible is better, level by level."""
     for seed in SEEDS[block::5]:
         problem = small_problem(Random(seed))
-        solution = engine.place(problem, limits=LIMITS)
+        solution = engine.place(problem, effort=EFFORT)
         added = added_nodes(problem, solution)
         assert is_possible(problem, solution.replicas, added), seed
         assert rank(problem, solution.replicas, added) == best_rank(problem), seed
@@ -32,7 +32,7 @@ def test_what_it_says_about_itself_is_true() -> None:
     """The values are those of the answer, no bound is above what is possible, all are proven best."""
     for seed in SEEDS[: often(40)]:
         problem = small_problem(Random(seed))
-        solution = engine.place(problem, limits=LIMITS)
+        solution = engine.place(problem, effort=EFFORT)
         best = best_rank(problem)
         assert [proof.value for proof in solution.proofs] == best, seed
         assert [proof.bound for proof in solution.proofs] == best, seed
@@ -47,7 +47,7 @@ def test_what_costs_nothing_is_placed_as_well() -> None:
             variants=tuple(replace(v, cost=0, start_price=0, stop_price=0) for v in problem.variants),
             growth=(),
         )
-        solution = engine.place(free, limits=LIMITS)
+        solution = engine.place(free, effort=EFFORT)
         assert rank(free, solution.replicas, ()) == best_rank(free), seed
 
 
@@ -55,7 +55,7 @@ def test_the_compact_formulation_agrees() -> None:
     """Two formulations that share nothing but the record reach the same."""
     for seed in SEEDS[: often(50)]:
         problem = small_problem(Random(seed))
-        solution = compact.place(problem, limits=LIMITS)
+        solution = compact.place(problem, effort=EFFORT)
         added = added_nodes(problem, solution)
         assert is_possible(problem, solution.replicas, added), seed
         assert rank(problem, solution.replicas, added) == best_rank(problem), seed
@@ -65,7 +65,7 @@ def test_the_places_are_real() -> None:
     """The named nodes have room for what is put there, and are the variants' to use."""
     for seed in SEEDS[: often(50)]:
         problem = small_problem(Random(seed))
-        solution = engine.place(problem, limits=LIMITS)
+        solution = engine.place(problem, effort=EFFORT)
         _check_places(problem, solution)
 
 
@@ -101,14 +101,14 @@ def test_the_same_problem_gives_the_same_answer() -> None:
     """Bit by bit, as often as it is asked."""
     for seed in SEEDS[: often(15)]:
         problem = small_problem(Random(seed))
-        assert engine.place(problem, limits=LIMITS) == engine.place(problem, limits=LIMITS)
+        assert engine.place(problem, effort=EFFORT) == engine.place(problem, effort=EFFORT)
 
 
 def test_an_answer_that_was_cut_off_is_possible() -> None:
     """With no effort at all there is still a plan, with a bound that says how far it may be from the best."""
     for seed in SEEDS[: often(40)]:
         problem = small_problem(Random(seed))
-        hurried = engine.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
+        hurried = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=1e-9))
         assert is_possible(problem, hurried.replicas, added_nodes(problem, hurried)), seed
         assert all(proof.bound <= proof.value for proof in hurried.proofs)
 
@@ -121,7 +121,7 @@ def test_a_model_that_nothing_is_known_to_serve_goes_short() -> None:
         bins=(Bin(nodes=(0,), sizes=(1,), variants=(0,)),),
         rows=(plain_problems.demand(0, 5),),
     )
-    solution = engine.place(problem, limits=LIMITS)
+    solution = engine.place(problem, effort=EFFORT)
 
     assert solution.replicas == (0,)
     assert [proof.value for proof in solution.proofs] == [1000, 0]
@@ -132,4 +132,4 @@ def test_an_empty_problem_has_an_empty_answer() -> None:
     nothing = PlacementProblem(
         variants=(), free=(4,), bins=(Bin(nodes=(0,), sizes=(), variants=()),), rows=()
     )
-    assert engine.place(nothing, limits=LIMITS) == Solution(replicas=(), placements=())
+    assert engine.place(nothing, effort=EFFORT) == Solution(replicas=(), placements=())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from planning_builders import LIMITS
+from planning_builders import EFFORT
 
 from controller.planning import engine
 from hack.fleets.catalogue import FAMILIES, Instance
@@ -20,7 +20,7 @@ MODELS = 20
 def test_no_simple_rule_is_ahead_of_it(family: str) -> None:
     """On every family the answer is possible and, level by level, at least as good as each strategy's."""
     problem = Instance(family=family, size=MODELS, seed=1).scenario().problem
-    solution = engine.place(problem, limits=LIMITS)
+    solution = engine.place(problem, effort=EFFORT)
     reached = levels(problem, solution.replicas)
 
     assert wrong(problem, solution) == []
@@ -35,7 +35,7 @@ def test_no_simple_rule_is_ahead_of_it(family: str) -> None:
 def test_without_any_effort_the_answer_is_possible_and_worth_what_it_says(family: str) -> None:
     """Nothing is searched: what there is at once is far from the best, and no bound says otherwise."""
     problem = Instance(family=family, size=MODELS, seed=2).scenario().problem
-    solution = engine.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
+    solution = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=1e-9))
     reached = list(levels(problem, solution.replicas).values())
 
     assert wrong(problem, solution) == []
@@ -49,6 +49,6 @@ def test_without_any_effort_the_answer_is_possible_and_worth_what_it_says(family
 def test_a_fleet_that_can_be_served_wholly_is(family: str, seed: int) -> None:
     """There is hardly more room than is asked for: what is cheapest for each would leave many short."""
     problem = Instance(family=family, size=500, seed=seed).scenario().problem
-    *served, cost = engine.place(problem, limits=LIMITS).proofs
+    *served, cost = engine.place(problem, effort=EFFORT).proofs
     assert [proof.value for proof in served] == [0] * len(served)
     assert cost.improvable < 1e-3

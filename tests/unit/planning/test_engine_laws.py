@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import LIMITS
+from planning_builders import EFFORT
 from small_problems import best_rank, check_claims, constrained_problem, rank, small_problem
 from support.campaign import often
 from support.plain_problems import demand, terms
@@ -45,7 +45,7 @@ LEFT_OVER = (905, 2011)
 
 def _generated(problem: PlacementProblem) -> Solution:
     """Place as with many models that have too many mixes to enumerate: by cores of generated patterns."""
-    return Engine(problem, most_of_model=0, most_counted=0).place(LIMITS)
+    return Engine(problem, most_of_model=0, most_counted=0).place(EFFORT)
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -53,7 +53,7 @@ def test_a_small_problem_of_any_kind_is_the_best_of_all(make: Make) -> None:
     """With rules of pods or without, over every mix."""
     for seed in range(3000, 3000 + often(60)):
         problem = make(Random(seed))
-        solution = place(problem, limits=LIMITS)
+        solution = place(problem, effort=EFFORT)
         check_claims(problem, solution, seed)
         assert [proof.value for proof in solution.proofs] == best_rank(problem), seed
 
@@ -64,7 +64,7 @@ def test_cores_of_enumerated_patterns_come_close_to_the_best(make: Make) -> None
     best = 0
     for seed in range(4000, 4000 + often(60)):
         problem = make(Random(seed))
-        solution = Engine(problem, most_counted=0).place(LIMITS)
+        solution = Engine(problem, most_counted=0).place(EFFORT)
         check_claims(problem, solution, seed)
         best += [proof.value for proof in solution.proofs] == best_rank(problem)
     assert best > often(60) * 0.9
@@ -97,7 +97,7 @@ def test_where_there_is_room_for_all_nothing_is_searched() -> None:
 def test_what_rules_leave_without_a_place_is_no_loss(seed: int) -> None:
     """There is another answer in which everything has one: the best of all."""
     problem = constrained_problem(Random(seed))
-    solution = place(problem, limits=LIMITS)
+    solution = place(problem, effort=EFFORT)
     assert rank(problem, solution.replicas, ()) == best_rank(problem)
     assert not solution.unproven
 
@@ -107,7 +107,7 @@ def test_a_small_fleet_is_proven_over_every_mix(family: str) -> None:
     """Twenty models: nothing could be better at any level, whichever replicas there were."""
     for seed in range(1, 1 + often(1)):
         problem = Instance(family=family, size=20, seed=seed).scenario().problem
-        solution = place(problem, limits=LIMITS)
+        solution = place(problem, effort=EFFORT)
         assert [proof.bound for proof in solution.proofs] == [proof.value for proof in solution.proofs], seed
         assert not solution.unproven
 
@@ -126,7 +126,7 @@ def _two_variants(free: int) -> PlacementProblem:
 @pytest.mark.parametrize("free", [64, 13], ids=["where there is room for everybody", "where room is short"])
 def test_a_mix_that_is_far_from_any_cover_by_one_variant_is_found(free: int, most: int) -> None:
     """It is cheaper by the little that each of the others provides too much."""
-    solution = Engine(_two_variants(free), most_of_model=most).place(LIMITS)
+    solution = Engine(_two_variants(free), most_of_model=most).place(EFFORT)
     assert solution.replicas == (9, 4)
     assert solution.proofs[-1].bound == 596
 
@@ -144,7 +144,7 @@ def test_what_nothing_serves_is_short_and_no_other_suffers() -> None:
         bins=(Bin(nodes=(0,), sizes=(1,), variants=(0, 1)),),
         rows=(demand(0, 2, (0, 1)), demand(1, 3)),
     )
-    solution = place(problem, limits=LIMITS)
+    solution = place(problem, effort=EFFORT)
     assert solution.replicas == (2, 0)
     assert [(proof.value, proof.bound) for proof in solution.proofs] == [(1000, 1000), (2, 2)]
 
@@ -154,7 +154,7 @@ def test_with_no_effort_at_all_there_is_a_possible_plan(make: Make) -> None:
     """It is worth what it says, with bounds that hold."""
     for seed in range(often(60)):
         problem = make(Random(seed))
-        check_claims(problem, place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9)), seed)
+        check_claims(problem, place(problem, effort=replace(EFFORT, deterministic_seconds=1e-9)), seed)
 
 
 def test_without_effort_what_has_room_is_served_by_priority() -> None:
@@ -170,7 +170,7 @@ def test_without_effort_what_has_room_is_served_by_priority() -> None:
         ),
         limits=(LimitRow(name="quota", limit=5, terms=((0, 1), (1, 1), (2, 1))),),
     )
-    solution = place(problem, limits=replace(LIMITS, deterministic_seconds=0.0))
+    solution = place(problem, effort=replace(EFFORT, deterministic_seconds=0.0))
     assert solution.replicas == (1, 4, 0)
 
 
@@ -187,7 +187,7 @@ def test_the_next_best_option_is_another_one() -> None:
     told = 0
     for seed in (*LEFT_OVER, *range(often(40))):
         problem = constrained_problem(Random(seed))
-        solution = place(problem, limits=LIMITS)
+        solution = place(problem, effort=EFFORT)
         assert len(solution.alternatives) == len(problem.variants)
         for v, mix in enumerate(solution.alternatives):
             if mix:
@@ -203,7 +203,7 @@ def test_no_node_is_asked_for_that_nobody_needs(price: int) -> None:
     for seed in range(50_000, 50_000 + often(60)):
         problem = small_problem(Random(seed))
         growth = tuple(replace(terms, price=price, limit=20) for terms in problem.growth)
-        solution = place(replace(problem, growth=growth), limits=LIMITS)
+        solution = place(replace(problem, growth=growth), effort=EFFORT)
         for index, count in enumerate(solution.added):
             assert count <= sum(pods for _, g, pods in solution.grown if g == index), seed
 
@@ -256,7 +256,7 @@ def test_a_mix_around_the_linear_solution_that_a_ceiling_forbids_is_left_out(quo
             LimitRow(name="quota", limit=quota, terms=((0, 2), (2, 2))),
         ),
     )
-    solution = place(problem, limits=LIMITS)
+    solution = place(problem, effort=EFFORT)
     assert solution.proofs[0].value == 0
     assert not solution.unproven
 
@@ -270,7 +270,7 @@ def test_a_model_of_many_variants_is_planned() -> None:
         bins=(Bin(nodes=(0,), sizes=(1,), variants=tuple(range(len(many)))),),
         rows=(demand(0, 2, *((v, 1) for v in range(len(many))), priority=0),),
     )
-    assert place(problem, limits=LIMITS).replicas[0] == 2
+    assert place(problem, effort=EFFORT).replicas[0] == 2
 
 
 def test_the_price_of_nodes_that_is_too_large_to_compare_is_refused() -> None:
@@ -283,7 +283,7 @@ def test_the_price_of_nodes_that_is_too_large_to_compare_is_refused() -> None:
         growth=(GrowthTerms(name="pool", bin=0, accelerators=8, price=10**15, limit=1000),),
     )
     with pytest.raises(NumbersTooLargeError, match="pool: the price of up to 1000 nodes"):
-        place(problem, limits=LIMITS)
+        place(problem, effort=EFFORT)
 
 
 @pytest.mark.parametrize("can_be_added", [False, True], ids=["a node in no block", "a node to be added"])
@@ -301,7 +301,7 @@ def test_a_pod_larger_than_a_gang_needs_no_block(*, can_be_added: bool) -> None:
         topologies=((NO_DOMAIN,) * len(nodes),),
         growth=(pool,) if can_be_added else (),
     )
-    solution = place(problem, limits=LIMITS)
+    solution = place(problem, effort=EFFORT)
     assert solution.replicas == (0, 1)
     assert solution.proofs[0].bound == solution.proofs[0].value
 
@@ -319,7 +319,7 @@ def test_a_divided_model_of_many_variants_is_planned() -> None:
         ),
         limits=(LimitRow(name="quota", limit=101, terms=tuple((v, 2 + v % 5) for v in range(48))),),
     )
-    solution = place(problem, limits=LIMITS)
+    solution = place(problem, effort=EFFORT)
     assert sum(solution.replicas[v] * (2 + v % 5) for v in range(48)) <= 101
     assert solution.proofs[0].bound <= solution.proofs[0].value < solution.proofs[0].total
 
@@ -333,5 +333,5 @@ def test_what_leaves_a_node_is_counted_once_however_many_mixes_leave_it() -> Non
         bins=(Bin(nodes=(0,), sizes=(3, 4, 5), variants=(0, 1, 2)),),
         rows=(demand(0, 30, (0, 4), (1, 3), priority=1), demand(1, 17, (2, 1), priority=0)),
     )
-    solution = place(problem, limits=LIMITS)
+    solution = place(problem, effort=EFFORT)
     assert not solution.unproven

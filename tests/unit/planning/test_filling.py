@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import LIMITS
+from planning_builders import EFFORT
 from small_problems import constrained_problem, small_problem
 from support.campaign import often
 from support.plain_problems import demand, terms
@@ -67,14 +67,14 @@ def _keeps_limits(problem: PlacementProblem, solution: Solution, more: int) -> b
     )
 
 
-@pytest.mark.parametrize("effort", [0.0, LIMITS.deterministic_seconds], ids=["no effort", "enough effort"])
+@pytest.mark.parametrize("seconds", [0.0, EFFORT.deterministic_seconds], ids=["no effort", "enough effort"])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_nothing_is_left_free_that_a_short_model_could_use(make: Make, effort: float) -> None:
+def test_nothing_is_left_free_that_a_short_model_could_use(make: Make, seconds: float) -> None:
     """However early the search ends."""
-    limits = replace(LIMITS, deterministic_seconds=effort)
+    effort = replace(EFFORT, deterministic_seconds=seconds)
     for seed in SEEDS:
         problem = make(Random(seed))
-        assert not list(_unused(problem, place(problem, limits=limits))), seed
+        assert not list(_unused(problem, place(problem, effort=effort))), seed
 
 
 def test_no_replica_is_added_for_capacity_that_only_ready_ones_have() -> None:
@@ -87,4 +87,4 @@ def test_no_replica_is_added_for_capacity_that_only_ready_ones_have() -> None:
         bins=(Bin(nodes=(0,), sizes=(1,), variants=(0,)),),
         rows=(demand(0, 2, (0, 1)), ready),
     )
-    assert place(problem, limits=replace(LIMITS, deterministic_seconds=0.0)).replicas == (2,)
+    assert place(problem, effort=replace(EFFORT, deterministic_seconds=0.0)).replicas == (2,)

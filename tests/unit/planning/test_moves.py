@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Never, cast
 
 import numpy as np
 import pytest
-from planning_builders import LIMITS
+from planning_builders import EFFORT
 from support.campaign import often
 
 from controller.planning.moves import Evictions, Kind, fewest_evictions
 
 if TYPE_CHECKING:
-    from controller.planning.cpsat import Limits
+    from controller.planning.cpsat import Effort
 
 
 def _solve(
@@ -22,7 +22,7 @@ def _solve(
 ) -> Evictions:
     movable_pods = np.array(movable, dtype=np.int64).reshape(len(free), len(kinds))
     return fewest_evictions(
-        np.array(free, dtype=np.int64), movable_pods, kinds, wanted, most=most, limits=LIMITS
+        np.array(free, dtype=np.int64), movable_pods, kinds, wanted, most=most, effort=EFFORT
     )
 
 
@@ -69,7 +69,7 @@ def test_a_node_with_very_many_replicas_is_no_hindrance() -> None:
 
 
 class Untouched:
-    """Limits that allow nothing: whoever reads them fails."""
+    """Effort that allows nothing: whoever reads them fails."""
 
     def __getattr__(self, name: str) -> Never:
         """Refuse."""
@@ -83,7 +83,7 @@ def test_nothing_is_solved_where_everything_has_room() -> None:
     kinds = [Kind(accelerators=2, price=1)]
 
     made = fewest_evictions(
-        free, movable_pods, kinds, {8: 1, 4: 1, 1: 3}, most=9, limits=cast("Limits", Untouched())
+        free, movable_pods, kinds, {8: 1, 4: 1, 1: 3}, most=9, effort=cast("Effort", Untouched())
     )
 
     assert (made.evicted, made.placed, made.is_proven) == ((), {8: 1, 4: 1, 1: 3}, True)

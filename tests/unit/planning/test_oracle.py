@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planning_builders import LIMITS, capacity, demand, node, variant, world
+from planning_builders import EFFORT, capacity, demand, node, variant, world
 from support.campaign import often
 from support.compact import place
 
@@ -153,7 +153,7 @@ def test_placement_is_the_best_of_all(world: tuple[list[Node], list[Variant], Pl
     """On tiny worlds the answer is possible, and nothing possible is better in lexicographic order."""
     nodes, variants, problem = world
 
-    solution = place(problem, limits=LIMITS)
+    solution = place(problem, effort=EFFORT)
 
     ranges = [range(terms.lower, terms.upper + 1) for terms in problem.variants]
     possible = [x for x in product(*ranges) if _has_room(nodes, variants, x)]
@@ -171,7 +171,7 @@ def test_an_answer_that_was_cut_off_is_no_worse_than_staying(
     nodes, variants, problem = world
     stays = tuple(min(terms.upper, len(terms.bound)) for terms in problem.variants)
 
-    hurried = engine.place(problem, limits=replace(LIMITS, deterministic_seconds=effort))
+    hurried = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=effort))
 
     assert [proof.value for proof in hurried.proofs] == _rank(problem, hurried.replicas)[:-2]
     assert _has_room(nodes, variants, hurried.replicas)
@@ -192,6 +192,6 @@ def test_a_model_that_is_cut_off_keeps_what_serves() -> None:
     ]
     problem = formulate(world(nodes, demands), demands, settings=Settings())
 
-    hurried = engine.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-5))
+    hurried = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=1e-5))
 
     assert _rank(problem, hurried.replicas) <= _rank(problem, (0, 1, 2))

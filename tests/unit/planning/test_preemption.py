@@ -7,7 +7,7 @@ from decimal import Decimal
 from random import Random
 
 import pytest
-from planning_builders import LIMITS, load, node, variant
+from planning_builders import EFFORT, load, node, variant
 from small_snapshots import small_snapshot
 from support.campaign import often
 
@@ -84,7 +84,7 @@ def test_no_plan_takes_more_than_the_budget(most: int) -> None:
         world = small_snapshot(Random(seed))
         settings = Settings(most_preempted=most)
         given = prepared(world, PlanningState(), settings)
-        answer = given.granted(lambda problem: place(problem, limits=LIMITS))
+        answer = given.granted(lambda problem: place(problem, effort=EFFORT))
         limited = bool(world.quotas or world.budgets or any(m.max_replicas is not None for m in world.models))
         assert limited or sum(sum(item.replicas.values()) for item in taken(answer)) <= most, seed
         for row in given.problem.limits:
@@ -92,7 +92,7 @@ def test_no_plan_takes_more_than_the_budget(most: int) -> None:
             used = sum(amount * answer.granted.replicas[v] for v, amount in row.terms)
             assert used <= max(row.limit, untouched), seed
         if answer.gives_way:
-            freely = given.answered(place(given.problem, limits=LIMITS))
+            freely = given.answered(place(given.problem, effort=EFFORT))
             assert sum(sum(item.replicas.values()) for item in taken(freely)) > most, seed
 
 

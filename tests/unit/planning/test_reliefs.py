@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import LIMITS, load, node, variant
+from planning_builders import EFFORT, load, node, variant
 from small_snapshots import constrained_snapshot, small_snapshot
 from support.campaign import often
 from support.compact import place
@@ -97,7 +97,7 @@ def _made(snapshot: Snapshot, relief: Relief, decision: Decision) -> Snapshot:
 
 def _compact(snapshot: Snapshot) -> Solution:
     """Return the answer of the independent model, which knows nothing of demands that are not known."""
-    return place(prepared(snapshot, PlanningState(), SETTINGS).problem, limits=LIMITS)
+    return place(prepared(snapshot, PlanningState(), SETTINGS).problem, effort=EFFORT)
 
 
 def _levels(found: Sequence[LevelReport] | Sequence[Proof]) -> dict[str, int]:

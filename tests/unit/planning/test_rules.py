@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from planning_builders import LIMITS, node, variant
+from planning_builders import EFFORT, node, variant
 from small_problems import best_rank, constrained_problem, is_possible, keeps_rules, rank
 from small_snapshots import constrained_snapshot
 from support import compact
@@ -62,7 +62,7 @@ def test_the_answer_is_the_best_of_all(block: int) -> None:
     """Every pod is where its rules admit it, and nothing possible is better, level by level."""
     for seed in SEEDS[block::BLOCKS]:
         problem = constrained_problem(Random(seed))
-        solution = engine.place(problem, limits=LIMITS)
+        solution = engine.place(problem, effort=EFFORT)
         assert _holds(problem, solution), seed
         assert rank(problem, solution.replicas, ()) == best_rank(problem), seed
 
@@ -75,7 +75,7 @@ def test_where_a_domain_stays_empty_the_skew_is_the_most_in_each() -> None:
         variants = tuple(_from_zero(terms) for terms in problem.variants)
         if variants != problem.variants:
             problem = replace(problem, variants=variants)
-            for solution in (engine.place(problem, limits=LIMITS), compact.place(problem, limits=LIMITS)):
+            for solution in (engine.place(problem, effort=EFFORT), compact.place(problem, effort=EFFORT)):
                 assert _holds(problem, solution), seed
                 seen += sum(_new_pods(problem, solution))
     assert seen > BLOCKS
@@ -99,7 +99,7 @@ def test_what_it_says_about_itself_is_true() -> None:
     for seed in SEEDS[: often(40)]:
         problem = constrained_problem(Random(seed))
         best = best_rank(problem)
-        for proof, least in zip(engine.place(problem, limits=LIMITS).proofs, best, strict=True):
+        for proof, least in zip(engine.place(problem, effort=EFFORT).proofs, best, strict=True):
             assert proof.bound <= least, seed
             if proof.value != least:
                 break
@@ -109,7 +109,7 @@ def test_the_compact_formulation_agrees() -> None:
     """Two formulations that share nothing but the record reach the same."""
     for seed in SEEDS[: often(60)]:
         problem = constrained_problem(Random(seed))
-        solution = compact.place(problem, limits=LIMITS)
+        solution = compact.place(problem, effort=EFFORT)
         assert _holds(problem, solution), seed
         assert rank(problem, solution.replicas, ()) == best_rank(problem), seed
 
@@ -119,7 +119,7 @@ def test_whatever_finds_a_place_keeps_the_rules() -> None:
     for seed in SEEDS:
         problem = constrained_problem(Random(seed))
         asked = [terms.upper for terms in problem.variants]
-        found = assign(problem, asked, (0,) * len(problem.growth), LIMITS)
+        found = assign(problem, asked, (0,) * len(problem.growth), EFFORT)
         assert _holds(problem, Solution(replicas=found.replicas, placements=found.placements)), seed
         assert all(
             count <= terms.upper for count, terms in zip(found.replicas, problem.variants, strict=True)
@@ -130,14 +130,14 @@ def test_the_same_problem_gives_the_same_answer() -> None:
     """Bit by bit, as often as it is asked."""
     for seed in SEEDS[: often(15)]:
         problem = constrained_problem(Random(seed))
-        assert engine.place(problem, limits=LIMITS) == engine.place(problem, limits=LIMITS)
+        assert engine.place(problem, effort=EFFORT) == engine.place(problem, effort=EFFORT)
 
 
 def test_what_a_rule_leaves_without_a_place_is_possible_all_the_same() -> None:
     """With rules of all kinds and no effort at all there is still a plan."""
     for seed in SEEDS[: often(30)]:
         problem = constrained_problem(Random(seed))
-        hurried = engine.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
+        hurried = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=1e-9))
         assert is_possible(problem, hurried.replicas, ()), seed
         assert _holds(problem, hurried), seed
 
@@ -205,7 +205,7 @@ def test_nodes_of_a_hundred_accelerators_and_uneven_sizes_are_planned_at_once() 
         bins=(Bin(nodes=(0, 1, 2), sizes=(1, 3, 5, 7, 9, 11), variants=tuple(range(6))),),
         rows=(),
     )
-    solution = engine.place(problem, limits=LIMITS)
+    solution = engine.place(problem, effort=EFFORT)
     assert _holds(problem, solution)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from planning_builders import LIMITS
+from planning_builders import EFFORT
 from support.plain_problems import demand, terms
 
 from controller.planning.engine import place
@@ -80,4 +80,4 @@ def test_a_domain_whose_nodes_are_not_added_is_left_out(*, has_demand: bool) -> 
         topologies=((0, 0),),
         growth=(GrowthTerms(name="g", bin=1, accelerators=4, price=10**6, limit=3, domains=(1,)),),
     )
-    assert place(problem, limits=LIMITS).replicas == (1, 3, int(has_demand))
+    assert place(problem, effort=EFFORT).replicas == (1, 3, int(has_demand))

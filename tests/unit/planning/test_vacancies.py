@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import LIMITS
+from planning_builders import EFFORT
 from small_problems import constrained_problem, is_possible, small_problem
 from support.campaign import often
 from support.plain_problems import demand, terms
@@ -32,7 +32,7 @@ def test_one_more_has_a_place_where_it_is_told(make: Make) -> None:
     answers = {True: 0, False: 0}
     for seed in range(often(60)):
         problem = make(Random(seed))
-        solution = place(problem, limits=LIMITS)
+        solution = place(problem, effort=EFFORT)
         vacancies = Vacancies(problem, solution)
         for v, more in _one_more(problem, solution):
             found = vacancies.has_room_for_one(v)
@@ -61,6 +61,6 @@ def test_nodes_that_are_added_are_as_full_as_the_plan_leaves_them(replicas: int,
         rows=(demand(0, replicas, (0, 1)),),
         growth=(GrowthTerms(name="pool", bin=0, accelerators=4, price=5, limit=3),),
     )
-    solution = place(problem, limits=LIMITS)
+    solution = place(problem, effort=EFFORT)
     assert solution.grown == ((0, 0, replicas),)
     assert Vacancies(problem, solution).has_room_for_one(0) == has_room
