@@ -5,65 +5,67 @@ and a `state.PlanningState`, the output is a `decision.Plan` and the next state.
 bytes, whatever the order of its records.
 
 From the snapshot to the problem:
-  plan         the entry point: prepare, place, search reliefs and moves, explain, check
-  preparing    all data that is computed before placement, and the placement within the limits of preemption
-  demand       the capacity that each model requires: a lower bound that must be met, and an upper bound above
-               which replicas may be removed
-  formulation  the problem in integers
-  problem      its records: variants, weighted cover rows, bins of nodes, limits, growth; solution and proofs
-  inventory    bins: nodes grouped by the variants that may use them
-  topology     domains of nodes: zones to spread over, racks to stay within
-  limits       quotas, budgets and ceilings as rows
-  weights      weights of shortfalls
-  units        units of cost
-  mixing       a main variant for each model
-  flapping     higher prices for variants that change direction too often
-  magnitude    rejection of problems whose sums would not be exact
+  plan            the entry point: prepare, place, search reliefs and moves, explain, check
+  preparing       all data that is computed before placement, and the placement within the limits of
+                  preemption
+  demand          the capacity that each model requires: a lower bound that must be met, and an upper bound
+                  above which replicas may be removed
+  formulation     the problem in integers
+  problem         its records: variants, weighted cover rows, bins of nodes, limits, growth; solution and
+                  proofs
+  inventory       bins: nodes grouped by the variants that may use them
+  topology        domains of nodes: zones to spread over, racks to stay within
+  limits          quotas, budgets and ceilings as rows
+  weights         weights of shortfalls
+  units           units of cost
+  mixing          a main variant for each model
+  flapping        higher prices for variants that change direction too often
+  magnitude       rejection of problems whose sums would not be exact
 
 Placement:
-  engine       column generation over replica patterns with exact pricing, and a CP-SAT core, with a lower
-               bound over every replica mix at every level (a package)
-  cpsat        the only access to CP-SAT
-  proofs       proofs of a solution, applied to another one of the same problem
-  hosts        nodes indexed by free accelerators
-  preemption   the limit on replicas that one plan preempts
-  disruption   what disruption budgets still allow
+  engine          column generation over replica patterns with exact pricing, and a CP-SAT core, with a lower
+                  bound over every replica mix at every level (a package)
+  cpsat           the only access to CP-SAT
+  proofs          proofs of a solution, applied to another one of the same problem
+  hosts           nodes indexed by free accelerators
+  preemption      the limit on replicas that one plan preempts
+  disruption      what disruption budgets still allow
 
 Explanation:
-  explain      one sentence with numbers: what was wanted, what was granted and what limited it
-  answer       a solved problem with derived values
-  model_case   one model of it
-  case         one variant of it
-  shortage     what prevents one more replica, and who holds the accelerators
-  vacancies    whether one more replica would fit
-  utilization  utilization of a model's replicas
-  wording      numbers and names in messages
-  relief       changes that would reduce a shortage, found by planning again with one thing changed
-  additions    hypothetical nodes for these
+  explain         one sentence with numbers: what was wanted, what was granted and what limited it
+  solved_problem  a solved problem with derived values
+  model_case      one model of it
+  case            one variant of it
+  shortage        what prevents one more replica, and who holds the accelerators
+  vacancies       whether one more replica would fit
+  utilization     utilization of a model's replicas
+  wording         numbers and names in messages
+  relief          changes that would reduce a shortage, found by planning again with one thing changed
+  additions       hypothetical nodes for these
 
 Evictions that defragment free accelerators:
-  defragment   the moves of each bin, for models that are short
-  offers       the pods that may be moved
-  moves        the fewest evictions that make room (a package)
+  defragment      the moves of each bin, for models that are short
+  offers          the pods that may be moved
+  moves           the fewest evictions that make room (a package)
 
 The published plan:
-  assembling   decisions, placements, cost and nodes to add
-  verdict      a decision from replica counts and a reason
-  hold         the fallback without a solver: running replicas stay
-  checker      verification of a plan before it is used; shares no code with the model (a package)
+  assembling      decisions, placements, cost and nodes to add
+  verdict         a decision from replica counts and a reason
+  hold            the fallback without a solver: running replicas stay
+  checker         verification of a plan before it is used; shares no code with the model (a package)
 
 Input and output:
-  snapshot     the input, frozen at one moment
-  cluster      nodes, nodes that could be added, quotas and budgets
-  load         the result of sizing: the load of each model, and the rate that one replica of each variant
-               serves
-  settings     the parameters that a user may choose
-  state        what is carried from one cycle to the next
-  warm_start   dual prices of an earlier plan, with which the next search starts
-  decision     the output: a plan with one decision for each variant, and its reasons
-  inputs       snapshot, state and settings as JSON, to save and replay a decision
-  members      unknown members and enum values of such a document
-  ranges       range checks for the numbers of records
+  snapshot        the input, frozen at one moment
+  cluster         nodes, nodes that could be added, quotas and budgets
+  load            the result of sizing: the load of each model, and the rate that one replica of each variant
+                  serves
+  settings        the parameters that a user may choose
+  state           what is carried from one cycle to the next
+  warm_start      dual prices of an earlier plan, with which the next search starts
+  decision        the output: a plan with one decision for each variant, and its reasons
+  inputs          snapshot, state and settings as JSON, to save and replay a decision
+  members         unknown members and enum values of such a document
+  ranges          range checks for the numbers of records
 
 `plan.plan` is the only entry point. It imports OR-Tools (through `cpsat`); the records do not, so that
 processes with little memory can import them.

@@ -1,4 +1,4 @@
-"""Assemble the published plan from an answer: explanations, placements, cost and nodes to add."""
+"""Assemble the published plan from a solved problem: explanations, placements, cost and nodes to add."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from controller.planning.verdict import total_cost
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from controller.planning.answer import Answer
     from controller.planning.decision import Move, SolverReport
     from controller.planning.snapshot import Variant
+    from controller.planning.solved_problem import SolvedProblem
 
 
-def assembled(answer: Answer, solver: SolverReport, moves: tuple[Move, ...] = ()) -> Plan:
-    """Return the plan for an answer, with the solver's report and the evictions to make."""
-    variants = answer.variants
-    made = decisions(answer)
+def assembled(solved: SolvedProblem, solver: SolverReport, moves: tuple[Move, ...] = ()) -> Plan:
+    """Return the plan for a solved problem, with the solver's report and the evictions to make."""
+    variants = solved.variants
+    made = decisions(solved)
     return Plan(
         decisions=made,
         placements=tuple(
             NodePlacement(
                 namespace=variants[v].namespace,
                 name=variants[v].name,
-                node=answer.nodes[node].name,
+                node=solved.nodes[node].name,
                 pods=count,
             )
-            for v, node, count in answer.granted.placements
+            for v, node, count in solved.granted.placements
         ),
         cost=total_cost(made, variants),
         solver=solver,
-        requests=tuple(_requests(answer, variants)),
+        requests=tuple(_requests(solved, variants)),
         moves=moves,
     )
 
 
-def _requests(answer: Answer, variants: Sequence[Variant]) -> Iterator[NodeRequest]:
+def _requests(solved: SolvedProblem, variants: Sequence[Variant]) -> Iterator[NodeRequest]:
     """Yield the nodes requested from each node pool."""
-    pools = {pool.name: pool for pool in answer.snapshot.pools}
-    for index, nodes in enumerate(answer.granted.added):
+    pools = {pool.name: pool for pool in solved.snapshot.pools}
+    for index, nodes in enumerate(solved.granted.added):
         if nodes:
-            pool = pools[answer.problem.growth[index].name]
+            pool = pools[solved.problem.growth[index].name]
             yield NodeRequest(
                 pool=pool.name,
                 nodes=nodes,
@@ -51,7 +51,7 @@ def _requests(answer: Answer, variants: Sequence[Variant]) -> Iterator[NodeReque
                 lead_seconds=pool.lead_seconds,
                 pods=tuple(
                     (variants[v].namespace, variants[v].name, count)
-                    for v, growth, count in answer.granted.grown
+                    for v, growth, count in solved.granted.grown
                     if growth == index
                 ),
             )

@@ -16,12 +16,12 @@ from controller.planning.wording import rule_clause, scarcity_clause
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from controller.planning.answer import Answer
     from controller.planning.demand import ModelDemand
     from controller.planning.model_case import ModelCase
     from controller.planning.problem import LimitRow
     from controller.planning.shortage import Scarcity
     from controller.planning.snapshot import Variant
+    from controller.planning.solved_problem import SolvedProblem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,9 +44,9 @@ class Case:
     """Replicas to publish."""
 
     @property
-    def answer(self) -> Answer:
+    def solved(self) -> SolvedProblem:
         """The solved problem."""
-        return self.whole.answer
+        return self.whole.solved
 
     @property
     def number(self) -> int:
@@ -61,7 +61,7 @@ class Case:
     @property
     def alternative(self) -> Alternative | None:
         """The model's next best mix in which this variant has another number of replicas, or None."""
-        listed = self.answer.granted.alternatives
+        listed = self.solved.granted.alternatives
         mix = dict(listed[self.number]) if listed else {}
         if not mix:
             return None
@@ -87,19 +87,19 @@ class Case:
     @property
     def limit(self) -> LimitRow | None:
         """The first quota, budget or ceiling that one more replica would exceed, or None."""
-        return self.answer.exceeded_limit(self.number)
+        return self.solved.exceeded_limit(self.number)
 
     def scarcity(self) -> Scarcity | None:
         """Return what prevents one more replica from fitting on the nodes, or None."""
-        return self.answer.scarcities.of(self.number)
+        return self.solved.scarcities.of(self.number)
 
     @property
     def gives_way_later(self) -> str:
         """A clause that lower priorities hold what this variant lacks and are removed later; else empty."""
-        found = self.scarcity() if self.answer.gives_way else None
-        own, variants = self.demand.priority, self.answer.variants
+        found = self.scarcity() if self.solved.gives_way else None
+        own, variants = self.demand.priority, self.solved.variants
         later = [v for v, _ in found.holders if v >= 0 and variants[v].priority > own] if found else []
-        return f"; {self.answer.gives_way}" if later else ""
+        return f"; {self.solved.gives_way}" if later else ""
 
     @property
     def unusable_clause(self) -> str:
@@ -128,7 +128,7 @@ class Case:
         """Why other variants serve the model although one more replica of this variant would fit."""
         if own := self._own_clause:
             return own
-        if self.answer.granted.unproven:
+        if self.solved.granted.unproven:
             return "there is room for one more, but no cheaper plan was found"
         return "there is room for one more, but the granted mix costs less in total"
 
@@ -137,35 +137,35 @@ class Case:
         """What prevents this variant from starting replicas wherever they fit; empty if nothing does."""
         if self.variant.capacity and self.variant.capacity.unreachable:
             return self.variant.capacity.unreachable[0]
-        if self.placed < len(self.answer.problem.variants[self.number].bound):
+        if self.placed < len(self.solved.problem.variants[self.number].bound):
             return "none is started while others of its own leave their nodes"
         return ""
 
     @property
     def rule_clause(self) -> str:
         """The placement rule that excludes one more replica although a node has room; empty if none does."""
-        terms = self.answer.problem.variants[self.number]
+        terms = self.solved.problem.variants[self.number]
         if not terms.is_topology_constrained and terms.pods == 1:
             return ""
-        if self.answer.vacancies.has_room_for_one(self.number):
+        if self.solved.vacancies.has_room_for_one(self.number):
             return ""
         return rule_clause(self.variant)
 
     @property
     def rule_bound(self) -> BoundBy:
         """What bounds a variant with a `rule_clause`; without a topology, its pods need several nodes."""
-        terms = self.answer.problem.variants[self.number]
+        terms = self.solved.problem.variants[self.number]
         return BoundBy.TOPOLOGY if terms.is_topology_constrained else BoundBy.ACCELERATORS
 
     def scarcity_clause(self, found: Scarcity) -> str:
         """Return a scarcity in words."""
-        answer = self.answer
+        solved = self.solved
         return scarcity_clause(
             found,
             self.variant,
-            nodes=answer.nodes,
-            variants=answer.variants,
-            names_all=answer.settings.names_all,
+            nodes=solved.nodes,
+            variants=solved.variants,
+            names_all=solved.settings.names_all,
         )
 
 
@@ -177,9 +177,9 @@ def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> in
     return max(placed, stays if ordered is None else min(stays, ordered))
 
 
-def cases(answer: Answer) -> Iterator[Case]:
+def cases(solved: SolvedProblem) -> Iterator[Case]:
     """Yield the case of each variant, in order."""
-    for whole in model_cases(answer):
+    for whole in model_cases(solved):
         demand = whole.demand
         for position, variant in enumerate(demand.variants):
             placed = whole.placed[position]

@@ -21,10 +21,10 @@ from controller.planning.shortage import ledger
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from controller.planning.answer import Answer
     from controller.planning.cpsat import Effort
     from controller.planning.engine.shared import Integers
     from controller.planning.offers import Offer
+    from controller.planning.solved_problem import SolvedProblem
 
 UNLIMITED = 10**6
 """The value that stands for an unlimited number of moves."""
@@ -44,65 +44,65 @@ class Defragmentation:
         return sum(move.replicas for move in self.moves)
 
 
-def defragmentations(answer: Answer, *, most: int | None, effort: Effort) -> Iterator[Defragmentation]:
+def defragmentations(solved: SolvedProblem, *, most: int | None, effort: Effort) -> Iterator[Defragmentation]:
     """Yield the useful moves of each bin with divisible sizes, at most `most` in all; None for no limit."""
-    after = ledger(answer.problem, answer.granted, answer.nodes)
-    disruptions = DisruptionLedger(answer.snapshot)
-    disruptions.stop(zip(answer.variants, answer.granted.replicas, strict=True))
+    after = ledger(solved.problem, solved.granted, solved.nodes)
+    disruptions = DisruptionLedger(solved.snapshot)
+    disruptions.stop(zip(solved.variants, solved.granted.replicas, strict=True))
     left = UNLIMITED if most is None else most
-    missing_anywhere = _missing(answer)
-    for bin_ in answer.problem.bins:
+    missing_anywhere = _missing(solved)
+    for bin_ in solved.problem.bins:
         missing = {v: count for v, count in missing_anywhere.items() if v in bin_.variants}
         if not missing or not bin_.is_divisible or left <= 0:
             continue
-        offered = offers(answer, bin_, after, disruptions)
+        offered = offers(solved, bin_, after, disruptions)
         free = [after.free[node] for node in bin_.nodes]
         wanted = Counter[int]()
         for v, count in missing.items():
-            wanted[answer.problem.variants[v].accelerators] += count
+            wanted[solved.problem.variants[v].accelerators] += count
         kinds = _kinds(offered)
         evicted = fewest_evictions(
             np.array(free, dtype=np.int64), _counts(offered, kinds), kinds, wanted, most=left, effort=effort
         )
-        granted = _granted(answer, missing, evicted.placed)
+        granted = _granted(solved, missing, evicted.placed)
         chosen = [*_chosen(offered, kinds, evicted.evicted)]
         if chosen:
             for _, offer, count in chosen:
                 disruptions.evict(offer.budget, count)
-            names = tuple(answer.variants[v].key for v, more in granted.items() if more)
-            where = [answer.nodes[node].name for node in bin_.nodes]
+            names = tuple(solved.variants[v].key for v, more in granted.items() if more)
+            where = [solved.nodes[node].name for node in bin_.nodes]
             moves = tuple(_move(offer, where[row], count, names) for row, offer, count in chosen)
             left -= sum(count for *_, count in chosen)
             yield Defragmentation(moves=moves, replicas=granted)
 
 
-def _missing(answer: Answer) -> Mapping[int, int]:
+def _missing(solved: SolvedProblem) -> Mapping[int, int]:
     """Return the replicas of short models that are granted with unlimited nodes but not now.
 
     Replicas that a quota, a budget or a ceiling forbids anyway do not justify a move.
     """
-    replicas = list(answer.granted.replicas)
+    replicas = list(solved.granted.replicas)
     found = {}
-    for model, demand in enumerate(answer.demands):
+    for model, demand in enumerate(solved.demands):
         if not demand.signal.decides:
             continue
-        if not answer.shortage_per_mille(model, answer.granted.replicas):
+        if not solved.shortage_per_mille(model, solved.granted.replicas):
             continue
-        for v in answer.variants_of(model):
-            most = min(answer.wanted.replicas[v] - replicas[v], _allowed(answer, v, replicas))
-            terms = answer.problem.variants[v]
+        for v in solved.variants_of(model):
+            most = min(solved.wanted.replicas[v] - replicas[v], _allowed(solved, v, replicas))
+            terms = solved.problem.variants[v]
             if terms.accelerators and terms.pods == 1 and not terms.is_topology_constrained and most > 0:
                 found[v] = most
                 replicas[v] += most
     return found
 
 
-def _allowed(answer: Answer, v: int, replicas: Sequence[int]) -> int:
+def _allowed(solved: SolvedProblem, v: int, replicas: Sequence[int]) -> int:
     """Return how many more replicas the limits allow on top of the given ones."""
     return min(
         (
             (row.limit - sum(each * replicas[other] for other, each in row.terms)) // amount
-            for row in answer.problem.limits
+            for row in solved.problem.limits
             if (amount := dict(row.terms).get(v, 0))
         ),
         default=UNLIMITED,
@@ -152,11 +152,13 @@ def _move(offer: Offer, node: str, replicas: int, benefits: tuple[tuple[str, str
     )
 
 
-def _granted(answer: Answer, missing: Mapping[int, int], placed: Mapping[int, int]) -> Mapping[int, int]:
+def _granted(
+    solved: SolvedProblem, missing: Mapping[int, int], placed: Mapping[int, int]
+) -> Mapping[int, int]:
     """Return the replicas of each variant that use the freed room, allotted by priority."""
     left, granted = dict(placed), {}
-    for v in sorted(missing, key=lambda v: (answer.variants[v].priority, v)):
-        size = answer.problem.variants[v].accelerators
+    for v in sorted(missing, key=lambda v: (solved.variants[v].priority, v)):
+        size = solved.problem.variants[v].accelerators
         granted[v] = min(missing[v], left[size])
         left[size] -= granted[v]
     return granted

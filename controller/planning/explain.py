@@ -9,13 +9,13 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from controller.planning.answer import Answer
 from controller.planning.case import Case, cases
 from controller.planning.decision import BoundBy, Reason
 from controller.planning.demand import rate_of
 from controller.planning.formulation import ordered_replicas
 from controller.planning.load import RATE_UNIT, REQUESTS, Signal
 from controller.planning.problem import LimitKind
+from controller.planning.solved_problem import SolvedProblem
 from controller.planning.verdict import Grant, Verdict, decide
 from controller.planning.wording import capacity_text, count, listing, percent, rate_text, span
 
@@ -32,18 +32,18 @@ _LIMITED = {
 }
 
 
-def decisions(answer: Answer) -> tuple[Decision, ...]:
+def decisions(solved: SolvedProblem) -> tuple[Decision, ...]:
     """Return one decision per variant, sorted by namespace and name."""
-    made = [_decision(case) for case in cases(answer)]
+    made = [_decision(case) for case in cases(solved)]
     return tuple(sorted(made, key=attrgetter("namespace", "name")))
 
 
 def _decision(case: Case) -> Decision:
     whole, verdict = case.whole, _verdict(case)
-    reliefs = case.answer.reliefs.get(whole.model, ())
+    reliefs = case.solved.reliefs.get(whole.model, ())
     if verdict.reason is Reason.SHORTAGE and reliefs:
         verdict = replace(verdict, message=f"{verdict.message}; {_helps(reliefs)} would help")
-    excess = tuple(case.answer.excess_of.get(case.number, ()))
+    excess = tuple(case.solved.excess_of.get(case.number, ()))
     if excess:
         verdict = replace(verdict, message=f"{verdict.message}; {'; '.join(excess)}")
     grant = Grant(
@@ -140,7 +140,7 @@ def _required(case: Case) -> str:
 
 def _steadied(case: Case) -> Verdict | None:
     """Explain that a variant which changed direction too often is not reversed for cost."""
-    found = case.answer.flapping.get(case.variant.key)
+    found = case.solved.flapping.get(case.variant.key)
     if found is None or case.granted != case.variant.current_replicas or case.wanted == case.granted:
         return None
     if case.wanted > case.granted and (case.scarcity() or case.limit or case.rule_clause):
@@ -153,7 +153,7 @@ def _steadied(case: Case) -> Verdict | None:
         bound_by=BoundBy.FLAPPING,
         reason=Reason.STEADY,
         message=f"{case.variant.name} is kept at {count(case.granted, 'replica')}: {times}"
-        f" {span(case.answer.settings.flap_window_seconds)}, {_load(case)}",
+        f" {span(case.solved.settings.flap_window_seconds)}, {_load(case)}",
     )
 
 
@@ -165,7 +165,7 @@ def _replaced(case: Case) -> Verdict | None:
     rule = "" if found else case.rule_clause
     why = case.scarcity_clause(found) if found else rule or case.dearer_clause
     if limit:
-        why = f"{limit.kind} {limit.name} allows {case.answer.limit_text(limit)}"
+        why = f"{limit.kind} {limit.name} allows {case.solved.limit_text(limit)}"
     otherwise = case.rule_bound if rule else BoundBy.ACCELERATORS
     others = [
         variant.name
@@ -247,7 +247,7 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
     elif limit:
         bound_by, why = (
             _LIMITED[limit.kind],
-            f"{limit.kind} {limit.name} allows {case.answer.limit_text(limit)}",
+            f"{limit.kind} {limit.name} allows {case.solved.limit_text(limit)}",
         )
     elif found:
         bound_by, why = found.bound_by, case.scarcity_clause(found)

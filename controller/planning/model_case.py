@@ -13,8 +13,8 @@ from controller.planning.wording import count, load_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from controller.planning.answer import Answer
     from controller.planning.demand import ModelDemand
+    from controller.planning.solved_problem import SolvedProblem
     from controller.planning.utilization import Utilization
 
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class ModelCase:
     """A model of a solved problem; tuples are over its variants, in order."""
 
-    answer: Answer
+    solved: SolvedProblem
     demand: ModelDemand
     model: int
     first: int
@@ -66,24 +66,24 @@ class ModelCase:
         )
 
 
-def model_cases(answer: Answer) -> Iterator[ModelCase]:
+def model_cases(solved: SolvedProblem) -> Iterator[ModelCase]:
     """Yield the case of each model, in order."""
     first = 0
-    for model, demand in enumerate(answer.demands):
-        yield _model_case(answer, demand, model=model, first=first)
+    for model, demand in enumerate(solved.demands):
+        yield _model_case(solved, demand, model=model, first=first)
         first += len(demand.variants)
 
 
-def _model_case(answer: Answer, demand: ModelDemand, *, model: int, first: int) -> ModelCase:
+def _model_case(solved: SolvedProblem, demand: ModelDemand, *, model: int, first: int) -> ModelCase:
     own = slice(first, first + len(demand.variants))
-    placed = answer.granted.replicas[own]
+    placed = solved.granted.replicas[own]
     provided = provided_rate(demand.variants, placed)
     return ModelCase(
-        answer=answer,
+        solved=solved,
         demand=demand,
         model=model,
         first=first,
-        wanted=answer.wanted.replicas[own],
+        wanted=solved.wanted.replicas[own],
         placed=placed,
         provided_rate=provided,
         unmet_per_mille=per_mille_missing(demand.required_rate, provided),

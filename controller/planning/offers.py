@@ -18,11 +18,11 @@ from controller.planning.shortage import OTHERS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from controller.planning.answer import Answer
     from controller.planning.cluster import MovablePod, Node
     from controller.planning.disruption import BudgetKey, DisruptionLedger
     from controller.planning.problem import Bin
     from controller.planning.shortage import Ledger
+    from controller.planning.solved_problem import SolvedProblem
 
 _OTHERS_PRIORITY = 101
 """Pods of other workloads are evicted before replicas of the same price."""
@@ -50,13 +50,13 @@ class Offer:
     budget: BudgetKey
 
 
-def offers(answer: Answer, bin_: Bin, after: Ledger, ledger: DisruptionLedger) -> list[list[Offer]]:
+def offers(solved: SolvedProblem, bin_: Bin, after: Ledger, ledger: DisruptionLedger) -> list[list[Offer]]:
     """Return the pods that may be evicted from each node of a bin."""
     placed: Counter[tuple[int, int]] = Counter()
-    for v, node, count in answer.granted.placements:
-        placed[node, v] += count * answer.problem.variants[v].accelerators
-    found = [[*_replicas(answer, after, node, placed)] for node in bin_.nodes]
-    nodes = [answer.nodes[node] for node in bin_.nodes]
+    for v, node, count in solved.granted.placements:
+        placed[node, v] += count * solved.problem.variants[v].accelerators
+    found = [[*_replicas(solved, after, node, placed)] for node in bin_.nodes]
+    nodes = [solved.nodes[node] for node in bin_.nodes]
     for row, pods in enumerate(_others(nodes, bin_.sizes)):
         found[row] += pods
     held = [a.accelerators_allocatable - after.free[n] for n, a in zip(bin_.nodes, nodes, strict=True)]
@@ -64,13 +64,13 @@ def offers(answer: Answer, bin_: Bin, after: Ledger, ledger: DisruptionLedger) -
 
 
 def _replicas(
-    answer: Answer, after: Ledger, node: int, placed: Mapping[tuple[int, int], int]
+    solved: SolvedProblem, after: Ledger, node: int, placed: Mapping[tuple[int, int], int]
 ) -> Iterator[Offer]:
     """Yield the movable replicas that stay on a node; those that are yet to be placed cannot be evicted."""
     for v, held in after.held[node]:
-        if not _may_move(answer, v) or held <= placed[node, v]:
+        if not _may_move(solved, v) or held <= placed[node, v]:
             continue
-        variant, size = answer.variants[v], answer.problem.variants[v].accelerators
+        variant, size = solved.variants[v], solved.problem.variants[v].accelerators
         yield Offer(
             namespace=variant.namespace,
             name=variant.name,
@@ -83,11 +83,11 @@ def _replicas(
         )
 
 
-def _may_move(answer: Answer, v: int) -> bool:
-    if v == OTHERS or not answer.problem.variants[v].accelerators:
+def _may_move(solved: SolvedProblem, v: int) -> bool:
+    if v == OTHERS or not solved.problem.variants[v].accelerators:
         return False
-    variant = answer.variants[v]
-    terms = answer.problem.variants[v]
+    variant = solved.variants[v]
+    terms = solved.problem.variants[v]
     forbidden = variant.evictable_replicas == 0 or not (variant.may_be_preempted and variant.may_be_moved)
     # Free accelerators alone do not decide where such a pod could be placed again.
     return not forbidden and not terms.lower and not terms.is_topology_constrained and terms.pods == 1

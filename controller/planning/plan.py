@@ -21,12 +21,12 @@ from controller.planning.wording import count
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controller.planning.answer import Answer
     from controller.planning.decision import Plan, Relief
     from controller.planning.preparing import Prepared
     from controller.planning.problem import PlacementProblem
     from controller.planning.settings import Settings
     from controller.planning.snapshot import Snapshot
+    from controller.planning.solved_problem import SolvedProblem
     from controller.planning.state import PlanningState
 
 
@@ -41,13 +41,13 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
     """Return the plan and the next state; without a valid answer, the current replicas are kept."""
     try:
         given = prepared(snapshot, state, settings)
-        answer, next_state = _answer(given, state)
+        solved, next_state = _solved(given, state)
         # The optimum of each model alone shows what it would have without the others.
-        answer = replace(answer, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
+        solved = replace(solved, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
     except NumbersTooLargeError as error:
         message = "numbers are too large to compare exactly"
         return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message, detail=str(error))
-    made = _plan(replace(answer, reliefs=_reliefs(answer, state)))
+    made = _plan(replace(solved, reliefs=_reliefs(solved, state)))
     wrong = check(snapshot, made)
     if wrong:
         message = f"the answer was refused: {count(len(wrong), 'rule')} would be broken"
@@ -56,7 +56,7 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
     return made, replace(next_state, courses=followed(snapshot, state, made.decisions, settings))
 
 
-def _answer(given: Prepared, state: PlanningState) -> tuple[Answer, PlanningState]:
+def _solved(given: Prepared, state: PlanningState) -> tuple[SolvedProblem, PlanningState]:
     engine, known, effort = Engine(given.problem), state.prices, _effort(given.settings)
 
     def placed(problem: PlacementProblem) -> Solution:
@@ -67,27 +67,27 @@ def _answer(given: Prepared, state: PlanningState) -> tuple[Answer, PlanningStat
         known = solution.prices or known
         return solution
 
-    answer = given.granted(placed)
-    return answer, replace(state, prices=known)
+    solved = given.granted(placed)
+    return solved, replace(state, prices=known)
 
 
-def _reliefs(answer: Answer, state: PlanningState) -> Mapping[int, tuple[Relief, ...]]:
+def _reliefs(solved: SolvedProblem, state: PlanningState) -> Mapping[int, tuple[Relief, ...]]:
     """Return the reliefs of each model, found by planning again in the same way."""
-    size, settings = len(answer.variants), answer.settings
+    size, settings = len(solved.variants), solved.settings
     if size > MOST_VARIANTS:
         most = 0
-    elif answer.granted.unproven:  # another plan takes as much effort as there is
+    elif solved.granted.unproven:  # another plan takes as much effort as there is
         most = 1
     else:
         most = max(1, RELIEF_VARIANTS // (1 + size))
 
-    def again(changed: Snapshot) -> Answer | None:
+    def again(changed: Snapshot) -> SolvedProblem | None:
         try:
-            return _answer(prepared(changed, state, settings), state)[0]
+            return _solved(prepared(changed, state, settings), state)[0]
         except NumbersTooLargeError:
             return None  # a relief that cannot be computed must not cost the plan
 
-    return reliefs(answer, again, most_solves=min(settings.relief_solves, most), effort=_effort(settings))
+    return reliefs(solved, again, most_solves=min(settings.relief_solves, most), effort=_effort(settings))
 
 
 def _effort(settings: Settings) -> Effort:
@@ -98,9 +98,9 @@ def _effort(settings: Settings) -> Effort:
     )
 
 
-def _plan(answer: Answer) -> Plan:
-    found = defragmentations(answer, most=answer.settings.most_moves, effort=_effort(answer.settings))
-    return assembled(answer, _report(answer.granted), tuple(move for group in found for move in group.moves))
+def _plan(solved: SolvedProblem) -> Plan:
+    found = defragmentations(solved, most=solved.settings.most_moves, effort=_effort(solved.settings))
+    return assembled(solved, _report(solved.granted), tuple(move for group in found for move in group.moves))
 
 
 def _report(granted: Solution) -> SolverReport:

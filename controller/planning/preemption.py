@@ -17,8 +17,8 @@ from controller.planning.disruption import DisruptionLedger
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controller.planning.answer import Answer
     from controller.planning.problem import LimitRow, PlacementProblem
+    from controller.planning.solved_problem import SolvedProblem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,26 +39,26 @@ class Gradual:
     """Replicas that are preempted now."""
 
 
-def taken(answer: Answer) -> tuple[Taken, ...]:
-    """Return the replicas that an answer preempts from models that need them, lowest priority first."""
-    running, granted = _running(answer), answer.granted.replicas
+def taken(solved: SolvedProblem) -> tuple[Taken, ...]:
+    """Return the replicas that a solution preempts from models that need them, lowest priority first."""
+    running, granted = _running(solved), solved.granted.replicas
     found = []
-    for model, demand in enumerate(answer.demands):
-        stopped = {v: running[v] - granted[v] for v in answer.variants_of(model) if granted[v] < running[v]}
+    for model, demand in enumerate(solved.demands):
+        stopped = {v: running[v] - granted[v] for v in solved.variants_of(model) if granted[v] < running[v]}
         is_needed = demand.signal.decides and stopped
-        if is_needed and answer.unmet_per_mille(model, granted) > answer.unmet_per_mille(model, running):
+        if is_needed and solved.unmet_per_mille(model, granted) > solved.unmet_per_mille(model, running):
             found.append(Taken(model=model, replicas=stopped))
-    return tuple(sorted(found, key=lambda item: (-answer.demands[item.model].priority, item.model)))
+    return tuple(sorted(found, key=lambda item: (-solved.demands[item.model].priority, item.model)))
 
 
-def first_step(answer: Answer, problem: PlacementProblem, *, most: int) -> Gradual | None:
-    """Return the problem in which only allowed replicas are preempted; None if the answer conforms."""
-    running, granted = _running(answer), answer.granted.replicas
+def first_step(solved: SolvedProblem, problem: PlacementProblem, *, most: int) -> Gradual | None:
+    """Return the problem in which only allowed replicas are preempted; None if the solution conforms."""
+    running, granted = _running(solved), solved.granted.replicas
     kept = {v: min(running[v], granted[v]) for v in range(len(granted))}
-    left, disruptions, is_exceeded, going = most, DisruptionLedger(answer.snapshot), False, 0
-    for item in taken(answer):
+    left, disruptions, is_exceeded, going = most, DisruptionLedger(solved.snapshot), False, 0
+    for item in taken(solved):
         for v, count in sorted(item.replicas.items()):
-            leaving = disruptions.preempt(answer.variants[v], min(count, left))
+            leaving = disruptions.preempt(solved.variants[v], min(count, left))
             left, going = left - leaving, going + leaving
             is_exceeded |= leaving < count
             kept[v] = running[v] - leaving
@@ -91,6 +91,6 @@ def _keep_limit(row: LimitRow, kept: dict[int, int], granted: tuple[int, ...]) -
             excess -= gone * amount
 
 
-def _running(answer: Answer) -> list[int]:
+def _running(solved: SolvedProblem) -> list[int]:
     """Return how many replicas of each variant are bound to nodes and may stay."""
-    return [min(len(terms.bound), terms.upper) for terms in answer.problem.variants]
+    return [min(len(terms.bound), terms.upper) for terms in solved.problem.variants]

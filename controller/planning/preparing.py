@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from controller.planning.answer import Answer
 from controller.planning.case import published_replicas
 from controller.planning.demand import model_demands
 from controller.planning.flapping import flapping, steadied
 from controller.planning.formulation import formulate
 from controller.planning.mixing import with_main_variants
 from controller.planning.preemption import first_step
+from controller.planning.solved_problem import SolvedProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,13 +38,13 @@ class Prepared:
     flapping: Mapping[tuple[str, str], Flapping]
     """The variants whose prices were raised because of flapping."""
 
-    def granted(self, place: Callable[[PlacementProblem], Solution]) -> Answer:
-        """Return the answer of a placement method, with preemption limited to what the settings allow."""
-        first = self.answered(self._within_limits(place, self.problem))
+    def granted(self, place: Callable[[PlacementProblem], Solution]) -> SolvedProblem:
+        """Return the problem solved by a placement method, with preemption limited by the settings."""
+        first = self.solved_by(self._within_limits(place, self.problem))
         step = first_step(first, self.problem, most=self.settings.most_preempted)
         if step is None:
             return first
-        gradual = self.answered(self._within_limits(place, step.problem))
+        gradual = self.solved_by(self._within_limits(place, step.problem))
         when = "are removed over several plans" if step.going else "are not removed yet"
         return replace(gradual, problem=step.problem, gives_way=f"replicas of lower priorities {when}")
 
@@ -73,9 +73,9 @@ class Prepared:
         now = sum(amount * asked[v][0].current_replicas for v, amount in row.terms)
         return max(0, published - max(row.limit, now))
 
-    def answered(self, granted: Solution) -> Answer:
-        """Return a solution as an answer in which the wanted replicas are the granted ones."""
-        return Answer(
+    def solved_by(self, granted: Solution) -> SolvedProblem:
+        """Return the solved problem with a solution, in which the wanted replicas are the granted ones."""
+        return SolvedProblem(
             snapshot=self.snapshot,
             nodes=sorted(self.snapshot.nodes, key=lambda node: node.name),
             demands=self.demands,

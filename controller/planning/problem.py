@@ -267,7 +267,7 @@ class PlacementProblem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proof:
-    """The quality of an answer at one level of the lexicographic objective, given the levels before."""
+    """The quality of a solution at one level of the lexicographic objective, given the levels before."""
 
     level: str
     value: int

@@ -1,4 +1,4 @@
-"""Proofs of an answer at each level, and their transfer to another answer of the same problem."""
+"""Proofs of a solution at each level, and their transfer to another solution of the same problem."""
 
 from __future__ import annotations
 

@@ -25,17 +25,17 @@ from controller.planning.wording import count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from controller.planning.answer import Answer
     from controller.planning.cluster import Budget, Node
     from controller.planning.cpsat import Effort
     from controller.planning.problem import Level
     from controller.planning.snapshot import Snapshot, Variant
+    from controller.planning.solved_problem import SolvedProblem
     from controller.planning.warm_start import DualPrices
 
     Row = tuple[int, int, int] | str
     """(bin, size, pods) of a slot row, or the name of a limit."""
 
-    Again = Callable[[Snapshot], Answer | None]
+    Again = Callable[[Snapshot], SolvedProblem | None]
     """Plans another snapshot in the same way; returns None if that cannot be planned."""
 
 
@@ -54,20 +54,20 @@ class Change:
 
 
 def reliefs(
-    answer: Answer, again: Again, *, most_solves: int, effort: Effort
+    solved: SolvedProblem, again: Again, *, most_solves: int, effort: Effort
 ) -> Mapping[int, tuple[Relief, ...]]:
     """Return the reliefs of each model, from at most `most_solves` changes, the most promising first."""
     before = {
-        model: answer.shortage_per_mille(model, answer.granted.replicas)
-        for model, demand in enumerate(answer.demands)
+        model: solved.shortage_per_mille(model, solved.granted.replicas)
+        for model, demand in enumerate(solved.demands)
         if demand.signal.decides
     }
     lacking = (model for model, unmet in before.items() if unmet)
-    short = sorted(lacking, key=lambda model: (answer.demands[model].priority, model))
+    short = sorted(lacking, key=lambda model: (solved.demands[model].priority, model))
     found: dict[int, list[Relief]] = defaultdict(list)
-    for model, relief in _moves(answer, short, effort):
+    for model, relief in _moves(solved, short, effort):
         found[model].append(relief)
-    for change in _promising(answer, short)[:most_solves] if most_solves else ():
+    for change in _promising(solved, short)[:most_solves] if most_solves else ():
         after = again(change.made())
         if after is None:
             continue
@@ -81,13 +81,13 @@ def reliefs(
     return {model: tuple(listed) for model, listed in found.items()}
 
 
-def _promising(answer: Answer, short: Sequence[int]) -> Sequence[Change]:
+def _promising(solved: SolvedProblem, short: Sequence[int]) -> Sequence[Change]:
     """Return the candidate changes: those for several models first, then by how much they may serve.
 
     That estimate is the models' shortfall, capped by the dual prices of the rows that the change enlarges.
     """
-    missing = _missing(answer)
-    prices = _prices(answer.granted.prices)
+    missing = _missing(solved)
+    prices = _prices(solved.granted.prices)
 
     def rank(change: Change) -> tuple[bool, list[tuple[Level, float]]]:
         worth: dict[Level, float] = defaultdict(float)
@@ -100,8 +100,8 @@ def _promising(answer: Answer, short: Sequence[int]) -> Sequence[Change]:
                 worth[level] = max(worth[level], -promised)
         return change.kind in (ReliefKind.MAX_REPLICAS, ReliefKind.PRIORITY), sorted(worth.items())
 
-    own = (change for model in short for change in (*_maximums(answer, model), *_priorities(answer, model)))
-    changes = (*_nodes(answer, short), *_limits(answer, short), *own)
+    own = (change for model in short for change in (*_maximums(solved, model), *_priorities(solved, model)))
+    changes = (*_nodes(solved, short), *_limits(solved, short), *own)
     return sorted((change for change in changes if change.models), key=rank)
 
 
@@ -113,47 +113,47 @@ def _prices(found: DualPrices | None) -> Mapping[str, Mapping[Row, float]]:
     return {one.level: dict(zip(names, one.rows, strict=True)) for one in found.levels}
 
 
-def _missing(answer: Answer) -> Mapping[int, Sequence[tuple[Level, int]]]:
+def _missing(solved: SolvedProblem) -> Mapping[int, Sequence[tuple[Level, int]]]:
     """Return the weighted shortfalls of each model, with their levels."""
     found: dict[int, list[tuple[Level, int]]] = defaultdict(list)
-    for row in answer.problem.rows:
-        short = row.shortfall(provided(answer.problem, row, answer.granted.replicas))
+    for row in solved.problem.rows:
+        short = row.shortfall(provided(solved.problem, row, solved.granted.replicas))
         if short and row.stage is not Stage.CONTINUITY:
             found[row.model].append((row.level, row.weight * short))
     return found
 
 
-def _moves(answer: Answer, short: Sequence[int], effort: Effort) -> Iterator[tuple[int, Relief]]:
+def _moves(solved: SolvedProblem, short: Sequence[int], effort: Effort) -> Iterator[tuple[int, Relief]]:
     """Yield for each model what moving replicas of other models would achieve."""
-    for found in defragmentations(answer, most=None, effort=effort) if short else ():
-        replicas = list(answer.granted.replicas)
+    for found in defragmentations(solved, most=None, effort=effort) if short else ():
+        replicas = list(solved.granted.replicas)
         for v, more in found.replicas.items():
             replicas[v] += more
         for model in short:
-            unmet = answer.shortage_per_mille(model, replicas)
-            if unmet < answer.shortage_per_mille(model, answer.granted.replicas):
+            unmet = solved.shortage_per_mille(model, replicas)
+            if unmet < solved.shortage_per_mille(model, solved.granted.replicas):
                 text = f"moving {count(found.moved, 'replica')} of others"
                 yield model, Relief(kind=ReliefKind.MOVES, text=text, unmet_per_mille=unmet)
 
 
-def _nodes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
+def _nodes(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
     """Yield empty nodes of each type that short models may use, in the largest size of that type.
 
     It is one node, and as many as one replica of several pods needs.
     """
-    wanting = {model: [v for v in _growing(answer, model) if not answer.exceeded_limit(v)] for model in short}
+    wanting = {model: [v for v in _growing(solved, model) if not solved.exceeded_limit(v)] for model in short}
     sizes: dict[str, int] = defaultdict(int)
-    for node in answer.nodes:
+    for node in solved.nodes:
         sizes[node.accelerator] = max(sizes[node.accelerator], node.accelerators_allocatable)
-    for variant in (answer.variants[v] for numbers in wanting.values() for v in numbers):
+    for variant in (solved.variants[v] for numbers in wanting.values() for v in numbers):
         sizes[variant.accelerator] = max(sizes[variant.accelerator], variant.accelerators_per_pod)
-    snapshot = answer.snapshot
+    snapshot = solved.snapshot
     for kind, size in sorted(sizes.items()):
         if not (kind and size):
             continue
         (one,) = new_nodes(snapshot, Addition(accelerator=kind, accelerators=size))
         users = {
-            model: [variant for v in numbers if _has_room(one, variant := answer.variants[v])]
+            model: [variant for v in numbers if _has_room(one, variant := solved.variants[v])]
             for model, numbers in wanting.items()
         }
         helped = tuple(model for model, variants in users.items() if variants)
@@ -164,7 +164,7 @@ def _nodes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
                 text=f"+{number} free {size}-accelerator {kind} node{'s' if number > 1 else ''}",
                 made=partial(replace, snapshot, nodes=(*snapshot.nodes, *more)),
                 models=helped,
-                rows=_slots(answer, one, number),
+                rows=_slots(solved, one, number),
             )
 
 
@@ -174,15 +174,15 @@ def _nodes_of(variant: Variant, node: Node) -> int:
     return -(-variant.pods_per_replica // min(pods, variant.most_per_node or pods))
 
 
-def _slots(answer: Answer, node: Node, number: int) -> Sequence[tuple[Row, int]]:
+def _slots(solved: SolvedProblem, node: Node, number: int) -> Sequence[tuple[Row, int]]:
     """Return the slots that such nodes add to the bin of their users; empty if there is no such bin."""
     users = tuple(
-        v for v, one in enumerate(answer.variants) if one.accelerators_per_pod and admits(node, one)
+        v for v, one in enumerate(solved.variants) if one.accelerators_per_pod and admits(node, one)
     )
-    bins = [index for index, bin_ in enumerate(answer.problem.bins) if bin_.variants == users]
-    if not bins or answer.granted.prices is None:
+    bins = [index for index, bin_ in enumerate(solved.problem.bins) if bin_.variants == users]
+    if not bins or solved.granted.prices is None:
         return ()
-    rows = (row for row in answer.granted.prices.slots if row[0] == bins[0])
+    rows = (row for row in solved.granted.prices.slots if row[0] == bins[0])
     return [(row, number * node.accelerators_allocatable // row[1] // row[2]) for row in rows]
 
 
@@ -191,27 +191,27 @@ def _has_room(node: Node, variant: Variant) -> bool:
     return 0 < variant.accelerators_per_pod <= node.accelerators_allocatable and admits(node, variant)
 
 
-def _growing(answer: Answer, model: int) -> list[int]:
+def _growing(solved: SolvedProblem, model: int) -> list[int]:
     """Return the variants of a model whose granted replicas are below their upper bound."""
-    problem, replicas = answer.problem, answer.granted.replicas
-    return [v for v in answer.variants_of(model) if replicas[v] < problem.variants[v].upper]
+    problem, replicas = solved.problem, solved.granted.replicas
+    return [v for v in solved.variants_of(model) if replicas[v] < problem.variants[v].upper]
 
 
-def _limits(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
+def _limits(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
     """Yield each binding quota and budget, raised by one more replica of the short models that use it."""
-    for limit, row, is_exceeded in stated_limits(answer.snapshot, answer.variants, answer.problem.variants):
+    for limit, row, is_exceeded in stated_limits(solved.snapshot, solved.variants, solved.problem.variants):
         amounts = dict(row.terms)
-        wanted = [amounts[v] for model in short for v in _growing(answer, model) if amounts.get(v)]
-        used = sum(amount * answer.granted.replicas[v] for v, amount in row.terms)
+        wanted = [amounts[v] for model in short for v in _growing(solved, model) if amounts.get(v)]
+        used = sum(amount * solved.granted.replicas[v] for v, amount in row.terms)
         if is_exceeded:  # nothing starts until current use is within the limit
-            used = max(used, running(row, answer.problem.variants))
+            used = max(used, running(row, solved.problem.variants))
         if wanted and (is_exceeded or used + min(wanted) > row.limit):
             raised = replace(row, limit=used + max(wanted))
             yield Change(
                 kind=ReliefKind.QUOTA if isinstance(limit, Quota) else ReliefKind.BUDGET,
-                text=f"{row.kind} {row.name} raised to {answer.limit_text(raised)}",
-                made=partial(_with_limit, answer.snapshot, limit, raised.limit),
-                models=tuple(m for m in short if amounts.keys() & set(answer.variants_of(m))),
+                text=f"{row.kind} {row.name} raised to {solved.limit_text(raised)}",
+                made=partial(_with_limit, solved.snapshot, limit, raised.limit),
+                models=tuple(m for m in short if amounts.keys() & set(solved.variants_of(m))),
                 rows=[(f"{row.kind} {row.name}", raised.limit - row.limit)],
             )
 
@@ -225,36 +225,36 @@ def _with_limit(snapshot: Snapshot, limit: Quota | Budget, amount: int) -> Snaps
     return replace(snapshot, budgets=tuple(budget if b is limit else b for b in snapshot.budgets))
 
 
-def _maximums(answer: Answer, model: int) -> Iterator[Change]:
+def _maximums(solved: SolvedProblem, model: int) -> Iterator[Change]:
     """Yield a `max_replicas` raised by one for each variant that has reached its own."""
-    for v in answer.variants_of(model):
-        variant = answer.variants[v]
-        if variant.max_replicas is not None and answer.granted.replicas[v] >= variant.max_replicas:
+    for v in solved.variants_of(model):
+        variant = solved.variants[v]
+        if variant.max_replicas is not None and solved.granted.replicas[v] >= variant.max_replicas:
             raised = replace(variant, max_replicas=variant.max_replicas + 1)
             yield Change(
                 kind=ReliefKind.MAX_REPLICAS,
                 text=f"maxReplicas of {variant.name} raised to {raised.max_replicas}",
-                made=partial(_with_variants, answer.snapshot, raised),
+                made=partial(_with_variants, solved.snapshot, raised),
                 models=(model,),
             )
 
 
-def _priorities(answer: Answer, model: int) -> Iterator[Change]:
+def _priorities(solved: SolvedProblem, model: int) -> Iterator[Change]:
     """Yield the priority just above the nearest better one among models with granted replicas."""
-    own = answer.demands[model].priority
+    own = solved.demands[model].priority
     rivals = {
-        answer.demands[other].priority
-        for other, granted in enumerate(answer.granted_by_model)
-        if granted and answer.demands[other].priority < own
+        solved.demands[other].priority
+        for other, granted in enumerate(solved.granted_by_model)
+        if granted and solved.demands[other].priority < own
     }
     if not rivals:
         return
     better = max(1, max(rivals) - 1)
-    variants = [replace(variant, priority=better) for variant in answer.demands[model].variants]
+    variants = [replace(variant, priority=better) for variant in solved.demands[model].variants]
     yield Change(
         kind=ReliefKind.PRIORITY,
         text=f"priority {better} (1 is served first)",
-        made=partial(_with_variants, answer.snapshot, *variants),
+        made=partial(_with_variants, solved.snapshot, *variants),
         models=(model,),
     )
 

@@ -1,4 +1,4 @@
-"""Determine whether one more replica fits beside an answer."""
+"""Determine whether one more replica fits beside a solution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Vacancies:
-    """The room that an answer leaves on nodes, including nodes that it adds."""
+    """The room that a solution leaves on nodes, including nodes that it adds."""
 
     def __init__(self, problem: PlacementProblem, solution: Solution) -> None:
         self._problem = problem

@@ -1,4 +1,4 @@
-"""Assemble published decisions from replica counts and reasons, for new and for held answers."""
+"""Assemble published decisions from replica counts and reasons, for new and for held plans."""
 
 from __future__ import annotations
 

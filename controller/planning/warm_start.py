@@ -1,4 +1,4 @@
-"""Dual prices of an earlier answer, with which the next search starts.
+"""Dual prices of an earlier solution, with which the next search starts.
 
 Any nonnegative prices give a valid bound, so outdated ones cost time only.
 """

@@ -32,7 +32,7 @@ class Step(StrEnum):
 _MODULE: Final = "controller.planning.plan"
 _CALLS: Final[Mapping[str, Step]] = {
     "prepared": Step.FORMULATE,
-    "_answer": Step.PLACE,
+    "_solved": Step.PLACE,
     "alone": Step.PLACE,
     "_reliefs": Step.RELIEF,
     "defragmentations": Step.MOVES,

@@ -92,7 +92,7 @@ def test_no_plan_takes_more_than_the_budget(most: int) -> None:
             used = sum(amount * answer.granted.replicas[v] for v, amount in row.terms)
             assert used <= max(row.limit, untouched), seed
         if answer.gives_way:
-            freely = given.answered(place(given.problem, effort=EFFORT))
+            freely = given.solved_by(place(given.problem, effort=EFFORT))
             assert sum(sum(item.replicas.values()) for item in taken(freely)) > most, seed
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class SolvedProblem:
     """A solved problem; variants are numbered consecutively over the models, in order."""
 
     snapshot: Snapshot
