@@ -1,7 +1,7 @@
-"""The core: a CP-SAT program over the patterns that can be part of a better answer.
+"""The core: a CP-SAT program over the patterns that can be part of a better solution.
 
 Source: the core concept of Balas and Zemel (1980). A pattern whose reduced cost exceeds the distance between
-the incumbent and the bound cannot be part of a better answer. If all other patterns are in the core, its
+the incumbent and the bound cannot be part of a better solution. If all other patterns are in the core, its
 optimum is the optimum over all patterns.
 """
 

@@ -74,7 +74,7 @@ class Generation:
         return objective, at.master(objective).duals(duals.vector)
 
     def within(self, level: int, duals: Duals, distance: float) -> tuple[Objective, Duals, bool]:
-        """Return the problem with all mixes that a better answer might use, and whether it has them all."""
+        """Return the problem with all mixes that a better solution might use, and whether it has them all."""
         at = self._at
         has_all = bool(at.patterns.is_enumerated.all())
         if not has_all:

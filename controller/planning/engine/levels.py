@@ -31,7 +31,7 @@ RELATIVE_ERROR = 1e-11
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """The values of the incumbent, and the levels at which another answer must be at its minimum."""
+    """The values of the incumbent, and the levels at which another solution must be at its minimum."""
 
     values: tuple[int, ...]
     """Value of each level, cost last."""

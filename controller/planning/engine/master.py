@@ -26,7 +26,7 @@ MOST_BLOCKS = 64
 """The maximum number of model blocks, each with its own cut per round; with fewer models, one per model."""
 
 MOST_ROUNDS = 100
-"""The maximum number of price proposals in one solve."""
+"""The maximum number of rounds in one solve."""
 
 TOLERANCE = 1e-5
 """Relative gap between the bound and the cutting-plane model at which prices are considered optimal."""
@@ -41,7 +41,7 @@ LEAST_WEIGHT = 1e-3
 """Weight in the LP solution up to which a pattern is ignored."""
 
 INWARD = 0.3
-"""Share by which proposed prices are drawn towards the best known ones."""
+"""Share by which the prices of a round are drawn towards the best known ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class Duals:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Answer:
+class _Proposal:
     """The cheapest patterns at some prices, aggregated."""
 
     chosen: Integers
@@ -159,33 +159,33 @@ class Master:
         best = self.duals(begin if begin is not None else np.zeros(len(self._capacity)))
         if not len(self._capacity):
             return best
-        answers = [self._answer(best)]
-        cuts = self._cuts(answers, SOLVERS[0])
+        proposals = [self._proposal(best)]
+        cuts = self._cuts(proposals, SOLVERS[0])
         for _ in range(MOST_ROUNDS):
             if best.bound >= enough or monotonic() >= deadline_seconds:
                 break
-            proposal = cuts.propose()
-            if proposal is None:  # an LP solver fails on some numbers now and then
-                cuts = self._cuts(answers, SOLVERS[1])
-                proposal = cuts.propose()
-            if proposal is None:
+            solved = cuts.maximize()
+            if solved is None:  # an LP solver fails on some numbers now and then
+                cuts = self._cuts(proposals, SOLVERS[1])
+                solved = cuts.maximize()
+            if solved is None:
                 return best
-            vector, promise = proposal
+            vector, promise = solved
             if promise - best.bound <= tolerance * max(1.0, abs(best.bound)):
                 weights = cuts.weights()
-                means, support = self._means(answers, weights), self._support(answers, weights)
+                means, support = self._means(proposals, weights), self._support(proposals, weights)
                 return replace(best, means=means, support=support)
             found = self.duals(INWARD * best.vector + (1 - INWARD) * vector)
-            answers.append(self._answer(found))
-            cuts.add(answers[-1])
+            proposals.append(self._proposal(found))
+            cuts.add(proposals[-1])
             if found.bound > best.bound:
                 best = found
         return best
 
-    def _means(self, answers: Sequence[_Answer], weights: Floats) -> Mapping[int, Floats]:
-        """Return the mean options of models that form their own block; weights are (answers, blocks)."""
+    def _means(self, proposals: Sequence[_Proposal], weights: Floats) -> Mapping[int, Floats]:
+        """Return the mean options of models that form their own block; weights are (proposals, blocks)."""
         alone = np.flatnonzero(np.bincount(self._block)[self._block] == 1)
-        mixes = np.array([self._patterns.options[answer.chosen[alone]] for answer in answers])
+        mixes = np.array([self._patterns.options[proposal.chosen[alone]] for proposal in proposals])
         own = weights[:, self._block[alone]]
         means = (own[:, :, None] * mixes).sum(axis=0) / np.maximum(own.sum(axis=0), 1e-9)[:, None]
         return {
@@ -194,17 +194,17 @@ class Master:
             if total > 0.5  # noqa: PLR2004 (the weights of a block sum up to 1)
         }
 
-    def _support(self, answers: Sequence[_Answer], weights: Floats) -> tuple[Integers, Integers]:
-        """Return the mixes that the LP solution combines; weights are (answers, blocks)."""
+    def _support(self, proposals: Sequence[_Proposal], weights: Floats) -> tuple[Integers, Integers]:
+        """Return the mixes that the LP solution combines; weights are (proposals, blocks)."""
         parts = [
-            answer.chosen[own[self._block] > LEAST_WEIGHT]
-            for answer, own in zip(answers, weights, strict=True)
+            proposal.chosen[own[self._block] > LEAST_WEIGHT]
+            for proposal, own in zip(proposals, weights, strict=True)
         ]
         found = np.unique(np.concatenate(parts))
         return self._patterns.model[found], self._patterns.options[found]
 
-    def _cuts(self, answers: Sequence[_Answer], solver: str) -> _Cuts:
-        """Return the linear program for a solver, with the cuts of all answers so far."""
+    def _cuts(self, proposals: Sequence[_Proposal], solver: str) -> _Cuts:
+        """Return the linear program for a solver, with the cuts of all proposals so far."""
         cuts = _Cuts(
             self._shared,
             self._objective,
@@ -213,15 +213,15 @@ class Master:
             span=self._spans(),
             solver=solver,
         )
-        for answer in answers:
-            cuts.add(answer)
+        for proposal in proposals:
+            cuts.add(proposal)
         return cuts
 
     def _spans(self) -> Floats:
         """Return the range of the objective over the patterns of each model, (models,)."""
         return spans(self._patterns, self._objective.value, self._objective)
 
-    def _answer(self, duals: Duals) -> _Answer:
+    def _proposal(self, duals: Duals) -> _Proposal:
         """Return the cheapest patterns with their values and their use of each row, by block."""
         patterns, options, blocks = self._patterns, self._options, int(self._block.max()) + 1
         chosen = patterns.best(duals.reduced)
@@ -240,7 +240,7 @@ class Master:
             for short in self._objective.kept
         ]
         used_by_block = np.concatenate([taken.reshape(blocks, rows), *(cap[:, None] for cap in caps)], axis=1)
-        return _Answer(chosen=chosen, fixed=fixed, used=used_by_block)
+        return _Proposal(chosen=chosen, fixed=fixed, used=used_by_block)
 
 
 def _blocks(options: Options, shared: Shared, patterns: Patterns, objective: Objective) -> Integers:
@@ -341,12 +341,12 @@ class _Cuts:
             if not kind.bins:
                 self._types[index].SetUb(0.0)
 
-    def add(self, answer: _Answer) -> None:
-        """Add a cut for each block: its value is at most what its answer counts for and pays."""
+    def add(self, proposal: _Proposal) -> None:
+        """Add a cut for each block: its value is at most what its proposal is worth and pays."""
         self._rows.append([])
         types, slots = len(self._types), len(self._shared.slots)
         sizes = self._size[slots:]
-        for block, (amount, used) in enumerate(zip(answer.fixed.tolist(), answer.used, strict=True)):
+        for block, (amount, used) in enumerate(zip(proposal.fixed.tolist(), proposal.used, strict=True)):
             row = self._solver.Constraint(-self._solver.infinity(), amount / self._unit)
             self._rows[-1].append(row)
             row.SetCoefficient(self._blocks[block], 1.0)
@@ -358,10 +358,10 @@ class _Cuts:
                     row.SetCoefficient(price, -float(used[index] / sizes[index - types]))
 
     def weights(self) -> Floats:
-        """Return the weight of each answer in the LP solution, (answers, blocks)."""
+        """Return the weight of each proposal in the LP solution, (proposals, blocks)."""
         return np.array([[max(0.0, row.dual_value()) for row in rows] for rows in self._rows])
 
-    def propose(self) -> tuple[Floats, float] | None:
+    def maximize(self) -> tuple[Floats, float] | None:
         """Return the best prices of the cutting-plane model and its value; None if the solver fails."""
         if self._solver.Solve(self._parameters) != pywraplp.Solver.OPTIMAL:
             return None

@@ -74,7 +74,7 @@ class Patterns:
     """
 
     is_enumerated: Booleans
-    """(models,): whether no other mix of the model can be part of a better answer."""
+    """(models,): whether no other mix of the model can be part of a better solution."""
 
     start: Integers
     """(models,): the first pattern of each model."""

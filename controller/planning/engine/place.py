@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from controller.planning.engine.assign import Assignment
     from controller.planning.engine.options import Options
     from controller.planning.engine.patterns import Patterns
-    from controller.planning.engine.search import Answer
+    from controller.planning.engine.search import SearchResult
     from controller.planning.engine.shared import Floats, Integers
     from controller.planning.problem import PlacementProblem, Proof
     from controller.planning.warm_start import DualPrices
@@ -131,18 +131,18 @@ class Engine:
         first = self._start(begin, start.added if start else ())
         incumbent = Incumbent(self._problem, self._options, self._shared, self._patterns, first)
         search = Search(incumbent, effort=effort, known=known, most_counted=self._most_counted)
-        answer = search.run()
-        self._patterns = answer.patterns
-        chosen = self._patterns.replicas(self._options, answer.selection.patterns)
-        found = assign(self._problem, chosen, answer.selection.added, answer.left)
-        solution = self._solution(answer.proofs, found, answer.prices, answer.option_prices)
+        result = search.run()
+        self._patterns = result.patterns
+        chosen = self._patterns.replicas(self._options, result.selection.patterns)
+        found = assign(self._problem, chosen, result.selection.added, result.left)
+        solution = self._solution(result.proofs, found, result.prices, result.option_prices)
         has_all = all(count >= wanted for count, wanted in zip(found.replicas, chosen, strict=True))
         if has_all or not self._retries:
             return solution
-        return self._retried(chosen, solution, answer)
+        return self._retried(chosen, solution, result)
 
-    def _retried(self, chosen: Sequence[int], cut: Solution, answer: Answer) -> Solution:
-        """Solve again with `upper` lowered to the replicas that found places; return the better answer.
+    def _retried(self, chosen: Sequence[int], cut: Solution, result: SearchResult) -> Solution:
+        """Solve again with `upper` lowered to the replicas that found places; return the better solution.
 
         With inexact rows, replicas may find no place although there are slots. The search starts with `cut`,
         the replicas that found places, and has the remaining effort.
@@ -158,11 +158,11 @@ class Engine:
             most_of_model=self._most_of_model,
             most_counted=self._most_counted,
         )
-        other = engine.place(answer.left, known=answer.prices, start=cut)
+        other = engine.place(result.left, known=result.prices, start=cut)
         values = [proof.value for proof in other.proofs]
         if values >= [proof.value for proof in cut.proofs]:
             return cut
-        return replace(other, proofs=with_values(answer.proofs, values))
+        return replace(other, proofs=with_values(result.proofs, values))
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
         """Return the patterns extended by the mixes of some replica counts."""

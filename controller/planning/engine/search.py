@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from controller.planning.warm_start import DualPrices
 
 GAP = 5e-4
-"""Relative gap at which an answer is accepted, where levels are not settled by replica counts."""
+"""Relative gap at which a solution is accepted, where levels are not settled by replica counts."""
 
 LEAST_SHARE_OF_TOTAL = 0.1
 """The accepted gap is relative to at least this share of a level's total."""
@@ -45,7 +45,7 @@ LARGE = 50_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class SearchResult:
     """The result of the search."""
 
     patterns: Patterns
@@ -76,7 +76,7 @@ class Search:
         self._is_counted = len(options.members) <= most_counted
         self._gap = 0.0 if self._is_counted else GAP
 
-    def run(self) -> Answer:
+    def run(self) -> SearchResult:
         """Settle all levels, the easy ones together with the next hard one."""
         at = self._at
         bounds: list[int] = []
@@ -86,12 +86,12 @@ class Search:
             at.assume(range(first, hard))
             bound = self._settle(hard)
             if not at.is_met:
-                # No answer at the minimum of all of them was found: minimize the first that is above it.
+                # No solution at the minimum of all of them was found: minimize the first that is above it.
                 hard = next(n for n in range(first, hard) if at.values[n] > at.least(n))
                 at.assume(range(first, hard))
                 bound = self._settle(hard)
             bounds += [*(at.least(level) for level in range(first, hard)), bound]
-        return Answer(
+        return SearchResult(
             patterns=at.patterns,
             selection=at.selection,
             proofs=proofs_of(at.levels, at.values, bounds),
