@@ -39,7 +39,7 @@ class Generation:
 
     def __init__(self, incumbent: Incumbent, known: DualPrices | None, deadline_seconds: float) -> None:
         """Start from the prices of an earlier search, if any; the deadline is on the monotonic clock."""
-        self._at = incumbent
+        self._incumbent = incumbent
         self._deadline_seconds = deadline_seconds
         self.bound = -math.inf
         """Bound of the last level over all mixes."""
@@ -52,8 +52,8 @@ class Generation:
 
         The patterns that these duals price out are added.
         """
-        at = self._at
-        name, unit = at.levels.name(level), at.levels.unit(level)
+        incumbent = self._incumbent
+        name, unit = incumbent.levels.name(level), incumbent.levels.unit(level)
         duals = self._restricted(level, self.prices.begin(name, self._kept_names(level), unit), enough)
         self.bound, _ = self._priced(level, duals)
         for _ in range(PRICINGS - 1):
@@ -65,33 +65,33 @@ class Generation:
             duals = after
             self.bound, _ = self._priced(level, duals)
         self.prices.keep(name, self._kept_names(level), unit, duals.vector)
-        self._linear = around(at.options, duals.means)
+        self._linear = around(incumbent.options, duals.means)
         if duals.support is not None:
             models, mixes = zip(self._linear, duals.support, strict=True)
             self._linear = np.concatenate(models), np.concatenate(mixes)
-        at.extend(*self._linear)
-        objective = at.objective(level)
-        return objective, at.master(objective).duals(duals.vector)
+        incumbent.extend(*self._linear)
+        objective = incumbent.objective(level)
+        return objective, incumbent.master(objective).duals(duals.vector)
 
     def within(self, level: int, duals: Duals, distance: float) -> tuple[Objective, Duals, bool]:
         """Return the problem with all mixes that a better solution might use, and whether it has them all."""
-        at = self._at
-        has_all = bool(at.patterns.is_enumerated.all())
+        incumbent = self._incumbent
+        has_all = bool(incumbent.patterns.is_enumerated.all())
         if not has_all:
             priced = distance if math.isfinite(distance) else UNKNOWN * max(1.0, abs(duals.bound))
             bound, has_all = self._priced(level, duals, priced)
             # The distance is that from `self.bound`, which these prices must prove as well.
             has_all = has_all and priced >= distance and bound >= self.bound - ROUNDING
-        objective = at.objective(level)
-        return objective, at.master(objective).duals(duals.vector), has_all
+        objective = incumbent.objective(level)
+        return objective, incumbent.master(objective).duals(duals.vector), has_all
 
     def always(self) -> Integers:
         """Return the patterns in every core: those of the incumbent and of the LP solution and around it."""
-        return np.union1d(self._at.selection.patterns, self._at.patterns.numbers(*self._linear))
+        return np.union1d(self._incumbent.selection.patterns, self._incumbent.patterns.numbers(*self._linear))
 
     def _restricted(self, level: int, begin: Floats | None, enough: float) -> Duals:
         """Return the best duals over the patterns, from some initial prices, or any that prove `enough`."""
-        master = self._at.master(self._at.objective(level))
+        master = self._incumbent.master(self._incumbent.objective(level))
         return master.solve(begin, enough=enough, deadline_seconds=self._deadline_seconds)
 
     def _priced(self, level: int, duals: Duals, distance: float = 0.0) -> tuple[float, bool]:
@@ -99,23 +99,25 @@ class Generation:
 
         Returns the bound over all mixes, and whether all mixes within `distance` of the best are present now.
         """
-        at = self._at
-        models = np.flatnonzero(~at.patterns.is_enumerated)
+        incumbent = self._incumbent
+        models = np.flatnonzero(~incumbent.patterns.is_enumerated)
         if not len(models):
             return duals.bound, True
-        if level < at.levels.cost and not distance and duals.bound <= at.least(level):
+        if level < incumbent.levels.cost and not distance and duals.bound <= incumbent.least(level):
             return duals.bound, True  # no mix has a smaller shortfall
-        counted, stages = at.levels.prices(at.patterns, at.standing, level, duals)
-        least = at.patterns.least(duals.reduced)[models]
-        prices = Prices(options=counted + duals.option_prices, stages=stages, least=at.patterns.least_short)
+        option_values, stages = incumbent.levels.prices(incumbent.patterns, incumbent.standing, level, duals)
+        least = incumbent.patterns.least(duals.reduced)[models]
+        prices = Prices(
+            options=option_values + duals.option_prices, stages=stages, least=incumbent.patterns.least_short
+        )
         # Within a distance, as many as fit into a core.
         most = max(PRICED, EXTRA // len(models)) if distance else PRICED
-        found = price(at.options, models, prices, least + distance, most=most)
-        at.extend(found.model, found.options)
+        found = price(incumbent.options, models, prices, least + distance, most=most)
+        incumbent.extend(found.model, found.options)
         bound = duals.bound - float((least - np.minimum(found.bound, least)).sum())
         return bound, bool((found.reaches >= np.minimum(found.bound, least) + distance).all())
 
     def _kept_names(self, level: int) -> list[str]:
         """Return the names of the earlier levels that have a row in a level's problem."""
-        kept = self._at.levels.kept(self._at.patterns, self._at.standing, level)
-        return [self._at.levels.name(earlier) for earlier in kept]
+        kept = self._incumbent.levels.kept(self._incumbent.patterns, self._incumbent.standing, level)
+        return [self._incumbent.levels.name(earlier) for earlier in kept]

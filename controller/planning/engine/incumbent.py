@@ -71,7 +71,7 @@ class Incumbent:
         """Return the restricted master of a problem."""
         return Master(self.options, self.shared, self.patterns, objective)
 
-    def counted(self, objective: Objective, selection: Selection | None = None) -> float:
+    def objective_value(self, objective: Objective, selection: Selection | None = None) -> float:
         """Return the objective of a selection, by default the incumbent; infinite if it is excluded."""
         chosen = selection or self.selection
         added = np.array(chosen.added, dtype=np.float64)
@@ -81,7 +81,7 @@ class Incumbent:
         """Make a selection the incumbent if it is better, level by level, then by the objective."""
 
         def rank(selection: Selection) -> tuple[tuple[int, ...], float]:
-            return self.levels.values(self.patterns, selection), self.counted(objective, selection)
+            return self.levels.values(self.patterns, selection), self.objective_value(objective, selection)
 
         if rank(found) < rank(self.selection):
             self.selection = found

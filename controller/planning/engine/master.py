@@ -225,8 +225,8 @@ class Master:
         """Return the cheapest patterns with their values and their use of each row, by block."""
         patterns, options, blocks = self._patterns, self._options, int(self._block.max()) + 1
         chosen = patterns.best(duals.reduced)
-        counted = self._objective.value[chosen]
-        fixed = np.bincount(self._block, weights=counted, minlength=blocks).astype(np.float64)
+        values = self._objective.value[chosen]
+        fixed = np.bincount(self._block, weights=values, minlength=blocks).astype(np.float64)
         block_of = np.full(len(options.count), -1, dtype=np.int64)
         block_of[patterns.options[chosen]] = self._block[:, None]
         block_of[-1] = -1

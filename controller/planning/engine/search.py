@@ -65,36 +65,36 @@ class Search:
         self, incumbent: Incumbent, *, effort: Effort, known: DualPrices | None, most_counted: int
     ) -> None:
         """Start with an incumbent; up to `most_counted` models are settled by replica counts."""
-        self._at = incumbent
+        self._incumbent = incumbent
         options, shared = incumbent.options, incumbent.shared
         self._effort = effort
         self._option_prices = np.zeros(len(options.count))
         size = len(options.members) * len(shared.slots)
         self._left_seconds = effort.deterministic_seconds * max(1.0, size / LARGE)
         self._deadline_seconds = monotonic() + effort.wall_seconds
-        self._generated = Generation(self._at, known, self._deadline_seconds)
+        self._generated = Generation(self._incumbent, known, self._deadline_seconds)
         self._is_counted = len(options.members) <= most_counted
         self._gap = 0.0 if self._is_counted else GAP
 
     def run(self) -> SearchResult:
         """Settle all levels, the easy ones together with the next hard one."""
-        at = self._at
+        incumbent = self._incumbent
         bounds: list[int] = []
-        while len(bounds) <= at.levels.cost:
+        while len(bounds) <= incumbent.levels.cost:
             first = len(bounds)
             hard = self._first_hard(first)
-            at.assume(range(first, hard))
+            incumbent.assume(range(first, hard))
             bound = self._settle(hard)
-            if not at.is_met:
+            if not incumbent.is_met:
                 # No solution at the minimum of all of them was found: minimize the first that is above it.
-                hard = next(n for n in range(first, hard) if at.values[n] > at.least(n))
-                at.assume(range(first, hard))
+                hard = next(n for n in range(first, hard) if incumbent.values[n] > incumbent.least(n))
+                incumbent.assume(range(first, hard))
                 bound = self._settle(hard)
-            bounds += [*(at.least(level) for level in range(first, hard)), bound]
+            bounds += [*(incumbent.least(level) for level in range(first, hard)), bound]
         return SearchResult(
-            patterns=at.patterns,
-            selection=at.selection,
-            proofs=proofs_of(at.levels, at.values, bounds),
+            patterns=incumbent.patterns,
+            selection=incumbent.selection,
+            proofs=proofs_of(incumbent.levels, incumbent.values, bounds),
             prices=self._generated.prices.found(),
             option_prices=self._option_prices,
             left=self._left(self._left_seconds),
@@ -102,52 +102,52 @@ class Search:
 
     def _first_hard(self, first: int) -> int:
         """Return the first level that cannot be at its minimum with all earlier ones, according to bounds."""
-        at = self._at
-        for level in range(first, at.levels.cost + 1):
-            at.assume(range(first, level))
-            if not np.isfinite(at.patterns.least(at.objective(level).value)).all():
+        incumbent = self._incumbent
+        for level in range(first, incumbent.levels.cost + 1):
+            incumbent.assume(range(first, level))
+            if not np.isfinite(incumbent.patterns.least(incumbent.objective(level).value)).all():
                 return level - 1  # some model cannot be at its minimum at all of these levels
-            least = at.least(level)
-            if level == at.levels.cost or (at.is_met and at.values[level] <= least):
+            least = incumbent.least(level)
+            if level == incumbent.levels.cost or (incumbent.is_met and incumbent.values[level] <= least):
                 continue
             self._generated.solve(level, least + 1.0)
             if self._generated.bound > least + ROUNDING * max(1.0, least):
                 return level
-        return at.levels.cost
+        return incumbent.levels.cost
 
     def _settle(self, level: int) -> int:
         """Minimize one level within the effort, and return its lower bound."""
-        at = self._at
-        value, least = at.values[level], at.least(level)
-        if level < at.levels.cost and value <= least and at.is_met:
+        incumbent = self._incumbent
+        value, least = incumbent.values[level], incumbent.least(level)
+        if level < incumbent.levels.cost and value <= least and incumbent.is_met:
             return value
-        unit, enough = at.levels.unit(level), math.inf
-        if self._gap and at.is_met:
+        unit, enough = incumbent.levels.unit(level), math.inf
+        if self._gap and incumbent.is_met:
             enough = value * unit - self._tolerance(level, value * unit) / 4
         objective, duals = self._generated.solve(level, enough)
-        if level == at.levels.cost:
+        if level == incumbent.levels.cost:
             self._option_prices = duals.option_prices
         tolerance = self._tolerance(level, max(0.0, self._generated.bound))
         bound = self._improved(level, objective, duals, tolerance)
-        return max(least, whole_bound((bound - at.levels.tie(level)) / unit))
+        return max(least, whole_bound((bound - incumbent.levels.tie(level)) / unit))
 
-    def _tolerance(self, level: int, counted: float) -> float:
+    def _tolerance(self, level: int, value: float) -> float:
         """Return the accepted distance from the bound, for a value of a level."""
-        if level < self._at.levels.cost:
-            counted = max(counted, self._at.levels.totals[level] * LEAST_SHARE_OF_TOTAL)
-        return self._gap * counted
+        if level < self._incumbent.levels.cost:
+            value = max(value, self._incumbent.levels.totals[level] * LEAST_SHARE_OF_TOTAL)
+        return self._gap * value
 
     def _improved(self, level: int, objective: Objective, duals: Duals, tolerance: float) -> float:
         """Improve the incumbent until it is within the tolerance or the effort is spent; return the bound."""
-        at, bound = self._at, self._generated.bound
-        if at.counted(objective) - bound > tolerance + ROUNDING:
-            objective, duals = at.fill(level, duals.vector, at.patterns.best(duals.reduced))
+        incumbent, bound = self._incumbent, self._generated.bound
+        if incumbent.objective_value(objective) - bound > tolerance + ROUNDING:
+            objective, duals = incumbent.fill(level, duals.vector, incumbent.patterns.best(duals.reduced))
         seconds = self._left_seconds * SHARE_PER_LEVEL
         if self._is_counted:
             return self._by_counts(level, seconds)
-        if at.counted(objective) - bound > tolerance + ROUNDING and not self._is_over(seconds):
+        if incumbent.objective_value(objective) - bound > tolerance + ROUNDING and not self._is_over(seconds):
             bound = self._by_cores(level, objective, duals, tolerance=tolerance, seconds=seconds)
-        return min(bound, at.counted(at.objective(level)))
+        return min(bound, incumbent.objective_value(incumbent.objective(level)))
 
     def _by_cores(
         self, level: int, objective: Objective, duals: Duals, *, tolerance: float, seconds: float
@@ -156,30 +156,38 @@ class Search:
 
         If it fixes domains and does not improve the incumbent, a core that does not fix them follows.
         """
-        at, bound = self._at, self._generated.bound
-        before, is_better = at.counted(objective), False
+        incumbent, bound = self._incumbent, self._generated.bound
+        before, is_better = incumbent.objective_value(objective), False
         objective, duals, has_all = self._generated.within(level, duals, before - bound)
         always = self._generated.always()
-        kept, holds_all = core_of(at.patterns, objective, duals, always, distance=before - bound)
-        best = at.patterns.best(duals.reduced)
+        kept, holds_all = core_of(incumbent.patterns, objective, duals, always, distance=before - bound)
+        best = incumbent.patterns.best(duals.reduced)
         # If the incumbent is excluded, the best pattern of each model is the hint.
-        hint = at.selection if math.isfinite(before) else replace(at.selection, patterns=best)
-        for likely in (at.patterns.replicas(at.options, best), None):
-            core = Core(at.problem, at.options, at.shared, at.patterns, objective, likely=likely, kept=kept)
+        hint = incumbent.selection if math.isfinite(before) else replace(incumbent.selection, patterns=best)
+        for likely in (incumbent.patterns.replicas(incumbent.options, best), None):
+            core = Core(
+                incumbent.problem,
+                incumbent.options,
+                incumbent.shared,
+                incumbent.patterns,
+                objective,
+                likely=likely,
+                kept=kept,
+            )
             effort = self._left(seconds)
             found, result = core.solve(hint, bound=self._generated.bound, gap=tolerance / 2, effort=effort)
             self._left_seconds -= result.deterministic_seconds
             seconds -= result.deterministic_seconds
             if found is not None:
-                at.take(objective, found)
+                incumbent.take(objective, found)
             if has_all and holds_all and core.is_exact and result.values:
-                bound = max(bound, min(result.bound, at.counted(objective)))
-            is_better = at.counted(objective) < before
+                bound = max(bound, min(result.bound, incumbent.objective_value(objective)))
+            is_better = incumbent.objective_value(objective) < before
             if is_better or not core.fixes_domains or self._is_over(seconds):
                 break
-        if is_better and level < at.levels.cost:
+        if is_better and level < incumbent.levels.cost:
             # The core may lack the patterns of a model for which there is room.
-            at.fill(level, duals.vector, at.selection.patterns)
+            incumbent.fill(level, duals.vector, incumbent.selection.patterns)
         return bound
 
     def _is_over(self, seconds: float) -> bool:
@@ -188,27 +196,29 @@ class Search:
 
     def _by_counts(self, level: int, seconds: float) -> float:
         """Solve the program over replica counts, and return the lower bound."""
-        at, bound = self._at, self._generated.bound
-        counted = at.counted(at.objective(level))
-        if counted - bound <= ROUNDING or seconds <= 0:
-            return min(bound, counted)
+        incumbent, bound = self._incumbent, self._generated.bound
+        value = incumbent.objective_value(incumbent.objective(level))
+        if value - bound <= ROUNDING or seconds <= 0:
+            return min(bound, value)
         caps = {
-            at.options.levels[n]: at.least(n) if n in at.standing.easy else at.standing.values[n]
+            incumbent.options.levels[n]: incumbent.least(n)
+            if n in incumbent.standing.easy
+            else incumbent.standing.values[n]
             for n in range(level)
         }
-        counts = Counts(at.problem, at.options, at.shared, caps)
-        if level < at.levels.cost:
-            terms = counts.level(at.options.levels[level])
+        counts = Counts(incumbent.problem, incumbent.options, incumbent.shared, caps)
+        if level < incumbent.levels.cost:
+            terms = counts.level(incumbent.options.levels[level])
         else:
-            terms = counts.cost(at.levels.unit(level))
-        held = at.patterns.replicas(at.options, at.selection.patterns)
-        begin = Counted(replicas=held, added=at.selection.added)
+            terms = counts.cost(incumbent.levels.unit(level))
+        held = incumbent.patterns.replicas(incumbent.options, incumbent.selection.patterns)
+        begin = Counted(replicas=held, added=incumbent.selection.added)
         found, result = counts.minimize(terms, begin, bound=bound, effort=self._left(seconds))
         self._left_seconds -= result.deterministic_seconds
         if found is None:
             return bound
-        counted = at.counted(at.offer(level, found.replicas, found.added))
-        return max(bound, counted if result.is_optimal else min(result.bound, counted))
+        value = incumbent.objective_value(incumbent.offer(level, found.replicas, found.added))
+        return max(bound, value if result.is_optimal else min(result.bound, value))
 
     def _left(self, deterministic_seconds: float) -> Effort:
         """Return some effort, within the remaining wall time."""
