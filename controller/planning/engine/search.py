@@ -19,12 +19,14 @@ from controller.planning.engine.generation import ROUNDING, Generation
 from controller.planning.engine.levels import proofs_of, whole_bound
 
 if TYPE_CHECKING:
-    from controller.planning.cpsat import Effort
+    from collections.abc import Sequence
+
+    from controller.planning.cpsat import Effort, Result
     from controller.planning.engine.core import Selection
     from controller.planning.engine.incumbent import Incumbent
     from controller.planning.engine.master import Duals, Objective
     from controller.planning.engine.patterns import Patterns
-    from controller.planning.engine.shared import Floats
+    from controller.planning.engine.shared import Booleans, Floats, Integers
     from controller.planning.problem import Proof
     from controller.planning.warm_start import DualPrices
 
@@ -33,6 +35,12 @@ GAP = 5e-4
 
 LEAST_SHARE_OF_TOTAL = 0.1
 """The accepted gap is relative to at least this share of a level's total."""
+
+MUCH = 0.002
+"""Relative gap above which a larger core follows one that was solved, measured as `GAP`."""
+
+LARGER = 10
+"""How many times as many patterns the larger core has."""
 
 SHARE_PER_LEVEL = 0.75
 """Share of the remaining effort that a level may use."""
@@ -123,48 +131,76 @@ class Search:
             return value
         unit, enough = incumbent.levels.unit(level), math.inf
         if self._gap and incumbent.is_met:
-            enough = value * unit - self._tolerance(level, value * unit) / 4
+            enough = value * unit - self._gap * self._base(level, value * unit) / 4
         objective, duals = self._generated.solve(level, enough)
         if level == incumbent.levels.cost:
             self._option_prices = duals.option_prices
-        tolerance = self._tolerance(level, max(0.0, self._generated.bound))
-        bound = self._improved(level, objective, duals, tolerance)
+        bound = self._improved(level, objective, duals, self._base(level, max(0.0, self._generated.bound)))
         return max(least, whole_bound((bound - incumbent.levels.tie(level)) / unit))
 
-    def _tolerance(self, level: int, value: float) -> float:
-        """Return the accepted distance from the bound, for a value of a level."""
+    def _base(self, level: int, value: float) -> float:
+        """Return the amount that a gap is relative to, for a value of a level."""
         if level < self._incumbent.levels.cost:
-            value = max(value, self._incumbent.levels.totals[level] * LEAST_SHARE_OF_TOTAL)
-        return self._gap * value
+            return max(value, self._incumbent.levels.totals[level] * LEAST_SHARE_OF_TOTAL)
+        return value
 
-    def _improved(self, level: int, objective: Objective, duals: Duals, tolerance: float) -> float:
-        """Improve the incumbent until it is within the tolerance or the effort is spent; return the bound."""
-        incumbent, bound = self._incumbent, self._generated.bound
+    def _improved(self, level: int, objective: Objective, duals: Duals, base: float) -> float:
+        """Improve the incumbent until it is within the gap or the effort is spent; return the bound."""
+        incumbent, bound, tolerance = self._incumbent, self._generated.bound, self._gap * base
         if incumbent.objective_value(objective) - bound > tolerance + ROUNDING:
             objective, duals = incumbent.fill(level, duals.vector, incumbent.patterns.best(duals.reduced))
         seconds = self._left_seconds * SHARE_PER_LEVEL
         if self._is_counted:
             return self._by_counts(level, seconds)
         if incumbent.objective_value(objective) - bound > tolerance + ROUNDING and not self._is_over(seconds):
-            bound = self._by_cores(level, objective, duals, tolerance=tolerance, seconds=seconds)
+            bound = self._by_cores(level, objective, duals, base=base, seconds=seconds)
         return min(bound, incumbent.objective_value(incumbent.objective(level)))
 
     def _by_cores(
-        self, level: int, objective: Objective, duals: Duals, *, tolerance: float, seconds: float
+        self, level: int, objective: Objective, duals: Duals, *, base: float, seconds: float
     ) -> float:
         """Solve a core, and return the bound of the level.
 
-        If it fixes domains and does not improve the incumbent, a core that does not fix them follows.
+        If that is done with effort to spare and leaves much unproven, a larger core follows.
         """
         incumbent, bound = self._incumbent, self._generated.bound
-        before, is_better = incumbent.objective_value(objective), False
+        before, until = incumbent.objective_value(objective), self._left_seconds - seconds
         objective, duals, has_all = self._generated.within(level, duals, before - bound)
-        always = self._generated.always()
-        kept, holds_all = core_of(incumbent.patterns, objective, duals, always, distance=before - bound)
-        best = incumbent.patterns.best(duals.reduced)
+        always, best = self._generated.always(), incumbent.patterns.best(duals.reduced)
+        for times in (1, LARGER):
+            distance = incumbent.objective_value(objective) - bound
+            kept, holds_all = core_of(
+                incumbent.patterns, objective, duals, always, distance=distance, times=times
+            )
+            is_exact, result = self._by_core(objective, best, kept, gap=self._gap * base / 2, until=until)
+            value = incumbent.objective_value(objective)
+            if has_all and holds_all and is_exact and result.values:
+                bound = max(bound, min(result.bound, value))
+            leaves_much = value - bound > MUCH * base
+            if (
+                holds_all
+                or not (result.is_optimal and leaves_much)
+                or self._is_over(self._left_seconds - until)
+            ):
+                break
+        if incumbent.objective_value(objective) < before and level < incumbent.levels.cost:
+            # The core may lack the patterns of a model for which there is room.
+            incumbent.fill(level, duals.vector, incumbent.selection.patterns)
+        return bound
+
+    def _by_core(
+        self, objective: Objective, best: Integers, kept: Booleans, *, gap: float, until: float
+    ) -> tuple[bool, Result]:
+        """Solve a core, leaving some effort; return whether its rows are exact, and the result.
+
+        `best` are the patterns of least reduced cost. If the core fixes domains and does not improve the
+        incumbent, one that does not fix them follows.
+        """
+        incumbent, before = self._incumbent, self._incumbent.objective_value(objective)
         # If the incumbent is excluded, the best pattern of each model is the hint.
         hint = incumbent.selection if math.isfinite(before) else replace(incumbent.selection, patterns=best)
-        for likely in (incumbent.patterns.replicas(incumbent.options, best), None):
+
+        def solved(likely: Sequence[int] | None) -> tuple[Core, Result]:
             core = Core(
                 incumbent.problem,
                 incumbent.options,
@@ -174,21 +210,18 @@ class Search:
                 likely=likely,
                 kept=kept,
             )
-            effort = self._left(seconds)
-            found, result = core.solve(hint, bound=self._generated.bound, gap=tolerance / 2, effort=effort)
+            effort = self._left(self._left_seconds - until)
+            found, result = core.solve(hint, bound=self._generated.bound, gap=gap, effort=effort)
             self._left_seconds -= result.deterministic_seconds
-            seconds -= result.deterministic_seconds
             if found is not None:
                 incumbent.take(objective, found)
-            if has_all and holds_all and core.is_exact and result.values:
-                bound = max(bound, min(result.bound, incumbent.objective_value(objective)))
-            is_better = incumbent.objective_value(objective) < before
-            if is_better or not core.fixes_domains or self._is_over(seconds):
-                break
-        if is_better and level < incumbent.levels.cost:
-            # The core may lack the patterns of a model for which there is room.
-            incumbent.fill(level, duals.vector, incumbent.selection.patterns)
-        return bound
+            return core, result
+
+        core, result = solved(incumbent.patterns.replicas(incumbent.options, best))
+        is_better = incumbent.objective_value(objective) < before
+        if core.fixes_domains and not is_better and not self._is_over(self._left_seconds - until):
+            core, result = solved(None)
+        return core.is_exact, result
 
     def _is_over(self, seconds: float) -> bool:
         """Return whether no effort is left, of a given amount, or no wall time."""

@@ -52,3 +52,11 @@ def test_a_fleet_that_can_be_served_wholly_is(family: str, seed: int) -> None:
     *served, cost = engine.place(problem, effort=EFFORT).proofs
     assert [proof.value for proof in served] == [0] * len(served)
     assert cost.improvable < 1e-3
+
+
+def test_a_small_core_that_leaves_much_unproven_is_not_the_last() -> None:
+    """Pods are spread over ten zones: the patterns of least reduced cost leave a tenth of the last demand unmet."""
+    problem = Instance(family="F9-zones-10", size=50, seed=5).scenario().problem
+    *_, demand, _ = engine.place(problem, effort=EFFORT).proofs
+
+    assert demand.value < 0.06 * demand.total
