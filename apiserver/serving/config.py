@@ -21,7 +21,7 @@ from apiserver.schema.declaration import declaration
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Length, Range
 from apiserver.schema.model import Node, Property, node_of
-from apiserver.schema.shape import DEEPEST, is_deeper_than
+from apiserver.schema.shape import DEEPEST, is_deeper_than, without_nulls
 from apiserver.schema.structural import describe_property, judged_schema
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ def parse(declared: type[T], *, program: str, description: str, arguments: Seque
 
 
 def load(declared: type[T], document: Json) -> T:
-    """Return the configuration for a document. Raises ConfigurationError."""
+    """Return the configuration for a document; a null member counts as absent. Raises ConfigurationError."""
     return _checked(declared, document)
 
 
@@ -119,9 +119,10 @@ def _checked(declared: type[T], document: Json) -> T:
 
         if is_deeper_than(document, DEEPEST):
             raise ConfigurationError(["must not be nested as deeply as this"])
-        document = as_json(document)
+        document = without_nulls(node_of(declared), document)
         if problems := document_errors(declared, document):
             raise ConfigurationError([str(problem) for problem in problems])
+        document = as_json(document)
     return msgspec.convert(document, declared)
 
 
@@ -204,7 +205,11 @@ def _scalar(node: Node, text: str) -> JsonValue:
 
 def _set(document: Json, path: tuple[str, ...], value: JsonValue) -> None:
     for part in path[:-1]:
-        document = document.setdefault(part, {})
+        if document.get(part) is None:
+            document[part] = {}
+        if not isinstance(document[part], dict):
+            return  # the schema rejects it with the path of the field
+        document = document[part]
     document[path[-1]] = value
 
 

@@ -128,7 +128,7 @@ WRONG_CONFIGURATIONS = {
     ),
     "a field that there is not": (
         "# of this cluster\nplaning: {}",
-        "c.yaml:2: error: planing: Forbidden: unknown field; is planning meant?",
+        "c.yaml:2: error: planing: Forbidden: unknown field (is planning meant?); allowed are certificates, ",
     ),
     "a budget without a number": (
         "planning:\n  budgets:\n  - {name: a, costPerHour: '1'}\n  - name: b\n    costPerHour: '-1'\n",

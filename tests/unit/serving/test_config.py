@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+import yaml
 
 from apiserver.metrics.config import MetricsConfig
-from apiserver.serving.config import ConfigurationError, parse
+from apiserver.serving.config import ConfigurationError, load, parse
 from controller.config import ControllerConfig, config_problems
 from controller.config_planning import budgets_of, pools_of, settings_of, sizing_of
 from controller.planning.cluster import Taint
@@ -52,8 +56,97 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         "serving.port: Invalid value: 70000: must be less than or equal to 65535",
         'serving.logLevel: Unsupported value: "loud": supported values: "debug", "info", "warning", "error"',
         'planning.intervalSeconds: Invalid value: "soon": must be an integer',
-        "planing: Forbidden: unknown field; is planning meant?",
+        "planing: Forbidden: unknown field (is planning meant?); allowed are certificates, cluster, engines,"
+        " names, namespace, planning, prometheus, scaling, serving, tenants",
     )
+
+
+FULL = """
+planning:
+  nodePools:
+  - name: a
+    accelerator: H100
+    acceleratorsPerNode: 8
+    pricePerNode: "1"
+    labels: {zone: z1}
+    taints: [{key: gpu, value: "1", effect: NoSchedule}]
+  budgets: [{name: team, costPerHour: "12", namespaces: [chat]}]
+  advisoryNamespaces: [chat]
+  evictions: {enabled: true}
+engines: {podNetworks: [10.0.0.0/8]}
+"""
+
+
+@pytest.mark.parametrize("declared", ALL, ids=lambda declared: declared.__name__)
+def test_an_empty_section_is_absent(declared: type, tmp_path: Path) -> None:
+    """Its fields have defaults, and flags apply."""
+    file = tmp_path / "config.yaml"
+    file.write_text("serving:\n  # port: 9443\ncluster:\n  context:\n", encoding="utf-8")
+    flags = [f"--config={file}", "--port=7"]
+
+    config: object = parse(declared, program="stowplan", description="Do.", arguments=flags)
+
+    assert config == parse(declared, program="stowplan", description="Do.", arguments=["--port=7"])
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 (YAML)
+    """Yield every list or mapping with every index or name in it."""
+    for key, item in [*(value.items() if isinstance(value, dict) else enumerate(value))]:
+        yield value, key
+        if isinstance(item, dict | list):
+            yield from places(item)
+
+
+def test_null_anywhere_is_absent_or_refused() -> None:
+    """A required member is missing then, and an item of a list is refused."""
+    document = msgspec.json.decode(msgspec.json.encode(ControllerConfig())) | yaml.safe_load(FULL)
+    load(ControllerConfig, document)
+    refused: list[str] = []
+
+    for holder, key in places(document):
+        before, holder[key] = holder[key], None
+        try:
+            load(ControllerConfig, document)
+        except ConfigurationError as error:
+            refused += error.problems
+        holder[key] = before
+
+    assert "planning.nodePools[0]: Invalid value: null: must be an object" in refused
+    assert "planning.nodePools[0].name: Required value" in refused
+    assert all("Required value" in problem or "Invalid value: null" in problem for problem in refused)
+
+
+NO_TEXT = {
+    "infinity": ("namespace: .inf", 'namespace: Invalid value: "inf"'),
+    "a date": ("prometheus: {url: 2024-01-01}", 'prometheus.url: Invalid value: "2024-01-01"'),
+    "bytes": ("namespace: !!binary aGVsbG8=", "namespace: Invalid value: \"b'hello'\""),
+    "no number, in a list": (
+        'planning: {budgets: [{name: .nan, costPerHour: "1"}]}',
+        'planning.budgets[0].name: Invalid value: "nan"',
+    ),
+    "infinity, in a map": (
+        "planning: {nodePools: [{name: a, accelerator: H100, acceleratorsPerNode: 8, labels: {a: .inf}}]}",
+        'planning.nodePools[0].labels[a]: Invalid value: "inf"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), NO_TEXT.values(), ids=NO_TEXT.keys())
+def test_a_value_that_json_lacks_is_no_text(text: str, told: str) -> None:
+    """It is refused once, with its field and what is allowed."""
+    with pytest.raises(ConfigurationError) as refused:
+        load(ControllerConfig, yaml.safe_load(text))
+
+    assert refused.value.problems == (f"{told}: must be a string: write it in quotes",)
+
+
+def test_a_misleading_guess_is_not_made() -> None:
+    """A process without the section is told which ones it has."""
+    with pytest.raises(ConfigurationError) as refused:
+        load(WebhooksConfig, {"names": {}})
+
+    (problem,) = refused.value.problems
+    assert problem.startswith("names: Forbidden: unknown field; allowed are ")
 
 
 @pytest.mark.parametrize("text", ["[]", "a: [", "- x", "\x00"])
@@ -134,9 +227,9 @@ def test_a_misspelled_field_inside_a_list_is_told_with_its_place(tmp_path: Path)
         parsed([], file)
 
     told = "\n".join(refused.value.problems)
-    assert "planning.nodePools[0].leadSecond: Forbidden: unknown field; is leadSeconds meant?" in told
+    assert "planning.nodePools[0].leadSecond: Forbidden: unknown field (is leadSeconds meant?); " in told
     assert "planning.nodePools[0].taints[0].key: Required value" in told
-    assert "planning.nodePools[0].taints[0].kee: Forbidden: unknown field; is key meant?" in told
+    assert "planning.nodePools[0].taints[0].kee: Forbidden: unknown field; allowed are effect, key" in told
     assert "planning.budgets[0].costPerHour: Invalid value: 12: must be a string" in told
 
 

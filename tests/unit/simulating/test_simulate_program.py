@@ -159,7 +159,7 @@ WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
     "fields that are missing, misspelled or out of range": (
         document(variants=[{"name": "", "pricePerHour": -1}], modles=[], nodes=[]),
         [
-            "modles: Forbidden: unknown field; is models meant?",
+            "modles: Forbidden: unknown field (is models meant?); allowed are ",
             "nodes: Invalid value: []: must have at least 1 item",
             "variants[0].accelerator: Required value",
             "variants[0].profile: Required value",

@@ -1,0 +1,34 @@
+"""Scenarios with empty members."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.checking.sources import Source
+from controller.simulating.scenario_file import read_scenario
+
+SMALL = """
+name: small
+durationSeconds: 300
+models: [{id: m, workload: {curve: {shape: constant, high: 5, low: LOW}, trace: TRACE}}]
+variants:
+- {name: v, accelerator: H100, pricePerHour: 1, profile: {alpha: 8, beta: 0.05, delta: 0.03, kvTokens: 9600}}
+nodes: [{accelerator: H100}]
+"""
+
+EMPTY = {
+    "a section": "behavior:\n  # scaleUp: {}\n",
+    "a direction and its policies": "behavior: {scaleUp: ~, scaleDown: {policies: ~}}\n",
+    "numbers": "seed:\ngraceSeconds:\n",
+}
+
+
+@pytest.mark.parametrize("text", EMPTY.values(), ids=EMPTY.keys())
+def test_an_empty_member_is_absent(text: str) -> None:
+    """It has its default."""
+    data = (SMALL.replace("LOW", "~").replace("TRACE", "~") + text).encode()
+
+    given = read_scenario(Source(name="s.yaml", data=data))
+
+    assert given.problems == ()
+    assert given.scenario is not None
