@@ -18,7 +18,7 @@ from controller.sizing.records import SizingSettings
 
 Key = tuple[str, str]
 
-BUDGET_NAME: Final = "--budget"
+BUDGET_NAME: Final = "given"
 _MOST_NAMED: Final = 5
 
 

@@ -114,7 +114,7 @@ def test_limits_that_what_runs_exceeds_are_told(plan: Plan, parts: Parts) -> Non
     told = [text for text in json.loads(out)["warnings"] if "exceeds" in text]
     assert [text.partition(":")[0] for text in told] == [
         "what runs exceeds quota default/q (requests.nvidia.com/gpu) of 1 accelerator by 1",
-        "what runs exceeds budget --budget of 15 per hour by 65",
+        "what runs exceeds budget given of 15 per hour by 65",
     ]
 
 
@@ -173,7 +173,7 @@ def test_a_budget_that_is_given_again_takes_the_place_of_the_former() -> None:
     once, _ = changed(inputs, Changes(budget=Decimal(5)))
     twice, _ = changed(once, Changes(budget=Decimal(7)))
 
-    assert {item.name: item.cost_per_hour for item in twice.snapshot.budgets} == {"team": 9, "--budget": 7}
+    assert {item.name: item.cost_per_hour for item in twice.snapshot.budgets} == {"team": 9, "given": 7}
 
 
 KEYS = [("a", "m"), ("b", "m"), ("b", "only"), ("x", "a/m")]
