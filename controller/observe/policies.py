@@ -26,10 +26,13 @@ _MOST_MS: Final = 10**8
 
 _LONGEST_PROBLEM: Final = 300
 _PRICE: Final = '{"device": "NVIDIA-A100", "cost": "40.00"}'
-_UNPRICED: Final = f"until it is corrected, this type has no price; a replica costs {DEFAULT_COST} by default"
+_UNPRICED: Final = (
+    f"this entry is ignored; a type without a price costs {float(DEFAULT_COST):g} per replica by default"
+)
 _TARGETS: Final = ("slo-tpot", "slo-ttft")
 _ENTRY_MEMBERS: Final = ("model", *_TARGETS)
 _MEMBERS: Final = ("name", "priority", "data")
+_NO_MAPPING: Final = "must be a mapping with name, priority and data"
 
 Place = tuple[str, str]
 """ConfigMap name and key."""
@@ -113,12 +116,27 @@ class PolicyReader:
                 if isinstance(entry.value, ServiceClass)
             },
             default_classes=self._default_classes,
-            problems=tuple(
-                f"ConfigMap {name}, key {key}: {problem}"
-                for (name, key), entry in self._known.items()
-                for problem in entry.problems
+            problems=(
+                *(
+                    f"ConfigMap {name}, key {key}: {problem}"
+                    for (name, key), entry in self._known.items()
+                    for problem in entry.problems
+                ),
+                *self._misplaced(config_maps),
             ),
         )
+
+    def _misplaced(self, config_maps: Mapping[str, Json]) -> Iterator[str]:
+        """Yield a message if only ConfigMaps that are not the configured one have classes."""
+        ours = self._default_classes
+        holders = {name for (name, _), entry in self._known.items() if isinstance(entry.value, ServiceClass)}
+        if ours and holders and ours not in holders:
+            lacks = "has no service class" if ours in config_maps else "is missing"
+            yield (
+                f"ConfigMap {ours}, named by names.serviceClasses, {lacks}; the classes of ConfigMap"
+                f" {', '.join(sorted(holders))} apply by spec.sloClassRef only: to apply them by model, name"
+                " their ConfigMap in names.serviceClasses"
+            )
 
     def _entry(self, place: Place, text: str) -> _Entry:
         known = self._known.get(place)
@@ -171,6 +189,8 @@ def _classed(text: str, *, is_expected: bool) -> _Entry:
     """Return the service class in a text; any other text is an empty entry."""
     try:
         document = _yaml(text)
+        if is_expected and not isinstance(document, dict):
+            return _Entry(text=text, problems=(_NO_MAPPING,), is_sound=False)
         if not isinstance(document, dict) or not (is_expected or _resembles_class(document)):
             return _Entry(text=text)
         return _service_class(text, document)

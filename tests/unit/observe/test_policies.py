@@ -77,9 +77,7 @@ def test_what_is_wrong_with_a_price_is_named(text: str, told: str) -> None:
     (problem,) = read_policies({"costs": {"data": {"H100": text}}}, unit_costs="costs").problems
 
     assert problem.startswith(f"ConfigMap costs, key H100: {told}")
-    assert problem.endswith(
-        "; until it is corrected, this type has no price; a replica costs 10.0 by default"
-    )
+    assert problem.endswith("; this entry is ignored; a type without a price costs 10 per replica by default")
 
 
 DOUBTFUL = {
@@ -108,21 +106,49 @@ DOUBTFUL = {
 @pytest.mark.parametrize(("text", "told"), DOUBTFUL.values(), ids=DOUBTFUL.keys())
 def test_what_has_no_effect_in_a_class_is_named(text: str, told: list[str]) -> None:
     """In any ConfigMap, if it resembles a class."""
-    policies = read_policies({"other": {"data": {"a": text}}}, unit_costs="costs", default_classes="c")
+    policies = read_policies({"other": {"data": {"a": text}}}, unit_costs="costs")
 
     assert policies.problems == tuple(f"ConfigMap other, key a: {problem}" for problem in told)
 
 
-def test_any_mapping_beside_the_classes_has_to_be_one() -> None:
-    """In the ConfigMap of classes, a mapping without a priority is an error; elsewhere it is of others."""
-    maps = {name: {"data": {"a": "name: Premium\nprio: 1\n", "b": "text"}} for name in ("classes", "other")}
+NO_MAPPING = {"text": "gold", "a list": "- priority: 1", "a number": "1", "only comments": "# priority: 1"}
+
+
+@pytest.mark.parametrize("text", NO_MAPPING.values(), ids=NO_MAPPING.keys())
+def test_everything_beside_the_classes_has_to_be_one(text: str) -> None:
+    """In the ConfigMap of classes, all that is no class is an error; elsewhere it is of others."""
+    maps = {name: {"data": {"a": "name: Premium\nprio: 1\n", "b": text}} for name in ("classes", "other")}
 
     policies = read_policies(maps, unit_costs="costs", default_classes="classes")
 
     assert policies.problems == (
         "ConfigMap classes, key a: is no service class: priority is missing",
         "ConfigMap classes, key a: unknown: prio; a class has name, priority, data",
+        "ConfigMap classes, key b: must be a mapping with name, priority and data",
     )
+
+
+CLASS, OTHER = {"data": {"a": PREMIUM}}, {"data": {"a": "interval: 60s"}}
+MISPLACED = {
+    "the configured ConfigMap is missing": ({"gold": CLASS, "old": CLASS}, "is missing"),
+    "it has no class": ({"gold": CLASS, "old": CLASS, "classes": {}}, "has no service class"),
+    "it has one": ({"gold": CLASS, "classes": CLASS}, ""),
+    "no other has one": ({"gold": OTHER}, ""),
+}
+
+
+@pytest.mark.parametrize(("maps", "told"), MISPLACED.values(), ids=MISPLACED.keys())
+def test_classes_outside_the_configured_config_map_are_named_once(
+    maps: dict[str, dict[str, dict[str, str]]], told: str
+) -> None:
+    """They applied by model in earlier versions."""
+    policies = read_policies(maps, unit_costs="costs", default_classes="classes")
+
+    expected = (
+        f"ConfigMap classes, named by names.serviceClasses, {told}; the classes of ConfigMap gold, old apply"
+        " by spec.sloClassRef only: to apply them by model, name their ConfigMap in names.serviceClasses"
+    )
+    assert policies.problems == ((expected,) if told else ())
 
 
 TARGETS = {
