@@ -64,7 +64,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
     for key, manifest in of_kind(found.manifests, "VariantAutoscaling").items():
         value, wrong = stored_variant(manifest)
         variants[key] = value
-        problems += wrong or targetless(manifest, value, targets)
+        problems += wrong or targetless(manifest, value, targets, found.refused)
     problems += _oversized(found)
     if problems:
         return Gathering(inputs=nothing, problems=tuple(problems))
@@ -151,6 +151,8 @@ def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
     problems = [
         Problem(file=manifest.file, line=error.line, text=f"{manifest.label}: {error}")
         for error in strict_errors(manifest.tree, node_of(found[1].declaration))
+        # A status is written by controllers, also by newer ones.
+        if error.word != "unknown" or error.path.parts[0] != "status"
     ]
     errors = complete_and_judge(*found, value).errors
     problems += [manifest.problem(str(error.body), error.path) for error in errors]
@@ -166,10 +168,17 @@ def targets_in(found: Found) -> Mapping[TargetKey, Json]:
     }
 
 
-def targetless(manifest: Manifest, value: Json, targets: Container[TargetKey]) -> Iterator[Problem]:
-    """Yield a problem if the scale target of a VariantAutoscaling is missing."""
+def targetless(
+    manifest: Manifest,
+    value: Json,
+    targets: Container[TargetKey],
+    refused: Container[tuple[str, str, str]],
+) -> Iterator[Problem]:
+    """Yield a problem if the scale target of a VariantAutoscaling is missing; a refused one is not."""
     target = target_key(manifest.key[0], value["spec"]["scaleTargetRef"])
-    if target.kind is not TargetKind.SCALED and target not in targets:
+    if target.kind is TargetKind.SCALED or (target.kind, target.namespace, target.name) in refused:
+        return
+    if target not in targets:
         text = (
             f"{target.kind} {target.name!r} of namespace {target.namespace!r} is missing: add its manifest"
             f" with -f, or export it with kubectl get {target.kind.lower()} -n {target.namespace}"

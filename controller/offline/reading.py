@@ -78,6 +78,9 @@ class Found:
     manifests: list[Manifest] = field(default_factory=list)
     saved: list[PlanningInputs] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    refused: set[tuple[str, str, str]] = field(default_factory=set)
+    """Kind, namespace and name of objects with problems."""
+
     passed_over: Counter[str] = field(default_factory=Counter)
     """The number of objects of kinds that planning ignores, by kind."""
 
@@ -206,6 +209,10 @@ def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> No
     found.problems += problems
     if not problems:
         found.manifests.append(Manifest(file=source.name, tree=tree, value=_placed(value, namespace)))
+    elif isinstance(metadata := value.get("metadata"), dict):
+        found.refused.add(
+            (value["kind"], str(metadata.get("namespace") or namespace), str(metadata.get("name")))
+        )
 
 
 def _called(value: Json) -> str:

@@ -130,11 +130,13 @@ class _Reader:
 
     def _variant(self, manifest: Manifest) -> VariantSetup | None:
         value, wrong = stored_variant(manifest)
-        problems = wrong or list(targetless(manifest, value, self._targets))
+        problems = wrong or list(targetless(manifest, value, self._targets, self._found.refused))
         self.problems += [str(problem) for problem in problems]
         if problems:
             return None
         key, name = target_key(manifest.key[0], value["spec"]["scaleTargetRef"]), manifest.key[1]
+        if (key.kind, key.namespace, key.name) in self._found.refused:
+            return None  # the problems of its manifest are reported
         if key.kind is not TargetKind.DEPLOYMENT:
             self.warnings.append(f"{manifest.label} is omitted: {_DEPLOYMENTS}")
             return None

@@ -50,6 +50,14 @@ UNREADABLE = {
             '.limits[nvidia.com/gpu]: Invalid value: "500m": must be an integer',
         ],
     ),
+    "a target that is refused is not missing as well": (
+        f"{VARIANT}---\n"
+        + DEPLOYMENT.replace("args: [serve]", "resources: {limits: {nvidia.com/gpu: 500m}}"),
+        [
+            "a.yaml:11: error: Deployment x: spec.template.spec.containers[0].resources"
+            '.limits[nvidia.com/gpu]: Invalid value: "500m": must be an integer',
+        ],
+    ),
     "what admission would refuse": (
         VARIANT.replace("modelID: m", 'modelID: ""'),
         ["a.yaml:5: error: VariantAutoscaling default/x: spec.modelID: Invalid value"],
@@ -137,6 +145,17 @@ def test_unreadable_input_is_named(plan: Plan, text: str, expected: list[str]) -
     assert len(err) == len(expected)
     for line, beginning in zip(err, expected, strict=True):
         assert line.startswith(beginning)
+
+
+def test_unknown_fields_of_a_status_are_ignored(plan: Plan) -> None:
+    """Another controller wrote it, not the user."""
+    status = "status: {currentAlloc: {foo: 1}, bar: 3}\n"
+    files = {"a.yaml": f"{VARIANT}{status}---\n{DEPLOYMENT}"}
+
+    code, _, err = plan("-f", "a.yaml", files=files)
+
+    assert code != 2
+    assert err == []
 
 
 UNKNOWN = {
