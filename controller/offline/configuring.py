@@ -199,9 +199,6 @@ def _kind(document: JsonValue) -> str:
 
 
 def _refused(path: Path, problems: Sequence[str], data: bytes = b"") -> Configuring:
-    """Return problems with a configuration, with lines if the content of its file is given."""
-    return Configuring(
-        problems=tuple(
-            Problem(file=str(path), line=line_of(data, text) if data else 0, text=text) for text in problems
-        )
-    )
+    """Return problems with a configuration, in the order of their lines if the file's content is given."""
+    found = [Problem(file=str(path), line=line_of(data, text) if data else 0, text=text) for text in problems]
+    return Configuring(problems=tuple(sorted(found, key=lambda problem: problem.line)))

@@ -56,10 +56,9 @@ def read_scenario(source: Source) -> Given:
 
 
 def _placed(source: Source, problems: Sequence[str]) -> tuple[str, ...]:
-    """Return problems with the file and the line of the field."""
-    return tuple(
-        str(Problem(file=source.name, line=line_of(source.data, text), text=text)) for text in problems
-    )
+    """Return problems with the file and the line of the field, in the order of the lines."""
+    found = [Problem(file=source.name, line=line_of(source.data, text), text=text) for text in problems]
+    return tuple(str(problem) for problem in sorted(found, key=lambda problem: problem.line))
 
 
 def _document(data: bytes) -> Json:

@@ -189,6 +189,15 @@ def test_a_wrong_configuration_is_named(plan: Plan, world: World, text: str, tol
     assert told in complaints[0]
 
 
+def test_errors_of_a_configuration_are_in_the_order_of_their_lines(plan: Plan, world: World) -> None:
+    """Also those of unknown fields, which are found last."""
+    text = "planing: {}\nplanning:\n  standingSeconds: soon\n  refresh: 1\nserving: {port: -1}\n"
+
+    _, _, complaints = plan("-f", "a.yaml", "--config", "c.yaml", files={"a.yaml": world(), "c.yaml": text})
+
+    assert [line.split(":")[1] for line in complaints] == ["1", "3", "4", "5"]
+
+
 def test_a_missing_configuration_is_named(plan: Plan, world: World) -> None:
     """Nothing is planned with defaults in its place."""
     code, out, complaints = plan("-f", "a.yaml", "--config", "no.yaml", files={"a.yaml": world()})

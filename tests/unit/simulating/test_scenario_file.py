@@ -1,4 +1,4 @@
-"""Scenarios with empty members."""
+"""Scenarios with empty members, and the order of errors."""
 
 from __future__ import annotations
 
@@ -32,3 +32,16 @@ def test_an_empty_member_is_absent(text: str) -> None:
 
     assert given.problems == ()
     assert given.scenario is not None
+
+
+def test_errors_are_in_the_order_of_their_lines() -> None:
+    """Whatever finds them."""
+    data = (
+        SMALL.replace("LOW", "0").replace(", trace: TRACE", "") + "node: 1\nseed: -1\nmodle: 2\n"
+    ).encode()
+
+    given = read_scenario(Source(name="s.yaml", data=data))
+
+    lines = [int(problem.split(":")[1]) for problem in given.problems]
+    assert len(lines) == 3
+    assert lines == sorted(lines)
