@@ -77,10 +77,10 @@ def parser() -> argparse.ArgumentParser:
         default="table",
         help="output format (default: table)",
     )
-    add("--html", type=Path, metavar="FILE", help="also write the plan as an HTML page")
+    add("--html", type=output_file, metavar="FILE", help="also write the plan as an HTML page")
     add(
         "--save",
-        type=Path,
+        type=output_file,
         metavar="FILE",
         help="write all inputs of the plan to FILE, so that it can be planned again",
     )
@@ -161,6 +161,13 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
         " the same for every model, whatever it costs to serve (model)",
     )
     add("--scale-to-zero", action="store_true", help="allow models without demand to have no replica")
+
+
+def output_file(text: str) -> Path:
+    """Return the path of a file to write; `-` is refused, because standard output has the result."""
+    if text == "-":
+        raise argparse.ArgumentTypeError("must be the name of a file: - is not supported here")
+    return Path(text)
 
 
 def _rate(text: str) -> Rate:

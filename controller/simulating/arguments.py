@@ -10,6 +10,7 @@ from typing import Final
 
 from apiserver.checking.namespaces import namespace_argument
 from apiserver.program import program
+from controller.offline.arguments import output_file
 from controller.simulating.profiles import StatedProfile, profile_of
 
 _EPILOG: Final = """\
@@ -86,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
         help="controller configuration for the policy stowplan, or the ConfigMap that contains it",
     )
     add("-o", "--output", choices=("table", "json"), default="table", help="output format (default: table)")
-    add("--html", type=Path, metavar="FILE", help="also write an HTML page with charts")
+    add("--html", type=output_file, metavar="FILE", help="also write an HTML page with charts")
     _add_recorded(made)
     _add_cluster(made)
     return made

@@ -46,6 +46,7 @@ WRONG_ARGUMENTS = {
         "must be a cost per hour, such as 400 or 99.50, with at",
     ),
     "two budgets": (["--budget", "1", "--budget", "2"], "argument --budget: must be given once only"),
+    "a saved decision on standard output": (["--save", "-"], "argument --save: must be the name of a file"),
     "a namespace that is none": (["-n", "Bad NS"], 'argument -n/--namespace: Invalid value: "Bad NS"'),
     "a negative budget": (["--budget=-1"], "'-1': must be a cost per hour"),
     "an unknown way to go short": (["--unmet", "luck"], "choose from"),

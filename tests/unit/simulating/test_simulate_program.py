@@ -264,6 +264,7 @@ def test_each_wrong_line_of_a_trace_is_told(simulate: Simulate, tmp_path: Path) 
         (["--kv-tokens", "v=0"], "must be more than 0"),
         (["--seed", "-1"], "'-1': must be a whole number"),
         (["--duration", "inf"], "'inf': must be a number of seconds from 15 to 604800"),
+        (["--html", "-"], "argument --html: must be the name of a file"),
         (["--duration", "3"], "'3': must be a number of seconds from 15 to 604800"),
     ],
 )
