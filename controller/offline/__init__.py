@@ -8,5 +8,5 @@ the entry point.
 - fields that are read of objects: `shapes`, `pod_shapes`, `device_shapes`, `target_shapes`; statuses:
   `published`
 - settings with the lines of their fields: `yaml_text`; warnings about missing information: `ignorance`
-- output: `table`, `drawing`, `colours`, `terminal`, `template`
+- output: `naming`, `table`, `drawing`, `colours`, `terminal`, `template`
 """

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from controller.observe.accelerators import PRODUCT, PRODUCT_LABELS
+from controller.offline.naming import first_of
 from controller.planning.additions import OWN_LABELS, Addition, new_nodes
 from controller.planning.cluster import Node
 from controller.planning.decision import Plan
@@ -68,7 +69,8 @@ def _untyped(snapshot: Snapshot) -> Iterator[str]:
         labels = ", ".join(name for name in PRODUCT_LABELS if name != PRODUCT)
         yield (
             f"the type of the accelerators of {count(len(names), 'node')} is unknown, so no variant for a"
-            f" type is placed there: {_first(names)}; it is read from the first of the labels {labels}"
+            f" type is placed there: {first_of(names, _MOST_NAMED)}; it is read from the"
+            f" first of the labels {labels}"
         )
 
 
@@ -82,8 +84,8 @@ def _without_accelerators(snapshot: Snapshot) -> Iterator[str]:
     if names:
         yield (
             f"the pods of {count(len(names), 'variant')} request no accelerators, so they take up none of"
-            f" their type and are on no node of the plan: {_first(names)}; a container requests them with"
-            " limits such as nvidia.com/gpu"
+            f" their type and are on no node of the plan: {first_of(names, _MOST_NAMED)}; a container"
+            " requests them with limits such as nvidia.com/gpu"
         )
 
 
@@ -112,13 +114,9 @@ def _unlabelled(snapshot: Snapshot) -> Iterator[str]:
 def _lacking(names: Sequence[str], key: str, variant: str) -> str:
     return (
         f"{variant} spreads its pods or keeps them together by the label {key}, so none of them is placed"
-        f" on {count(len(names), 'node')} without it: {_first(names)}; to plan with the label, write a"
-        " decision with --save, add the label to the node in it, and plan with that file"
+        f" on {count(len(names), 'node')} without it: {first_of(names, _MOST_NAMED)}; to plan with the"
+        " label, write a decision with --save, add the label to the node in it, and plan with that file"
     )
-
-
-def _first(names: Sequence[str]) -> str:
-    return ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
 
 
 def _demands(plan: Plan) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +10,7 @@ from rich.console import RenderableType
 
 from controller.offline.drawing import drawing_parts
 from controller.offline.layout import codes_of, layouts, unplaced
+from controller.offline.naming import first_of
 from controller.offline.table import colour_of, goes_short, in_order, price, tone_of, variants_table
 from controller.offline.terminal import Tone, labelled, styled
 from controller.planning.decision import (
@@ -99,23 +100,21 @@ def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
 
 def conclusion(shown: Shown) -> str:
     """Return the conclusion in one sentence."""
-    omitted = f"{count(len(shown.omitted), 'VariantAutoscaling')} omitted: {_first(shown.omitted)}"
+    omitted = (
+        f"{count(len(shown.omitted), 'VariantAutoscaling')} omitted: {first_of(shown.omitted, _MOST_NAMED)}"
+    )
     after = f"; {omitted}" if shown.omitted else ""
     if shown.short:
-        return f"{count(len(shown.short), 'model')} short: {_first(shown.short)}{after}"
+        return f"{count(len(shown.short), 'model')} short: {first_of(shown.short, _MOST_NAMED)}{after}"
     if not shown.plan.solver.is_answered:
         return f"no answer: the running replicas stay; {shown.plan.solver.message}{after}"
     if shown.omitted:
         return omitted
     if shown.unknown:
-        return f"no model is known to be short; models of unknown demand: {_first(shown.unknown)}"
+        return (
+            f"no model is known to be short; models of unknown demand: {first_of(shown.unknown, _MOST_NAMED)}"
+        )
     return "the demand of every model is met"
-
-
-def _first(names: Sequence[str]) -> str:
-    """Return the names as a list, shortened if there are many."""
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_MOST_NAMED])} and {more} more"
 
 
 def proof(plan: Plan) -> str:
