@@ -10,7 +10,8 @@ from controller.closedloop.outcome import ModelOutcome, Outcome
 from controller.closedloop.scenario import Model, Scenario, Targets, VariantSetup
 from controller.simulating.results import Results
 
-_THREE_DIGITS: Final = 100
+_LEAST_INTEGER: Final = 100
+"""The cost from which integers have at least three digits."""
 
 
 def summary(results: Results) -> str:
@@ -118,7 +119,7 @@ def model_row(outcome: Outcome, model: ModelOutcome, scenario: Scenario) -> tupl
 
 def amount(cost: float) -> str:
     """Return a cost with three significant digits, or as an integer from 100: 0.12, 1.67, 31, 1250."""
-    if cost >= _THREE_DIGITS:
+    if cost >= _LEAST_INTEGER:
         return f"{cost:.0f}"
     return f"{Decimal(f'{cost:.3g}'):f}"
 
