@@ -171,7 +171,7 @@ def _parser() -> argparse.ArgumentParser:
         "--without-tolerance",
         action="store_true",
         help="write HorizontalPodAutoscalers without tolerance, for Kubernetes before 1.33; from 10"
-        " replicas on, these ignore a difference of one replica",
+        " or 11 replicas on, these ignore a difference of one replica",
     )
     parser.add_argument(
         "--gateways",
