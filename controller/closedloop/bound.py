@@ -142,6 +142,7 @@ class BoundPolicy:
         pods = [pod for pod in cluster.pods_of(variant) if pod.is_ready]
         return TargetSeen(
             current_replicas=cluster.replicas[variant],
+            ready_replicas=len(pods),
             pods=tuple(self._values(cluster, pod.name) for pod in pods),
         )
 

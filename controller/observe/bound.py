@@ -56,11 +56,13 @@ class BoundWorld:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetState:
-    """One target, with its ready engine pods."""
+    """One target, with its engine pods."""
 
     bound: BoundTarget
     current_replicas: int
+    ready_replicas: int = 0
     pods: tuple[Json, ...] = ()
+    """The ready engine pods that are asked for metrics."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -235,7 +237,8 @@ def _targets(
         TargetState(
             bound=bound,
             current_replicas=world.replicas[key],
-            pods=tuple(pod for pod in around.groups.get(key, ()) if _is_asked(pod, bound)),
+            ready_replicas=len(_serving(around.groups.get(key, ()))),
+            pods=tuple(pod for pod in _serving(around.groups.get(key, ())) if _has_labels(pod, bound.labels)),
         )
         for key, bound in zip(keys, binding.targets, strict=True)
     )
@@ -296,8 +299,8 @@ def _owners(world: BoundWorld) -> Mapping[TargetKey, Sequence[Owner]]:
     return {key: sorted(items) for key, items in found.items()}
 
 
-def _is_asked(pod: Json, bound: BoundTarget) -> bool:
-    return is_ready(pod) and has_engine(pod) and _has_labels(pod, bound.labels)
+def _serving(pods: Iterable[Json]) -> list[Json]:
+    return [pod for pod in pods if is_ready(pod) and has_engine(pod)]
 
 
 def _watched(world: BoundWorld) -> Mapping[str, Sequence[Json]]:

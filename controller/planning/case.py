@@ -10,7 +10,7 @@ from controller.planning.decision import Alternative, BoundBy
 from controller.planning.demand import allowed_replicas, provided_rate, rate_of
 from controller.planning.formulation import held_replicas, ordered_replicas
 from controller.planning.model_case import model_cases
-from controller.planning.problem import per_mille_missing
+from controller.planning.problem import PER_MILLE, UNLIMITED_REPLICAS, per_mille_missing
 from controller.planning.wording import rule_clause, scarcity_clause
 
 if TYPE_CHECKING:
@@ -137,9 +137,17 @@ class Case:
         """What prevents this variant from starting replicas wherever they fit; empty if nothing does."""
         if self.variant.capacity and self.variant.capacity.unreachable:
             return self.variant.capacity.unreachable[0]
+        if self._is_at_most_planned:
+            return f"of a variant at most {UNLIMITED_REPLICAS} replicas are planned"
         if self.placed < len(self.solved.problem.variants[self.number].bound):
             return "none is started while others of its own leave their nodes"
         return ""
+
+    @property
+    def _is_at_most_planned(self) -> bool:
+        """Whether it has as many replicas as are planned of a variant, but for a rounded share of them."""
+        upper = self.solved.problem.variants[self.number].upper
+        return upper >= UNLIMITED_REPLICAS and (upper - self.placed) * PER_MILLE <= upper
 
     @property
     def rule_clause(self) -> str:

@@ -30,9 +30,10 @@ _NEARLY = 1e-6
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetSeen:
-    """The observation of one target: requested replicas, and the metric values of each ready pod."""
+    """The observation of one target: replicas, and the metric values of each pod that is asked for them."""
 
     current_replicas: int
+    ready_replicas: int = 0
     pods: tuple[Mapping[str, Value], ...] = ()
 
 
@@ -91,7 +92,7 @@ def decide_binding(
             required,
             _one_less(policy, bounds, history.at(now_seconds), whole, shares, now_seconds=now_seconds),
         )
-    kept = _one_way(required, shares, [len(target.pods) for target in seen.targets])
+    kept = _one_way(required, shares, [target.ready_replicas for target in seen.targets])
     replicas = split(required, kept, expansion_percent=binding.expansion_percent)
     chosen = math.ceil(capacity_of(shares, replicas) - _NEARLY)
     remembered = _remembered(history.at(now_seconds), whole, chosen, now_seconds)

@@ -62,6 +62,7 @@ class BindingMemory:
             targets=tuple(
                 TargetSeen(
                     current_replicas=state.current_replicas,
+                    ready_replicas=state.ready_replicas,
                     pods=tuple(self._said(item, steady_seconds) for item in questions_of(case, state)),
                 )
                 for state in case.targets

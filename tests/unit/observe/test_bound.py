@@ -82,7 +82,7 @@ def test_the_oldest_binding_of_a_target_is_told() -> None:
 
 
 def test_ready_leaders_with_the_labels_are_asked() -> None:
-    """Workers have no engine of their own, and others do not count for this binding."""
+    """Workers have no engine of their own, and metrics of others do not count, but they are ready, too."""
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "large"}
     group = {SET_NAME: "large", WORKER_INDEX: "0", "tier": "gold"}
     pods = [
@@ -100,7 +100,7 @@ def test_ready_leaders_with_the_labels_are_asked() -> None:
     (case,) = BoundReader().cases(world)
 
     (state,) = case.targets
-    assert state.current_replicas == 3
+    assert (state.current_replicas, state.ready_replicas) == (3, 2)
     assert [item["metadata"]["name"] for item in state.pods] == ["large-0"]
 
 

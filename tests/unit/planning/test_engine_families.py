@@ -55,7 +55,7 @@ def test_a_fleet_that_can_be_served_wholly_is(family: str, seed: int) -> None:
 
 
 def test_a_small_core_that_leaves_much_unproven_is_not_the_last() -> None:
-    """Pods are spread over ten zones: the patterns of least reduced cost leave a tenth of the last demand unmet."""
+    """Pods are spread over ten zones: a core of few patterns leaves a tenth of the last demand unmet."""
     problem = Instance(family="F9-zones-10", size=50, seed=5).scenario().problem
     *_, demand, _ = engine.place(problem, effort=EFFORT).proofs
 

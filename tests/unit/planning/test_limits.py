@@ -333,22 +333,6 @@ def test_a_pool_that_cannot_grow_enough_leaves_a_shortage() -> None:
     assert made.decisions[0].reason is Reason.SHORTAGE
 
 
-ENDLESS: dict[str, dict[str, Any]] = {
-    "pinned": {"pinned_replicas": 10**6},
-    "a scale target that requests them": {"current_replicas": 10**6},
-    "the minimum of an autoscaler": {"min_replicas": 10**6},
-}
-
-
-@pytest.mark.parametrize("stated", ENDLESS.values(), ids=ENDLESS)
-def test_a_million_replicas_of_one_tenant_do_not_stop_the_plan_of_others(stated: dict[str, Any]) -> None:
-    """Whatever a replica costs: anybody can state a number that no cluster holds."""
-    many = [_variant(f"v{i}", model_id=f"m{i}", cost="20000", priority=50, **stated) for i in range(15)]
-    made = _plan(_variant("good", model_id="good", priority=1), *many, loads=(_wants("good", 2),))
-
-    assert _granted(made)["good"] == 2
-
-
 def test_affinity_keeps_replicas_to_the_nodes_that_they_require() -> None:
     """One of the two nodes is in the zone."""
     zone = frozenset({("topology.kubernetes.io/zone", "b")})

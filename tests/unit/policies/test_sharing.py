@@ -120,7 +120,7 @@ def test_what_runs_only_grows_or_only_shrinks(
 def _shrunk(counts: tuple[int, int], ready: tuple[int, int], load: float) -> tuple[int, ...]:
     """Return the replicas that remain of some of which a part is ready; their metrics come as a total."""
     targets = tuple(
-        TargetSeen(current_replicas=count, pods=({},) * min(here, count))
+        TargetSeen(current_replicas=count, ready_replicas=here)
         for count, here in zip(counts, ready, strict=True)
     )
     seen = BindingSeen(targets=targets, totals={"m": Value(value=load)})
