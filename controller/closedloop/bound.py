@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from controller.closedloop.decided import Decided, DecidedPoint, decided_point, is_alike, target_names
+from controller.closedloop.decided import Decided, DecidedPoint, decided_point, target_names
 from controller.closedloop.following import follower
 from controller.closedloop.policy import Told
 from controller.closedloop.rivals import chosen_variants
@@ -71,7 +71,7 @@ class BoundPolicy:
         return tuple(
             Decided(
                 targets=target_names(binding),
-                is_alike=is_alike(binding),
+                is_alike=binding.is_alike,
                 points=tuple(self._points.get(number, ())),
                 unreported=self._unreported(),
             )

@@ -68,11 +68,6 @@ def decided_point(
     )
 
 
-def is_alike(binding: Binding) -> bool:
-    """Return whether all replicas of a binding's targets have capacity 1."""
-    return all(capacity == 1 for capacity in binding.capacities)
-
-
 def target_names(binding: Binding) -> tuple[str, ...]:
     """Return the names of a binding's targets, in order."""
     return tuple(target.target.name for target in binding.targets)

@@ -150,12 +150,11 @@ def _variant(variant: Variant, target: BoundTarget, capacity: float) -> Variant:
 
 
 def _load(ask: Ask) -> ModelLoad:
-    is_alike = all(capacity == 1 for capacity in ask.binding.capacities)
     return ModelLoad(
         namespace=ask.key[0],
         model_id=ask.model,
         mixes_at_cost=True,
-        measure="replicas" if is_alike else "replicas of capacity 1",
+        measure="replicas" if ask.binding.is_alike else "replicas of capacity 1",
         requests_per_second=ask.required,
         upper_requests_per_second=ask.required,
         required_requests_per_second=ask.required,

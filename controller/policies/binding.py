@@ -50,6 +50,11 @@ class Binding:
         is_alone = self.expansion_percent is None
         return tuple(1.0 if is_alone else target.capacity for target in self.targets)
 
+    @property
+    def is_alike(self) -> bool:
+        """Whether all replicas have capacity 1."""
+        return all(capacity == 1 for capacity in self.capacities)
+
     def serving(self, replicas: Sequence[int]) -> float:
         """Return the combined capacity of replicas of the targets, in replicas of capacity 1."""
         return math.fsum(each * count for each, count in zip(self.capacities, replicas, strict=True))

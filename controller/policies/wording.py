@@ -30,12 +30,8 @@ def binding_sentence(binding: Binding, decision: BindingDecision) -> str:
         return text
     pairs = zip(binding.targets, decision.replicas, strict=True)
     shares = ", ".join(f"{number} of {target.target.name}" for target, number in pairs)
-    return f"{shares}; together {_capacity(binding)}{text}"
-
-
-def _capacity(binding: Binding) -> str:
-    is_alike = all(target.capacity == 1 for target in binding.targets)
-    return "" if is_alike else "in replicas of capacity 1: "
+    unit = "" if binding.is_alike else "in replicas of capacity 1: "
+    return f"{shares}; together {unit}{text}"
 
 
 def recommendation_text(asked: Recommendation) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.closedloop.bound import PolicyFile
-from controller.closedloop.decided import Decided, decided_point, is_alike, target_names
+from controller.closedloop.decided import Decided, decided_point, target_names
 from controller.policies.binding import Binding, lone_binding
 from controller.policies.history import History
 from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
@@ -56,7 +56,7 @@ def replayed(
         policy=policy,
         trace=file,
         targets=target_names(binding),
-        is_alike=is_alike(binding),
+        is_alike=binding.is_alike,
         interval_seconds=settings.interval_seconds,
         points=tuple(points),
         warnings=tuple(_warnings(found, binding, trace)),
