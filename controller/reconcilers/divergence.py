@@ -157,7 +157,7 @@ def _waiting(
     now: Snapshot,
 ) -> Iterator[Waiting]:
     """Yield the replicas without a node for which places of the plan are still unused."""
-    late = _late(now)
+    late = _late(now) if unplaced else {}
     for key, pods in unplaced.items():
         places = sorted(node for (of, node), count in unused.items() if of == key for _ in range(count))
         for pod, node in zip(pods, places, strict=False):
