@@ -237,10 +237,11 @@ def _targets(
         TargetState(
             bound=bound,
             current_replicas=world.replicas[key],
-            ready_replicas=len(_serving(around.groups.get(key, ()))),
-            pods=tuple(pod for pod in _serving(around.groups.get(key, ())) if _has_labels(pod, bound.labels)),
+            ready_replicas=len(serving),
+            pods=tuple(pod for pod in serving if _has_labels(pod, bound.labels)),
         )
         for key, bound in zip(keys, binding.targets, strict=True)
+        for serving in [_serving(around.groups.get(key, ()))]
     )
     if rival := _rival(value, keys, around):
         return states, rival, True
