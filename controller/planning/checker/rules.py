@@ -47,8 +47,10 @@ def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, Decisi
 def _apart(
     variant: Variant, new: Counter[str], pods_on_node: Counter[str], added: Mapping[str, int]
 ) -> Iterator[str]:
-    for node in sorted(new) if variant.most_per_node is not None else ():
-        most = (variant.most_per_node or 0) * added.get(node, 1)
+    if variant.most_per_node is None:
+        return
+    for node in sorted(new):
+        most = variant.most_per_node * added.get(node, 1)
         if pods_on_node[node] > most:
             yield f"{variant.name}: {pods_on_node[node]} pods on node {node}, at most {most} may be there"
 
