@@ -36,7 +36,7 @@ GAP = 5e-4
 LEAST_SHARE_OF_TOTAL = 0.1
 """The accepted gap is relative to at least this share of a level's total."""
 
-MUCH = 0.002
+LARGE_GAP = 0.002
 """Relative gap above which a larger core follows one that was solved, measured as `GAP`."""
 
 LARGER = 10
@@ -176,7 +176,7 @@ class Search:
             value = incumbent.objective_value(objective)
             if has_all and holds_all and is_exact and result.values:
                 bound = max(bound, min(result.bound, value))
-            leaves_much = value - bound > MUCH * base
+            leaves_much = value - bound > LARGE_GAP * base
             if (
                 holds_all
                 or not (result.is_optimal and leaves_much)
