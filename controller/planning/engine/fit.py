@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,22 @@ MOST_NODE_PODS = 600
 
 MOST_FILLINGS = 2000
 """Packing patterns of one number of free accelerators above which only slots are counted."""
+
+
+_NONE = -1
+
+
+class _Place(NamedTuple):
+    """A node, or a node that may be added."""
+
+    node: int
+    """`_NONE` for a node that may be added."""
+
+    growth: int
+    """`_NONE` for a node that exists."""
+
+    free: int
+    """Accelerators that are free, or become free if every replica leaves that may."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,12 +130,13 @@ class Fit:
 
     def _fit_bin(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
         """Add the rows of one bin: the simplest exact formulation, or slots if there is none."""
-        nodes, grows = self._problem.bins[bin_].nodes, any(g.bin == bin_ for g in self._problem.growth)
+        nodes = len(self._problem.bins[bin_].nodes)
+        nodes += sum(g.limit for g in self._problem.growth if g.bin == bin_)
         has_rules = any(demand.variant >= 0 for _, demand in here)
         has_gangs = any(demand.pods > 1 for _, demand in here)
         if self._nodes.is_exact[bin_] and not has_rules:
             self._fit_slots(bin_, here)
-        elif (has_rules or has_gangs) and len(nodes) * len(here) <= MOST_NODE_PODS and not grows:
+        elif (has_rules or has_gangs) and nodes * len(here) <= MOST_NODE_PODS:
             self._fit_each_node(bin_, here)
         elif has_rules or has_gangs or self._has_many_patterns(bin_):
             self._fit_slots(bin_, here)
@@ -187,16 +205,22 @@ class Fit:
         """Return the gang slots of blocks that no replica might leave, and those of the others as terms."""
         blocks: dict[int, list[int]] = defaultdict(list)
         for node in self._problem.bins[bin_].nodes:
-            if self._nodes.block[node] != NO_DOMAIN:
-                blocks[int(self._nodes.block[node])].append(node)
+            blocks[int(self._nodes.block[node])].append(node)
+        grown: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for index, g in enumerate(self._problem.growth):
+            if g.bin == bin_:
+                grown[int(self._nodes.growth_block[index])].append(
+                    (self._growth[index], -(g.accelerators // size))
+                )
         capacity, terms = 0, []
-        for nodes in blocks.values():
+        for block in sorted({*blocks, *grown} - {NO_DOMAIN}):
+            nodes = blocks[block]
             kept = sum(max(0, self._free[n]) // size for n in nodes if n not in self._leaving)
-            parts = [(self._slots_of(n, size), -1) for n in nodes if n in self._leaving]
+            parts = [(self._slots_of(n, size), -1) for n in nodes if n in self._leaving] + grown[block]
             if not parts:
                 capacity += kept // pods
                 continue
-            most = kept + sum(self._program.most(variable) for variable, _ in parts)
+            most = kept + sum(self._program.most(variable) * -weight for variable, weight in parts)
             slots = self._program.variables(1, most // pods).start
             self._program.row([(slots, pods), *parts], most=kept)
             terms.append((slots, -1))
@@ -270,26 +294,38 @@ class Fit:
             ]
             program.row([*asked, *supply[size]], most=0)
 
+    def _places(self, bin_: int) -> list[_Place]:
+        """Return the nodes of a bin, and then those that may be added to it."""
+        free = [(node, self._free[node] + self._gone(node)) for node in self._problem.bins[bin_].nodes]
+        grown = [(index, g) for index, g in enumerate(self._problem.growth) if g.bin == bin_]
+        return [
+            *(_Place(node=node, growth=_NONE, free=most) for node, most in free),
+            *(
+                _Place(node=_NONE, growth=index, free=g.accelerators)
+                for index, g in grown
+                for _ in range(g.limit)
+            ),
+        ]
+
     def _fit_each_node(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
         """Add a variable for the pods of each demand on each node, with their rows."""
-        program, problem = self._program, self._problem
-        nodes = problem.bins[bin_].nodes
-        taken: dict[int, Terms] = {node: [] for node in nodes}
+        program, problem, places = self._program, self._problem, self._places(bin_)
+        taken: list[Terms] = [[] for _ in places]
         for index, demand in here:
             blocks: dict[int, Terms] = defaultdict(list)
             terms = problem.variants[demand.variant] if demand.variant >= 0 else None
             there = apart.bound_pods(terms) if terms else Counter[int]()
-            for node in nodes:
-                block = problem.topologies[demand.topology][node] if demand.pods > 1 else NO_DOMAIN
+            for place, held in zip(places, taken, strict=True):
+                block = self._domain(place, demand.topology) if demand.pods > 1 else NO_DOMAIN
                 if demand.pods > 1 and block == NO_DOMAIN:
                     continue
-                free = self._free[node] + self._gone(node)
-                most = max(0, free) // demand.accelerators
+                most = max(0, place.free) // demand.accelerators
                 if terms:
-                    most = apart.most_on_node(terms, there[node], free)
+                    most = apart.most_on_node(terms, there[place.node], place.free)
                 pods = program.variables(1, most).start
-                self._on_node[index, bin_, node] = pods
-                taken[node].append((pods, demand.accelerators))
+                if place.node != _NONE:
+                    self._on_node[index, bin_, place.node] = pods
+                held.append((pods, demand.accelerators))
                 blocks[block].append((pods, -1))
             wholes = []
             for pods_in_block in blocks.values():
@@ -298,8 +334,31 @@ class Fit:
                 program.row([(whole, demand.pods), *pods_in_block], least=0, most=0)
                 wholes.append((whole, -1))
             program.row([*self._flows[index, bin_], *wholes], most=0)
-        for node, held in taken.items():
-            self._limit_by_free(held, node)
+        for place, held in zip(places, taken, strict=True):
+            if place.node != _NONE:
+                self._limit_by_free(held, place.node)
+        self._limit_by_growth(places, taken)
+
+    def _domain(self, place: _Place, topology: int) -> int:
+        """Return the domain of a place in a topology."""
+        if place.node != _NONE:
+            return self._problem.topologies[topology][place.node]
+        domains = self._problem.growth[place.growth].domains
+        return domains[topology] if domains else NO_DOMAIN
+
+    def _limit_by_growth(self, places: Sequence[_Place], taken: Sequence[Terms]) -> None:
+        """Let pods be on a node to be added only if it is; the nodes of one growth are added in order."""
+        program = self._program
+        added: dict[int, list[int]] = defaultdict(list)
+        for place, held in zip(places, taken, strict=True):
+            if place.growth != _NONE:
+                is_added = program.variables(1).start
+                program.row([*held, (is_added, -place.free)], most=0)
+                added[place.growth].append(is_added)
+        for growth, switches in added.items():
+            program.row([*((switch, 1) for switch in switches), (self._growth[growth], -1)], most=0)
+            for first, second in pairwise(switches):
+                program.row([(second, 1), (first, -1)], most=0)
 
 
 def node_patterns(sizes: tuple[int, ...], free: int) -> list[tuple[int, ...]]:

@@ -88,6 +88,9 @@ class Nodes:
     block: Integers
     """(nodes,): the block for the gangs of its bin; NO_DOMAIN for none."""
 
+    growth_block: Integers
+    """(growths,): the block of the nodes that a growth adds; NO_DOMAIN for none."""
+
     free: Integers
     """(nodes,): free accelerators if every bound replica stays; negative on overcommitted nodes."""
 
@@ -130,7 +133,7 @@ class Nodes:
 def nodes_of(problem: PlacementProblem) -> Nodes:
     """Return the nodes with the slot rows of all bins."""
     node_bin = np.full(len(problem.free), NO_BIN, dtype=np.int64)
-    block = np.full(len(problem.free), NO_DOMAIN, dtype=np.int64)
+    block = np.full(len(problem.free) + len(problem.growth), NO_DOMAIN, dtype=np.int64)
     keys: list[tuple[int, int, int]] = []
     exact = []
     for index, bin_ in enumerate(problem.bins):
@@ -143,9 +146,17 @@ def nodes_of(problem: PlacementProblem) -> Nodes:
         }
         topologies = sorted({t for _, _, t in gangs})
         kinds = {(size, 1) for size in bin_.sizes}
-        if topologies and nodes:
-            domains = np.array([problem.topologies[t] for t in topologies])[:, nodes]
-            block[nodes] = np.where(
+        grown = [g for g, terms in enumerate(problem.growth) if terms.bin == index and terms.domains]
+        members = nodes + [len(problem.free) + g for g in grown]
+        if topologies and members:
+            domains = np.array(
+                [
+                    [problem.topologies[t][node] for node in nodes]
+                    + [problem.growth[g].domains[t] for g in grown]
+                    for t in topologies
+                ]
+            )
+            block[members] = np.where(
                 (domains == NO_DOMAIN).any(axis=0),
                 NO_DOMAIN,
                 np.unique(domains, axis=1, return_inverse=True)[1].ravel(),
@@ -161,7 +172,8 @@ def nodes_of(problem: PlacementProblem) -> Nodes:
     row_bin, row_size, row_pods = np.array(keys, dtype=np.int64).reshape(-1, 3).T
     return Nodes(
         bin=node_bin,
-        block=block,
+        block=block[: len(problem.free)],
+        growth_block=block[len(problem.free) :],
         free=np.array(problem.free, dtype=np.int64),
         row_bin=row_bin,
         row_size=row_size,
@@ -252,7 +264,9 @@ def shared_of(
     gained = np.maximum(nodes.free, 0) + emptied - nodes.free
     numbers = [(g.bin, g.accelerators, g.price, g.limit) for g in problem.growth]
     bin_, size, price, limit = np.array(numbers, dtype=np.int64).reshape(-1, 4).T
-    brings = (nodes.row_bin == bin_[:, None]) & (nodes.row_pods == 1)
+    brings = (nodes.row_bin == bin_[:, None]) & (
+        (nodes.row_pods == 1) | (nodes.growth_block[:, None] != NO_DOMAIN)
+    )
     return Shared(
         nodes=nodes,
         types=tuple(types),
@@ -265,7 +279,8 @@ def shared_of(
         limit_rows=tuple(limit_rows),
         growth_price=price,
         growth_limit=limit,
-        growth_slots=np.where(brings, size[:, None] // nodes.row_size, 0),
+        # A node may complete a gang slot of others, so a part of a gang slot counts as a whole one.
+        growth_slots=np.where(brings, -(-(size[:, None] // nodes.row_size) // nodes.row_pods), 0),
     )
 
 

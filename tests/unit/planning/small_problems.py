@@ -108,8 +108,26 @@ def constrained_problem(random: Random) -> PlacementProblem:
         bins=tuple(bins),
         rows=tuple(rows),
         limits=tuple(_limits(random, variants)),
+        growth=tuple(_pools(random, bins, zone, rack)),
         topologies=(tuple(zone), tuple(rack)),
     )
+
+
+def _pools(
+    random: Random, bins: Sequence[Bin], zone: Sequence[int], rack: Sequence[int]
+) -> Iterator[GrowthTerms]:
+    """Yield up to one pool of nodes that may be added, alike the first node of some bin."""
+    if bins and random.random() < 0.4:
+        b = random.randrange(len(bins))
+        like = bins[b].nodes[0]
+        yield GrowthTerms(
+            name="pool",
+            bin=b,
+            accelerators=random.choice((2, 4)),
+            price=random.randint(0, 40),
+            limit=random.choice((1, 2)),
+            domains=(zone[like], rack[like]),
+        )
 
 
 def _constrained(random: Random, terms: VariantTerms, zones: tuple[int, ...]) -> VariantTerms:
@@ -232,14 +250,11 @@ def is_possible(problem: PlacementProblem, replicas: Sequence[int], added: Seque
         untouched = sum(amount * problem.variants[v].lower for v, amount in row.terms)
         if sum(amount * replicas[v] for v, amount in row.terms) > max(row.limit, untouched):
             return False
+    if problem.growth:
+        problem = _grown(problem, added)
     free = freed(problem, tuple(replicas))
-    nodes = [list(bin_.nodes) for bin_ in problem.bins]
-    for growth, count in zip(problem.growth, added, strict=True):
-        nodes[growth.bin] += range(len(free), len(free) + count)
-        free += [growth.accelerators] * count
     where = [
-        [n for b, bin_ in enumerate(problem.bins) if v in bin_.variants for n in nodes[b]]
-        for v in range(len(replicas))
+        [n for bin_ in problem.bins if v in bin_.variants for n in bin_.nodes] for v in range(len(replicas))
     ]
     new = [
         v
@@ -264,6 +279,25 @@ def is_possible(problem: PlacementProblem, replicas: Sequence[int], added: Seque
         )
 
     return fits(tuple(sorted(new, key=lambda v: -problem.variants[v].accelerators)), tuple(free))
+
+
+def _grown(problem: PlacementProblem, added: Sequence[int]) -> PlacementProblem:
+    """Return the problem with nodes of each growth as nodes that exist."""
+    free, bins = list(problem.free), list(problem.bins)
+    topologies = [list(domains) for domains in problem.topologies]
+    for growth, count in zip(problem.growth, added, strict=True):
+        home = bins[growth.bin]
+        bins[growth.bin] = replace(home, nodes=(*home.nodes, *range(len(free), len(free) + count)))
+        free += [growth.accelerators] * count
+        own = growth.domains or [NO_DOMAIN] * len(topologies)
+        topologies = [[*domains, *[domain] * count] for domains, domain in zip(topologies, own, strict=True)]
+    return replace(
+        problem,
+        free=tuple(free),
+        bins=tuple(bins),
+        growth=(),
+        topologies=tuple(tuple(domains) for domains in topologies),
+    )
 
 
 def _is_placeable(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from planning_builders import EFFORT
-from small_problems import best_rank, check_claims, constrained_problem, rank, small_problem
+from small_problems import added_nodes, best_rank, check_claims, constrained_problem, rank, small_problem
 from support.campaign import often
 from support.plain_problems import demand, terms
 
@@ -98,7 +98,7 @@ def test_what_rules_leave_without_a_place_is_no_loss(seed: int) -> None:
     """There is another answer in which everything has one: the best of all."""
     problem = constrained_problem(Random(seed))
     solution = place(problem, effort=EFFORT)
-    assert rank(problem, solution.replicas, ()) == best_rank(problem)
+    assert rank(problem, solution.replicas, added_nodes(problem, solution)) == best_rank(problem)
     assert not solution.unproven
 
 
@@ -292,7 +292,7 @@ def test_a_pod_larger_than_a_gang_needs_no_block(*, can_be_added: bool) -> None:
     gang = replace(terms(10, upper=2), accelerators=4, pods=2, together=0)
     single = replace(terms(10, upper=2), accelerators=16)
     nodes = () if can_be_added else (0,)
-    pool = GrowthTerms(name="pool", bin=0, accelerators=16, price=1, limit=2, domains=(0,))
+    pool = GrowthTerms(name="pool", bin=0, accelerators=16, price=1, limit=2, domains=(NO_DOMAIN,))
     problem = PlacementProblem(
         variants=(gang, single),
         free=(16,) * len(nodes),
@@ -304,6 +304,28 @@ def test_a_pod_larger_than_a_gang_needs_no_block(*, can_be_added: bool) -> None:
     solution = place(problem, effort=EFFORT)
     assert solution.replicas == (0, 1)
     assert solution.proofs[0].bound == solution.proofs[0].value
+
+
+@pytest.mark.parametrize("limit", [4, 700], ids=["each node has variables", "nodes are counted by slots"])
+def test_a_gang_goes_to_nodes_that_are_added_to_its_domain(limit: int) -> None:
+    """Beside a node that has room for one pod only; two replicas need three more."""
+    gang = replace(terms(10, upper=2), accelerators=8, pods=2, together=0)
+    pool = GrowthTerms(name="pool", bin=0, accelerators=8, price=1, limit=limit, domains=(0,))
+    problem = PlacementProblem(
+        variants=(gang,),
+        free=(8,),
+        bins=(Bin(nodes=(0,), sizes=(8,), variants=(0,)),),
+        rows=(demand(0, 2, (0, 1), priority=0),),
+        topologies=((0,),),
+        growth=(pool,),
+    )
+    solution = place(problem, effort=EFFORT)
+    assert (solution.replicas, solution.added) == ((2,), (3,))
+    assert (solution.placements, solution.grown) == (((0, 0, 1),), ((0, 0, 3),))
+    other_domain = replace(problem, growth=(replace(pool, domains=(1,)),))
+    assert place(other_domain, effort=EFFORT).added == (4,)
+    no_domain = replace(problem, growth=(replace(pool, domains=()),))
+    assert place(no_domain, effort=EFFORT).replicas == (0,)
 
 
 def test_a_divided_model_of_many_variants_is_planned() -> None:

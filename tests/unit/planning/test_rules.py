@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from planning_builders import EFFORT, node, variant
-from small_problems import best_rank, constrained_problem, is_possible, keeps_rules, rank
+from small_problems import added_nodes, best_rank, constrained_problem, is_possible, keeps_rules, rank
 from small_snapshots import constrained_snapshot
 from support import compact
 from support.campaign import often
@@ -41,19 +41,27 @@ SEEDS = range(often(160))
 
 
 def _holds(problem: PlacementProblem, solution: Solution) -> bool:
-    """Tell whether all new pods have nodes with room, and where the rules want them."""
+    """Tell whether all new pods have nodes with room, and where the rules want them.
+
+    Of pods on nodes to be added only their number is known.
+    """
     free = freed(problem, solution.replicas)
     new = [Counter[int]() for _ in problem.variants]
     for v, host, pods in solution.placements:
         assert any(v in bin_.variants and host in bin_.nodes for bin_ in problem.bins)
         free[host] -= pods * problem.variants[v].accelerators
         new[v][host] += pods
+    grown = Counter[int]()
+    for v, _, pods in solution.grown:
+        grown[v] += pods
     has_room = all(free[host] >= 0 for at in new for host in at)
     counted = all(
-        at.total() == (terms.pods * max(0, count - len(terms.bound)) if terms.accelerators else 0)
-        for at, terms, count in zip(new, problem.variants, solution.replicas, strict=True)
+        at.total() + grown[v] == (terms.pods * max(0, count - len(terms.bound)) if terms.accelerators else 0)
+        for v, (at, terms, count) in enumerate(zip(new, problem.variants, solution.replicas, strict=True))
     )
-    kept = all(keeps_rules(problem, v, solution.replicas[v], at) for v, at in enumerate(new) if at)
+    kept = all(
+        keeps_rules(problem, v, solution.replicas[v], at) for v, at in enumerate(new) if at and not grown[v]
+    )
     return has_room and counted and kept
 
 
@@ -63,8 +71,10 @@ def test_the_answer_is_the_best_of_all(block: int) -> None:
     for seed in SEEDS[block::BLOCKS]:
         problem = constrained_problem(Random(seed))
         solution = engine.place(problem, effort=EFFORT)
+        added = added_nodes(problem, solution)
         assert _holds(problem, solution), seed
-        assert rank(problem, solution.replicas, ()) == best_rank(problem), seed
+        assert is_possible(problem, solution.replicas, added), seed
+        assert rank(problem, solution.replicas, added) == best_rank(problem), seed
 
 
 def test_where_a_domain_stays_empty_the_skew_is_the_most_in_each() -> None:
@@ -111,7 +121,7 @@ def test_the_compact_formulation_agrees() -> None:
         problem = constrained_problem(Random(seed))
         solution = compact.place(problem, effort=EFFORT)
         assert _holds(problem, solution), seed
-        assert rank(problem, solution.replicas, ()) == best_rank(problem), seed
+        assert rank(problem, solution.replicas, added_nodes(problem, solution)) == best_rank(problem), seed
 
 
 def test_whatever_finds_a_place_keeps_the_rules() -> None:
@@ -138,7 +148,7 @@ def test_what_a_rule_leaves_without_a_place_is_possible_all_the_same() -> None:
     for seed in SEEDS[: often(30)]:
         problem = constrained_problem(Random(seed))
         hurried = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=1e-9))
-        assert is_possible(problem, hurried.replicas, ()), seed
+        assert is_possible(problem, hurried.replicas, added_nodes(problem, hurried)), seed
         assert _holds(problem, hurried), seed
 
 
