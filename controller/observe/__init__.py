@@ -4,8 +4,8 @@
 `accelerators`, `pods`, `inventory`, `policies`, `orders`, `scheduling`, `quotas`, `karpenter` and `variants`
 translate Kubernetes objects, `idleness` tracks the last activity of models, and `gather` combines all of it.
 
-- engines: `endpoints`, `credentials`, `bounded` bodies, `origins` of series, `series` and what is `said` by
-  them; performance and command lines: `performance`, `arguments`
+- engines: `endpoints`, `credentials`, `bounded` bodies, the lines of an `exposition`, `origins` of series,
+  `series` and what is `said` by them; performance and command lines: `performance`, `arguments`
 - pods: `replicas`, `leaving` order, `movable` ones, `disruptions`; scale targets: `targets`, `scales`
 - devices: `devices`, `claims`; rules of pods: `rule_reading`, `rules`, `neighbours`, `selectors`, `domains`
 - service classes, priorities and costs: `classes`, `objectives`, `prices`; among tenants: `tenants`, `grants`

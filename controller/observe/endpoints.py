@@ -11,6 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from apiserver.schema.json import Json
+from controller.observe.exposition import lines_of
 from controller.observe.said import Series, UnreadableMetricsError
 from controller.policies.exposed import Exposed, exposed, name_of
 from controller.policies.measuring import Look
@@ -77,12 +78,11 @@ def question(
 def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:
     """Return the values of the given names in an exposition.
 
-    Raises UnreadableMetricsError for invalid text. Lines of other series, which are most, are skipped before
-    parsing.
+    Raises UnreadableMetricsError for invalid text.
     """
     stems = tuple(_stem(name_of(name)) for name in names)
     heads = (*stems, *(f"{_TYPE}{stem}" for stem in stems))
-    wanted = "\n".join(line for line in text.splitlines() if line.startswith(heads)) + "\n"
+    wanted = lines_of(text, heads)
     try:
         return exposed(list(text_string_to_metric_families(wanted)), names)
     except (ValueError, IndexError) as error:  # the parser raises both, depending on the defect

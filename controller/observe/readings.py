@@ -13,6 +13,7 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from controller.observe.exposition import lines_of
 from controller.observe.said import (
     MOST_COUNTED,
     Endpoint,
@@ -90,10 +91,9 @@ class Reading:
 def parse_exposition(text: str) -> list[Series]:
     """Return the series that a reading needs from the text of `/metrics`.
 
-    Raises UnreadableMetricsError for invalid text. Lines of other series, which are most, are skipped before
-    parsing.
+    Raises UnreadableMetricsError for invalid text.
     """
-    wanted = "\n".join(line for line in text.splitlines() if line.startswith(NAMES)) + "\n"
+    wanted = lines_of(text, NAMES)
     try:
         families = list(text_string_to_metric_families(wanted))
     except (ValueError, IndexError) as error:  # the parser raises both, depending on the defect

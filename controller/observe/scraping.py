@@ -145,7 +145,8 @@ class Scraper:
         try:
             text = await self._read(metrics_url(pod, self._limits), arguments)
             now_seconds, steady_seconds = self._clock(), self._steady()
-            reading = reading_of(parse_exposition(text), time_seconds=now_seconds)
+            # In a thread, as below: the lease must be renewed while a large page is parsed.
+            reading = reading_of(await asyncio.to_thread(parse_exposition, text), time_seconds=now_seconds)
             return replace(reading, time_seconds=steady_seconds - (now_seconds - reading.time_seconds))
         except UnreadableMetricsError as error:
             return str(error)
@@ -157,8 +158,6 @@ class Scraper:
             url = f"{_origin(item.pod, item.port, self._limits)}{item.path}"
             text = await self._read(url, arguments)
             asked_seconds = self._steady()
-            # In a thread: parsing a hostile response may take a second, and the lease must be renewed
-            # meanwhile.
             return Look(asked_seconds, await asyncio.to_thread(exposed_in, text, names))
         except UnreadableMetricsError as error:
             return str(error)

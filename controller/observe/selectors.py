@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from apiserver.schema.json import Json
 
 _KEY: Final = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
 _VALUE: Final = r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?"
-_COMMA: Final = re.compile(r",(?![^()]*\))")
+_SHOWN_CHARACTERS: Final = 80
+_VALUES_OR_COMMA: Final = re.compile(r"\([^()]*\)|,")
 _SET: Final = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
 _EQUAL: Final = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
 _PRESENT: Final = re.compile(rf"(!?)\s*({_KEY})")
@@ -21,7 +22,17 @@ def parse_selector(text: str) -> Json:
 
     Raises ValueError naming the part that is invalid.
     """
-    return {"matchExpressions": [_demand(part.strip()) for part in _COMMA.split(text)]}
+    return {"matchExpressions": [_demand(part.strip()) for part in _parts(text)]}
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the requirements; a comma in parentheses separates values."""
+    start = 0
+    for found in _VALUES_OR_COMMA.finditer(text):
+        if found[0] == ",":
+            yield text[start : found.start()]
+            start = found.end()
+    yield text[start:]
 
 
 def _demand(part: str) -> Json:
@@ -32,7 +43,7 @@ def _demand(part: str) -> Json:
         return {"key": found[1], "operator": "NotIn" if found[2] == "!=" else "In", "values": [found[3]]}
     if found := _PRESENT.fullmatch(part):
         return {"key": found[2], "operator": "DoesNotExist" if found[1] else "Exists"}
-    raise ValueError(f"{part!r} is not a label requirement")
+    raise ValueError(f"{part[:_SHOWN_CHARACTERS]!r} is not a label requirement")
 
 
 def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:

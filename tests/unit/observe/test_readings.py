@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from support.engine_expositions import SGLANG, VLLM, without
 from support.engine_totals import alone
 
+from controller.observe.endpoints import exposed_in
 from controller.observe.readings import Reading, Totals, parse_exposition, reading_of
 from controller.observe.said import Series, UnreadableMetricsError
 from controller.observe.series import NAMES, SERIES
@@ -287,6 +288,23 @@ def test_hostile_text_is_refused_or_read(text: str) -> None:
         parse_exposition(text)
     except UnreadableMetricsError:
         return
+
+
+HOSTILE = {
+    "many labels": ",".join(f'l{number}="1"' for number in range(180_000)),
+    "many escapes": 'l="' + '\\"' * 600_000 + '"',
+}
+
+
+@pytest.mark.parametrize("labels", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_line_that_takes_long_to_parse_is_refused(labels: str) -> None:
+    """Half a minute each, if it were parsed; lines of other series do not matter."""
+    line = f"vllm:num_requests_waiting{{{labels}}} 1"
+    with pytest.raises(UnreadableMetricsError, match=f"a line has {len(line)} characters, of at most 8192"):
+        parse_exposition(line)
+    with pytest.raises(UnreadableMetricsError, match="a line has"):
+        exposed_in(line, {"vllm:num_requests_waiting"})
+    assert not parse_exposition(f"other{{{labels}}} 1")
 
 
 VALUES = st.one_of(

@@ -43,6 +43,12 @@ def test_a_selector_that_is_written_as_text_selects(text: str, labels: dict[str,
     assert selects(parse_selector(text), labels) is want
 
 
+def test_a_long_selector_is_read_once() -> None:
+    """Reading the rest of the text again for each comma would take hours."""
+    count = 200_000
+    assert len(parse_selector(",".join(["a"] * count))["matchExpressions"]) == count
+
+
 def scale(replicas: object = 2, selector: object = "app=chat") -> Json:
     """Return an answer for the scale subresource."""
     return {"spec": {"replicas": replicas}, "status": {"replicas": 2, "selector": selector}}
