@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from enum import Enum
 from typing import Final
 
 from apiserver.metrics.status import BadRequestError
+from apiserver.schema.remembering import remembered
 
 
 class Operator(Enum):
@@ -71,7 +71,7 @@ _END: Final = ""
 _EQUALS: Final = ("=", "==")
 
 
-@functools.lru_cache(maxsize=16384)
+@remembered
 def parse_selector(text: str) -> Selector:
     """Return the selector for a query parameter: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 

@@ -1,6 +1,6 @@
-"""A cache for pure functions of short texts, such as names, labels and quantities, which often recur.
+"""A cache for pure functions of short texts, such as names, quantities and selectors, which often recur.
 
-Results for long texts are not cached, so the cache takes at most about a megabyte.
+Results for long texts are not cached, so a cache takes at most a few megabytes.
 """
 
 from __future__ import annotations

@@ -129,6 +129,15 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         parse_selector(text)
 
 
+def test_only_short_selectors_are_kept() -> None:
+    """Whoever may write an autoscaler may write thousands of long ones."""
+    short, long = "a=b", f"a in ({','.join(map(str, range(1000)))})"
+
+    assert parse_selector(short) is parse_selector(short)
+    assert parse_selector(long) == parse_selector(long)
+    assert parse_selector(long) is not parse_selector(long)
+
+
 @given(st.lists(REQUIREMENTS, max_size=3), st.dictionaries(NAMES, NAMES, max_size=3))
 def test_allowed_values_lose_no_match(requirements: list[Requirement], labels: dict[str, str]) -> None:
     """A label of anything that matches is among the values that the selector allows for it."""
