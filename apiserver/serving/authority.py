@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -123,6 +123,27 @@ def bundle(*authorities: bytes, now: datetime) -> bytes:
     return b"".join(kept)
 
 
+def has_its_key(pair: KeyPair) -> bool:
+    """Tell whether the key can be read and belongs to the certificate."""
+    try:
+        _load(pair)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def can_issue(authority: KeyPair) -> bool:
+    """Tell whether certificates can be issued: by an authority with its own key."""
+    if not has_its_key(authority):
+        return False
+    try:
+        extensions = x509.load_pem_x509_certificate(authority.certificate).extensions
+        extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
+        return extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (ValueError, x509.ExtensionNotFound):
+        return False
+
+
 def _name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:_COMMON_NAME_LIMIT])])
 
@@ -176,5 +197,5 @@ def _load(authority: KeyPair) -> tuple[x509.Certificate, ec.EllipticCurvePrivate
     certificate = x509.load_pem_x509_certificate(authority.certificate)
     key = load_pem_private_key(authority.key, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-        raise ValueError("the authority's key does not belong to its certificate")
+        raise ValueError("the key does not belong to its certificate")
     return certificate, key

@@ -42,8 +42,8 @@ class ConfigurationError(Exception):
 class ServingConfig:
     """Settings of the listeners and logs, common to all Stowplan processes."""
 
-    bind_address: Annotated[str, Length(1, 253)] = "0.0.0.0"  # noqa: S104 (inside a pod every address is the pod's own)
-    """The address that all listeners bind to."""
+    bind_address: Annotated[str, Length(maximum=253)] = ""
+    """The address that all listeners bind to; empty for all addresses, of IPv4 and IPv6."""
 
     port: Port = 9443
     """The port of the HTTPS listener, for processes that have one."""

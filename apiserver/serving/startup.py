@@ -62,7 +62,7 @@ def server_options(serving: ServingConfig, *, has_application: bool) -> ServerOp
     """Return the listeners of a process from its configuration."""
     directory = Path(serving.certificate_directory)
     return ServerOptions(
-        bind_address=serving.bind_address,
+        bind_address=serving.bind_address or None,
         port=serving.port if has_application else None,
         metrics_port=serving.metrics_port,
         health_port=serving.health_port,

@@ -14,7 +14,9 @@ from typing import Final
 from apiserver.serving.authority import (
     KeyPair,
     bundle,
+    can_issue,
     covers,
+    has_its_key,
     is_issued_by,
     needs_renewal,
     new_authority,
@@ -49,8 +51,8 @@ def authority_of(data: Mapping[str, bytes]) -> Authority | None:
 
 
 def current_authority(known: Authority | None, *, lifetime: timedelta, now: datetime) -> Authority:
-    """Return the known CA unless renewal is due, else a new one whose bundle contains both."""
-    if known is not None and not needs_renewal(known.pair.certificate, now):
+    """Return the known CA while it can issue and needs no renewal, else a new one that also trusts it."""
+    if known is not None and not needs_renewal(known.pair.certificate, now) and can_issue(known.pair):
         return known
     pair = new_authority(AUTHORITY_NAME, lifetime=lifetime, now=now)
     old = known.trusted if known is not None and _is_readable(known.trusted, now) else b""
@@ -83,6 +85,7 @@ def _is_good(leaf: KeyPair, authority: Authority, names: tuple[str, ...], now: d
         not needs_renewal(leaf.certificate, now)
         and covers(leaf.certificate, names)
         and is_issued_by(leaf.certificate, authority.pair.certificate)
+        and has_its_key(leaf)
     )
 
 

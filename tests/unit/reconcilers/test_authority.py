@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from apiserver.serving.authority import KeyPair, new_authority
 from controller.reconcilers.authority import authority_of, current_authority, current_leaf, leaf_data, leaf_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,6 +58,38 @@ def test_a_leaf_is_replaced_when_old_foreign_or_incomplete() -> None:
     assert current_leaf(leaf, authority, NAMES, lifetime=lifetime, now=START + timedelta(days=25)) != leaf
     assert current_leaf(leaf, authority, (*NAMES, "more"), lifetime=lifetime, now=START) != leaf
     assert current_leaf(leaf, other, NAMES, lifetime=lifetime, now=START) != leaf
+
+
+USELESS_KEYS = {
+    "a damaged key": lambda _: b"garbage",
+    "the key of another certificate": lambda _: new_authority("other", lifetime=LIFETIME, now=START).key,
+    "a key of another kind": lambda _: generate_private_key(65537, 2048).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    ),
+}
+
+
+@pytest.mark.parametrize("key_of", USELESS_KEYS.values(), ids=USELESS_KEYS.keys())
+def test_a_certificate_without_its_key_is_replaced(key_of: Callable[[KeyPair], bytes]) -> None:
+    """An authority, which stays trusted for what it issued, and a leaf."""
+    first = current_authority(None, lifetime=LIFETIME, now=START)
+    leaf = current_leaf(None, first, NAMES, lifetime=LIFETIME, now=START)
+
+    damaged = replace(first, pair=replace(first.pair, key=key_of(first.pair)))
+    second = current_authority(damaged, lifetime=LIFETIME, now=START)
+
+    assert second.pair != damaged.pair
+    assert first.pair.certificate.strip() in second.trusted
+    unusable = replace(leaf, key=key_of(leaf))
+    assert current_leaf(unusable, first, NAMES, lifetime=LIFETIME, now=START) != unusable
+
+
+def test_a_certificate_that_is_no_authority_issues_none() -> None:
+    """Somebody put a server's certificate there."""
+    first = current_authority(None, lifetime=LIFETIME, now=START)
+    leaf = current_leaf(None, first, NAMES, lifetime=LIFETIME, now=START)
+
+    assert current_authority(replace(first, pair=leaf), lifetime=LIFETIME, now=START).pair != leaf
 
 
 def test_damaged_secrets_are_replaced() -> None:
