@@ -37,11 +37,12 @@ from controller.reconcilers.authority import (
     leaf_data,
     leaf_of,
 )
-from controller.reconcilers.former_claim import API_SERVICE, TARGET, ClaimRecord, is_ours
+from controller.reconcilers.former_claim import API_SERVICE, ClaimRecord, is_ours
+from controller.reconcilers.trust import CONVERSION, api_service_patch, conversion_patch, webhook_patch
 
 AUTHORITY_SECRET: Final = "stowplan-authority"  # noqa: S105 (a name, no secret)
 LEAVES: Final[Mapping[str, tuple[str, ...]]] = {
-    "stowplan-webhooks-certificate": ("stowplan-webhooks", "stowplan-conversion"),
+    "stowplan-webhooks-certificate": ("stowplan-webhooks", CONVERSION),
     "stowplan-apiserver-certificate": ("stowplan-apiserver",),
 }
 """Secrets that pods mount, with the Services of these pods."""
@@ -83,22 +84,22 @@ class CertificateReconciler:
     async def _inject_everywhere(self, trusted: str) -> bool:
         """Write the CA bundle into all objects that need it; tell whether one of them had another."""
         injected = [
-            await self._inject(
-                resource, family.configuration_name, lambda item: _webhook_patch(item, trusted)
-            )
+            await self._inject(resource, family.configuration_name, lambda item: webhook_patch(item, trusted))
             for family in FAMILIES
             for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
         ]
         injected += [
             await self._inject(
-                CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name, lambda item: _conversion_patch(item, trusted)
+                CUSTOM_RESOURCE_DEFINITIONS,
+                kind.crd_name,
+                lambda item: conversion_patch(item, trusted, namespace=self._settings.namespace),
             )
             for family in FAMILIES
             for kind in family.kinds
             if kind.has_conversion
         ]
         injected.append(
-            await self._inject(API_SERVICES, API_SERVICE, lambda item: _api_service_patch(item, trusted))
+            await self._inject(API_SERVICES, API_SERVICE, lambda item: api_service_patch(item, trusted))
         )
         return any(injected)
 
@@ -150,38 +151,3 @@ class CertificateReconciler:
 def _data(secret: Json) -> Mapping[str, bytes]:
     encoded = secret.get("data") or {}
     return {key: base64.b64decode(text) for key, text in encoded.items()}
-
-
-def _webhook_patch(configuration: Json, trusted: str) -> list[Json]:
-    operations: list[Json] = []
-    for position, webhook in enumerate(configuration.get("webhooks") or []):
-        if webhook["clientConfig"].get("caBundle") != trusted:
-            here = f"/webhooks/{position}"
-            operations += [
-                {"op": "test", "path": f"{here}/name", "value": webhook["name"]},
-                {"op": "add", "path": f"{here}/clientConfig/caBundle", "value": trusted},
-            ]
-    return operations
-
-
-def _conversion_patch(definition: Json, trusted: str) -> list[Json]:
-    conversion = definition["spec"].get("conversion") or {}
-    client = (conversion.get("webhook") or {}).get("clientConfig") or {}
-    if conversion.get("strategy") != "Webhook" or client.get("caBundle") == trusted:
-        return []
-    here = "/spec/conversion/webhook/clientConfig"
-    return [
-        {"op": "test", "path": f"{here}/service/name", "value": client["service"]["name"]},
-        {"op": "add", "path": f"{here}/caBundle", "value": trusted},
-    ]
-
-
-def _api_service_patch(service: Json, trusted: str) -> list[Json]:
-    if not is_ours(service) or service["spec"].get("caBundle") == trusted:
-        return []  # owned by another project, or up to date
-    return [
-        {"op": "test", "path": "/spec/service/name", "value": TARGET},
-        # An earlier owner may have set this to true, and applying our APIService over it keeps the field.
-        {"op": "add", "path": "/spec/insecureSkipTLSVerify", "value": False},
-        {"op": "add", "path": "/spec/caBundle", "value": trusted},
-    ]
