@@ -6,8 +6,7 @@ routes.
 
 `run` is the entry point. `process` answers conversions at once, while `later` loads `judging` for admission.
 
-- the decision: `decision`, with the object's other versions: `forms`; permissions: `permissions`, asked by
-  `authorizer`
+- the decision: `decision`; permissions: `permissions`, asked by `authorizer`
 - writers of objects: `authorship`, `tenancy`; scale targets: `scaling`, `claims`; caches of other objects:
   `referents`
 - what the API server calls: `registration`; configuration: `config`

@@ -11,13 +11,13 @@ import msgspec
 
 from apiserver.kinds.authorship import telling_annotations
 from apiserver.kinds.conversion import convert, kept_after_relabelling, kept_annotation, telling_label
+from apiserver.kinds.forms import Form, other_forms
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind, Reference, Version
 from apiserver.schema.undecoded import same
 from apiserver.schema.validation import judge
 from webhooks.depth import without_depths
-from webhooks.forms import Form, other_forms
 from webhooks.review import AdmissionRequest, ReviewedObject
 
 _WRITES: Final = frozenset({"CREATE", "UPDATE"})

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from apiserver.kinds.forms import form_errors
 from apiserver.kinds.judgement import Judgement, complete_and_judge
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
@@ -16,7 +17,6 @@ from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
 from webhooks.admission import Subject, UnreadableObjectError, subject_of
 from webhooks.authorship import record_errors, user_of
-from webhooks.forms import form_errors
 from webhooks.large import worked
 from webhooks.permissions import UndecidedError
 from webhooks.review import AdmissionRequest

@@ -13,6 +13,8 @@ from apiserver.checking.namespaces import misplacement, namespace_advice, placed
 from apiserver.checking.outcome import Finding, Outcome, Verdict
 from apiserver.checking.strictness import strict_errors
 from apiserver.checking.tree import Tree
+from apiserver.kinds.conversion import kept_annotation
+from apiserver.kinds.forms import form_errors, other_forms
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
 from apiserver.kinds.scalable import SCALABLE, unlisted
@@ -59,7 +61,7 @@ def _judged(outcome: Outcome, tree: Tree, kind: Kind, version: Version, *, names
         outcome, namespace=outcome.namespace or namespace, deprecation=version.deprecation_warning
     )
     judgement = complete_and_judge(kind, version, value)
-    found = (*judgement.errors, *_unscalable(version, value))
+    found = (*(judgement.errors or _form_errors(kind, version, value)), *_unscalable(version, value))
     errors += [_finding(error, tree.line_of(error.path)) for error in found]
     if undecodable or errors:
         return replace(
@@ -112,6 +114,15 @@ def _unscalable(version: Version, value: Json) -> Iterator[FieldError]:
         error = unlisted(claim, SCALABLE) if claim.is_scaled else None
         if error is not None:
             yield error
+
+
+def _form_errors(kind: Kind, version: Version, value: Json) -> list[FieldError]:
+    """Return the errors in what the annotation of conversion restores in other versions, if there is one."""
+    metadata = value.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if not isinstance(annotations, dict) or kept_annotation(kind) not in annotations:
+        return []
+    return form_errors(kind, other_forms(kind, version, value, None))
 
 
 def _finding(error: FieldError, line: int) -> Finding:

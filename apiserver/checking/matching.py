@@ -48,10 +48,23 @@ def mismatch(api_version: str, kind: str) -> Mismatch | None:
         return Mismatch(field="apiVersion", message=f"{no_matches}: the served versions are {served}")
     here = [name for version, name in _served() if version == api_version]
     if not here:
-        return None
+        return _misspelt_group(group, kind, no_matches)
     meant = _nearest(api_version, kind)
     advice = f"did you mean {' or '.join(meant)}?" if meant else f"the served kinds are {', '.join(here)}"
     return Mismatch(field="kind", message=f"{no_matches}: {advice}")
+
+
+def _misspelt_group(group: str, kind: str, no_matches: str) -> Mismatch | None:
+    """Return what is wrong with a kind of our name in a group that is almost ours, such as llm-d.ai.
+
+    Other projects have a Model, too: the group must be similar.
+    """
+    groups = {known.group: known for known in KINDS if known.kind == kind}
+    meant = difflib.get_close_matches(group.casefold(), groups, 1, _LEAST_SIMILARITY)
+    if not meant:
+        return None
+    versions = " or ".join(f"{meant[0]}/{version.name}" for version in groups[meant[0]].versions)
+    return Mismatch(field="apiVersion", message=f"{no_matches}: did you mean {versions}?")
 
 
 def _is_of_others(group: str, kind: str) -> bool:

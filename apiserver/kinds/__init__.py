@@ -1,7 +1,8 @@
 """Declarations of the API kinds, one file for each kind and version. Data only, no I/O.
 
 - all served kinds: `registry`, grouped by `families`
-- complete validation of an object: `judgement`; conversion: `conversion`, and without decoding: `splicing`
+- complete validation of an object: `judgement`, and of its other versions: `forms`; conversion: `conversion`,
+  and without decoding: `splicing`
 - shared types: `meta`, printer `columns`
 - who acts for whom: `authorship`; what writers need: `privileges`
 - kinds that may be scaled: `scalable`; how autoscalers follow a decision: `autoscalers`

@@ -163,6 +163,19 @@ def test_a_version_that_is_not_served_is_refused(check: Check) -> None:
     ]
 
 
+def test_what_the_annotation_of_conversion_restores_is_judged(check: Check) -> None:
+    """As in admission: it would be the object that other versions show."""
+    kept = {"fields": [{"path": ["spec", "modelProfile"], "value": {"accelerators": []}}]}
+    value = yaml.safe_load(GOOD)
+    value["metadata"]["annotations"] = {"llmd.ai/kept-by-conversion": json.dumps(kept)}
+
+    code, out, _ = check("a.yaml", a_yaml=yaml.safe_dump(value))
+
+    assert code == 1
+    assert "metadata.annotations[llmd.ai/kept-by-conversion]: Forbidden" in out[0]
+    assert "its content is invalid in v1alpha1: spec.modelProfile.accelerators" in out[0]
+
+
 def test_an_object_beyond_any_request_is_refused(check: Check) -> None:
     """As the server does before it reads on."""
     code, out, _ = check("a.json", a_json=json.dumps(variant("x", modelID="x" * 3_200_000)))

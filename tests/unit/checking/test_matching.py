@@ -38,6 +38,24 @@ WRONG = {
         "kind",
         "did you mean InferenceObjective?",
     ),
+    "a group with one character too many": (
+        "llm-d.ai/v1alpha2",
+        "VariantAutoscaling",
+        "apiVersion",
+        "did you mean llmd.ai/v1alpha1 or llmd.ai/v1alpha2?",
+    ),
+    "a group in capitals": (
+        "Registry.Volcano.sh/v1alpha1",
+        "Model",
+        "apiVersion",
+        "did you mean registry.volcano.sh/v1alpha1?",
+    ),
+    "a group of another domain": (
+        "networking.volcano.io/v1alpha1",
+        "ModelServer",
+        "apiVersion",
+        "did you mean networking.volcano.sh/v1alpha1?",
+    ),
     "a version that nobody serves": (
         "llmd.ai/v9",
         "VariantAutoscaling",
@@ -68,6 +86,7 @@ RIGHT = {
     ),
     "another group": ("apps/v1", "Modelserver"),
     "the core group": ("v1", "Model"),
+    "a kind of our name of another project": ("kubeai.org/v1", "Model"),
     "nothing": ("", ""),
 }
 
