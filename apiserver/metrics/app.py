@@ -22,7 +22,7 @@ def application(
     index: MetricIndex,
     *,
     gate: Callable[[], Gate | None],
-    why_incomplete: Callable[[], str | None],
+    why_incomplete: Callable[[str], str | None],
     readiness: Readiness,
     clock: Clock,
 ) -> web.Application:

@@ -76,7 +76,7 @@ class MetricIndex:
         found = [self._confirmed(entry) for entry in self._matching(namespace, metric_name, selector)]
         if not found:
             raise NotFoundError(
-                f"no {SUBJECTS[metric_name].kind} in namespace {namespace!r} matches the selector of"
+                f"no {SUBJECTS[metric_name].sought} in namespace {namespace!r} matches the selector of"
                 f" {metric_name}"
             )
         series = [entry for entry in found if isinstance(entry, Series) and not self._is_stale(entry, now)]

@@ -43,25 +43,27 @@ Clock = Callable[[], dt.datetime]
 
 
 def routes(
-    index: MetricIndex, *, why_incomplete: Callable[[], str | None], clock: Clock
+    index: MetricIndex, *, why_incomplete: Callable[[str], str | None], clock: Clock
 ) -> list[web.RouteDef]:
     """Return all routes except the health paths.
 
-    `why_incomplete` returns why the index must not be used yet, or None; `clock` returns the time in UTC.
+    `why_incomplete` returns why the index must not be used yet for a metric, or None; `clock` returns the
+    time in UTC.
     """
     group = _document(api_group(API))
     resources = _document(api_resource_list(API))
     root = _document({"paths": ["/apis", GROUP_PATH, VERSION_PATH]})
 
     async def values(request: web.Request) -> web.Response:
-        if why := why_incomplete():
+        metric_name = request.match_info["metric"]
+        if why := why_incomplete(metric_name):
             raise status.ServiceUnavailableError(why)
         if request.query.get("watch") in _TRUE:
             raise status.MethodNotAllowedError("external metrics cannot be watched")
         _require_json(request)
         found = index.query(
             namespace=request.match_info["namespace"],
-            metric_name=request.match_info["metric"],
+            metric_name=metric_name,
             selector=parse_selector(request.query.get("labelSelector", "")),
             now=clock(),
         )

@@ -48,7 +48,7 @@ def _start(config: MetricsConfig) -> int:
         application(
             index,
             gate=lambda: watched.gate,
-            why_incomplete=watched.why_variants_unknown,
+            why_incomplete=watched.why_incomplete,
             readiness=readiness,
             clock=lambda: datetime.now(UTC),
         ),

@@ -36,13 +36,23 @@ class Subject:
     kind: str
     entry_label: str
     object_label: str
+    sought: str
+    """The objects that have entries, for messages."""
 
 
-_VARIANT: Final = Subject(kind="VariantAutoscaling", entry_label=VARIANT_NAME, object_label=VARIANT_NAME)
+_VARIANT: Final = Subject(
+    kind="VariantAutoscaling",
+    entry_label=VARIANT_NAME,
+    object_label=VARIANT_NAME,
+    sought="VariantAutoscaling",
+)
 SUBJECTS: Final[Mapping[str, Subject]] = {
     **dict.fromkeys(METRIC_NAMES, _VARIANT),
     BOUND_REPLICAS: Subject(
-        kind="AutoscalingPolicyBinding", entry_label=TARGET_ID, object_label="binding_name"
+        kind="AutoscalingPolicyBinding",
+        entry_label=TARGET_ID,
+        object_label="binding_name",
+        sought="AutoscalingPolicyBinding with a decision",
     ),
 }
 """The subject of every served metric."""

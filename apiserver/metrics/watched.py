@@ -28,7 +28,7 @@ from apiserver.metrics.authentication import (
 from apiserver.metrics.from_binding import bound_essentials, bound_metrics_of
 from apiserver.metrics.from_status import essentials, metrics_of
 from apiserver.metrics.provider import MetricIndex
-from apiserver.metrics.series import METRIC_NAMES, TARGET_ID
+from apiserver.metrics.series import BOUND_REPLICAS, METRIC_NAMES, TARGET_ID
 from apiserver.serving.config import ClusterConfig
 from apiserver.serving.tls import ServerTls
 
@@ -42,6 +42,7 @@ class Watched:
         self._index = index
         self._tls = tls
         self._variants: Cache | None = None
+        self._bindings: OptionalCache | None = None
         self.gate: Gate | None = None
         """None until the front proxy is known; afterwards, the last valid one."""
 
@@ -61,9 +62,10 @@ class Watched:
             front_proxy.subscribe(self.take_front_proxy)
             lease = Cache(cluster, LEASES, namespace=namespace, field_selector=f"metadata.name={LEASE_NAME}")
             lease.subscribe(self.take_lease)
+            self._bindings = self._cache_of_bindings(cluster)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._variants.run())
-                group.create_task(self._bindings(cluster).run())
+                group.create_task(self._bindings.run())
                 group.create_task(front_proxy.run())
                 group.create_task(lease.run())
 
@@ -85,7 +87,7 @@ class Watched:
             )
         self._index.put(bound_metrics_of(change.new) if change.new else ())
 
-    def _bindings(self, cluster: Cluster) -> OptionalCache:
+    def _cache_of_bindings(self, cluster: Cluster) -> OptionalCache:
         """Return the cache of bindings, whose kind need not be installed."""
         cache = OptionalCache(
             cluster,
@@ -111,8 +113,16 @@ class Watched:
         self.gate = Gate(front_proxy)
         _LOG.info("front proxy known", allowed_names=sorted(front_proxy.allowed_names))
 
+    def why_incomplete(self, metric_name: str) -> str | None:
+        """Return why the index must not be used yet for a metric, or None."""
+        if metric_name != BOUND_REPLICAS:
+            return self.why_variants_unknown()
+        if self._bindings is not None and self._bindings.settled.is_set():
+            return None
+        return "the AutoscalingPolicyBindings of the cluster have not been read yet"
+
     def why_variants_unknown(self) -> str | None:
-        """Return why the index is incomplete, or None: a readiness check."""
+        """Return why variants are unknown, or None: a readiness check."""
         if self._variants is not None and self._variants.synced.is_set():
             return None
         return "the VariantAutoscalings of the cluster have not been read yet"

@@ -100,10 +100,10 @@ async def serve(
             await listeners.open_https(application, tls.context)
         await listeners.open_plain(health=health_application(readiness), metrics=metrics_application(metrics))
     except OSError as error:
-        log.critical("cannot listen", address=options.bind_address, error=str(error))
+        log.critical("cannot listen", address=options.bind_address or "all", error=str(error))
         await listeners.close_all()
         return 1
-    log.info("serving", address=options.bind_address, ports=str(listeners.ports))
+    log.info("serving", address=options.bind_address or "all", ports=str(listeners.ports))
     on_started(listeners.ports)
     supervisor = Supervisor(jobs)
     await supervisor.until(stop.asked)

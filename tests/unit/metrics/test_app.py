@@ -83,7 +83,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     app = application(
         index,
         gate=lambda: watched.gate,
-        why_incomplete=lambda: why_incomplete[0] if why_incomplete else None,
+        why_incomplete=lambda _: why_incomplete[0] if why_incomplete else None,
         readiness=Readiness(),
         clock=lambda: NOW,
     )

@@ -70,7 +70,7 @@ def test_a_target_that_is_gone_has_no_series() -> None:
     assert ask(index, "binding_name=b") == {"c": 2000}
 
     feeder.take_binding(Change(key=("ns", "b"), old=second, new=None))
-    with pytest.raises(NotFoundError, match="no AutoscalingPolicyBinding in namespace 'ns'"):
+    with pytest.raises(NotFoundError, match="no AutoscalingPolicyBinding with a decision in namespace 'ns'"):
         ask(index, "binding_name=b")
 
 
@@ -119,3 +119,13 @@ def test_no_status_makes_it_fail(spec: object, time: object, targets: object) ->
 
     for entry in bound_metrics_of(bound_essentials(value)):
         assert not isinstance(entry, Series)
+
+
+def test_bindings_that_have_not_been_read_are_not_missing() -> None:
+    """After a restart: an autoscaler must not be told that its binding is not there."""
+    _, source = watched()
+
+    assert source.why_incomplete(BOUND_REPLICAS) == (
+        "the AutoscalingPolicyBindings of the cluster have not been read yet"
+    )
+    assert source.why_incomplete("wva_desired_replicas") == source.why_variants_unknown()
