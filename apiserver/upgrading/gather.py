@@ -100,23 +100,39 @@ async def _write_problem(cluster: Cluster, resource: Resource, objects: Iterable
 
 async def _webhook(cluster: Cluster, namespace: str, refusal: str) -> Webhook:
     name = str(CONVERSION_SERVICE["name"])
-    slices = await _listed(
-        cluster, ENDPOINT_SLICES, namespace=namespace, label_selector=f"kubernetes.io/service-name={name}"
-    )
     certificate, is_hidden = await _certificate(cluster, namespace)
     configuration = await _configuration(cluster)
     return Webhook(
         namespace=namespace,
         service=await _maybe(cluster, SERVICES, name, namespace=namespace),
-        addresses=sum(
-            len(endpoint["addresses"]) for item in slices for endpoint in item.get("endpoints") or []
-        ),
+        addresses=await _addresses(cluster, namespace, name),
         is_configured=configuration is not None,
         trusted=_trusted(configuration),
         certificate=certificate,
         is_certificate_hidden=is_hidden,
         refusal=refusal,
     )
+
+
+async def _addresses(cluster: Cluster, namespace: str, service: str) -> int | None:
+    """Return the number of ready pods behind a Service, or None if the user may not read it."""
+    try:
+        slices = await cluster.list(
+            ENDPOINT_SLICES, namespace=namespace, label_selector=f"kubernetes.io/service-name={service}"
+        )
+    except Forbidden:
+        return None
+    endpoints = [endpoint for item in slices["items"] for endpoint in item.get("endpoints") or []]
+    return sum(len(endpoint["addresses"]) for endpoint in endpoints if _is_serving(endpoint))
+
+
+def _is_serving(endpoint: Json) -> bool:
+    """Tell whether a pod is ready. The Service publishes all, so their condition `ready` says nothing.
+
+    Source: `EndpointConditions` of discovery.k8s.io/v1, where an absent condition counts as true.
+    """
+    conditions = endpoint.get("conditions") or {}
+    return conditions.get("serving") is not False and not conditions.get("terminating")
 
 
 async def _certificate(cluster: Cluster, namespace: str) -> tuple[bytes | None, bool]:

@@ -42,6 +42,9 @@ class Permission:
         }
 
 
+PERMISSIONS: Final = "permissions"
+"""The name of the check for permissions; if it fails, nothing else is checked."""
+
 _DEFINITIONS: Final = "customresourcedefinitions"
 _EXTENSIONS: Final = "apiextensions.k8s.io"
 
@@ -73,9 +76,9 @@ def check_permissions(denied: Sequence[str]) -> Iterator[Finding]:
     """Yield whether any needed permission is denied."""
     if denied:
         yield problem(
-            "permissions",
+            PERMISSIONS,
             f"you are not allowed to {', '.join(denied)}",
             "run this command as a user with these permissions, such as cluster-admin",
         )
     else:
-        yield ok("permissions", "you have all required permissions")
+        yield ok(PERMISSIONS, "you have all required permissions")

@@ -15,8 +15,8 @@ class Webhook:
 
     namespace: str
     service: Json | None = None
-    addresses: int = 0
-    """The number of addresses of the Service, ready or not: conversion responds before the pods are ready."""
+    addresses: int | None = 0
+    """The number of ready pods behind the Service; None if the user may not read it."""
     is_configured: bool = False
     """Whether our admission webhooks have a configuration."""
     trusted: str = ""

@@ -12,8 +12,10 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Forbidden, NotConfigured, Unauthorized
+from apiserver.cluster.errors import ClusterError, Forbidden, Unauthorized, Unavailable
+from apiserver.schema.json import Json
 from apiserver.upgrading.counting import counted
+from apiserver.upgrading.permission_checks import PERMISSIONS
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.rewriting import ContendedError
 from apiserver.upgrading.runs import Done, Outcome, Run, S, StoppedError
@@ -34,21 +36,27 @@ def run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int
     """Run a subcommand and return its exit code; `start` returns the executor of the planned steps."""
     try:
         return asyncio.run(_run(options, plan, start))
-    except NotConfigured as error:
-        print(f"stowplan: {error.message}", file=sys.stderr)  # noqa: T201 (speaking to a person)
-        return _USAGE
-    except Unauthorized as error:
-        print(f"stowplan: the API server does not accept your credentials: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
-        return _USAGE
-    except Forbidden as error:
-        print(f"stowplan: you are not allowed to do this: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
-        return _STOPPED
     except ClusterError as error:
-        print(f"stowplan: the API server does not respond: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
-        return _USAGE
+        message, code = _why(error)
     except KeyboardInterrupt:
-        print("stowplan: interrupted; run this command again to continue", file=sys.stderr)  # noqa: T201 (as above)
-        return _INTERRUPTED
+        message, code = "interrupted; run this command again to continue", _INTERRUPTED
+    print(f"stowplan: {message}", file=sys.stderr)  # noqa: T201 (speaking to a person)
+    if options.output == "json":
+        _print_json({"outcome": Outcome.STOPPED.value, "error": message})
+    return code
+
+
+def _why(error: ClusterError) -> tuple[str, int]:
+    """Return why nothing could be read, and the exit code."""
+    match error:
+        case Unauthorized():
+            return f"the API server does not accept your credentials: {error.message}", _USAGE
+        case Forbidden():
+            return f"you are not allowed to do this: {error.message}", _STOPPED
+        case Unavailable():
+            return f"the API server does not respond: {error.message}", _USAGE
+        case _:
+            return error.message, _USAGE
 
 
 async def _run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int:
@@ -63,7 +71,7 @@ async def _run(options: argparse.Namespace, plan: Planner[S], start: Starter[S])
     if is_text:
         _print(end_lines(report))
     else:
-        sys.stdout.write(json.dumps(report.as_json(), indent=2, ensure_ascii=False) + "\n")
+        _print_json(report.as_json())
     return _STOPPED if report.outcome is Outcome.STOPPED else _DONE
 
 
@@ -71,7 +79,9 @@ def _ended(report: Run[S]) -> Run[S]:
     if report.problems:
         problems = counted(len(report.problems), "problem")
         error = f"{problems} to solve first; nothing was changed"
-        if not report.steps:
+        if any(item.check == PERMISSIONS for item in report.problems):
+            error = f"{problems} to solve first; nothing else was checked, and nothing was changed"
+        elif not report.steps:
             error = f"there is nothing to change, but the checks found {problems} to solve"
         return replace(report, outcome=Outcome.STOPPED, error=error)
     return report if report.steps else replace(report, outcome=Outcome.NOTHING_TO_DO)
@@ -83,9 +93,9 @@ async def _applied(
     """Return the report after executing its steps, with their results or the error."""
     stream = sys.stdout if options.output == "text" else sys.stderr
     progress = Progress(stream, steps=len(report.steps))
-    do = await start(cluster, progress)
     done: list[Done] = []
     try:
+        do = await start(cluster, progress)
         for step in report.steps:
             done.append(await do(step))  # noqa: PERF401 (what was done before an error counts)
     except StoppedError as error:
@@ -97,6 +107,10 @@ async def _applied(
         message = f"{error.message}; run this command again to continue where it stopped"
         return replace(report, outcome=Outcome.STOPPED, done=tuple(done), error=message, advice=())
     return replace(report, outcome=Outcome.DONE, done=tuple(done))
+
+
+def _print_json(document: Json) -> None:
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 def _print(lines: Iterable[Line]) -> None:

@@ -32,6 +32,13 @@ def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
         yield problem("webhook", f"there is no Service {place}", f"install Stowplan first: {_INSTALL}")
     elif webhook.service["spec"].get("type") == "ExternalName":
         yield note("webhook", f"Service {place} points to {webhook.service['spec']['externalName']}")
+    elif webhook.addresses is None:
+        yield note(
+            "webhook",
+            f"you are not allowed to list EndpointSlices in {webhook.namespace}, so the pods behind the"
+            f" Service {place} were not counted",
+            "the first read through conversion will show whether one responds",
+        )
     elif not webhook.addresses:
         yield problem("webhook", f"the Service {place} has no ready pod", why)
     else:

@@ -281,6 +281,15 @@ def test_the_way_to_conversion(webhook: dict[str, Any], want: str) -> None:
     assert [want in message for message in found] == ([True] if want else [])
 
 
+def test_pods_that_may_not_be_counted_are_not_in_the_way() -> None:
+    """No permission is needed for the rest."""
+    service = {"spec": {"type": "ClusterIP"}}
+    (found,) = check_webhook(replace(EMPTY, webhook=replace(EMPTY.webhook, service=service, addresses=None)))
+
+    assert found.verdict is Verdict.NOTE
+    assert found.message.startswith("you are not allowed to list EndpointSlices in stowplan-system")
+
+
 def test_permissions_are_asked_for_one_by_one() -> None:
     """What is denied is said in the words of a role."""
     (message,) = problems(check_permissions(("update variantautoscalings.llmd.ai",)))

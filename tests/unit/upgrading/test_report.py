@@ -13,7 +13,7 @@ import pytest
 from support.manifests import legacy_variant, profiled_variant, variant
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, Unauthorized, Unavailable
+from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, Invalid, Unauthorized, Unavailable
 from apiserver.kinds.llmd.conversion import convert
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
@@ -91,6 +91,7 @@ REFUSALS = {
         "stowplan: the API server does not accept your credentials: who?\n",
     ),
     "an answer": (Unavailable("refused"), 2, "stowplan: the API server does not respond: refused\n"),
+    "a valid request": (Invalid("bad name"), 2, "stowplan: bad name\n"),
 }
 
 
@@ -107,7 +108,29 @@ def test_what_is_wanting_is_told_apart(
 
     options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
     assert run(options, plan, Execution.starter(per_second=1.0)) == code
-    assert capsys.readouterr().err == want
+    assert capsys.readouterr() == ("", want)
+
+    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig), "-o", "json"])
+    assert run(options, plan, Execution.starter(per_second=1.0)) == code
+    message = want.removeprefix("stowplan: ").rstrip()
+    assert json.loads(capsys.readouterr().out) == {"outcome": "stopped", "error": message}
+
+
+def test_a_run_without_permissions_does_not_say_that_there_is_nothing_to_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody knows."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+
+    async def plan(_: Cluster) -> Report:
+        return upgrade.planned(replace(EMPTY, denied=("list definitions",)), "https://cluster")
+
+    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
+    assert run(options, plan, Execution.starter(per_second=1.0)) == 1
+    assert "stopped: 1 problem to solve first; nothing else was checked, and nothing was changed" in (
+        capsys.readouterr().out
+    )
 
 
 def test_a_problem_without_a_step_is_told_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
