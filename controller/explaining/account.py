@@ -172,7 +172,7 @@ def _advice_on_controller(evidence: Evidence, now: datetime) -> Iterator[str]:
     elif _is_left_behind(evidence, beat):
         yield (
             "the controller could not write the status in its last cycle: check its log (kubectl -n"
-            " {evidence.system} logs deploy/stowplan-controller)"
+            f" {evidence.system} logs deploy/stowplan-controller)"
         )
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from apiserver.checking.objects import as_yaml
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Forbidden, NotConfigured, Unauthorized
+from apiserver.cluster.errors import ClusterError, Forbidden, Unauthorized, Unavailable
 from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.namespaces import current_namespace
 from apiserver.program import program
@@ -96,14 +96,14 @@ def _show(output: str, account: Account | BindingAccount) -> None:
 
 def _why(error: ClusterError) -> str:
     match error:
-        case NotConfigured():
-            return error.message
         case Unauthorized():
             return f"the API server does not accept your credentials: {error.message}"
         case Forbidden():
             return f"you are not allowed to read this: {error.message}"
-        case _:
+        case Unavailable():
             return f"the API server does not respond: {error.message}"
+        case _:
+            return error.message
 
 
 def _told(message: str, code: int) -> int:

@@ -180,7 +180,8 @@ ADVICE = {
     ),
     "a status that could not be written": (
         replace(complete(decided()), heartbeat=Heartbeat(time=NOW, unconfirmed=frozenset({("llm", "chat")}))),
-        "the controller could not write the status in its last cycle",
+        "the controller could not write the status in its last cycle: check its log (kubectl -n"
+        " stowplan-system logs deploy/stowplan-controller)",
     ),
     "a spec that has changed since": (
         complete(decided() | {"metadata": {"name": "chat", "namespace": "llm", "generation": 5}}),
