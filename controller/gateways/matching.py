@@ -28,6 +28,7 @@ _MOST_HEADERS: Final = 15
 _PATH: Final = re.compile(r"/([-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*\Z")
 _REFUSED_IN_PATHS: Final = re.compile(r"//|/\./|/\.\./|%2[fF]|/\.\.?\Z")
 _HEADER_VALUE: Final = re.compile(r"[!-~]+([\t ]?[!-~]+)*\Z")
+_ESCAPE: Final = re.compile(r"\\Q.*?(?P<end>\\E|\Z)|\\.", re.DOTALL)
 _LEFT_OUT: Final = "; the rule is omitted"
 
 
@@ -205,7 +206,10 @@ def _header(condition: Mapping[str, str], path: str, notes: list[Note]) -> Text 
 
 
 def _found_somewhere(regex: str) -> str:
-    return f".*(?:{regex}).*"
+    """Return an expression for texts that contain a match; an open quotation would quote what follows."""
+    ends = [found["end"] for found in _ESCAPE.finditer(regex)]  # of quotations; None for other escapes
+    closed = f"{regex}\\E" if "" in ends else regex
+    return f".*(?:{closed}).*"
 
 
 def _note(path: str, text: str) -> Note:
