@@ -19,6 +19,8 @@ from apiserver.schema.json import JsonValue
 
 _SEPARATOR: Final = "---"
 _LOOKS_LIKE_JSON: Final = re.compile(r'\s*\{\s*["}]')
+_TEMPLATE: Final = "{{"
+_UNRENDERED: Final = "; if this is a template, render it first, for example with helm template"
 _UTF_16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -56,7 +58,7 @@ def _read(text: str, first_line: int) -> Iterator[Tree | UnreadableError]:
     try:
         yield from _trees(text, first_line)
     except UnreadableError as error:
-        yield error
+        yield UnreadableError(error.message + _UNRENDERED, error.line) if _TEMPLATE in text else error
 
 
 def _trees(text: str, first_line: int) -> list[Tree]:

@@ -13,7 +13,7 @@ class Verdict(StrEnum):
 
     VALID = "valid"
     REFUSED = "refused"
-    PASSED_OVER = "passed over"
+    PASSED_OVER = "skipped"
     UNREADABLE = "unreadable"
 
 

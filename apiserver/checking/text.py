@@ -76,12 +76,15 @@ def lines_of(outcome: Outcome, said: set[str]) -> Iterator[Line]:
 
 def passed_over(outcomes: Iterable[Outcome]) -> str:
     """Return a note on ignored objects by kind; empty if there are none."""
-    kinds = Counter(
-        f"{outcome.kind} ({outcome.api_version})" if outcome.kind else "no manifest"
-        for outcome in outcomes
-        if outcome.verdict is Verdict.PASSED_OVER
-    )
-    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    skipped = [outcome for outcome in outcomes if outcome.verdict is Verdict.PASSED_OVER]
+    kinds = Counter(f"{outcome.kind} ({outcome.api_version})" for outcome in skipped if outcome.kind)
+    parts = [f"{count} {kind}" for kind, count in sorted(kinds.items())]
+    others = sum(not outcome.kind for outcome in skipped)
+    if others:
+        parts.append(
+            "1 document that is no manifest" if others == 1 else f"{others} documents that are no manifests"
+        )
+    return ", ".join(parts)
 
 
 def _refusal(outcome: Outcome) -> Iterator[tuple[str, int]]:

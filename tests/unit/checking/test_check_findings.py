@@ -128,7 +128,7 @@ def test_json_output_has_everything(check: Check) -> None:
 
     document = json.loads("\n".join(out))
     assert (code, err) == (2, [])
-    assert document["summary"] == {"valid": 1, "refused": 1, "passed over": 1, "unreadable": 1}
+    assert document["summary"] == {"valid": 1, "refused": 1, "skipped": 1, "unreadable": 1}
     valid, refused, unreadable, foreign = document["objects"]
     assert valid["object"]["spec"]["variantCost"] == "10.0"
     assert {key: value for key, value in valid.items() if key != "object"} == {
@@ -149,7 +149,7 @@ def test_json_output_has_everything(check: Check) -> None:
         "line": 14,
     }
     assert (unreadable["line"], unreadable["errors"][0]["reason"]) == (18, "Unreadable")
-    assert (foreign["verdict"], foreign["kind"], foreign["object"]) == ("passed over", "Deployment", None)
+    assert (foreign["verdict"], foreign["kind"], foreign["object"]) == ("skipped", "Deployment", None)
 
 
 def test_a_version_that_is_not_served_is_refused(check: Check) -> None:

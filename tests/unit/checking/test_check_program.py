@@ -55,7 +55,18 @@ def test_a_directory_is_searched(check: Check) -> None:
         "d/e/b.yml:1: VariantAutoscaling/x valid",
         "d/e/c.json:1: VariantAutoscaling/x valid",
     ]
-    assert err == ["skipped: 1 no manifest"]
+    assert err == ["skipped: 1 document that is no manifest"]
+
+
+def test_documents_of_other_programs_are_counted(check: Check) -> None:
+    """After the kinds, as documents: a file may hold several."""
+    files = {
+        "d__a_yaml": GOOD,
+        "d__b_json": json.dumps(deployment("d", product="A100", accelerators=1)),
+        "d__values_yaml": "replicas: 3\n---\nreplicas: 4\n",
+    }
+
+    assert check("d", **files)[2] == ["skipped: 1 Deployment (apps/v1), 2 documents that are no manifests"]
 
 
 def test_standard_input_is_a_file(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:

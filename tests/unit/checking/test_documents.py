@@ -78,6 +78,16 @@ UNREADABLE: dict[str, tuple[str | bytes, int, str]] = {
     "depth in JSON": ('{"a":' * 100_000 + "1" + "}" * 100_000, 1, f"nested deeper than {MOST_LEVELS} levels"),
     "JSON that breaks off": ('{"a": 1,\n "b" 2}', 2, "json: Expecting ':' delimiter"),
     "a JSON number beyond all bounds": ('{"a":\n1e400}', 2, "json: the number 1e400 is too large"),
+    "a template's value": (
+        "a: 1\nname: {{ .Values.name }}\n",
+        2,
+        "a boolean; if this is a template, render it",
+    ),
+    "a template's condition": (
+        "{{- if .Values.on }}\na: 1\n{{- end }}\n",
+        1,
+        "; if this is a template, render it",
+    ),
     "very many digits": ('{"a": ' + "9" * 10_000 + "}", 1, "is too large"),
 }
 
