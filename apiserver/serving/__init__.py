@@ -1,6 +1,7 @@
 """The runtime of every HTTPS process. It depends neither on Kubernetes' API nor on our kinds.
 
-startup           starts a server subcommand; its configuration: `config`, `config_errors`, `options`
+startup           starts a server subcommand; its configuration: `config`, `config_errors`, `config_text`,
+                  `options`
 process           runs an application with its health and metrics listeners, from start to graceful shutdown
 listener          an application on a port, from the first connection to graceful shutdown
 health            applications for probes and metrics

@@ -138,12 +138,17 @@ def _read(path: str | None) -> Json:
         return {}
     import yaml  # noqa: PLC0415 (only a process with a configuration file pays for it)
 
+    from apiserver.serving.config_text import duplicate_fields  # noqa: PLC0415 (as above)
+
     try:
-        document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        document = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigurationError([f"--config {path}: {error}"]) from error
     if document is not None and not isinstance(document, dict):
         raise ConfigurationError([f"--config {path}: must contain one YAML mapping"])
+    if repeated := duplicate_fields(text):
+        raise ConfigurationError([f"--config {path}:{found.line}: {found}" for found in repeated])
     return document or {}
 
 

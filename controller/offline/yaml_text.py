@@ -9,15 +9,20 @@ import yaml
 
 from apiserver.checking.tree import UnreadableError
 from apiserver.schema.json import JsonValue
+from apiserver.serving.config_text import duplicate_fields
 
 _PATH: Final = re.compile(r"[A-Za-z0-9_.\-/\[\]]+(?=: )")
 _PART: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 
 def documents_of(data: bytes) -> list[JsonValue]:
-    """Return the documents of a file, without those that contain only comments. Raises UnreadableError."""
+    """Return the documents of a file, without those that contain only comments.
+
+    Raises UnreadableError, also for duplicate fields.
+    """
     try:
-        return [item for item in yaml.safe_load_all(data.decode("utf-8-sig")) if item is not None]
+        text = data.decode("utf-8-sig")
+        documents = [item for item in yaml.safe_load_all(text) if item is not None]
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UnreadableError(f"not UTF-8: byte {data[error.start]:#04x}", line) from error
@@ -28,6 +33,10 @@ def documents_of(data: bytes) -> list[JsonValue]:
         raise UnreadableError("nested too deeply", 0) from error
     except (yaml.YAMLError, ValueError) as error:
         raise UnreadableError(f"not YAML: {' '.join(str(error).split())}", 0) from error
+    if repeated := duplicate_fields(text):
+        more = [f"line {found.line}: {found}" for found in repeated[1:]]
+        raise UnreadableError("; ".join([str(repeated[0]), *more]), repeated[0].line)
+    return documents
 
 
 def line_of(data: bytes, problem: str) -> int:

@@ -32,6 +32,20 @@ def test_the_configuration_of_the_controller_holds(plan: Plan, world: World) -> 
     assert "budget all allows 10 per hour" in plain[1]
 
 
+def test_duplicate_fields_of_the_configuration_are_refused(plan: Plan, world: World) -> None:
+    """With the file and the line, also inside the ConfigMap that holds it."""
+    twice = "planning:\n  unmet: model\n  solveSeconds: 1\n  unmet: value\n"
+    held = yaml.safe_dump({"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"config.yaml": twice}})
+    files = {"a.yaml": world(), "c.yaml": twice, "m.yaml": held}
+
+    plain = plan("-f", "a.yaml", "--config", "c.yaml", files=files)
+    wrapped = plan("-f", "a.yaml", "--config", "m.yaml")
+
+    told = 'duplicate field "planning.unmet": keep one of them'
+    assert plain == (2, "", [f"c.yaml:4: error: {told}"])
+    assert wrapped == (2, "", [f"m.yaml: error: ConfigMap m: data[config.yaml]: line 4: {told}"])
+
+
 @pytest.mark.parametrize("is_former", [False, True])
 def test_objectives_give_priorities_as_the_configuration_says(
     plan: Plan, world: World, *, is_former: bool

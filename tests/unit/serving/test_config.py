@@ -61,6 +61,25 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
     )
 
 
+def test_duplicate_fields_are_refused_with_their_lines(tmp_path: Path) -> None:
+    """Else the last one would win silently; the same name elsewhere, and a merge, are none."""
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "planning: &a\n  intervalSeconds: 7\n  budgets:\n  - {name: a, name: b}\n  intervalSeconds: 9\n"
+        "serving:\n  port: 1\nplanning: *a\n",
+        encoding="utf-8",
+    )
+
+    with pytest.raises(ConfigurationError) as refused:
+        parsed([], file)
+
+    assert refused.value.problems == (
+        f'--config {file}:4: duplicate field "planning.budgets[0].name": keep one of them',
+        f'--config {file}:5: duplicate field "planning.intervalSeconds": keep one of them',
+        f'--config {file}:8: duplicate field "planning": keep one of them',
+    )
+
+
 FULL = """
 planning:
   nodePools:
