@@ -21,6 +21,7 @@ from apiserver.schema.undecoded import same
 _SEPARATOR: Final = re.compile(r"^(---[^\n]*\n?)", re.MULTILINE)
 _MARKER: Final = re.compile(r"[\r\x85\u2028\u2029]---")
 """A separator after a line break that only YAML recognizes as one."""
+_RESTYLED: Final = "numbers and spacing are reformatted; numbers of more than 15 digits lose the further ones"
 _MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
 
@@ -85,10 +86,8 @@ def _part(text: str, line: int, convert: Convert, file: ConvertedFile) -> str:
     if spans is None:
         return _yaml(text, line, trees[0], values[0], file)
     result = rewritten(text, spans, [tree.value for tree in trees], values)
-    file.notes += [
-        Note(line=line + text.count("\n", 0, span.start), text="numbers and spacing are reformatted")
-        for span in result.restyled
-    ]
+    lines = dict.fromkeys(line + text.count("\n", 0, span.start) for span in result.restyled)
+    file.notes += [Note(line=restyled, text=_RESTYLED) for restyled in lines]
     return result.text
 
 

@@ -1,11 +1,12 @@
-"""Edits of a text of consecutive JSON documents; changed values keep their formatting style."""
+"""Edits of a text of consecutive JSON documents: only changed values are written, in their former style."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Final, NoReturn
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, NoReturn
 
 from apiserver.schema.json import JsonValue
 from apiserver.schema.undecoded import same
@@ -14,6 +15,7 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INDENT: Final = re.compile(r"[\[{]\r?\n([ \t]*)")
 _NULL: Final = "null"
+_EMPTY: Final = frozenset({"{}", "[]"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +35,13 @@ class Rewritten:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class _Change:
+    span: Span
+    was: JsonValue
+    now: JsonValue
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Style:
     indent: str | None
     separators: tuple[str, str]
@@ -48,7 +57,7 @@ def json_spans(text: str) -> list[Span] | None:
     """Return the positions of the values in JSON text, except null; None if it is not JSON."""
     if not text.lstrip().startswith("{"):
         return None
-    decode = json.JSONDecoder(parse_constant=_no_constant, parse_int=float).raw_decode
+    decode = _DECODER.raw_decode
     spans: list[Span] = []
     place = _after_space(text, 0)
     try:
@@ -63,16 +72,51 @@ def json_spans(text: str) -> list[Span] | None:
 def rewritten(text: str, spans: list[Span], old: list[JsonValue], new: list[JsonValue]) -> Rewritten:
     """Return a text with the values at some positions replaced where they differ."""
     pieces, place, restyled = [], 0, []
-    for span, was, now in zip(spans, old, new, strict=True):
-        if same(was, now):
-            continue
-        given = text[span.start : span.end]
-        style = _style(given)
-        if style.written(was) != given:
-            restyled.append(span)
-        pieces += [text[place : span.start], style.written(now)]
-        place = span.end
+    for document, was, now in zip(spans, old, new, strict=True):
+        whole = _style(text[document.start : document.end])
+        for change in _changes(text, _Change(span=document, was=was, now=now)):
+            span = change.span
+            style = whole if span == document else _style_within(text, span, whole)
+            if style.written(change.was) != text[span.start : span.end]:
+                restyled.append(span)
+            pieces += [text[place : span.start], style.written(change.now)]
+            place = span.end
     return Rewritten(text="".join([*pieces, text[place:]]), restyled=tuple(restyled))
+
+
+def _changes(text: str, change: _Change) -> Iterator[_Change]:
+    """Yield the smallest changes in order: an object that gains or loses members changes as a whole."""
+    was, now = change.was, change.now
+    if same(was, now):
+        return
+    inner: dict[Any, Span] = {}
+    if isinstance(was, dict) and isinstance(now, dict) and was.keys() == now.keys():
+        inner = _inner(text, change.span)
+        inner = inner if inner.keys() == was.keys() else {}
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        inner = _inner(text, change.span)
+    if not inner:
+        yield change
+    for key, span in inner.items():
+        yield from _changes(text, _Change(span=span, was=was[key], now=now[key]))
+
+
+def _inner(text: str, span: Span) -> dict[Any, Span]:
+    """Return the positions of the members of a JSON object by name, or of the items of a list."""
+    found: dict[Any, Span] = {}
+    is_object = text[span.start] == "{"
+    place = _after_space(text, span.start + 1)
+    while text[place] not in "]}":
+        key: JsonValue = len(found)
+        if is_object:
+            key, place = _DECODER.raw_decode(text, place)
+            place = _after_space(text, _after_space(text, place) + len(":"))
+        end = _DECODER.raw_decode(text, place)[1]
+        found[key] = Span(start=place, end=end)
+        place = _after_space(text, end)
+        if text[place] == ",":
+            place = _after_space(text, place + 1)
+    return found
 
 
 def _style(given: str) -> _Style:
@@ -87,6 +131,20 @@ def _style(given: str) -> _Style:
     )
 
 
+def _style_within(text: str, span: Span, whole: _Style) -> _Style:
+    """Return the style of a value within a document, whose lines have the indentation of its first line."""
+    given = text[span.start : span.end]
+    line = text[text.rfind("\n", 0, span.start) + 1 : span.start]
+    margin = line[: len(line) - len(line.lstrip())]
+    own = _style(given) if given[0] in "{[" and given not in _EMPTY else whole
+    return replace(
+        whole,
+        indent=None if own.indent is None else whole.indent,
+        separators=own.separators,
+        newline=whole.newline + margin,
+    )
+
+
 def _after_space(text: str, begin: int) -> int:
     found = _SPACE.match(text, begin)
     assert found is not None, "the pattern matches nothing as well"
@@ -95,3 +153,6 @@ def _after_space(text: str, begin: int) -> int:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"JSON has no number {name}")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, parse_int=float)

@@ -17,7 +17,15 @@ VALUE = {
 }
 COMPACT = json.dumps(VALUE, separators=(",", ":"), ensure_ascii=False)
 INDENTED = json.dumps(VALUE, indent=3, ensure_ascii=False)
-RESTYLED = "a.json:1: numbers and spacing are reformatted"
+VARIANT = {
+    "apiVersion": "llmd.ai/v1alpha1",
+    "kind": "VariantAutoscaling",
+    "metadata": {"name": "ä"},
+    "spec": {"modelID": "m", "accelerator": "A100", "x": [1, {"y": 0.5}]},
+}
+FORMER = json.dumps(VARIANT, separators=(",", ":"), ensure_ascii=False)
+FORMER_LINES = json.dumps(VARIANT, indent=3, ensure_ascii=False)
+RESTYLED = "numbers and spacing are reformatted; numbers of more than 15 digits lose the further ones"
 
 
 @pytest.mark.parametrize(
@@ -46,21 +54,50 @@ def test_a_usual_style_keeps_every_byte(convert: Convert, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "even"),
     [
-        pytest.param(COMPACT.replace("0.5", "5e-1"), COMPACT, id="a number"),
-        pytest.param(COMPACT.replace(":[", " : ["), COMPACT, id="uneven spacing"),
-        pytest.param(INDENTED.replace('"kind"', ' "kind"'), INDENTED, id="uneven indentation"),
+        pytest.param(FORMER.replace("0.5", "5e-1"), FORMER, id="a number"),
+        pytest.param(FORMER.replace(',"x"', ' ,"x"'), FORMER, id="uneven spacing"),
+        pytest.param(FORMER_LINES.replace('"modelID"', ' "modelID"'), FORMER_LINES, id="uneven indentation"),
     ],
 )
-def test_what_is_written_anew_is_told(convert: Convert, text: str, expected: str) -> None:
+def test_what_is_written_anew_is_told(convert: Convert, text: str, even: str) -> None:
     """In the style that is nearest."""
+    expected = convert("-f", "a.json", "--to", "v1alpha2", a_json=even)
+
+    code, out, err = convert("-f", "a.json", "--to", "v1alpha2", a_json=text)
+
+    line = 1 + text[: text.index('"spec"')].count("\n")
+    assert (code, out) == expected[:2]
+    assert err == [*expected[2], f"a.json:{line}: {RESTYLED}"]
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+def test_what_does_not_change_keeps_its_digits(convert: Convert, indent: int | None) -> None:
+    """Other items of a list, and members of an object that changes elsewhere."""
+    items = [{"kind": "Other", "apiVersion": "v1", "x": "DIGITS"}, VALUE | {"status": {"x": "DIGITS"}}]
+    whole = {"apiVersion": "v1", "kind": "List", "items": items}
+    text = json.dumps(whole, indent=indent).replace('"DIGITS"', "[12345678901234567890, 1.0, 1e5]")
+
     code, out, err = convert("-f", "a.json", "--to", "v1alpha1", a_json=text)
 
-    value = VALUE | {"apiVersion": "llmd.ai/v1alpha1"}
-    assert (code, err) == (0, [RESTYLED])
-    assert json.loads(out) == value
-    assert out.count("\n") == expected.count("\n") + 1
+    assert (code, out, err) == (0, text.replace("v1alpha2", "v1alpha1") + "\n", [])
+
+
+@pytest.mark.parametrize("text", [FORMER, FORMER_LINES], ids=["on one line", "indented"])
+def test_an_item_is_written_in_the_style_of_its_list(convert: Convert, text: str) -> None:
+    """As it would be alone."""
+    indent = 3 if "\n" in text else None
+    alone = json.loads(convert("-f", "a.json", "--to", "v1alpha2", a_json=text)[1])
+    separators = (",", ":") if indent is None else None
+
+    def listed(value: object) -> str:
+        whole = {"kind": "List", "apiVersion": "v1", "items": [value]}
+        return json.dumps(whole, indent=indent, separators=separators, ensure_ascii=False)
+
+    code, out, _ = convert("-f", "b.json", "--to", "v1alpha2", b_json=listed(json.loads(text)))
+
+    assert (code, out) == (0, listed(alone) + "\n")
 
 
 def test_what_stays_is_not_called_rewritten(convert: Convert) -> None:
