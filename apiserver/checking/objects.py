@@ -1,13 +1,15 @@
-"""Output of valid objects as YAML that kubectl reads as the same objects."""
+"""Output of values as YAML that kubectl reads as the same values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import yaml
 
 from apiserver.checking.scalars import is_text_unquoted
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, JsonValue
+
+_NO_BREAKS: Final = 2**31 - 1
 
 if TYPE_CHECKING:
     _Dumper = yaml.SafeDumper
@@ -37,3 +39,16 @@ def as_yaml(value: Json) -> str:
     return yaml.dump(
         value, Dumper=_ManifestDumper, explicit_start=True, sort_keys=False, allow_unicode=True, width=1000
     )
+
+
+def as_flow_yaml(value: JsonValue) -> str:
+    """Return a list or mapping as YAML in flow style, such as `{a: 1, b: [2]}`."""
+    text: str = yaml.dump(
+        value,
+        Dumper=_ManifestDumper,
+        default_flow_style=True,
+        sort_keys=False,
+        allow_unicode=True,
+        width=_NO_BREAKS,
+    )
+    return text.removesuffix("\n")

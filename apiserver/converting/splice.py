@@ -19,7 +19,7 @@ from typing import Final
 
 import yaml
 
-from apiserver.checking.objects import as_yaml
+from apiserver.checking.objects import as_flow_yaml, as_yaml
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import same
 
@@ -122,8 +122,7 @@ class _Splicer:
         if same(old, new):
             return
         if isinstance(node, yaml.CollectionNode) and node.flow_style:
-            text = json.dumps(new, ensure_ascii=False)
-            yield Edit(node.start_mark.index, node.end_mark.index, text, path)
+            yield Edit(node.start_mark.index, node.end_mark.index, self._flow(node, new), path)
         elif isinstance(node, yaml.MappingNode) and isinstance(old, dict) and isinstance(new, dict) and new:
             yield from self._mapping(node, old, new, path)
         elif isinstance(node, yaml.SequenceNode) and isinstance(new, list) and len(node.value) == len(new):
@@ -131,6 +130,13 @@ class _Splicer:
                 yield from self.changed(item, was, now, f"{path}[{position}]")
         else:
             raise UnspliceableError("a value is of another type now")
+
+    def _flow(self, node: yaml.CollectionNode, new: JsonValue) -> str:
+        """Return a value in flow style on one line: as JSON if that is how the old one begins."""
+        text = self.text[node.start_mark.index : node.end_mark.index].lstrip("{[ \r\n")
+        is_yaml = isinstance(new, dict | list) and not text.startswith('"')
+        flow = as_flow_yaml(new) if is_yaml else "\n"
+        return json.dumps(new, ensure_ascii=False) if "\n" in flow else flow
 
     def _mapping(self, node: yaml.MappingNode, old: Json, new: Json, path: str) -> Iterator[Edit]:
         column = node.value[0][0].start_mark.column
