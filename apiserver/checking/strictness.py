@@ -35,14 +35,19 @@ class StrictError:
 
 def strict_errors(tree: Tree, root: Node) -> list[StrictError]:
     """Return the strict decoding errors of an object: duplicates first, then unknown fields."""
+    unknown = (*sorted(_unknown_metadata(tree.value), key=str), *_sorted_unknown(tree.value, root))
+    return [
+        *duplicates(tree),
+        *(StrictError(word="unknown", path=path, line=tree.line_of(path)) for path in unknown),
+    ]
+
+
+def duplicates(tree: Tree) -> list[StrictError]:
+    """Return the fields that occur more than once, each by its second line."""
     twice: dict[FieldPath, StrictError] = {}
     for error in sorted(_repeated(tree), key=lambda error: error.line):
         twice.setdefault(error.path, error)
-    unknown = (*sorted(_unknown_metadata(tree.value), key=str), *_sorted_unknown(tree.value, root))
-    return [
-        *twice.values(),
-        *(StrictError(word="unknown", path=path, line=tree.line_of(path)) for path in unknown),
-    ]
+    return list(twice.values())
 
 
 def _repeated(tree: Tree) -> Iterator[StrictError]:

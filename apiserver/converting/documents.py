@@ -11,6 +11,7 @@ import yaml
 
 from apiserver.checking.documents import read_documents
 from apiserver.checking.objects import as_yaml
+from apiserver.checking.strictness import duplicates
 from apiserver.checking.tree import MOST_LEVELS, Tree, UnreadableError
 from apiserver.converting.json_documents import json_spans, rewritten
 from apiserver.converting.objects import Convert, Told, UnknownVersionError
@@ -127,6 +128,11 @@ def _value(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> Json
     except UnknownVersionError as error:
         file.problems.append(Note(line=line, text=str(error)))
         return tree.value
+    if converted.found:
+        file.problems += [
+            Note(line=line - tree.line + error.line, text=f"{error}: keep one of them")
+            for error in duplicates(tree)
+        ]
     file.found += converted.found
     file.notes += [Note(line=line + _lines_down(tree, note), text=note.text) for note in converted.notes]
     return converted.value

@@ -84,7 +84,9 @@ def _run(options: argparse.Namespace) -> int:
         code = _DIFFERENT if _print_differences(pairs) else _DONE
     elif options.in_place:
         is_complete = _write(pairs) and is_complete
-    elif is_complete:
+    elif not is_complete:
+        sys.stderr.write("nothing is printed because of the errors above\n")
+    else:
         _PRINTERS[options.output]([pair for pair in pairs if pair[0].is_named or pair[1].found])
     sys.stdout.flush()
     return code if is_complete else _UNREADABLE

@@ -53,6 +53,10 @@ spec:
   scaleTargetRef: {kind: Deployment, name: llama}
   variantCost: "10.50"
 """
+VARIANT_TWICE = (
+    '{"apiVersion": "llmd.ai/v1alpha2", "kind": "VariantAutoscaling", "metadata": {"name": "a"},'
+    ' "spec": {"modelID": "m", "modelID": "n"}}'
+)
 
 
 def test_only_what_differs_is_written_anew(convert: Convert) -> None:
@@ -307,6 +311,20 @@ def test_status_and_unknown_fields_come_along(convert: Convert) -> None:
             " v1alpha1, v1",
             id="a version that never was",
         ),
+        pytest.param(
+            {"a_yaml": f"{OTHERS}---\n{CURRENT}  modelID: n\n"},
+            'a.yaml:15: error: duplicate field "spec.modelID": keep one of them',
+            id="a field that occurs twice",
+        ),
+        pytest.param(
+            {
+                "a_yaml": json.dumps({"apiVersion": "v1", "kind": "List", "items": ["VA"]}, indent=1).replace(
+                    '"VA"', VARIANT_TWICE
+                )
+            },
+            'a.yaml:5: error: duplicate field "items[0].spec.modelID": keep one of them',
+            id="a field that occurs twice in a list",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_line(
@@ -317,6 +335,17 @@ def test_what_cannot_be_read_is_told_with_its_line(
 
     assert (code, out) == (2, "")
     assert err[0].startswith(expected)
+    assert err[1:] == ["nothing is printed because of the errors above"]
+
+
+def test_fields_of_other_kinds_may_occur_twice(convert: Convert) -> None:
+    """They stay as they are."""
+    text = f"{OTHERS}data: {{}}\n"
+
+    code, out, err = convert("-f", "a.yaml", "--to", "v1alpha1", a_yaml=f"{text}---\n{CURRENT}")
+
+    assert (code, err) == (0, [])
+    assert out.startswith(text)
 
 
 @pytest.mark.parametrize(
