@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 from apiserver.schema.markers import Length, Pattern
@@ -47,13 +48,13 @@ KindName = Annotated[str, Length(1, 63), Pattern(f"^{_KIND}$", says=_KIND_SAYS)]
 KindNameOrEmpty = Annotated[str, Length(maximum=63), Pattern(f"^({_KIND})?$", says=_KIND_SAYS)]
 """The name of a kind. Empty means unset."""
 
+_LONGEST_API_VERSION: Final = 317
+_API_VERSION: Final = rf"^(({SUBDOMAIN}/)?v([-a-z0-9]*[a-z0-9])?)?$"
+
 ApiVersion = Annotated[
     str,
-    Length(maximum=317),
-    Pattern(
-        rf"^(({SUBDOMAIN}/)?v([-a-z0-9]*[a-z0-9])?)?$",
-        says="a group and version such as apps/v1, or v1 for the core group",
-    ),
+    Length(maximum=_LONGEST_API_VERSION),
+    Pattern(_API_VERSION, says="a group and version such as apps/v1, or v1 for the core group"),
 ]
 """An API group and version, as in the `apiVersion` of a manifest. Empty means unset."""
 
@@ -64,3 +65,12 @@ DnsLabelOrEmpty = Annotated[
     str, Length(maximum=63), Pattern(r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$", says=LABEL_SAYS)
 ]
 """The name of a namespace. Empty means unset."""
+
+_is_api_version: Final = re.compile(_API_VERSION).fullmatch
+
+
+def group_of(api_version: str) -> str | None:
+    """Return the group of an API version; empty for the core group, None for text of another form."""
+    if len(api_version) > _LONGEST_API_VERSION or not _is_api_version(api_version):
+        return None
+    return api_version.rpartition("/")[0]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from apiserver.kinds.core.names import group_of
 from apiserver.kinds.kthena.groups import REGISTRY
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
@@ -78,7 +79,7 @@ def service_class_of(value: Json) -> Json | None:
 def named_by(value: Json) -> Iterator[Reference]:
     """Yield the references of a binding: its policy, its targets and its service class.
 
-    A target whose kind or API version is unknown has an empty kind.
+    A target whose kind or API version is unknown or malformed has an empty kind.
     """
     spec, here = value.get("spec", {}), FieldPath().child("spec")
     policy = spec.get("policyRef", {}).get("name", "")
@@ -89,7 +90,7 @@ def named_by(value: Json) -> Iterator[Reference]:
         yield Reference(
             path=FieldPath((*here.parts, *below, "targetRef")),
             group=meant.group,
-            kind=meant.kind if meant.api_version else "",
+            kind=meant.kind if meant.api_version and group_of(meant.api_version) is not None else "",
             name=meant.name,
             is_scaled=True,
             bounds=(around.get("minReplicas", 0), around.get("maxReplicas", 0)),

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import UNSET
 
 from apiserver.kinds.columns import AGE
+from apiserver.kinds.core.names import group_of
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, GROUP
 from apiserver.kinds.llmd.identity import (
@@ -127,11 +128,10 @@ def _name_advice(value: Json) -> list[str]:
 def _references(value: Json) -> Iterator[Reference]:
     spec = value.get("spec", {})
     target = spec.get("scaleTargetRef") or implied_target(value)
-    group = str(target.get("apiVersion") or "apps/v1").rpartition("/")[0]
+    group = group_of(str(target.get("apiVersion") or "apps/v1"))
+    kind = "" if group is None else target.get("kind", "")
     path = FieldPath().child("spec", "scaleTargetRef")
-    yield Reference(
-        path=path, group=group, kind=target.get("kind", ""), name=target.get("name", ""), is_scaled=True
-    )
+    yield Reference(path=path, group=group or "", kind=kind, name=target.get("name", ""), is_scaled=True)
     if service_class := spec.get("sloClassRef"):
         yield Reference(
             path=path.parent.child("sloClassRef"),

@@ -99,6 +99,8 @@ HALF = {
     "a list": [JOB],
     "a kind of another type": {"kind": 5, "name": "x", "apiVersion": "batch/v1"},
     "a kind that is null": {"kind": None, "name": "x", "apiVersion": "batch/v1"},
+    "a group without a version": {"kind": "Deployment", "name": "x", "apiVersion": "apps"},
+    "a version of very many letters": {"kind": "Deployment", "name": "x", "apiVersion": "a" * 1_000_000},
 }
 
 
@@ -109,3 +111,10 @@ def test_what_is_no_target_is_only_told_as_that(reference: object) -> None:
 
     assert outcome.verdict is Verdict.REFUSED
     assert not any("cannot be scaled" in found.message for found in outcome.errors)
+
+
+def test_a_group_without_a_version_is_told_once_in_a_binding() -> None:
+    """The group would be that of another kind."""
+    outcome = checked(binding({"kind": "Deployment", "name": "x", "apiVersion": "apps"}))
+
+    assert [found.field for found in outcome.errors] == [f"{param(0)}.apiVersion"]
