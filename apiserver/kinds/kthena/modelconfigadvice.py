@@ -31,7 +31,7 @@ def config_advice(where: str, workers: list[Json]) -> Iterator[str]:
         if config is None:
             continue
         if not isinstance(config, dict):
-            yield f"{here}: must be an object with the arguments of the engine"
+            yield f"{here}: not an object with the arguments of the engine, so it has no effect"
             continue
         yield from _port(here, config, ports)
         yield from _transfer(here, config, str(worker.get("type")), connectors)

@@ -12,7 +12,6 @@ from apiserver.kinds.core.names import group_of
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, GROUP
 from apiserver.kinds.llmd.identity import (
-    PLANNED_IN_WORDS,
     implied_target,
     is_planned,
     variant_identifier,
@@ -106,8 +105,8 @@ def _target_advice(value: Json) -> list[str]:
     target = value["spec"].get("scaleTargetRef") or implied_target(value)
     if is_planned(target):
         return []
-    others = "of others those whose scale subresource the controller may get (docs/targets.md)"
-    return [f"spec.scaleTargetRef: {PLANNED_IN_WORDS}, not {target['kind']} as such; {others}"]
+    condition = "only if the controller may read its scale: see docs/targets.md"
+    return [f"spec.scaleTargetRef: {target['kind']} is planned {condition}"]
 
 
 def _implied_target_advice(value: Json) -> list[str]:

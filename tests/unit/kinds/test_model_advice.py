@@ -139,7 +139,7 @@ SPOKEN = {
     ),
     "a config that is a list": (
         worker(config=["--port=1"]),
-        [f"{FIRST}.workers[0].config: must be an object with the arguments of the engine"],
+        [f"{FIRST}.workers[0].config: not an object with the arguments of the engine, so it has no effect"],
     ),
     "a port in words": (
         worker(config={"port": "http"}),

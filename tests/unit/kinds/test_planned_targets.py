@@ -26,4 +26,4 @@ def test_a_target_that_is_not_planned_for_is_warned_of(api_version: str, kind: s
     assert complete_and_judge(*found, value).errors == []
     told = [text for advise in found[1].advise for text in advise(value)]
 
-    assert any("are planned for, not" in text for text in told) != is_planned
+    assert any("is planned only if the controller may read its scale" in text for text in told) != is_planned
