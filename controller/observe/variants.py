@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 
 from apiserver.schema.json import Json
 from controller.observe.classes import priority_of
@@ -16,6 +17,7 @@ from controller.observe.replicas import ReportAge, replicas_of
 from controller.observe.rules import NO_RULES, PodRules
 from controller.observe.scheduling import labelled, node_affinity, tolerations
 from controller.observe.targets import Target
+from controller.planning.ranges import MAX_COST
 from controller.planning.snapshot import Variant
 
 
@@ -59,7 +61,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         model_id=spec["modelID"],
         accelerator=accelerator_of(autoscaling, template),
         accelerators_per_replica=target.accelerators_per_replica,
-        cost_per_replica=around.cost[0],
+        cost_per_replica=_cost_of(autoscaling, around),
         current_replicas=current_replicas,
         replicas=replicas_of(target, around.pods, around.report_age),
         desired_replicas=_status(autoscaling, "desiredOptimizedAlloc").get("numReplicas"),
@@ -82,6 +84,17 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         spread=around.rules.spread,
         most_per_node=around.rules.most_per_node,
     )
+
+
+def _cost_of(autoscaling: Json, around: Surroundings) -> Decimal:
+    """Return the cost of one replica. Raises ValueError, with its source, if no plan can contain it."""
+    cost, source = around.cost
+    if 0 <= cost <= MAX_COST:
+        return cost
+    field = "spec.variantCost" if source == "VariantCost" else "cost of one replica by unit costs"
+    metadata = autoscaling["metadata"]
+    name = f"{metadata['namespace']}/{metadata['name']}"
+    raise ValueError(f"{name}: {field}: must be between 0 and {MAX_COST}, was {cost}")
 
 
 def _status(autoscaling: Json, name: str) -> Json:

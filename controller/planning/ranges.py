@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 MAX_REPLICAS = 1_000_000
 """Maximum number of replicas that a record may contain."""
 
+MAX_COST = 10**9
+"""Maximum cost of one replica that a record may contain."""
+
 MOST_START_SECONDS = 1_000_000
 """Maximum start time of a replica, in seconds."""
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from controller.planning.cluster import Budget, Node, NodePool, NodeRequirement, Quota, Toleration
 from controller.planning.load import Capacity, ModelLoad
 from controller.planning.ranges import (
+    MAX_COST,
     MAX_REPLICAS,
     MOST_START_SECONDS,
     negative_or_endless,
@@ -156,7 +157,7 @@ class Variant:
         """Reject numbers out of range and contradictory bounds."""
         wrong = out_of_range(
             accelerators_per_replica=(self.accelerators_per_replica, 0, 10**4),
-            cost_per_replica=(self.cost_per_replica, 0, 10**9),
+            cost_per_replica=(self.cost_per_replica, 0, MAX_COST),
             current_replicas=(self.current_replicas, 0, MAX_REPLICAS),
             min_replicas=(self.min_replicas, 0, MAX_REPLICAS),
             max_replicas=(self.max_replicas or 0, 0, MAX_REPLICAS),

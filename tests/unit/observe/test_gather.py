@@ -172,7 +172,9 @@ def test_a_cost_beyond_all_bounds_stops_one_variant_only() -> None:
     found = gathered(placed(variant("chat", variantCost="9" * 30)))
 
     assert found.unplanned["ns", "chat"].reason == "InvalidConfiguration"
-    assert "cost_per_replica" in found.unplanned["ns", "chat"].message
+    assert found.unplanned["ns", "chat"].message == (
+        f"ns/chat: spec.variantCost: must be between 0 and 1000000000, was {'9' * 30}"
+    )
 
 
 MALFORMED: dict[str, Json] = {
