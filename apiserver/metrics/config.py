@@ -17,7 +17,7 @@ class MetricsConfig:
     """Settings of listeners, certificates and logs."""
 
     cluster: ClusterConfig = ClusterConfig()
-    """The API server on which VariantAutoscalings are watched."""
+    """The API server on which VariantAutoscalings and AutoscalingPolicyBindings are watched."""
 
     namespace: Annotated[str, Length(maximum=63)] = ""
     """The namespace of Stowplan, where the controller's Lease records its last cycle. Defaults to the

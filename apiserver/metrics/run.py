@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
         arguments,
         verb="apiserver",
         description="Run the external metrics API server, which serves external.metrics.k8s.io from the"
-        " status of VariantAutoscalings.",
+        " status of VariantAutoscalings and AutoscalingPolicyBindings.",
         serving=lambda config: config.serving,
         start=_start,
     )
