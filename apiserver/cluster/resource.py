@@ -96,13 +96,6 @@ VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
 API_SERVICES = Resource(
     group="apiregistration.k8s.io", version="v1", plural="apiservices", kind="APIService", namespaced=False
 )
-TOKEN_REVIEWS = Resource(
-    group="authentication.k8s.io",
-    version="v1",
-    plural="tokenreviews",
-    kind="TokenReview",
-    namespaced=False,
-)
 SUBJECT_ACCESS_REVIEWS = Resource(
     group="authorization.k8s.io",
     version="v1",
