@@ -23,7 +23,7 @@ class Account:
     made_up: tuple[str, ...]
 
     def as_json(self) -> Json:
-        """Return the account as an entry of `objects`."""
+        """Return the account as an entry of `changes`."""
         return {
             "namespace": self.namespace,
             "name": self.name,
