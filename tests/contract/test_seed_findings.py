@@ -12,11 +12,11 @@ from support.seed_places import places
 from support.seed_proofs import breaches
 from support.seed_rows import Promise, Row, documents
 
+from apiserver.kinds.llmd.performance import NUMERIC
 from apiserver.schema.json import Json
 
 DOCUMENT = documents()["llmd-variantautoscaling-legacy"]
 
-NUMBERS = "The values of `decodeParms` and `prefillParms` are decimal numbers."
 TOGETHER = (
     "`variantID`, `accelerator`, `acceleratorCount`, `sloClassRef` and `variantProfile` are set all together"
     " or not at all, unless `modelProfile` is set."
@@ -110,7 +110,7 @@ BROKEN: dict[str, tuple[str, str, Json]] = {
     "a member that is there": ("ConfigMapKeyRef", "schema", {"without": "name"}),
     "a field that is nowhere": ("VariantAutoscalingSpec.nowhere", "schema", {"keywords": ["type"]}),
     "a rule that nobody has": ("VariantAutoscalingSpec", "cel", {"rule": "All is well."}),
-    "a rule that CEL does not say": ("PerfParms", "cel", {"rule": NUMBERS}),
+    "a rule that CEL does not say": ("PerfParms", "cel", {"rule": NUMERIC}),
     "a rule that CEL says": ("VariantAutoscalingSpec", "webhook", {"rule": TOGETHER}),
     "another default": (
         "VariantAutoscaling",

@@ -170,4 +170,5 @@ class AutoscalingPolicy:
     """The desired state of the policy: its metrics, tolerance and scaling behavior."""
 
     status: Maybe[AutoscalingPolicyStatus] = UNSET
-    """The observed state of the policy. Written by the controller."""
+    """The observed state of the policy. Stowplan does not write it: the status of each
+    AutoscalingPolicyBinding shows the effect of its policy."""

@@ -1,4 +1,4 @@
-"""The status of an AutoscalingPolicyBinding. The reference page declares it empty."""
+"""The status of an AutoscalingPolicyBinding. Kthena's reference page declares it empty."""
 
 from __future__ import annotations
 

@@ -26,6 +26,10 @@ _REVISION_CHARACTERS: Final = 11
 """The number of characters that a StatefulSet appends to its name in a label of its pods: a dash and a hash.
 Source: `k8s.io/kubernetes/pkg/controller/history/controller_history.go`."""
 
+_LENGTHS: Final = (
+    f"MODEL-BACKEND, or MODEL-BACKEND{_LONGEST_ROLE} for a disaggregated backend, has at most {_LONGEST}"
+    " characters."
+)
 _LETTER: Final = "must begin with a letter: Services are called by it"
 
 
@@ -62,7 +66,7 @@ class ServiceNames(Rule):
             ),
             CelRule(
                 rule=f"oldSelf.hasValue() || self.spec.backends.all(item, {length} <= {_LONGEST})",
-                message=f"`name` makes the name of a Service too long: {self.english()}",
+                message=f"`name` makes the name of a Service too long: {_LENGTHS}",
                 reason="FieldValueInvalid",
                 field_name="spec.backends",
                 reads_past=True,
@@ -71,10 +75,7 @@ class ServiceNames(Rule):
 
     def english(self) -> str:
         """Return the rule as a sentence."""
-        return (
-            f"MODEL-BACKEND, with {_LONGEST_ROLE} behind where that is apart, begins with a letter and has"
-            f" {_LONGEST} characters at most."
-        )
+        return f"The name of a Model begins with a letter. Names of its Services are limited: {_LENGTHS}"
 
 
 def _spanning_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
@@ -116,12 +117,13 @@ NAMES: Final = (
     ServiceNames(),
     WebhookOnly(
         _spanning_names,
-        "Where an engine has several `pods`, its number with a dash counts as well, and"
-        f" {_REVISION_CHARACTERS} characters more.",
+        "If an engine of a backend has several `pods`, a dash, the number of the backend's last engine and"
+        f" {_REVISION_CHARACTERS} more characters count towards this limit.",
     ),
     WebhookOnly(
         _own_names,
-        f"No backend is called as another one with {' or '.join(_PARTS)} behind, where that is apart.",
+        "No two workloads of a Model have the same name: if a disaggregated backend is named `a`, no other"
+        f" one is named {' or '.join(f'`a{part}`' for part in _PARTS)}.",
     ),
 )
 """The rules of a Model for names that are derived from its own."""

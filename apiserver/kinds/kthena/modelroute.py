@@ -137,7 +137,7 @@ class TargetStatus:
 
 @declaration()
 class ModelRouteStatus:
-    """The observed state of a ModelRoute. The reference page declares it empty."""
+    """The observed state of a ModelRoute."""
 
     observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
     """The generation of the spec that the status refers to."""

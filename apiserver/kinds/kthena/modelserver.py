@@ -121,7 +121,7 @@ class ModelServerSpec:
 
 @declaration()
 class ModelServerStatus:
-    """The observed state of a ModelServer. The reference page declares it empty."""
+    """The observed state of a ModelServer."""
 
     observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
     """The generation of the spec that the status refers to."""

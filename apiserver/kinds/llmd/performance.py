@@ -19,6 +19,13 @@ LONGEST_PARAMETER: Final = 64
 _NUMBER: Final = re2.compile(r"^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?$")
 
 
+NUMERIC: Final = (
+    "The values of `decodeParms` and `prefillParms` are decimal numbers without a sign, such as 20.58, .5 or"
+    " 1e3."
+)
+"""The rule for parameters as a sentence."""
+
+
 @remembered
 def _is_number(text: str) -> bool:
     return _NUMBER.search(text) is not None

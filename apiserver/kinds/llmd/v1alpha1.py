@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from apiserver.kinds.core.names import DnsSubdomain, KeyName
-from apiserver.kinds.llmd.performance import LONGEST_PARAMETER, numeric_parameters
+from apiserver.kinds.llmd.performance import LONGEST_PARAMETER, NUMERIC, numeric_parameters
 from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Time
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Atomic, Items, Length, MapKeys, Pattern, Properties, Range
@@ -35,9 +35,7 @@ VariantIdentifier = Annotated[
 Parameters = Annotated[dict[str, Annotated[str, Length(maximum=LONGEST_PARAMETER)]], Properties(1, 16)]
 
 
-@declaration(
-    WebhookOnly(numeric_parameters, "The values of `decodeParms` and `prefillParms` are decimal numbers.")
-)
+@declaration(WebhookOnly(numeric_parameters, NUMERIC))
 class PerfParms:
     """The latency model of one variant: two linear functions of the batch size."""
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from support.models import backend, model, worker
 
+from apiserver.kinds.kthena.model import ModelStatus
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
+from apiserver.schema.model import node_of
+from apiserver.schema.structural import describe_property
 from apiserver.schema.validation import validate
 from controller.models.expansion import expand
 from controller.models.reporting import (
@@ -25,6 +29,13 @@ from hack.installation.manifests import ROOT
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NOTHING = Steps(apply=(), delete=(), awaited=())
+
+
+def test_the_reference_names_every_condition() -> None:
+    """In the order of the code, and no other."""
+    (conditions,) = (prop for prop in node_of(ModelStatus).properties if prop.name == "conditions")
+
+    assert re.findall(r"`(\w+)`:", describe_property(conditions)) == [*ModelCondition]
 
 
 def report(*backends: Json, available: int = 2, **members: Any) -> Report:
