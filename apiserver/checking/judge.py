@@ -83,7 +83,7 @@ def _unjudged(tree: Tree, file: str) -> Outcome:
     return Outcome(
         file=file,
         line=tree.line,
-        verdict=Verdict.PASSED_OVER,
+        verdict=Verdict.SKIPPED,
         api_version=tree.value["apiVersion"],
         kind=tree.value["kind"],
         namespace=str(metadata.get("namespace") or ""),

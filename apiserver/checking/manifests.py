@@ -33,7 +33,7 @@ def check_source(source: Source, namespace: str = "") -> Iterator[Outcome]:
 def _objects(source: Source, tree: Tree, namespace: str) -> Iterator[Outcome]:
     if not source.is_named and not _claims_to_be_a_manifest(tree.value):
         # Directories contain other files as well, such as chart values or tool settings.
-        yield Outcome(file=source.name, line=tree.line, verdict=Verdict.PASSED_OVER)
+        yield Outcome(file=source.name, line=tree.line, verdict=Verdict.SKIPPED)
     elif problem := _problem(tree.value):
         yield _unreadable(source, problem, tree.line)
     elif tree.value["kind"].endswith(_LIST) and isinstance(tree.value.get("items"), list):

@@ -13,7 +13,7 @@ class Verdict(StrEnum):
 
     VALID = "valid"
     REFUSED = "refused"
-    PASSED_OVER = "skipped"
+    SKIPPED = "skipped"
     UNREADABLE = "unreadable"
 
 

@@ -101,7 +101,7 @@ _PRINTERS: Final[Mapping[str, Callable[[Iterable[Outcome]], list[Outcome]]]] = {
 def _note(outcomes: Sequence[Outcome]) -> None:
     if kinds := passed_over(outcomes):
         sys.stderr.write(f"skipped: {kinds}\n")
-    if not any(outcome.verdict is not Verdict.PASSED_OVER for outcome in outcomes):
+    if not any(outcome.verdict is not Verdict.SKIPPED for outcome in outcomes):
         sys.stderr.write("nothing to check: no object is of a supported kind\n")
 
 

@@ -70,13 +70,13 @@ def lines_of(outcome: Outcome, said: set[str]) -> Iterator[Line]:
             yield from (say(Tone.BAD, f"error: {error.message}", error.line) for error in outcome.errors)
         case Verdict.REFUSED:
             yield from (say(Tone.BAD, text, line) for text, line in _refusal(outcome))
-        case Verdict.PASSED_OVER:
+        case Verdict.SKIPPED:
             pass
 
 
 def passed_over(outcomes: Iterable[Outcome]) -> str:
     """Return a note on ignored objects by kind; empty if there are none."""
-    skipped = [outcome for outcome in outcomes if outcome.verdict is Verdict.PASSED_OVER]
+    skipped = [outcome for outcome in outcomes if outcome.verdict is Verdict.SKIPPED]
     kinds = Counter(f"{outcome.kind} ({outcome.api_version})" for outcome in skipped if outcome.kind)
     parts = [f"{count} {kind}" for kind, count in sorted(kinds.items())]
     others = sum(not outcome.kind for outcome in skipped)
