@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from apiserver.kinds.llmd.identity import PLANNED_IN_WORDS
 from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
@@ -355,7 +354,7 @@ def _obstacle(
 ) -> Unplanned | None:
     target = _target(autoscaling)
     if target not in world.targets and target.kind is TargetKind.SCALED:
-        why = world.unread.get(target, f"{PLANNED_IN_WORDS}; of others the scale has to be read")
+        why = world.unread.get(target, "the controller may not read its scale: see docs/targets.md")
         return Unplanned(
             reason=ConditionReason.TARGET_NOT_SUPPORTED,
             message=f"{target.called} {target.name!r} cannot be planned: {why}",

@@ -18,9 +18,6 @@ PLANNED: Final = (
 )
 """The groups and kinds of the scale targets that are planned."""
 
-PLANNED_IN_WORDS: Final = "Deployments and StatefulSets of apps, and LeaderWorkerSets, are planned for"
-"""The same list as text for messages."""
-
 UNKNOWN: Final = "unknown"
 """The placeholder for a required name that is unknown."""
 
