@@ -354,7 +354,7 @@ def _obstacle(
 ) -> Unplanned | None:
     target = _target(autoscaling)
     if target not in world.targets and target.kind is TargetKind.SCALED:
-        why = world.unread.get(target, "the controller may not read its scale: see docs/targets.md")
+        why = world.unread.get(target, "its scale was not read: see docs/targets.md")
         return Unplanned(
             reason=ConditionReason.TARGET_NOT_SUPPORTED,
             message=f"{target.called} {target.name!r} cannot be planned: {why}",

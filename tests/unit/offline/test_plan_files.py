@@ -24,7 +24,7 @@ def test_what_is_left_out_is_told(plan: Plan, parts: Callable[..., list[dict[str
 
     assert err == ["skipped: 1 Service (v1)"]
     left_out = "warning: VariantAutoscaling default/set is omitted: ModelServing 'set' cannot be planned:"
-    assert f"{left_out} Deployments and StatefulSets of apps" in " ".join(out.split())
+    assert f"{left_out} its scale was not read: see docs/targets.md" in " ".join(out.split())
     assert code == 1
 
 
