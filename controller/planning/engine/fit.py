@@ -193,13 +193,19 @@ class Fit:
 
     def _node_slots(self, bin_: int, size: int) -> tuple[int, Terms]:
         """Return the slots of nodes that no replica might leave, and those of the others as terms."""
-        capacity, terms = 0, []
+        capacity, terms, freed = 0, [], Counter[int]()
         for node in self._problem.bins[bin_].nodes:
-            if node in self._leaving:
+            if node in self._leaving and not self._frees_slots(node, size):
                 terms.append((self._slots_of(node, size), -1))
-            else:
-                capacity += max(0, self._free[node]) // size
-        return capacity, terms
+                continue
+            capacity += max(0, self._free[node]) // size
+            for variable, accelerators in self._leaving[node].terms if node in self._leaving else ():
+                freed[variable] -= accelerators // size
+        return capacity, [*terms, *freed.items()]
+
+    def _frees_slots(self, node: int, size: int) -> bool:
+        """Return whether whole slots become free on a node, whatever leaves; then they need no variable."""
+        return self._free[node] >= 0 and all(weight % size == 0 for _, weight in self._leaving[node].terms)
 
     def _block_slots(self, bin_: int, size: int, pods: int) -> tuple[int, Terms]:
         """Return the gang slots of blocks that no replica might leave, and those of the others as terms."""
