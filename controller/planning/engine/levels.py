@@ -57,6 +57,10 @@ class Levels:
         """Return the name of a level."""
         return COST if level == self.cost else level_name(*self._options.levels[level])
 
+    def is_unmet(self, level: int) -> bool:
+        """Return whether a level is unmet demand or missing minimums: neither continuity nor cost."""
+        return level < self.cost and self._options.levels[level][0] is not Stage.CONTINUITY
+
     def unit(self, level: int) -> int:
         """Return the factor of a level's value in its objective."""
         return self._cost_unit if level == self.cost else 1

@@ -161,13 +161,14 @@ class Search:
     ) -> float:
         """Solve a core, and return the bound of the level.
 
-        If that is done with effort to spare and leaves much unproven, a larger core follows.
+        If that is done with effort to spare and leaves much unmet demand unproven, a larger core follows. In
+        continuity and cost, whose bounds are weaker, larger cores were solved and found nothing.
         """
         incumbent, bound = self._incumbent, self._generated.bound
         before, until = incumbent.objective_value(objective), self._left_seconds - seconds
         objective, duals, has_all = self._generated.within(level, duals, before - bound)
         always, best = self._generated.always(), incumbent.patterns.best(duals.reduced)
-        for times in (1, LARGER):
+        for times in (1, LARGER) if incumbent.levels.is_unmet(level) else (1,):
             distance = incumbent.objective_value(objective) - bound
             kept, holds_all = core_of(
                 incumbent.patterns, objective, duals, always, distance=distance, times=times
