@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.engine.options import summed
+
 if TYPE_CHECKING:
     from controller.planning.engine.options import Options
     from controller.planning.engine.patterns import Patterns
@@ -23,7 +25,7 @@ def alternatives(
     The cost of a mix includes the dual prices of the shared rows it uses. `chosen` (models,) is the chosen
     pattern of each model; `option_prices` (options,) is what options pay at the duals of the cost level.
     """
-    paid = patterns.cost + option_prices[patterns.options].sum(axis=1)
+    paid = patterns.cost + summed(option_prices, patterns.options)
     as_well = (patterns.short <= patterns.short[:, chosen][:, patterns.model]).all(axis=0)
     held = patterns.options[chosen]
     found: list[Mix] = [()] * len(options.first)

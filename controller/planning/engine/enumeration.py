@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.engine.options import summed
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -115,11 +117,11 @@ class _Grids:
         """Return the mixes of some models within their distance."""
         columns = self._columns
         which, chosen = self._combined(models)
-        spent = columns.reduced[chosen].sum(axis=1)
+        spent = summed(columns.reduced, chosen)
         kept = spent <= distance[models[which]]
         which, chosen, spent = which[kept], chosen[kept], spent[kept]
         model = models[which]
-        first, stop = self._completing(model, distance[model] - spent, columns.amount[chosen].sum(axis=1))
+        first, stop = self._completing(model, distance[model] - spent, summed(columns.amount, chosen))
         counts = np.maximum(stop - first, 0)
         of_model = np.bincount(which, weights=counts, minlength=len(models))
         is_whole = of_model <= LOOKED_AT

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from ortools.linear_solver import pywraplp
 
+from controller.planning.engine.options import summed
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -133,7 +135,7 @@ class Master:
         rows, limits = len(shared.slots), len(shared.limits)
         slots, limit, caps = vector[:rows], vector[rows : rows + limits], vector[rows + limits :]
         option_prices = self._options.priced(np.concatenate([shared.type_prices(slots), limit]))
-        reduced = objective.value + option_prices[patterns.options].sum(axis=1)
+        reduced = objective.value + summed(option_prices, patterns.options)
         for price, short in zip(caps.tolist(), objective.kept, strict=True):
             if price:
                 reduced += price * short

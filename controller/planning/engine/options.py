@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -19,8 +19,12 @@ from controller.planning.problem import Level, PlacementProblem, Stage, freed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from controller.planning.engine.shared import Floats, Integers
     from controller.planning.problem import CoverRow, LimitRow
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 NONE = -1
 """The index that stands for no variant, no stage or no level."""
@@ -118,6 +122,18 @@ class Options:
         """Return the option for a number of replicas, or the nearest one."""
         most, least = int(self.top[variant]), int(self.lower[variant])
         return int(self.first[variant]) + min(most, max(least, count)) - least
+
+
+def summed(values: NDArray[Number], mixes: Integers) -> NDArray[Number]:
+    """Return the sum of some values of options over each mix, (mixes,).
+
+    A loop over the columns takes a quarter of the time of a sum over the rows, which are short.
+    """
+    first, *others = mixes.T
+    total: NDArray[Number] = values[first]
+    for options in others:
+        total += values[options]
+    return total
 
 
 def options_of(problem: PlacementProblem, *, has_any_room: bool = False) -> tuple[Options, Shared]:

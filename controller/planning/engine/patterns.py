@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.engine.options import NONE
+from controller.planning.engine.options import NONE, summed
 from controller.planning.problem import PER_MILLE, Stage
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class Patterns:
     """(models,): the first pattern of each model."""
 
     @cached_property
-    def _keys(self) -> NDArray[np.void]:
-        """(patterns,): the model and options as one sortable record."""
-        return _records(self.model, self.options)
+    def _keys(self) -> NDArray[np.bytes_]:
+        """(patterns,): the model and options as sortable bytes."""
+        return _keys_of(self.model, self.options)
 
     def numbers(self, model: Integers, options: Integers) -> Integers:
         """Return the indices of patterns, given models and options. Raises KeyError for a missing one."""
@@ -93,9 +93,9 @@ class Patterns:
 
     def places(self, model: Integers, options: Integers) -> tuple[Integers, Booleans]:
         """Return the index of each mix, or where it would be inserted, and whether it is missing."""
-        records = _records(model, options)
-        found = np.searchsorted(self._keys, records)
-        return found, self._keys[np.minimum(found, len(self._keys) - 1)] != records
+        keys = _keys_of(model, options)
+        found = np.searchsorted(self._keys, keys)
+        return found, self._keys[np.minimum(found, len(self._keys) - 1)] != keys
 
     def replicas(self, options: Options, chosen: Integers) -> tuple[int, ...]:
         """Return the replicas of each variant in the chosen patterns (models,)."""
@@ -128,8 +128,8 @@ def valued(options: Options, model: Integers, mixes: Integers, is_enumerated: Bo
     return Patterns(
         model=model,
         options=mixes,
-        cost=options.cost[mixes].sum(axis=1),
-        disruption=options.disruption[mixes].sum(axis=1),
+        cost=summed(options.cost, mixes),
+        disruption=summed(options.disruption, mixes),
         short=short,
         least_short=np.where(is_enumerated, least, np.minimum(least, unlimited)),
         is_enumerated=is_enumerated,
@@ -148,10 +148,10 @@ def _distinct(options: Options, model: Integers, mixes: Integers) -> tuple[Integ
     return model[first], mixes[first]
 
 
-def _records(model: Integers, options: Integers) -> NDArray[np.void]:
-    """Return each model with its options as one record; records compare element by element."""
-    keys = np.ascontiguousarray(np.concatenate([model[:, None], options], axis=1))
-    return keys.view(np.dtype([("", np.int64)] * keys.shape[1])).ravel()
+def _keys_of(model: Integers, options: Integers) -> NDArray[np.bytes_]:
+    """Return each model with its options as bytes, which compare like these numbers, element by element."""
+    keys = np.concatenate([model[:, None], options], axis=1).astype(">i8", order="C")
+    return keys.view(f"S{keys.itemsize * keys.shape[1]}").ravel()
 
 
 def per_mille(missing: Integers, required: Integers) -> Integers:
@@ -164,7 +164,7 @@ def shortfalls(options: Options, model: Integers, mixes: Integers) -> Integers:
     short = np.zeros((len(Stage), len(model)), dtype=np.int64)
     for r, amounts in enumerate(options.amounts):
         required, stage = options.requirement[r, model], options.stage[r, model]
-        missing = np.maximum(required - amounts[mixes].sum(axis=1), 0)
+        missing = np.maximum(required - summed(amounts, mixes), 0)
         part = per_mille(missing, required) * options.weight[r, model]
         has = stage != NONE
         short[stage[has], np.flatnonzero(has)] += part[has]
@@ -186,8 +186,8 @@ def joined(options: Options, patterns: Patterns, model: Integers, mixes: Integer
     return Patterns(
         model=models,
         options=np.insert(patterns.options, at, mixes, axis=0),
-        cost=np.insert(patterns.cost, at, options.cost[mixes].sum(axis=1)),
-        disruption=np.insert(patterns.disruption, at, options.disruption[mixes].sum(axis=1)),
+        cost=np.insert(patterns.cost, at, summed(options.cost, mixes)),
+        disruption=np.insert(patterns.disruption, at, summed(options.disruption, mixes)),
         short=np.insert(patterns.short, at, short, axis=1),
         least_short=least_short,
         is_enumerated=patterns.is_enumerated,
@@ -264,7 +264,7 @@ def is_allowed(options: Options, model: Integers, mixes: Integers) -> Booleans:
     allowed = np.ones(len(model), dtype=np.bool_)
     for whose, limit, amounts in options.ceilings:
         own = model == whose
-        allowed[own] &= amounts[mixes[own]].sum(axis=1) <= limit
+        allowed[own] &= summed(amounts, mixes[own]) <= limit
     return allowed
 
 
@@ -306,7 +306,7 @@ def _is_dominated(options: Options, model: Integers, mixes: Integers) -> Boolean
     With one replica less no shortfall is larger, and cost is lower, or equal with no more disruption.
     """
     short = shortfalls(options, model, mixes)
-    cost, disruption = options.cost[mixes].sum(axis=1), options.disruption[mixes].sum(axis=1)
+    cost, disruption = summed(options.cost, mixes), summed(options.disruption, mixes)
     dominated = np.zeros(len(model), dtype=np.bool_)
     lowest = np.append(options.first, len(options.count) - 1)
     for position in range(mixes.shape[1]):
@@ -314,8 +314,8 @@ def _is_dominated(options: Options, model: Integers, mixes: Integers) -> Boolean
         has_less = np.flatnonzero(~dominated & (option > lowest[options.variant[option]]))
         fewer = mixes[has_less].copy()
         fewer[:, position] -= 1
-        less_cost = options.cost[fewer].sum(axis=1) - cost[has_less]
-        less_disruption = options.disruption[fewer].sum(axis=1) - disruption[has_less]
+        less_cost = summed(options.cost, fewer) - cost[has_less]
+        less_disruption = summed(options.disruption, fewer) - disruption[has_less]
         as_well = (shortfalls(options, model[has_less], fewer) <= short[:, has_less]).all(axis=0)
         dominated[has_less] = as_well & ((less_cost < 0) | ((less_cost == 0) & (less_disruption <= 0)))
     return dominated

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.engine.enumeration import RELATIVE_ERROR, Columns, Mixes, near
-from controller.planning.engine.options import NONE
+from controller.planning.engine.options import NONE, summed
 from controller.planning.engine.patterns import is_allowed, per_mille, shortfalls
 from controller.planning.problem import PER_MILLE
 
@@ -115,7 +115,7 @@ def price(
 
 def _values(options: Options, model: Integers, mixes: Integers, prices: Prices) -> Floats:
     """Return the values of mixes; infinite where a hard stage is not minimal or a ceiling is exceeded."""
-    values: Floats = prices.options[mixes].sum(axis=1)
+    values: Floats = summed(prices.options, mixes)
     short = shortfalls(options, model, mixes)
     weights = prices.stages[:, model]
     is_hard = np.isinf(weights)
