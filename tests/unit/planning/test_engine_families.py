@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
 
 import pytest
 from planning_builders import EFFORT
+from support.campaign import often
 
 from controller.planning import engine
 from hack.fleets.catalogue import FAMILIES, Instance
@@ -13,14 +16,32 @@ from hack.fleets.rivals import RULES
 from hack.fleets.score import levels
 from hack.fleets.verify import wrong
 
+if TYPE_CHECKING:
+    from controller.planning.problem import PlacementProblem, Solution
+
 MODELS = 20
+
+
+@cache
+def placed(family: str, seed: int) -> tuple[PlacementProblem, Solution]:
+    """Return a small fleet and the answer to it, which several tests look at."""
+    problem = Instance(family=family, size=MODELS, seed=seed).scenario().problem
+    return problem, engine.place(problem, effort=EFFORT)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_small_fleet_is_proven_over_every_mix(family: str) -> None:
+    """Nothing could be better at any level, whichever replicas there were."""
+    for seed in range(1, 1 + often(1)):
+        _, solution = placed(family, seed)
+        assert [proof.bound for proof in solution.proofs] == [proof.value for proof in solution.proofs], seed
+        assert not solution.unproven
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_simple_rule_is_ahead_of_it(family: str) -> None:
     """On every family the answer is possible and, level by level, at least as good as each strategy's."""
-    problem = Instance(family=family, size=MODELS, seed=1).scenario().problem
-    solution = engine.place(problem, effort=EFFORT)
+    problem, solution = placed(family, 1)
     reached = levels(problem, solution.replicas)
 
     assert wrong(problem, solution) == []
