@@ -12,7 +12,7 @@ import pytest
 from judges.fuzz import versions
 from judges.generate import case
 from judges.places import Place, each
-from support.campaign import often
+from support.campaign import TIMES, often
 
 from apiserver.kinds.core.resources import ResourceRequirements
 from apiserver.kinds.judgement import complete_and_judge
@@ -57,8 +57,9 @@ every_version = pytest.mark.parametrize("name", VERSIONS)
 def test_any_value_anywhere_gets_an_answer(name: str) -> None:
     """A wrong type or width is refused at its field; nothing raises, neither on create nor on update."""
     kind, version = VERSIONS[name]
+    tried: set[tuple[str, ...]] = set()
     for number in range(OBJECTS):
-        for value, place in _replaced(version, _object(kind, version, number)):
+        for value, place in _replaced(version, _object(kind, version, number), tried):
             _expect_refused_if_wrong(kind, version, value, place)
 
 
@@ -138,9 +139,16 @@ def _object(kind: Kind, version: Version, number: int) -> Json:
     return value
 
 
-def _replaced(version: Version, whole: Json) -> Iterator[tuple[Json, Place]]:
-    """Yield the object with each value in each of its places, one at a time; it is the same object always."""
+def _replaced(version: Version, whole: Json, tried: set[tuple[str, ...]]) -> Iterator[tuple[Json, Place]]:
+    """Yield the object with each value in each of its places, one at a time; it is the same object always.
+
+    Outside campaigns, each field is tried in one place: in the first item of a list, in the first object.
+    """
     for place in list(each(node_of(version.declaration), whole)):
+        field = tuple("" if isinstance(part, int) else part for part in place.path.parts)
+        if TIMES == 1 and field in tried:
+            continue
+        tried.add(field)
         before = place.value
         for junk in VALUES:
             place.put(copy.deepcopy(junk))
