@@ -28,7 +28,9 @@ SERVERS: Final = (OURS, STRAIGHTFORWARD)
 
 ANSWERERS: Final[Mapping[str, Answerer]] = {OURS: answer_ours, STRAIGHTFORWARD: straightforward.answer}
 
-_MANY: Final = (100, 5000)
+MANY: Final = (100, 5000)
+"""Numbers of objects in long lists."""
+
 _OLD: Final = (objects.legacy, objects.profiled, objects.released_current)
 _NEW: Final = (objects.current, objects.decided)
 _KEPT_BY: Final = frozenset({ANNOTATION, straightforward.ANNOTATION})
@@ -56,13 +58,13 @@ def key(case: Case, server: str) -> Key:
     return case.name, case.count, case.direction, server
 
 
-def cases() -> Sequence[Case]:
-    """Return all cases: each shape alone in both directions, then long lists in both directions.
+def cases(sizes: Sequence[int] = MANY) -> Sequence[Case]:
+    """Return all cases: each shape alone in both directions, then lists of these sizes in both directions.
 
     Raises WrongAnswerError unless both servers agree on each, and converting back restores the original.
     """
     found = [case for name, make in objects.SHAPES.items() for case in _there_and_back(name, [make(7)])]
-    for count in _MANY:
+    for count in sizes:
         found += _there_and_back("nothing kept", objects.mixed((objects.current,), count))
         found += _there_and_back("written in v1alpha1", objects.mixed(_OLD, count))
         found += _there_and_back("written in v1alpha2", objects.mixed(_NEW, count))
