@@ -31,7 +31,7 @@ HELD: Final = 1_024 + 256
 
 SLOW: Final = share(HELD + 100, full=60_000)
 ABORTED: Final = share(2_000, full=100_000)
-BOMBS: Final = share(8, full=1_000)
+BOMBS: Final = share(4, full=1_000)
 AT_ONCE: Final = 16
 FILES: Final = 64
 MIB: Final = 1 << 20
