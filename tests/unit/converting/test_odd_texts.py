@@ -8,6 +8,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaign import often
 from support.variants import odd, valid
 
 from apiserver.checking.documents import read_documents
@@ -84,7 +85,7 @@ def is_variant(value: JsonValue) -> bool:
     return is_of_kind and value.get("apiVersion") in {SPOKE, HUB}
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=often(100), deadline=None)
 @given(texts(), st.sampled_from([SPOKE, HUB]), st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
 def test_any_text_is_converted_rightly_or_refused_with_a_line(text: str, wanted: str, encoding: str) -> None:
     """What is converted is what the webhook would make of what was read, and the text says it."""
@@ -102,7 +103,7 @@ def test_any_text_is_converted_rightly_or_refused_with_a_line(text: str, wanted:
             assert same(without_annotation(now), without_annotation(convert(was, wanted)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(100), deadline=None)
 @given(st.binary(max_size=40))
 def test_no_bytes_make_it_fail(data: bytes) -> None:
     """Not even those that are no text."""

@@ -7,6 +7,7 @@ import functools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaign import often
 from support.variants import valid
 
 from apiserver.checking.documents import read_documents
@@ -27,7 +28,7 @@ def said(text: str) -> JsonValue:
     return tree.value
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(60), deadline=None)
 @given(st.integers(0, 2**62), st.sampled_from([SPOKE, HUB]), st.sampled_from([SPOKE, HUB]))
 def test_a_file_says_what_conversion_says(seed: int, version: str, wanted: str) -> None:
     """On objects of every shape, as block YAML, as flow and as a list."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaign import often
 from support.engine_expositions import VLLM, without
 
 from controller.observe.prometheus import PODS_OF_A_BATCH, PrometheusSource, batched
@@ -137,6 +138,7 @@ async def test_a_thousand_pods_are_asked_about_in_a_bounded_number_of_queries(na
     assert 0 < len(prometheus.queries) <= 32
 
 
+@settings(max_examples=often(25))
 @given(st.lists(st.integers(1, 4000), max_size=30))
 def test_batches_are_small_and_few_and_hold_every_pod_once(sizes: list[int]) -> None:
     """However the pods are spread: pods of a larger namespace are named, smaller ones are never torn."""

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaign import often
 from support.variants import valid
 
 from apiserver.kinds.llmd.conversion import SPOKE, convert
@@ -36,7 +37,7 @@ def test_an_interrupted_run_goes_on_with_what_was_announced() -> None:
     assert resumed(announced(without, OLD), LEAST) == PLAIN | {"status": without}
 
 
-@settings(max_examples=400)
+@settings(max_examples=often(100))
 @given(st.integers(0, 2**62), st.sampled_from([*RELEASES.values()]))
 def test_a_run_that_is_cut_off_between_two_writes_ends_like_one_that_is_not(seed: int, shape: Shape) -> None:
     """For objects of every shape and every release."""
