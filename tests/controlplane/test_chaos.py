@@ -19,8 +19,8 @@ from typing import Final
 import pytest
 from support.campaign import rounds, share, tell
 from support.forwarder import Forwarder
-from support.installed import wait_for
 from support.manifests import deployment, listed, variant
+from support.polling import wait_for
 from support.replicas import SERVING_PORT, Caller, Replica
 
 from hack.controlplane import ControlPlane

@@ -10,12 +10,12 @@ import datetime as dt
 import json
 import ssl
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.polling import wait_for
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.certificates import Authority
@@ -107,13 +107,12 @@ class Cluster:
     def wait_for_value(self, name: str, text: str) -> None:
         """Wait until the API's cache has seen a decision: its answer holds this text."""
         selector = f"labelSelector=variant_name%3D{name}"
-        said, deadline = "", time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
+
+        def said() -> str:
             answer = self.raw(f"{API}/namespaces/default/wva_desired_replicas?{selector}")
-            said = answer.stdout + answer.stderr
-            if text in said:
-                return
-        pytest.fail(f"{text!r} is not in {said}")
+            return answer.stdout + answer.stderr
+
+        wait_for(lambda: text in said(), lambda: f"{text!r} in {said()}")
 
     def raw(self, path: str) -> subprocess.CompletedProcess[str]:
         """GET a path with kubectl, through the aggregation layer."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.installed import wait_for
+from support.polling import wait_for
 
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation.manifests import ROOT

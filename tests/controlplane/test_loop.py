@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 from support.manifests import autoscaler, deployment, listed, variant
+from support.polling import wait_for
 from support.stub_engine import StubEngine
 
 from hack.controlplane.nodes import Node, create_nodes
@@ -58,10 +58,12 @@ def read(control_plane: ControlPlane, namespace: str, what: str, path: str) -> s
 
 
 def read_until(control_plane: ControlPlane, namespace: str, path: str, part: str) -> None:
-    """Read a JSON path of the variant until it contains some text; fail after half a minute."""
-    deadline = time.monotonic() + 30
-    while part not in (text := read(control_plane, namespace, "va/chat", path)):
-        assert time.monotonic() < deadline, f"still {text!r}"
+    """Read a JSON path of the variant until it contains some text."""
+
+    def text() -> str:
+        return read(control_plane, namespace, "va/chat", path)
+
+    wait_for(lambda: part in text(), lambda: f"{part!r} in {text()!r}")
 
 
 def engines(control_plane: ControlPlane, namespace: str, *, requests_per_second: float) -> ExitStack:

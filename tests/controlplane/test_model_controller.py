@@ -14,6 +14,7 @@ from support.manifests import listed
 from support.model_engines import ModelEngines
 from support.models import GPU, POLICY, backend, loading_backend, model, worker
 from support.models_process import models_process
+from support.polling import wait_for
 from support.watching import conditions_of, watched
 
 from controller.models.expansion import expand
@@ -22,7 +23,7 @@ from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from apiserver.schema.json import Json
     from hack.controlplane import ControlPlane
@@ -110,6 +111,11 @@ class Cluster:
     def names(self, kind: str) -> list[str]:
         """Return the names of all objects of a kind."""
         return self.kubectl("get", kind, "--output=jsonpath={.items[*].metadata.name}").split()
+
+    def all_of(self, kinds: Sequence[str]) -> list[str]:
+        """Return all objects of some kinds, each with its kind."""
+        path = "{range .items[*]}{.kind}/{.metadata.name} {end}"
+        return self.kubectl("get", ",".join(kinds), f"--output=jsonpath={path}").split()
 
     def get(self, what: str) -> Json:
         """Return one object."""
@@ -202,9 +208,7 @@ def test_a_model_deleted_while_it_is_made_leaves_nothing(cluster: Cluster, casca
     cluster.wait("deployment/qwen-a", "create")
     cluster.kubectl("delete", "model/qwen", f"--cascade={cascade}")
 
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while left := [(kind, names) for kind in KINDS if (names := cluster.names(kind))]:
-        assert time.monotonic() < deadline, left
+    wait_for(lambda: not cluster.all_of(KINDS), lambda: f"the end of {cluster.all_of(KINDS)}")
     cluster.apply(model())
     cluster.wait("model/qwen", "condition=Active")
 
@@ -333,7 +337,7 @@ def test_a_controller_that_is_killed_leaves_nothing_twice_and_nothing_out(
     value = model(backend("a", maxReplicas=4, autoscalingPolicy=POLICY), backend("b"))
     cluster.apply(value)
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while sum(len(cluster.names(kind)) for kind in KINDS[:3]) < made:
+    while len(cluster.all_of(KINDS[:3])) < made:  # at once: it is killed while it makes more
         assert time.monotonic() < deadline
     os.kill(process.pid, signal.SIGKILL)
     process.stop()

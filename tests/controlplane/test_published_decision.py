@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.manifests import deployment, listed, variant
+from support.polling import wait_for
 
 from hack.controlplane import ControlPlane
 from hack.installation.manifests import ROOT
@@ -38,10 +39,13 @@ def test_a_decision_is_served_with_its_labels(
 
     # The number travels on by a watch of its own: wait for the HPA's way in, not for the status alone.
     path = f"{API}/namespaces/{namespace}/wva_desired_replicas?labelSelector=variant_name%3Dchat"
-    finished = control_plane.kubectl("get", "--raw", path, check=False)
-    while finished.returncode != 0 and "it has no decision yet" in finished.stderr:
+
+    def answered() -> str:
         finished = control_plane.kubectl("get", "--raw", path, check=False)
-    (item,) = json.loads(finished.stdout)["items"]
+        assert finished.returncode == 0 or "it has no decision yet" in finished.stderr
+        return finished.stdout
+
+    (item,) = json.loads(wait_for(answered, "a decision"))["items"]
 
     assert item["value"] == "1"
     assert item["metricLabels"] == {

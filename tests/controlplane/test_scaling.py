@@ -10,8 +10,9 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
-from support.binding_bench import PATIENCE_SECONDS, Bench, bound, follower, policy
+from support.binding_bench import Bench, bound, follower, policy
 from support.manifests import Manifest, deployment
+from support.polling import wait_for
 
 from apiserver import cli
 from apiserver.cluster.client import Cluster
@@ -141,7 +142,8 @@ def test_an_hpa_is_a_second_writer_and_is_named(bench: Bench) -> None:
     other = follower("other")
     other["spec"]["metrics"][0]["external"]["metric"]["name"] = "their_metric"
     bench.apply(follower("chat"), other)
-    _until(lambda: 'by HorizontalPodAutoscaler "other"' in _warnings(bench, bound("other", "other")))
+    named = 'by HorizontalPodAutoscaler "other"'
+    wait_for(lambda: named in _warnings(bench, bound("other", "other")), f"a warning {named}")
     bench.kubectl("delete", "hpa", "other")
     assert "Warning" not in bench.apply(bound("chat"))
     status = bench.until("chat", ScalingActive="TargetScaledByOther")
@@ -301,19 +303,14 @@ def _warnings(bench: Bench, manifest: Manifest) -> str:
     return bench.control_plane.kubectl(*command, input=json.dumps(manifest)).stderr
 
 
-def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-
-
 def _retried(act: Callable[[], Any]) -> None:
     """Do something as soon as rights that were just given are known."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
+
+    def is_done() -> bool:
         try:
             act()
         except Exception:  # noqa: BLE001 (whatever kubectl says while it may not)
-            assert time.monotonic() < deadline
-        else:
-            return
+            return False
+        return True
+
+    wait_for(is_done, "the right to do it")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from support.manifests import Manifest, autoscaler, deployment, listed, variant
+from support.polling import wait_for
 from support.watching import conditions_of, watched
 
 from apiserver import cli
@@ -17,7 +17,7 @@ from hack.controlplane.nodes import Node, create_nodes
 from hack.installation.manifests import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
@@ -150,7 +150,10 @@ def _store_around_admission(team: Team, *manifests: Manifest) -> None:
             f"--patch={json.dumps(change)}",
         )
         if selector:
-            _until(lambda: "written-by" not in team.kubectl(*DRY_RUN, input=listed(*manifests)))
+            wait_for(
+                lambda: "written-by" not in team.kubectl(*DRY_RUN, input=listed(*manifests)),
+                "writes that are not recorded",
+            )
             team.apply(*manifests)
 
 
@@ -186,7 +189,7 @@ def test_an_older_object_has_its_class_by_right_alone(
 
     grant = ("--role=stowplan-service-classes", "--group=system:serviceaccounts:team-red")
     control_plane.kubectl("create", "rolebinding", "red-classes", *grant, SYSTEM)
-    _until(lambda: "annotated" in red.kubectl(*command, check=False))
+    wait_for(lambda: "annotated" in red.kubectl(*command, check=False), "the right to annotate")
     red.until("crimson", priority=1, reason="ClassFound")
 
 
@@ -198,7 +201,7 @@ def test_neither_team_learns_a_name_of_the_other_and_both_pay_the_list(
     red.kubectl("wait", "deploy/crimson", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s")
     blue.apply(*workload("hungry"))
     blue.until("hungry", priority=100, reason="NoClass")
-    _until(lambda: "in other namespaces" in blue.kubectl("events", "--for=va/hungry"))
+    wait_for(lambda: "in other namespaces" in blue.kubectl("events", "--for=va/hungry"), "an event")
 
     theirs, ours = red.told("crimson", capsys), blue.told("hungry", capsys)
 
@@ -214,9 +217,3 @@ def status_of(item: Manifest) -> Manifest:
     """Return the status of a VariantAutoscaling; its conditions by type."""
     status: Manifest = item.get("status") or {}
     return status | {"conditions": conditions_of(item), "decision": status.get("decision") or {}}
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
-from support.installed import wait_for
+from support.polling import wait_for
 from support.upgrade_rig import (
     CRD,
     NAMESPACE,

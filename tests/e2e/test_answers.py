@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.installed import COMPONENTS, HERE, Installed, wait_for
+from support.installed import COMPONENTS, HERE, Installed
+from support.polling import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,9 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from support.installed import COMPONENTS, HERE, Installed, wait_for
+from support.installed import COMPONENTS, HERE, Installed
 from support.manifests import variant
+from support.polling import wait_for
 
 from hack.controlplane.client import Client, RefusedError
 from hack.realnode.layout import NODE

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from support.manifests import Manifest, autoscaler, listed
+from support.polling import wait_for
 from support.stub_engine import StubEngine
 from support.watching import conditions_of, watched
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hack.controlplane import ControlPlane
 
 WAITING = "vllm:num_requests_waiting"
-PATIENCE_SECONDS = 40.0
 
 
 class Bench:
@@ -65,9 +64,7 @@ class Bench:
 
     def wait_for_metric(self, target: str, text: str) -> None:
         """Wait until the metrics API returns a text for a target; it learns of a status by its own watch."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while text not in (said := self._metric(target)):
-            assert time.monotonic() < deadline, f"{text} is not in {said}"
+        wait_for(lambda: text in self._metric(target), lambda: f"{text} in {self._metric(target)}")
 
     def _metric(self, target: str) -> str:
         """Read the published metric through the aggregation layer."""

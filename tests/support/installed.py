@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable
 
     from hack.realnode import RealNode
 
@@ -19,8 +17,6 @@ SYSTEM = "stowplan-system"
 HERE = f"--namespace={SYSTEM}"
 COMPONENTS = ("webhooks", "apiserver", "controller")
 PATIENCE_SECONDS = 90.0
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,11 +72,3 @@ class Installed:
     def wait_until_rolled_out(self) -> None:
         """Wait until every Deployment has all its pods Ready."""
         self.kubectl("rollout", "status", "deployment", HERE, f"--timeout={PATIENCE_SECONDS:.0f}s")
-
-
-def wait_for(look: Callable[[], T], what: str) -> T:
-    """Poll until a result is truthy, and return it; each poll takes the time of a request."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (seen := look()):
-        assert time.monotonic() < deadline, f"not within {PATIENCE_SECONDS:.0f} s: {what}"
-    return seen

@@ -17,6 +17,7 @@ from hack.installation import Installation
 from hack.installation.manifests import ROOT
 from support.manifests import Manifest, listed
 from support.models_process import ACCOUNT, models_process
+from support.polling import wait_for
 from support.rights import Rule, may, shipped_rules
 from support.rights_objects import NAMESPACE, PRODUCT, SERVED_BY_OTHERS, renewed, shrunk, standing
 from support.shipped_scheduler import shipped_scheduler
@@ -140,13 +141,14 @@ class RightsStage:
 
     def wait_until_told(self, process: str, where: str, sentences: Iterable[str]) -> None:
         """Wait until a line of the process or of a status contains one of some sentences and another text."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while True:
+        elsewhere: list[str] = []
+
+        def is_told() -> bool:
             lines = [*self._log(process), *self._statuses()]
-            if any(where in line and sentence in line for line in lines for sentence in sentences):
-                return
-            elsewhere = [line for line in lines if any(sentence in line for sentence in sentences)]
-            assert time.monotonic() < deadline, f"{where}: nobody says {sentences}, but: {elsewhere}"
+            elsewhere[:] = [line for line in lines if any(sentence in line for sentence in sentences)]
+            return any(where in line for line in elsewhere)
+
+        wait_for(is_told, lambda: f"{where}: nobody says {sentences}, but: {elsewhere}")
 
     @contextmanager
     def bound(self, rule: Rule, user: str) -> Iterator[None]:
@@ -172,12 +174,14 @@ class RightsStage:
     def wait_until_answered(self, user: str, manifest: Manifest, answer: str) -> None:
         """Create an object as a user by dry run until the output contains a text."""
         create = ("create", f"--as={user}", "--dry-run=server", "--filename=-")
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while True:
+        said: list[str] = []
+
+        def is_answered() -> bool:
             done = self.plane.kubectl(*create, input=listed(manifest), check=False)
-            if answer in (said := done.stdout + done.stderr):
-                return
-            assert time.monotonic() < deadline, said
+            said.append(done.stdout + done.stderr)
+            return answer in said[-1]
+
+        wait_for(is_answered, lambda: said[-1])
 
     def _until_issued(self) -> None:
         if not self._has_forgotten:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client, RefusedError
+from support.polling import pause
 
 Objects = dict[tuple[str, str, str], Any]
 """Objects by resource, namespace and name."""
@@ -36,6 +37,7 @@ def quiet(plane: ControlPlane) -> Objects:
     while (found := everything(plane)) != last:
         assert time.monotonic() < deadline, differing(last, found)
         last = found
+        pause()
     return found
 
 
@@ -48,6 +50,7 @@ def settled(plane: ControlPlane, wanted: Objects) -> Objects:
     while (found := everything(plane)) != wanted:
         if time.monotonic() > deadline:
             break
+        pause()
     return found
 
 
