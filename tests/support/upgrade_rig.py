@@ -30,6 +30,9 @@ NAMESPACE: Final = "models"
 Manifest = dict[str, Any]
 
 _LOOKS: Final = 100
+_PACE_SECONDS: Final = 0.1
+"""Time between three calls of `Traffic` and the next three, so that it leaves the CPU to what is upgraded."""
+
 _TAKEN_UP_SECONDS: Final = 1.0
 """Time in seconds until the API server applies changes of definitions and webhook configurations."""
 
@@ -208,7 +211,7 @@ class Traffic:
                     self.calls += 1
                 except ClusterError as error:
                     self.failures.append(f"{call.__name__} {time.time():.2f}: {error.message}")
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(_PACE_SECONDS)
 
     async def _list(self) -> None:
         await self._cluster.list(self._where, namespace=NAMESPACE)
