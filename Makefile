@@ -8,7 +8,8 @@ RUN := $(VENV)/bin/python
 # Each worker has a control plane of its own, which waits half of the time: four share two cores well.
 PYTEST := $(RUN) -m pytest --dist=loadfile --no-loadscope-reorder
 # Folders and not marks: every worker reads all files of the folders it is given.
-WITHOUT_CLUSTER := tests/unit tests/contract
+# These tests wait a quarter of the time, for processes and deadlines: three workers share two cores well.
+WITHOUT_CLUSTER = -n $(shell expr $$(nproc) '*' 3 / 2) tests/unit tests/contract
 # Compiled tests are kept, or every worker rewrites the assertions of every file in every run.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -34,7 +35,7 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 # Garbage collection takes a sixth of the API servers' time otherwise.
 test: export GOGC := 200
 test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 15 minutes on two cores
-	$(PYTEST) -n auto $(WITHOUT_CLUSTER) $(ARGS)
+	$(PYTEST) $(WITHOUT_CLUSTER) $(ARGS)
 	$(RUN) -m hack.controlplane build
 	$(PYTEST) -n 4 tests/controlplane $(ARGS)
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS)
@@ -45,7 +46,7 @@ e2e: setup ## Install the manifests on a real node, inject failures and uninstal
 
 .PHONY: unit
 unit: setup ## Run the tests that need no control plane: about 3.5 minutes on two cores
-	$(PYTEST) -n auto $(WITHOUT_CLUSTER) $(ARGS)
+	$(PYTEST) $(WITHOUT_CLUSTER) $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## Compare three validators on 100,000 generated objects of each kind: about 90 minutes
