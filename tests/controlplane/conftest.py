@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -75,6 +75,22 @@ def old_installation(old_plane: ControlPlane) -> Iterator[Installation]:
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
     """Make a namespace in which pods may be created; a component that crashed during the test fails it."""
+    with _made_namespace(control_plane) as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def empty_namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """Make a namespace in which nothing stays: tests write by dry run, are refused, or drop the definition.
+
+    To make and to delete one takes the API server as long as two runs of kubectl.
+    """
+    with _made_namespace(control_plane) as name:
+        yield name
+
+
+@contextmanager
+def _made_namespace(control_plane: ControlPlane) -> Iterator[str]:
     name = f"test-{next(_namespace_numbers)}"
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     with _connected(control_plane) as administrator:

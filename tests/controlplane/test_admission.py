@@ -80,10 +80,10 @@ REFUSED = {
 
 @pytest.mark.parametrize(("manifest", "want"), REFUSED.values(), ids=REFUSED.keys())
 def test_a_wrong_manifest_is_refused_like_a_built_in_kind_s(
-    control_plane: ControlPlane, namespace: str, manifest: dict[str, Any], want: list[str]
+    control_plane: ControlPlane, empty_namespace: str, manifest: dict[str, Any], want: list[str]
 ) -> None:
     """All errors at once, no webhook named, no stack trace."""
-    finished = apply(control_plane, namespace, manifest)
+    finished = apply(control_plane, empty_namespace, manifest)
 
     lines = [line for line in finished.stderr.splitlines() if line and not line.startswith("Warning:")]
     told = [f"{HEAD}{want[0]}"] if len(want) == 1 else [HEAD, *(f"* {text}" for text in want)]
@@ -91,9 +91,9 @@ def test_a_wrong_manifest_is_refused_like_a_built_in_kind_s(
     assert finished.returncode == 1
 
 
-def test_an_unknown_field_is_refused_by_name(control_plane: ControlPlane, namespace: str) -> None:
+def test_an_unknown_field_is_refused_by_name(control_plane: ControlPlane, empty_namespace: str) -> None:
     """The server's own strict decoding says which."""
-    finished = apply(control_plane, namespace, variant("x", modelName="typing error"))
+    finished = apply(control_plane, empty_namespace, variant("x", modelName="typing error"))
 
     assert finished.returncode == 1
     assert 'unknown field "spec.modelName"' in finished.stderr

@@ -40,11 +40,11 @@ def tallies(control_plane: ControlPlane) -> Iterator[list[Tally]]:
 
 @every_version
 async def test_the_server_agrees(
-    control_plane: ControlPlane, namespace: str, name: str, tallies: list[Tally]
+    control_plane: ControlPlane, empty_namespace: str, name: str, tallies: list[Tally]
 ) -> None:
     """The same verdict, places and reasons, and the same defaults, but for differences with a name."""
     kind, version = VERSIONS[name]
-    async with connected(control_plane, namespace) as server:
+    async with connected(control_plane, empty_namespace) as server:
         await server.install(kind, version)
         tally = await compare_with_server(server, kind, version, cases(kind, version, judged_numbers(name)))
 
@@ -55,14 +55,14 @@ async def test_the_server_agrees(
 @every_version
 @pytest.mark.parametrize("is_valid", [True, False], ids=["valid", "any"])
 async def test_the_server_agrees_on_updates(
-    control_plane: ControlPlane, namespace: str, name: str, tallies: list[Tally], *, is_valid: bool
+    control_plane: ControlPlane, empty_namespace: str, name: str, tallies: list[Tally], *, is_valid: bool
 ) -> None:
     """What may not change, and what stored faults are forgiven, of objects that are stored already."""
     kind, version = VERSIONS[name]
     crd = twin_manifest(kind, version)["metadata"]["name"]
     control_plane.kubectl("delete", "crd", crd, "--ignore-not-found")
     count = max(1, judged_count() // OBJECTS_FOR_ONE_STORED)
-    async with connected(control_plane, namespace) as server:
+    async with connected(control_plane, empty_namespace) as server:
         updates = drawn(kind, version, range(count), is_valid=is_valid)
         tally = await compare_updates(server, kind, version, updates)
 
@@ -72,7 +72,7 @@ async def test_the_server_agrees_on_updates(
 
 @pytest.mark.parametrize("name", EXAMPLES)
 async def test_a_rare_difference_has_an_example(
-    control_plane: ControlPlane, namespace: str, name: str, tallies: list[Tally]
+    control_plane: ControlPlane, empty_namespace: str, name: str, tallies: list[Tally]
 ) -> None:
     """What few random objects meet is met on purpose."""
     example = EXAMPLES[name]
@@ -80,7 +80,7 @@ async def test_a_rare_difference_has_an_example(
     assert found is not None
     crd = twin_manifest(*found)["metadata"]["name"]
     control_plane.kubectl("delete", "crd", crd, "--ignore-not-found")
-    async with connected(control_plane, namespace) as server:
+    async with connected(control_plane, empty_namespace) as server:
         tally = await compare_example(server, *found, example)
 
     tallies.append(tally)
