@@ -21,7 +21,7 @@ from hack.controlplane.foreign import Definition, definition_file
 from hack.controlplane.kubeconfig import write_token_kubeconfig
 from hack.controlplane.network import LoopbackNetwork, Network, free_port
 from hack.controlplane.pki import write_pki
-from hack.controlplane.process import Process
+from hack.controlplane.process import Process, kept_environment
 from hack.controlplane.progress import ProgressLine
 from hack.controlplane.readiness import Probe, wait_until_ready
 from hack.controlplane.scheduling import scheduler_configuration
@@ -183,7 +183,11 @@ class ControlPlane:
 
         `kubectl edit` runs `editor` with a file name as its argument.
         """
-        environment = {"HOME": str(self.directory), "KUBECONFIG": str(self.kubeconfig), "KUBE_EDITOR": editor}
+        environment = kept_environment() | {
+            "HOME": str(self.directory),
+            "KUBECONFIG": str(self.kubeconfig),
+            "KUBE_EDITOR": editor,
+        }
         finished = subprocess.run(
             [self._layout.binaries["kubectl"], *arguments],
             input=input,

@@ -21,6 +21,11 @@ _SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controlplane-sp
 """The only thread that starts processes: they die with their starting thread, so it must last."""
 
 
+def kept_environment() -> dict[str, str]:
+    """Return what programs get of the user's environment: a proxy would divert calls to the cluster."""
+    return {name: os.environ[name] for name in _KEPT if name in os.environ}
+
+
 def spawn(
     command: list[str], *, directory: Path, environment: dict[str, str], output: int | IO[bytes]
 ) -> subprocess.Popen[str]:
@@ -75,9 +80,7 @@ class Process:
         """Start it, with its output appended to its log; no effect while it runs."""
         if self._running is not None:
             return
-        # Nothing else of the user's environment: a proxy would divert calls to services of the cluster.
-        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        environment = kept | {"HOME": str(self._directory), "PATH": self._path}
+        environment = kept_environment() | {"HOME": str(self._directory), "PATH": self._path}
         with self.log.open("ab") as log:
             self._running = spawn(
                 self._command, directory=self._working_directory, environment=environment, output=log

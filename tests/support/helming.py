@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from hack.controlplane.binaries import provide_module
+from hack.controlplane.process import kept_environment
 from hack.controlplane.progress import ProgressLine
 from hack.packaging.chart import chart_files
 from hack.packaging.programs import HELM, KUBECTL
@@ -49,7 +50,7 @@ class Helm:
         return subprocess.run(
             [self.program, *arguments, *given],
             input=json.dumps(values),
-            env={"HOME": str(self.folder)},
+            env=kept_environment() | {"HOME": str(self.folder)},
             capture_output=True,
             text=True,
             check=False,
