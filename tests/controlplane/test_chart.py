@@ -61,11 +61,12 @@ def switched_on(*some: str) -> dict[str, Any]:
 
 
 def compare(helm: Helm, values: Mapping[str, Any], kustomized: list[dict[str, Any]]) -> None:
-    """Hold a rendering of the chart against kustomize's."""
+    """Hold a rendering of the chart against kustomize's; both are in the namespace that was asked for."""
     rendered = helm.rendered(values, namespace=ELSEWHERE)
-    assert "stowplan-system" not in str(rendered)
-    assert [name for name in rendered if bool(name[1]) == (name[0] in CLUSTER_SCOPED)] == []
     wanted = by_name(kustomized)
+    for objects in (rendered, wanted):
+        assert "stowplan-system" not in str(objects)
+        assert [it for it in objects if it[1] != ("" if it[0] in CLUSTER_SCOPED else ELSEWHERE)] == []
     # Helm keeps the release in its namespace, so that cannot be an object of the release.
     del wanted["Namespace", "", ELSEWHERE]
     assert rendered.keys() == wanted.keys()
@@ -79,7 +80,7 @@ def compare(helm: Helm, values: Mapping[str, Any], kustomized: list[dict[str, An
 
 @pytest.mark.parametrize("part", [*parts(), ""], ids=lambda part: part or "the base alone")
 def test_every_part_renders_as_by_kustomize(helm: Helm, part: str) -> None:
-    """The same objects with the same names, labels and content."""
+    """The same objects with the same names, labels and content, moved to the same namespace."""
     some = [part] if part else []
     if part == f"{COMPONENTS}fail-closed":
         some = [*FAMILIES, part]  # else it changes nothing
