@@ -11,7 +11,7 @@ from judges.dispute import SERVER, UPDATE
 from judges.examples import EXAMPLES, compare_example
 from judges.fuzz import versions
 from judges.generate import cases
-from judges.options import ENOUGH, judged_count, judged_numbers
+from judges.options import ENOUGH, ENOUGH_AT_SERVER, judged_count, judged_numbers
 from judges.server import connected
 from judges.twins import twin_manifest
 from judges.updates import compare_updates, drawn
@@ -46,7 +46,8 @@ async def test_the_server_agrees(
     kind, version = VERSIONS[name]
     async with connected(control_plane, empty_namespace) as server:
         await server.install(kind, version)
-        tally = await compare_with_server(server, kind, version, cases(kind, version, judged_numbers(name)))
+        objects = cases(kind, version, judged_numbers(name, ENOUGH_AT_SERVER))
+        tally = await compare_with_server(server, kind, version, objects)
 
     tallies.append(tally)
     assert not tally.unexplained, tally.report()

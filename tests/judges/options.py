@@ -9,6 +9,9 @@ from typing import Final
 ENOUGH: Final = 500
 """With as many objects of each kind, and those of `TELLING` numbers, every known difference occurs."""
 
+ENOUGH_AT_SERVER: Final = 200
+"""The same for differences from an API server, for which an object takes longer than for all other judges."""
+
 TELLING: Final[Mapping[str, Sequence[int]]] = {
     "AutoscalingPolicy/v1alpha1": (1293,),  # leap second
     "AutoscalingPolicyBinding/v1alpha1": (2826,),  # a list for a formatted text
@@ -17,12 +20,12 @@ TELLING: Final[Mapping[str, Sequence[int]]] = {
 """Numbers of objects that show a difference between judges which is rarer than one in `ENOUGH` objects."""
 
 
-def judged_count() -> int:
+def judged_count(enough: int = ENOUGH) -> int:
     """Return how many objects of each kind and version are judged: STOWPLAN_JUDGED, else enough."""
-    return int(os.environ.get("STOWPLAN_JUDGED", ENOUGH))
+    return int(os.environ.get("STOWPLAN_JUDGED", enough))
 
 
-def judged_numbers(name: str) -> Sequence[int]:
+def judged_numbers(name: str, enough: int = ENOUGH) -> Sequence[int]:
     """Return the numbers of the objects of a version that are judged."""
-    count = judged_count()
+    count = judged_count(enough)
     return [*range(count), *(number for number in TELLING.get(name, ()) if number >= count)]
