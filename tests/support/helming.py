@@ -25,13 +25,16 @@ class Helm:
     program: Path
     kubectl: Path
     folder: Path
+    files: Mapping[str, str]
+    """The texts of the chart, by their paths in it."""
 
     @classmethod
     def provided(cls, folder: Path) -> Helm:
         """Find or build the programs, and write the chart."""
         programs = provide_module(HELM, ProgressLine()) | provide_module(KUBECTL, ProgressLine())
-        found = cls(program=programs["helm"], kubectl=programs["kubectl"], folder=folder)
-        for name, text in chart_files(found.kubectl).items():
+        files = chart_files(programs["kubectl"])
+        found = cls(program=programs["helm"], kubectl=programs["kubectl"], folder=folder, files=files)
+        for name, text in files.items():
             path = found.chart / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
