@@ -171,10 +171,10 @@ async def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(
 ) -> None:
     """SIGKILL at every step and amid it; at the end everything is as the pure functions say."""
     await asyncio.to_thread(enter, old_plane, "v0.4.2")
-    before = await fill(old_plane, cluster, copies(samples("v0.4.2"), 40))
+    before = await fill(old_plane, cluster, copies(samples("v0.4.2"), 16))
     stored = {item["metadata"]["name"]: item for item in (await cluster.list(OLD))["items"]}
-    up = ("upgrade", "--apply", "--rate", "30")
-    back = ("downgrade", "--to-release", "v0.5.1", "--apply", "--rate", "30")
+    up = ("upgrade", "--apply", "--rate", "12")
+    back = ("downgrade", "--to-release", "v0.5.1", "--apply", "--rate", "12")
 
     kills = await with_kills(old_plane, *up, steps=UP)
     assert amid(kills) == {"verify", "rewrite"}
