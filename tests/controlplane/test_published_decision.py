@@ -13,6 +13,8 @@ from hack.controlplane import ControlPlane
 from hack.installation.manifests import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
@@ -80,8 +82,15 @@ def test_a_variant_without_a_target_has_no_number(
     assert finished.stdout == ""
 
 
+@pytest.fixture(scope="module")
+def fresh() -> Iterator[ControlPlane]:
+    """Run a control plane on which nobody has claimed external metrics."""
+    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as started:
+        yield started
+
+
 @pytest.mark.parametrize("manager", ["keda", "kubectl"])
-def test_another_owner_s_claim_is_never_taken(manager: str) -> None:
+def test_another_owner_s_claim_is_never_taken(fresh: ControlPlane, manager: str) -> None:
     """Applied without force, the component conflicts, even with a claim that kubectl itself had made."""
     foreign = {
         "apiVersion": "apiregistration.k8s.io/v1",
@@ -96,17 +105,16 @@ def test_another_owner_s_claim_is_never_taken(manager: str) -> None:
             "service": {"namespace": "keda", "name": "keda-operator-metrics-apiserver", "port": 443},
         },
     }
-    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as fresh:
-        fresh.kubectl(
-            "apply", "--server-side", f"--field-manager={manager}", "--filename=-", input=json.dumps(foreign)
-        )
-        component = str(ROOT / "manifests" / "external-metrics")
-        finished = fresh.kubectl(
-            "apply", "--server-side", "--field-manager=stowplan", "--kustomize", component, check=False
-        )
-        owner = fresh.kubectl(
-            "get", "apiservice", "v1beta1.external.metrics.k8s.io", "--output=jsonpath={.spec.service.name}"
-        ).stdout
+    claim = ("apiservice", "v1beta1.external.metrics.k8s.io")
+    fresh.kubectl(
+        "apply", "--server-side", f"--field-manager={manager}", "--filename=-", input=json.dumps(foreign)
+    )
+    component = str(ROOT / "manifests" / "external-metrics")
+    finished = fresh.kubectl(
+        "apply", "--server-side", "--field-manager=stowplan", "--kustomize", component, check=False
+    )
+    owner = fresh.kubectl("get", *claim, "--output=jsonpath={.spec.service.name}").stdout
+    fresh.kubectl("delete", *claim)
 
     assert finished.returncode == 1
     assert f'conflicts with "{manager}"' in finished.stderr
