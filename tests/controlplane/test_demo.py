@@ -15,7 +15,7 @@ _ROOT = Path(__file__).parents[2]
 
 def test_without_the_controller_the_demo_fails_and_says_what_is_missing() -> None:
     """Nobody decides, so nothing scales; the manifest is refused all the same."""
-    command = [sys.executable, "-m", "hack.demo", "--plain", "--speed", "45", "--without", "controller"]
+    command = [sys.executable, "-m", "hack.demo", "--plain", "--speed", "90", "--without", "controller"]
 
     finished = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=240, check=False)
 
