@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
-COUNT = int(os.environ.get("STOWPLAN_SCALE", "500"))
+COUNT = int(os.environ.get("STOWPLAN_SCALE", "400"))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ async def test_idle_cycles_ask_for_nothing_and_noise_costs_at_most_five_writes_a
     """The Lease is all that an idle controller writes.
 
     When the load begins all engines show their speed at once, and by chance requests come or do not: without
-    a limit that is seven writes a second for so many.
+    a limit that is six writes a second for so many.
     """
     async with running(plane, COUNT) as campaign:
         await campaign.phase("start", 4, loaded=False)
