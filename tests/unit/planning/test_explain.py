@@ -16,7 +16,7 @@ from explain_builders import (
     nodes_of,
     small,
 )
-from planning_builders import node
+from planning_builders import load, node, variant
 
 from controller.planning.decision import BoundBy, Reason
 from controller.planning.load import CapacitySource, Signal
@@ -183,6 +183,24 @@ def test_a_substitute_is_named() -> None:
     )
     assert decisions["l40s"].message == (
         "l40s goes from 0 to 1 replica: 15 requests/s, 59 % of 1 x 12.8 + 1 x 12.8 h100; one serves 12.8"
+    )
+
+
+def test_a_substitute_is_named_while_replicas_of_the_cheaper_one_leave() -> None:
+    """There is room for it on another node, but none is started before the one that leaves has left."""
+    variants = (
+        variant("cheap", "n0", size=4, serves=1000),
+        variant("dear", size=1, cost="30", serves=1000, accelerator="L40S"),
+        variant("first", size=8, serves=1000, model_id="first", priority=1),
+    )
+    nodes = (node("n0", 8), node("n1", 4), node("n2", 1, accelerator="L40S"))
+    loads = (load(500), load(500, "first"))
+    made, _ = plan(Snapshot(nodes=nodes, variants=variants, loads=loads), PlanningState(), Settings())
+    cheap, dear, _ = made.decisions
+
+    assert (cheap.replicas, dear.replicas) == (0, 1)
+    assert cheap.message.endswith(
+        "granted 0, dear instead: none is started while others of its own leave their nodes"
     )
 
 
