@@ -17,9 +17,8 @@ LONGEST_REGEX: Final = 512
 """The maximum number of characters of an expression. A longer one is rejected by the schema and never
 compiled."""
 
-_MOST_PROGRAM_BYTES: Final = 1 << 16
-"""A few characters such as `\\p{L}{1000}` compile to a program of megabytes, and take 40 ms to do so. A
-ModelRoute can have hundreds of expressions, so each may take less than 1 ms."""
+_MOST_PROGRAM_BYTES: Final = 1 << 19
+"""A few characters such as `\\p{L}{1000}` compile to a program of megabytes, and take 40 ms to do so."""
 
 _UNKNOWN_TO_GO: Final = "\\C"
 """An escape for any single byte, which the C++ library supports but Go does not."""
@@ -73,6 +72,6 @@ def _words_of(regex: bytes, options: re2.Options) -> str:
 
 
 COMPILES: Final = WebhookOnly(
-    _compiles, "A regular expression in RE2 syntax whose program is 64 KiB at most."
+    _compiles, "A regular expression in RE2 syntax whose program is 512 KiB at most."
 )
 """The rule for a text that holds a user-defined regular expression."""

