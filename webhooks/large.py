@@ -9,14 +9,14 @@ from typing import Final, TypeVar, TypeVarTuple, Unpack
 
 import msgspec
 
-from webhooks.review import SMALL_BYTES, AdmissionRequest
+from webhooks.review import SMALL_BYTES, AdmissionRequest, ReviewedObject
 
 # One thread only: its work competes with the event loop for the GIL, and more threads would slow it down.
 _thread: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large")
 
 _EXPRESSION: Final = b'"regex"'
-_MOST_EXPRESSIONS: Final = 16
-"""The number of regular expressions in a small object. Compiling one can take 40 ms, and an object of 13 kB
+_MOST_EXPRESSIONS: Final = 2
+"""The number of regular expressions in a small review. Compiling one can take 40 ms, and an object of 13 kB
 has room for hundreds."""
 
 T = TypeVar("T")
@@ -31,14 +31,10 @@ async def worked(request: AdmissionRequest, work: Callable[[Unpack[Ts]], T], *ar
 
 
 def _is_costly(request: AdmissionRequest) -> bool:
-    """Tell whether the objects are large or have many regular expressions."""
-    if _undecoded_bytes(request) > SMALL_BYTES:
-        return True
-    spec = None if isinstance(request.object, msgspec.Raw) or request.object is None else request.object.spec
-    return isinstance(spec, msgspec.Raw) and bytes(spec).count(_EXPRESSION) > _MOST_EXPRESSIONS
-
-
-def _undecoded_bytes(request: AdmissionRequest) -> int:
-    """Return the size of the objects that are still JSON text; those of small reviews are decoded."""
+    """Tell whether the objects are large or have many expressions; an old one may be judged as well."""
     objects = (request.object, request.old_object)
-    return sum(memoryview(item).nbytes for item in objects if isinstance(item, msgspec.Raw))
+    if sum(memoryview(item).nbytes for item in objects if isinstance(item, msgspec.Raw)) > SMALL_BYTES:
+        return True  # those of small reviews are decoded
+    texts = (item.spec if isinstance(item, ReviewedObject) else item for item in objects)
+    found = sum(bytes(text).count(_EXPRESSION) for text in texts if isinstance(text, msgspec.Raw))
+    return found > _MOST_EXPRESSIONS

@@ -24,17 +24,21 @@ def route(count: int) -> Json:
     }
 
 
-OBJECTS: Final[dict[str, tuple[Json, bool]]] = {
-    "a usual object": (variant(), False),
-    "a few expressions": (route(16), False),
-    "many expressions, each of which may take 40 ms": (route(17), True),
-    "an object of 64 KiB": (variant(modelID="m" * (64 << 10)), True),
+REQUESTS: Final[dict[str, tuple[Json, bool]]] = {
+    "a usual object": (review(variant()), False),
+    "few expressions": (review(route(2)), False),
+    "several expressions, each of which may take 40 ms": (review(route(3)), True),
+    "several in the stored object, which is judged if the new one is wrong": (
+        review(route(0), route(3)),
+        True,
+    ),
+    "an object of 64 KiB": (review(variant(modelID="m" * (64 << 10))), True),
 }
 
 
-@pytest.mark.parametrize(("value", "is_apart"), OBJECTS.values(), ids=OBJECTS.keys())
-async def test_costly_objects_are_judged_in_a_thread(value: Json, *, is_apart: bool) -> None:
+@pytest.mark.parametrize(("request_", "is_apart"), REQUESTS.values(), ids=REQUESTS.keys())
+async def test_costly_objects_are_judged_in_a_thread(request_: Json, *, is_apart: bool) -> None:
     """All others at once."""
-    request = read(review(value))
+    request = read(request_)
 
     assert (await worked(request, threading.get_ident) != threading.get_ident()) is is_apart
