@@ -22,6 +22,8 @@ _OF_OTHERS: Final[Mapping[str, frozenset[str]]] = {
 _LEAST_SIMILARITY: Final = 0.75
 """The similarity from which a name is a typing error: ModelServr for ModelServer is one, ModelInfer is
 not."""
+_LEAST_SIMILARITY_OF_GROUPS: Final = 0.88
+"""The same for API groups: llm-d.ai is one, networking.serving.volcano.sh, a group of Kthena, is not."""
 _MOST_SUGGESTIONS: Final = 2
 
 
@@ -60,7 +62,7 @@ def _misspelt_group(group: str, kind: str, no_matches: str) -> Mismatch | None:
     Other projects have a Model, too: the group must be similar.
     """
     groups = {known.group: known for known in KINDS if known.kind == kind}
-    meant = difflib.get_close_matches(group.casefold(), groups, 1, _LEAST_SIMILARITY)
+    meant = difflib.get_close_matches(group.casefold(), groups, 1, _LEAST_SIMILARITY_OF_GROUPS)
     if not meant:
         return None
     versions = " or ".join(f"{meant[0]}/{version.name}" for version in groups[meant[0]].versions)

@@ -14,7 +14,7 @@ from apiserver.checking.namespaces import namespace_argument
 from apiserver.checking.objects import as_yaml
 from apiserver.checking.outcome import Outcome, Verdict
 from apiserver.checking.sources import read_sources
-from apiserver.checking.text import Tone, lines_of, passed_over, write_lines
+from apiserver.checking.text import Tone, lines_of, skipped_kinds, write_lines
 from apiserver.program import exit_code, program
 
 _VALID: Final = 0
@@ -99,7 +99,7 @@ _PRINTERS: Final[Mapping[str, Callable[[Iterable[Outcome]], list[Outcome]]]] = {
 
 
 def _note(outcomes: Sequence[Outcome]) -> None:
-    if kinds := passed_over(outcomes):
+    if kinds := skipped_kinds(outcomes):
         sys.stderr.write(f"skipped: {kinds}\n")
     if not any(outcome.verdict is not Verdict.SKIPPED for outcome in outcomes):
         sys.stderr.write("nothing to check: no object is of a supported kind\n")

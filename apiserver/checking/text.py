@@ -74,7 +74,7 @@ def lines_of(outcome: Outcome, said: set[str]) -> Iterator[Line]:
             pass
 
 
-def passed_over(outcomes: Iterable[Outcome]) -> str:
+def skipped_kinds(outcomes: Iterable[Outcome]) -> str:
     """Return a note on ignored objects by kind; empty if there are none."""
     skipped = [outcome for outcome in outcomes if outcome.verdict is Verdict.SKIPPED]
     kinds = Counter(f"{outcome.kind} ({outcome.api_version})" for outcome in skipped if outcome.kind)
@@ -82,7 +82,9 @@ def passed_over(outcomes: Iterable[Outcome]) -> str:
     others = sum(not outcome.kind for outcome in skipped)
     if others:
         parts.append(
-            "1 document that is no manifest" if others == 1 else f"{others} documents that are no manifests"
+            "1 document that is not a manifest"
+            if others == 1
+            else f"{others} documents that are not manifests"
         )
     return ", ".join(parts)
 

@@ -81,7 +81,7 @@ class Found:
     refused: set[tuple[str, str, str]] = field(default_factory=set)
     """Kind, namespace and name of objects with problems."""
 
-    passed_over: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
     """The number of objects of kinds that planning ignores, by kind."""
 
 
@@ -200,7 +200,7 @@ def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> No
     group_kind = value["apiVersion"].rpartition("/")[0], value["kind"]
     shape = SHAPES.get(group_kind)
     if shape is None:
-        found.passed_over[f"{value['kind']} ({value['apiVersion']})"] += 1
+        found.skipped[f"{value['kind']} ({value['apiVersion']})"] += 1
         return
     problems = [
         Problem(file=source.name, line=tree.line_of(error.path), text=f"{_called(value)}: {error}")

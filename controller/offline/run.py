@@ -95,8 +95,8 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
     if configuring.problems:
         return _nothing(configuring)
     found = read(list(read_sources(options.files)), namespace=options.namespace)
-    if found.passed_over:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.passed_over.items()))
+    if found.skipped:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.skipped.items()))
         sys.stderr.write(f"skipped: {kinds}\n")
     if found.saved and not found.problems:
         inputs = configuring.over(found.saved[0])

@@ -100,8 +100,8 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
         return given if options.scenario or not options.trace else _traced(given, options)
     workloads, problems = _workloads(options)
     found = read(list(read_sources(options.files)), namespace=options.namespace or _DEFAULT_NAMESPACE)
-    if found.passed_over:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.passed_over.items()))
+    if found.skipped:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.skipped.items()))
         sys.stderr.write(f"skipped: {kinds}\n")
     supplied = Supplied(
         workloads=workloads,

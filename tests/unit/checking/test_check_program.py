@@ -55,7 +55,7 @@ def test_a_directory_is_searched(check: Check) -> None:
         "d/e/b.yml:1: VariantAutoscaling/x valid",
         "d/e/c.json:1: VariantAutoscaling/x valid",
     ]
-    assert err == ["skipped: 1 document that is no manifest"]
+    assert err == ["skipped: 1 document that is not a manifest"]
 
 
 def test_documents_of_other_programs_are_counted(check: Check) -> None:
@@ -66,7 +66,7 @@ def test_documents_of_other_programs_are_counted(check: Check) -> None:
         "d__values_yaml": "replicas: 3\n---\nreplicas: 4\n",
     }
 
-    assert check("d", **files)[2] == ["skipped: 1 Deployment (apps/v1), 2 documents that are no manifests"]
+    assert check("d", **files)[2] == ["skipped: 1 Deployment (apps/v1), 2 documents that are not manifests"]
 
 
 def test_standard_input_is_a_file(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,10 @@ RIGHT = {
     ),
     "another group": ("apps/v1", "Modelserver"),
     "the core group": ("v1", "Model"),
+    "a kind of our name in another group of Kthena": (
+        "networking.serving.volcano.sh/v1alpha1",
+        "ModelRoute",
+    ),
     "a kind of our name of another project": ("kubeai.org/v1", "Model"),
     "nothing": ("", ""),
 }
