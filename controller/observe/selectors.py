@@ -10,6 +10,7 @@ from apiserver.schema.json import Json
 
 _KEY: Final = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
 _VALUE: Final = r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?"
+_LONGEST_CHARACTERS: Final = 4096
 _SHOWN_CHARACTERS: Final = 80
 _VALUES_OR_COMMA: Final = re.compile(r"\([^()]*\)|,")
 _SET: Final = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
@@ -20,8 +21,10 @@ _PRESENT: Final = re.compile(rf"(!?)\s*({_KEY})")
 def parse_selector(text: str) -> Json:
     """Return the selector for its text form, as in a scale's status.
 
-    Raises ValueError naming the part that is invalid.
+    Raises ValueError naming the part that is invalid, or if the text is too long to match many pods with it.
     """
+    if len(text) > _LONGEST_CHARACTERS:
+        raise ValueError(f"it has {len(text)} characters, of at most {_LONGEST_CHARACTERS}")
     return {"matchExpressions": [_demand(part.strip()) for part in _parts(text)]}
 
 
