@@ -124,7 +124,7 @@ def bundle(*authorities: bytes, now: datetime) -> bytes:
 
 
 def has_its_key(pair: KeyPair) -> bool:
-    """Tell whether the key can be read and belongs to the certificate."""
+    """Tell whether the key can be read, is an EC key, as all of ours are, and belongs to the certificate."""
     try:
         _load(pair)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -140,7 +140,7 @@ def can_issue(authority: KeyPair) -> bool:
         extensions = x509.load_pem_x509_certificate(authority.certificate).extensions
         extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
         return extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except (ValueError, x509.ExtensionNotFound):
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
         return False
 
 
@@ -197,5 +197,5 @@ def _load(authority: KeyPair) -> tuple[x509.Certificate, ec.EllipticCurvePrivate
     certificate = x509.load_pem_x509_certificate(authority.certificate)
     key = load_pem_private_key(authority.key, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-        raise ValueError("the key does not belong to its certificate")
+        raise ValueError("the key is no EC key, or does not belong to its certificate")
     return certificate, key

@@ -51,11 +51,18 @@ def authority_of(data: Mapping[str, bytes]) -> Authority | None:
 
 
 def current_authority(known: Authority | None, *, lifetime: timedelta, now: datetime) -> Authority:
-    """Return the known CA while it can issue and needs no renewal, else a new one that also trusts it."""
-    if known is not None and not needs_renewal(known.pair.certificate, now) and can_issue(known.pair):
-        return known
-    pair = new_authority(AUTHORITY_NAME, lifetime=lifetime, now=now)
+    """Return the known CA while it can issue and needs no renewal, else a new one that also trusts it.
+
+    The CA in use is always among those to trust.
+    """
     old = known.trusted if known is not None and _is_readable(known.trusted, now) else b""
+    if known is not None and not needs_renewal(known.pair.certificate, now) and can_issue(known.pair):
+        is_trusted = known.pair.certificate.strip() in old
+        return known if is_trusted else _trusting(known.pair, old, now)
+    return _trusting(new_authority(AUTHORITY_NAME, lifetime=lifetime, now=now), old, now)
+
+
+def _trusting(pair: KeyPair, old: bytes, now: datetime) -> Authority:
     return Authority(pair=pair, trusted=bundle(pair.certificate, old, now=now))
 
 

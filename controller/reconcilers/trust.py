@@ -1,6 +1,7 @@
 """Where the API server reads which CA to trust, as JSON patches that write it there.
 
-They never change what another project owns.
+Definitions and the APIService may belong to another project, and then stay as they are. Webhook
+configurations have a name of our own.
 """
 
 from __future__ import annotations

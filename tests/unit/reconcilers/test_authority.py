@@ -92,6 +92,21 @@ def test_a_certificate_that_is_no_authority_issues_none() -> None:
     assert current_authority(replace(first, pair=leaf), lifetime=LIFETIME, now=START).pair != leaf
 
 
+@pytest.mark.parametrize(
+    "trusted", [b"garbage", new_authority("x", lifetime=LIFETIME, now=START).certificate]
+)
+def test_the_authority_in_use_is_always_trusted(trusted: bytes) -> None:
+    """Whatever the Secret says of trust: what is readable there stays."""
+    first = current_authority(None, lifetime=LIFETIME, now=START)
+
+    mended = current_authority(replace(first, trusted=trusted), lifetime=LIFETIME, now=START)
+
+    assert mended.pair == first.pair
+    assert first.pair.certificate.strip() in mended.trusted
+    assert (trusted.strip() in mended.trusted) is (trusted != b"garbage")
+    assert current_authority(mended, lifetime=LIFETIME, now=START) == mended
+
+
 def test_damaged_secrets_are_replaced() -> None:
     """Garbage counts as expired."""
     damaged = authority_of({"tls.crt": b"garbage", "tls.key": b"garbage", "trusted.crt": b"garbage"})
