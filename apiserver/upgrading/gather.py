@@ -28,7 +28,7 @@ from apiserver.upgrading.permission_checks import Permission, needed
 from apiserver.upgrading.resources import ENDPOINT_SLICES, SELF_SUBJECT_ACCESS_REVIEWS, resource_of
 from apiserver.upgrading.retrying import patiently
 from apiserver.upgrading.snapshot import Snapshot, Webhook
-from apiserver.upgrading.webhook_checks import CONFIGURATION, SERVING_SECRET
+from apiserver.upgrading.webhook_checks import CONFIGURATION, SERVING_SECRET, ready_pods
 
 
 async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, now: datetime) -> Snapshot:
@@ -105,7 +105,7 @@ async def _webhook(cluster: Cluster, namespace: str, refusal: str) -> Webhook:
     return Webhook(
         namespace=namespace,
         service=await _maybe(cluster, SERVICES, name, namespace=namespace),
-        addresses=await _addresses(cluster, namespace, name),
+        ready_pods=await _ready_pods(cluster, namespace, name),
         is_configured=configuration is not None,
         trusted=_trusted(configuration),
         certificate=certificate,
@@ -114,25 +114,15 @@ async def _webhook(cluster: Cluster, namespace: str, refusal: str) -> Webhook:
     )
 
 
-async def _addresses(cluster: Cluster, namespace: str, service: str) -> int | None:
+async def _ready_pods(cluster: Cluster, namespace: str, service: str) -> int | None:
     """Return the number of ready pods behind a Service, or None if the user may not read it."""
     try:
-        slices = await cluster.list(
+        found = await cluster.list(
             ENDPOINT_SLICES, namespace=namespace, label_selector=f"kubernetes.io/service-name={service}"
         )
     except Forbidden:
         return None
-    endpoints = [endpoint for item in slices["items"] for endpoint in item.get("endpoints") or []]
-    return sum(len(endpoint["addresses"]) for endpoint in endpoints if _is_serving(endpoint))
-
-
-def _is_serving(endpoint: Json) -> bool:
-    """Tell whether a pod is ready. The Service publishes all, so their condition `ready` says nothing.
-
-    Source: `EndpointConditions` of discovery.k8s.io/v1, where an absent condition counts as true.
-    """
-    conditions = endpoint.get("conditions") or {}
-    return conditions.get("serving") is not False and not conditions.get("terminating")
+    return ready_pods(found["items"])
 
 
 async def _certificate(cluster: Cluster, namespace: str) -> tuple[bytes | None, bool]:

@@ -15,7 +15,7 @@ class Webhook:
 
     namespace: str
     service: Json | None = None
-    addresses: int | None = 0
+    ready_pods: int | None = 0
     """The number of ready pods behind the Service; None if the user may not read it."""
     is_configured: bool = False
     """Whether our admission webhooks have a configuration."""

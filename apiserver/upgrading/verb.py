@@ -38,11 +38,11 @@ def run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int
         return asyncio.run(_run(options, plan, start))
     except ClusterError as error:
         message, code = _why(error)
+        if options.output == "json":
+            _print_json({"outcome": Outcome.STOPPED.value, "error": message})
     except KeyboardInterrupt:
         message, code = "interrupted; run this command again to continue", _INTERRUPTED
     print(f"stowplan: {message}", file=sys.stderr)  # noqa: T201 (speaking to a person)
-    if options.output == "json":
-        _print_json({"outcome": Outcome.STOPPED.value, "error": message})
     return code
 
 
@@ -93,9 +93,9 @@ async def _applied(
     """Return the report after executing its steps, with their results or the error."""
     stream = sys.stdout if options.output == "text" else sys.stderr
     progress = Progress(stream, steps=len(report.steps))
+    do = await start(cluster, progress)
     done: list[Done] = []
     try:
-        do = await start(cluster, progress)
         for step in report.steps:
             done.append(await do(step))  # noqa: PERF401 (what was done before an error counts)
     except StoppedError as error:

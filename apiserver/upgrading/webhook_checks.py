@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from apiserver.schema.json import Json
 from apiserver.schema.structural import CONVERSION_SERVICE
 from apiserver.serving.authority import covers, expiry_of, is_issued_by
 from apiserver.upgrading.counting import counted
@@ -32,23 +33,39 @@ def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
         yield problem("webhook", f"there is no Service {place}", f"install Stowplan first: {_INSTALL}")
     elif webhook.service["spec"].get("type") == "ExternalName":
         yield note("webhook", f"Service {place} points to {webhook.service['spec']['externalName']}")
-    elif webhook.addresses is None:
+    elif webhook.ready_pods is None:
         yield note(
             "webhook",
             f"you are not allowed to list EndpointSlices in {webhook.namespace}, so the pods behind the"
             f" Service {place} were not counted",
             "the first read through conversion will show whether one responds",
         )
-    elif not webhook.addresses:
+    elif not webhook.ready_pods:
         yield problem("webhook", f"the Service {place} has no ready pod", why)
     else:
-        yield ok("webhook", f"the Service {place} has {counted(webhook.addresses, 'ready pod')}")
+        yield ok("webhook", f"the Service {place} has {counted(webhook.ready_pods, 'ready pod')}")
     if webhook.refusal:
         yield problem(
             "webhook",
             f"a dry run of a write did not pass our webhooks: {webhook.refusal}",
             f"{why}; the API server must be able to call them",
         )
+
+
+def ready_pods(slices: Iterable[Json]) -> int:
+    """Return the number of ready pods in the EndpointSlices of the conversion Service.
+
+    The Service publishes all pods, so their condition `ready` says nothing. An absent condition counts as
+    true, and a pod with two addresses once. Source: `EndpointConditions` of discovery.k8s.io/v1.
+    """
+    endpoints = [endpoint for item in slices for endpoint in item.get("endpoints") or []]
+    ready = [endpoint for endpoint in endpoints if _is_serving(endpoint.get("conditions") or {})]
+    names = ((endpoint.get("targetRef") or {}).get("name") or endpoint["addresses"][0] for endpoint in ready)
+    return len(set(names))
+
+
+def _is_serving(conditions: Json) -> bool:
+    return conditions.get("serving") is not False and not conditions.get("terminating")
 
 
 def check_certificates(snapshot: Snapshot) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from apiserver.upgrading.findings import Finding, Verdict, accepted
 from apiserver.upgrading.owner_checks import check_definition, check_owners
 from apiserver.upgrading.permission_checks import check_permissions, needed
 from apiserver.upgrading.snapshot import Snapshot, Webhook
-from apiserver.upgrading.webhook_checks import check_certificates, check_webhook
+from apiserver.upgrading.webhook_checks import check_certificates, check_webhook, ready_pods
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = service_names("stowplan-conversion", "stowplan-system")
@@ -262,12 +262,12 @@ def test_a_certificate_that_may_not_be_read_is_no_obstacle() -> None:
 
 
 WEBHOOKS = {
-    "pods behind it": ({"service": {"spec": {}}, "addresses": 2}, ""),
+    "pods behind it": ({"service": {"spec": {}}, "ready_pods": 2}, ""),
     "an address outside": ({"service": {"spec": {"type": "ExternalName", "externalName": "x"}}}, ""),
     "no Service": ({}, "there is no Service"),
     "nobody behind it": ({"service": {"spec": {}}}, "has no ready pod"),
     "not reached": (
-        {"service": {"spec": {}}, "addresses": 1, "refusal": "no route to host"},
+        {"service": {"spec": {}}, "ready_pods": 1, "refusal": "no route to host"},
         "no route to host",
     ),
 }
@@ -281,10 +281,30 @@ def test_the_way_to_conversion(webhook: dict[str, Any], want: str) -> None:
     assert [want in message for message in found] == ([True] if want else [])
 
 
+def endpoint(name: str, address: str, **conditions: bool) -> dict[str, Any]:
+    """Return an endpoint of a pod."""
+    return {"addresses": [address], "conditions": conditions, "targetRef": {"kind": "Pod", "name": name}}
+
+
+ENDPOINTS = {
+    "two ready pods": ([endpoint("a", "10.0.0.1", serving=True), endpoint("b", "10.0.0.2", serving=True)], 2),
+    "without conditions": ([{"addresses": ["10.0.0.1"]}, {"addresses": ["10.0.0.2"]}], 2),
+    "published, but not ready": ([endpoint("a", "10.0.0.1", ready=True, serving=False)], 0),
+    "ready, but terminating": ([endpoint("a", "10.0.0.1", serving=True, terminating=True)], 0),
+    "one pod with two addresses": ([endpoint("a", "10.0.0.1"), endpoint("a", "fd00::1")], 1),
+}
+
+
+@pytest.mark.parametrize(("endpoints", "count"), ENDPOINTS.values(), ids=ENDPOINTS.keys())
+def test_which_pods_count_as_ready(endpoints: list[dict[str, Any]], count: int) -> None:
+    """Those that respond to conversion, each once."""
+    assert ready_pods([{"endpoints": [item]} for item in endpoints] + [{"endpoints": None}]) == count
+
+
 def test_pods_that_may_not_be_counted_are_not_in_the_way() -> None:
     """No permission is needed for the rest."""
     service = {"spec": {"type": "ClusterIP"}}
-    (found,) = check_webhook(replace(EMPTY, webhook=replace(EMPTY.webhook, service=service, addresses=None)))
+    (found,) = check_webhook(replace(EMPTY, webhook=replace(EMPTY.webhook, service=service, ready_pods=None)))
 
     assert found.verdict is Verdict.NOTE
     assert found.message.startswith("you are not allowed to list EndpointSlices in stowplan-system")
