@@ -17,6 +17,7 @@ from apiserver.converting.json_documents import json_spans, rewritten
 from apiserver.converting.objects import Convert, Told, UnknownVersionError
 from apiserver.converting.splice import Spliced, Uncommented, UnspliceableError, newline_of, spliced
 from apiserver.schema.json import JsonValue
+from apiserver.schema.paths import FieldPath
 from apiserver.schema.undecoded import same
 
 _SEPARATOR: Final = re.compile(r"^(---[^\n]*\n?)", re.MULTILINE)
@@ -132,10 +133,19 @@ def _value(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> Json
         file.problems += [
             Note(line=line - tree.line + error.line, text=f"{error}: keep one of them")
             for error in duplicates(tree)
+            if _is_in_changes(error.path, tree.value, converted.value)
         ]
     file.found += converted.found
     file.notes += [Note(line=line + _lines_down(tree, note), text=note.text) for note in converted.notes]
     return converted.value
+
+
+def _is_in_changes(path: FieldPath, old: JsonValue, new: JsonValue) -> bool:
+    """Tell whether a field is in what conversion may change: other items of a list stay as they are."""
+    if path.parts[:1] != ("items",) or len(path.parts) == 1:
+        return True
+    position = path.parts[1]
+    return not same(old["items"][position], new["items"][position])
 
 
 def _is_too_deep(value: JsonValue) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.manifests import variant
 
 from apiserver import cli
 
@@ -346,6 +347,14 @@ def test_fields_of_other_kinds_may_occur_twice(convert: Convert) -> None:
 
     assert (code, err) == (0, [])
     assert out.startswith(text)
+
+    twice = '{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1", "a": "2"}}'
+    current = json.dumps(variant("chat"))
+    items = f'{{"apiVersion": "v1", "kind": "List", "items": [{twice}, {current}]}}'
+    code, out, err = convert("-f", "a.yaml", "--to", "v1alpha1", a_yaml=items)
+
+    assert code == 0, err
+    assert twice in out
 
 
 @pytest.mark.parametrize(
