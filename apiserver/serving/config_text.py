@@ -25,8 +25,11 @@ class DuplicateField:
 
 
 def duplicate_fields(text: str) -> list[DuplicateField]:
-    """Return the duplicate fields of YAML text by line. It can be loaded, so that keys are scalars."""
-    roots = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
+    """Return the duplicate fields of YAML text by line. It can be loaded, so that keys are scalars.
+
+    The loader is that of `safe_load`: another one does not accept exactly the same texts.
+    """
+    roots = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     return sorted(_duplicates(roots), key=lambda found: found.line)
 
 

@@ -73,7 +73,7 @@ class ProcessMetrics:
         )
         self._durations = Histogram(
             "stowplan_http_request_duration_seconds",
-            "Time from the first look at a request to its answer.",
+            "Time from the start of processing of a request to its answer.",
             ["route"],
             buckets=REQUEST_BUCKETS,
             registry=self.registry,
