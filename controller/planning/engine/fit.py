@@ -2,8 +2,8 @@
 
 Nodes that no replica might leave are interchangeable if they have the same number of free accelerators. If
 sizes divide each other, slots decide what fits; otherwise each number of free accelerators has its packing
-patterns. Nodes that replicas might leave have rows of their own. In small bins with placement rules, each
-node is modeled individually.
+patterns. Nodes that replicas might leave have rows of their own, unless whole slots leave. In small bins with
+placement rules or gangs, each node is modeled individually, also those that may be added.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem
 
 MOST_NODE_PODS = 600
-"""Number of (node, demand) pairs up to which each has its own variable, where placement rules apply."""
+"""Number of (node, demand) pairs up to which each has its own variable, where there are placement rules or
+gangs; nodes that may be added count."""
 
 MOST_FILLINGS = 2000
 """Packing patterns of one number of free accelerators above which only slots are counted."""
@@ -192,7 +193,7 @@ class Fit:
         return self._leaving[node].most if node in self._leaving else 0
 
     def _node_slots(self, bin_: int, size: int) -> tuple[int, Terms]:
-        """Return the slots of nodes that no replica might leave, and those of the others as terms."""
+        """Return the slots that are free while all replicas stay, and those that become free as terms."""
         capacity, terms, freed = 0, [], Counter[int]()
         for node in self._problem.bins[bin_].nodes:
             if node in self._leaving and not self._frees_slots(node, size):
@@ -327,7 +328,9 @@ class Fit:
                     continue
                 most = max(0, place.free) // demand.accelerators
                 if terms:
-                    most = apart.most_on_node(terms, there[place.node], place.free)
+                    most = apart.most_on_node(
+                        terms, there[place.node] if place.growth == _NONE else 0, place.free
+                    )
                 pods = program.variables(1, most).start
                 if place.node != _NONE:
                     self._on_node[index, bin_, place.node] = pods

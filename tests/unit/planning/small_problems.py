@@ -116,17 +116,17 @@ def constrained_problem(random: Random) -> PlacementProblem:
 def _pools(
     random: Random, bins: Sequence[Bin], zone: Sequence[int], rack: Sequence[int]
 ) -> Iterator[GrowthTerms]:
-    """Yield up to one pool of nodes that may be added, alike the first node of some bin."""
-    if bins and random.random() < 0.4:
+    """Yield up to two pools of nodes that may be added to a bin, in its zone, and in any rack if it has some."""
+    for number in range(random.choice((0, 0, 0, 1, 1, 2)) if bins else 0):
         b = random.randrange(len(bins))
         like = bins[b].nodes[0]
         yield GrowthTerms(
-            name="pool",
+            name=f"pool-{number}",
             bin=b,
             accelerators=random.choice((2, 4)),
             price=random.randint(0, 40),
             limit=random.choice((1, 2)),
-            domains=(zone[like], rack[like]),
+            domains=(zone[like], NO_DOMAIN if rack[like] == NO_DOMAIN else random.choice((0, 1))),
         )
 
 
