@@ -79,12 +79,19 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
         yield name
 
 
-@pytest.fixture(scope="session")
-def empty_namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """Make a namespace in which nothing stays: tests write by dry run, are refused, or drop the definition.
+@pytest.fixture
+def empty_namespace(control_plane: ControlPlane, shared_namespace: str) -> Iterator[str]:
+    """Return a namespace in which nothing stays: tests write by dry run, are refused, or drop the definition.
 
-    To make and to delete one takes the API server as long as two runs of kubectl.
+    A component that crashed during the test fails it.
     """
+    yield shared_namespace
+    control_plane.check()
+
+
+@pytest.fixture(scope="session")
+def shared_namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """Make the namespace of all these tests: to make and delete one takes as long as two runs of kubectl."""
     with _made_namespace(control_plane) as name:
         yield name
 

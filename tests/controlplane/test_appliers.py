@@ -103,6 +103,7 @@ def test_applying_again_changes_nothing(stage: Stage) -> None:
     stage.restart_controller()
     assert stage.versions(stage.desired) == versions
     assert stage.foreign() == foreign
+    assert stage.applier.drift(stage.desired) == []
 
     written = [json.dumps([*found.values()]) for found in foreign[:-1]]
     assert all("caBundle" in said or "f:tls.key" in said for said in written)

@@ -32,7 +32,6 @@ SYSTEM = "stowplan-system"
 SERVICE = f"stowplan-apiserver.{SYSTEM}.svc"
 API = "/apis/external.metrics.k8s.io/v1beta1"
 HERE = "--namespace=default"
-PATIENCE_SECONDS = 60.0
 PATIENCE = "--timeout=60s"
 
 

@@ -32,7 +32,6 @@ SETTINGS = {
     "service-classes-config": {"tenants.yaml": "{name: Premium, priority: 1, data: []}"},
     "accelerator-unit-costs": {TYPE: '{"device": "NVIDIA-GB200", "cost": "50.00"}'},
 }
-PATIENCE_SECONDS = 40.0
 
 
 @dataclass(frozen=True)
