@@ -116,7 +116,7 @@ def constrained_problem(random: Random) -> PlacementProblem:
 def _pools(
     random: Random, bins: Sequence[Bin], zone: Sequence[int], rack: Sequence[int]
 ) -> Iterator[GrowthTerms]:
-    """Yield up to two pools of nodes that may be added to a bin, in its zone, and in any rack if it has some."""
+    """Yield up to two pools that may grow a bin, in its zone and, if it has racks, in any rack."""
     for number in range(random.choice((0, 0, 0, 1, 1, 2)) if bins else 0):
         b = random.randrange(len(bins))
         like = bins[b].nodes[0]
