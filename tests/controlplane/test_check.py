@@ -201,7 +201,7 @@ def objects_of(text: str) -> Iterator[dict[str, Any]]:
 def completed(
     control_plane: ControlPlane,
     installation: Installation,
-    empty_namespace: str,
+    shared_namespace: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, list[dict[str, Any]]]:
     """Return what each sample becomes: printed by the verb, stored as written, and stored as printed.
@@ -211,7 +211,7 @@ def completed(
     texts, printed, one = (tmp_path_factory.mktemp(name) for name in ("written", "printed", "one"))
     told: list[dict[str, Any]] = []
     for number, manifest in enumerate(ACCEPTED.values()):
-        path = written(one, empty_namespace, manifest).rename(texts / f"{number:03}.yaml")
+        path = written(one, shared_namespace, manifest).rename(texts / f"{number:03}.yaml")
         text = check(path, "-o", "yaml").text
         (printed / path.name).write_text(text, encoding="utf-8")
         told += yaml.safe_load_all(text)
