@@ -50,6 +50,11 @@ class _Place(NamedTuple):
     free: int
     """Accelerators that are free, or become free if every replica leaves that may."""
 
+    @property
+    def exists(self) -> bool:
+        """Whether it is a node that exists."""
+        return self.node != _NONE
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fitting:
@@ -328,11 +333,9 @@ class Fit:
                     continue
                 most = max(0, place.free) // demand.accelerators
                 if terms:
-                    most = apart.most_on_node(
-                        terms, there[place.node] if place.growth == _NONE else 0, place.free
-                    )
+                    most = apart.most_on_node(terms, there[place.node] if place.exists else 0, place.free)
                 pods = program.variables(1, most).start
-                if place.node != _NONE:
+                if place.exists:
                     self._on_node[index, bin_, place.node] = pods
                 held.append((pods, demand.accelerators))
                 blocks[block].append((pods, -1))
@@ -344,13 +347,13 @@ class Fit:
                 wholes.append((whole, -1))
             program.row([*self._flows[index, bin_], *wholes], most=0)
         for place, held in zip(places, taken, strict=True):
-            if place.node != _NONE:
+            if place.exists:
                 self._limit_by_free(held, place.node)
         self._limit_by_growth(places, taken)
 
     def _domain(self, place: _Place, topology: int) -> int:
         """Return the domain of a place in a topology."""
-        if place.node != _NONE:
+        if place.exists:
             return self._problem.topologies[topology][place.node]
         domains = self._problem.growth[place.growth].domains
         return domains[topology] if domains else NO_DOMAIN
@@ -360,7 +363,7 @@ class Fit:
         program = self._program
         added: dict[int, list[int]] = defaultdict(list)
         for place, held in zip(places, taken, strict=True):
-            if place.growth != _NONE:
+            if not place.exists:
                 is_added = program.variables(1).start
                 program.row([*held, (is_added, -place.free)], most=0)
                 added[place.growth].append(is_added)
