@@ -134,9 +134,11 @@ class _Splicer:
     def _flow(self, node: yaml.CollectionNode, new: JsonValue) -> str:
         """Return a value in flow style on one line: as JSON if that is how the old one begins."""
         text = self.text[node.start_mark.index : node.end_mark.index].lstrip("{[ \r\n")
-        is_yaml = isinstance(new, dict | list) and not text.startswith('"')
-        flow = as_flow_yaml(new) if is_yaml else "\n"
-        return json.dumps(new, ensure_ascii=False) if "\n" in flow else flow
+        if isinstance(new, dict | list) and not text.startswith('"'):
+            flow = as_flow_yaml(new)
+            if "\n" not in flow:
+                return flow
+        return json.dumps(new, ensure_ascii=False)
 
     def _mapping(self, node: yaml.MappingNode, old: Json, new: Json, path: str) -> Iterator[Edit]:
         column = node.value[0][0].start_mark.column
