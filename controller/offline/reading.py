@@ -84,6 +84,12 @@ class Found:
     skipped: Counter[str] = field(default_factory=Counter)
     """The number of objects of kinds that planning ignores, by kind."""
 
+    @property
+    def skipped_note(self) -> str:
+        """The line about these objects; empty without any."""
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.skipped.items()))
+        return f"skipped: {kinds}\n" if kinds else ""
+
 
 def read(sources: Sequence[Source], *, namespace: str) -> Found:
     """Return the content of the files; objects without a namespace are in the given one."""

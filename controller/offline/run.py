@@ -95,9 +95,7 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
     if configuring.problems:
         return _nothing(configuring)
     found = read(list(read_sources(options.files)), namespace=options.namespace)
-    if found.skipped:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.skipped.items()))
-        sys.stderr.write(f"skipped: {kinds}\n")
+    sys.stderr.write(found.skipped_note)
     if found.saved and not found.problems:
         inputs = configuring.over(found.saved[0])
         return Gathering(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)

@@ -100,9 +100,7 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
         return given if options.scenario or not options.trace else _traced(given, options)
     workloads, problems = _workloads(options)
     found = read(list(read_sources(options.files)), namespace=options.namespace or _DEFAULT_NAMESPACE)
-    if found.skipped:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.skipped.items()))
-        sys.stderr.write(f"skipped: {kinds}\n")
+    sys.stderr.write(found.skipped_note)
     supplied = Supplied(
         workloads=workloads,
         start_up_seconds=dict(options.start_up),
