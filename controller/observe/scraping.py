@@ -145,7 +145,7 @@ class Scraper:
         try:
             text = await self._read(metrics_url(pod, self._limits), arguments)
             now_seconds, steady_seconds = self._clock(), self._steady()
-            # In a thread, as below: the lease must be renewed while a large page is parsed.
+            # In a thread, as in `_answer`: the lease must be renewed while a large page is parsed.
             reading = reading_of(await asyncio.to_thread(parse_exposition, text), time_seconds=now_seconds)
             return replace(reading, time_seconds=steady_seconds - (now_seconds - reading.time_seconds))
         except UnreadableMetricsError as error:
