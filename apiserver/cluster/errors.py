@@ -94,6 +94,19 @@ class Throttled(Unavailable):
     """The server asks to retry after `retry_after_seconds` (429)."""
 
 
+def explained(error: ClusterError, *, action: str) -> str:
+    """Return an error as a sentence to the user of a command; `action` is what a forbidden call was for."""
+    match error:
+        case Unauthorized():
+            return f"the API server does not accept your credentials: {error.message}"
+        case Forbidden():
+            return f"you are not allowed to {action}: {error.message}"
+        case Unavailable():
+            return f"the API server does not respond: {error.message}"
+        case _:
+            return error.message
+
+
 _BY_CODE: dict[int, type[ClusterError]] = {
     401: Unauthorized,
     403: Forbidden,

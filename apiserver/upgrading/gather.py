@@ -158,14 +158,11 @@ async def _listed(
     resource: Resource,
     *,
     namespace: str | None = None,
-    label_selector: str | None = None,
     field_selector: str | None = None,
 ) -> list[Json]:
     """Return objects that are only needed for warnings; empty if the user may not read them."""
     try:
-        found = await cluster.list(
-            resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
-        )
+        found = await cluster.list(resource, namespace=namespace, field_selector=field_selector)
     except (Forbidden, NotFound):
         return []
     return list(found["items"])

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Forbidden, Unauthorized, Unavailable
+from apiserver.cluster.errors import ClusterError, Forbidden, explained
 from apiserver.schema.json import Json
 from apiserver.upgrading.counting import counted
 from apiserver.upgrading.permission_checks import PERMISSIONS
@@ -37,26 +37,14 @@ def run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int
     try:
         return asyncio.run(_run(options, plan, start))
     except ClusterError as error:
-        message, code = _why(error)
+        message = explained(error, action="do this")
+        code = _STOPPED if isinstance(error, Forbidden) else _USAGE
         if options.output == "json":
             _print_json({"outcome": Outcome.STOPPED.value, "error": message})
     except KeyboardInterrupt:
         message, code = "interrupted; run this command again to continue", _INTERRUPTED
     print(f"stowplan: {message}", file=sys.stderr)  # noqa: T201 (speaking to a person)
     return code
-
-
-def _why(error: ClusterError) -> tuple[str, int]:
-    """Return why nothing could be read, and the exit code."""
-    match error:
-        case Unauthorized():
-            return f"the API server does not accept your credentials: {error.message}", _USAGE
-        case Forbidden():
-            return f"you are not allowed to do this: {error.message}", _STOPPED
-        case Unavailable():
-            return f"the API server does not respond: {error.message}", _USAGE
-        case _:
-            return error.message, _USAGE
 
 
 async def _run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int:

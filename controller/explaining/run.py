@@ -14,7 +14,7 @@ from typing import Final
 
 from apiserver.checking.objects import as_yaml
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Forbidden, Unauthorized, Unavailable
+from apiserver.cluster.errors import ClusterError, explained
 from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.namespaces import current_namespace
 from apiserver.program import program
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     except NoSuchVariantError as error:
         return _told(str(error), _UNEXPLAINED)
     except ClusterError as error:
-        return _told(_why(error), _USAGE)
+        return _told(explained(error, action="read this"), _USAGE)
     except KeyboardInterrupt:
         return _INTERRUPTED
 
@@ -92,18 +92,6 @@ def _show(output: str, account: Account | BindingAccount) -> None:
             sys.stdout.write(as_yaml(account.as_json()))
         case _:
             show(account_parts(account) if isinstance(account, Account) else binding_parts(account))
-
-
-def _why(error: ClusterError) -> str:
-    match error:
-        case Unauthorized():
-            return f"the API server does not accept your credentials: {error.message}"
-        case Forbidden():
-            return f"you are not allowed to read this: {error.message}"
-        case Unavailable():
-            return f"the API server does not respond: {error.message}"
-        case _:
-            return error.message
 
 
 def _told(message: str, code: int) -> int:
