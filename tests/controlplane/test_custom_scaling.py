@@ -94,7 +94,7 @@ def _configured(control_plane: ControlPlane, installation: Installation) -> Iter
     """Let admission allow the kind, and the controller scale, while this test runs."""
     create_nodes(control_plane, [Node(name="custom", accelerator=PRODUCT, accelerator_count=8)])
     control_plane.kubectl("apply", "--filename=-", input=json.dumps(DEFINITION))
-    control_plane.kubectl("wait", f"crd/{DEFINITION['metadata']['name']}", "--for=condition=Established")
+    control_plane.wait_until_established(f"crd/{DEFINITION['metadata']['name']}")
     control_plane.kubectl("apply", "--server-side", f"--kustomize={FOLDER}")
     before = {}
     for name, more in SETTINGS.items():
