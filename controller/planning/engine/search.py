@@ -37,7 +37,8 @@ LEAST_SHARE_OF_TOTAL = 0.1
 """The accepted gap is relative to at least this share of a level's total."""
 
 LARGE_GAP = 0.002
-"""Relative gap above which a larger core follows one that was solved, measured as `GAP`."""
+"""Relative gap above which a larger core follows one that was solved, measured as `GAP`. It is in addition to
+the gap that the larger core of an earlier search left."""
 
 LARGER = 10
 """How many times as many patterns the larger core has."""
@@ -177,17 +178,29 @@ class Search:
             value = incumbent.objective_value(objective)
             if has_all and holds_all and is_exact and result.values:
                 bound = max(bound, min(result.bound, value))
-            leaves_much = value - bound > LARGE_GAP * base
-            if (
-                holds_all
-                or not (result.is_optimal and leaves_much)
-                or self._is_over(self._left_seconds - until)
-            ):
+            gap = max(0.0, value - bound) / base if base else 0.0
+            if not result.is_optimal or self._is_close(level, gap, times):
+                break
+            if holds_all or self._is_over(self._left_seconds - until):
                 break
         if incumbent.objective_value(objective) < before and level < incumbent.levels.cost:
             # The core may lack the patterns of a model for which there is room.
             incumbent.fill(level, duals.vector, incumbent.selection.patterns)
         return bound
+
+    def _is_close(self, level: int, gap: float, times: int) -> bool:
+        """Return whether no larger core is worth solving at a level, given its gap after one of a size.
+
+        Where the larger core of an earlier search left as much, with nearly the same fleet, another one would
+        probably find nothing better.
+        """
+        name, prices = self._incumbent.levels.name(level), self._generated.prices
+        known = prices.gap(name)
+        if times == 1 and gap > known + LARGE_GAP:
+            return False
+        if math.isfinite(gap):  # otherwise there is no solution yet
+            prices.keep_gap(name, gap if times == LARGER else min(gap, known))
+        return True
 
     def _by_core(
         self, objective: Objective, best: Integers, kept: Booleans, *, gap: float, until: float

@@ -115,6 +115,19 @@ def test_remembering_makes_no_plan_worse(models: int, seed: int) -> None:
         _check_no_worse(made, afresh)
 
 
+def test_a_remembered_gap_shrinks_with_that_of_the_solution() -> None:
+    """A gap that is too large would keep larger cores from being solved for good."""
+    snapshot = world("plan-scarce", 60, seed=2)
+    made, state = plan(snapshot, PlanningState(), UNHURRIED)
+    assert state.prices is not None
+    remembered = {one.level: one.gap for one in state.prices.levels}
+    assert 0.0 < remembered["demand of priority 4"] < 1.0
+    too_large = replace(state.prices, levels=tuple(replace(one, gap=100.0) for one in state.prices.levels))
+    _, after = plan(carried_out(snapshot, made), replace(state, prices=too_large), UNHURRIED)
+    assert after.prices is not None
+    assert {one.level: one.gap for one in after.prices.levels}["demand of priority 4"] < 1.0
+
+
 def test_a_search_that_was_cut_short_spoils_no_later_one() -> None:
     """What it could not prove is not taken for what cannot be proven."""
     snapshot = world("plan-scarce", 60, seed=3)
