@@ -17,6 +17,10 @@ Job = Callable[[], Awaitable[None]]
 """A job that runs until cancelled."""
 
 
+class CannotRunError(Exception):
+    """A job cannot run as configured. The message says why, so that it is logged without a traceback."""
+
+
 class Supervisor:
     """Runs jobs concurrently. If one ends by itself, with or without an error, all count as failed."""
 
@@ -33,7 +37,11 @@ class Supervisor:
             stopping.cancel()
         for task in ended - {stopping}:
             self.has_failed = True
-            log.critical("background work ended", job=task.get_name(), exc_info=_error_of(task))
+            error = _error_of(task)
+            if isinstance(error, CannotRunError):
+                log.critical("cannot run", why=str(error))
+            else:
+                log.critical("background work ended", job=task.get_name(), exc_info=error)
 
     async def close(self, *, within_seconds: float) -> None:
         """Cancel all jobs and wait until they have ended; log the names of those that do not."""
