@@ -56,10 +56,21 @@ def current_authority(known: Authority | None, *, lifetime: timedelta, now: date
     The CA in use is always among those to trust.
     """
     old = known.trusted if known is not None and _is_readable(known.trusted, now) else b""
-    if known is not None and not needs_renewal(known.pair.certificate, now) and can_issue(known.pair):
+    if known is not None and why_unusable(known, now) is None:
         is_trusted = known.pair.certificate.strip() in old
         return known if is_trusted else _trusting(known.pair, old, now)
     return _trusting(new_authority(AUTHORITY_NAME, lifetime=lifetime, now=now), old, now)
+
+
+def why_unusable(known: Authority | None, now: datetime) -> str | None:
+    """Return why a new CA has to replace the known one, or None while that can be used."""
+    if known is None:
+        return "there is none in the Secret"
+    if needs_renewal(known.pair.certificate, now):
+        return "two thirds of its lifetime are over, or its certificate cannot be read"
+    if not can_issue(known.pair):
+        return "its certificate is no CA, or has another key"
+    return None
 
 
 def _trusting(pair: KeyPair, old: bytes, now: datetime) -> Authority:
@@ -81,19 +92,25 @@ def leaf_data(leaf: KeyPair) -> Mapping[str, bytes]:
 def current_leaf(
     known: KeyPair | None, authority: Authority, names: tuple[str, ...], *, lifetime: timedelta, now: datetime
 ) -> KeyPair:
-    """Return the known certificate if it is complete, from our CA and not near its end, else a new one."""
-    if known is not None and _is_good(known, authority, names, now):
+    """Return the known certificate if it can be used, else a new one."""
+    if known is not None and why_unfit(known, authority, names, now) is None:
         return known
     return new_leaf(authority.pair, names, lifetime=lifetime, now=now)
 
 
-def _is_good(leaf: KeyPair, authority: Authority, names: tuple[str, ...], now: datetime) -> bool:
-    return (
-        not needs_renewal(leaf.certificate, now)
-        and covers(leaf.certificate, names)
-        and is_issued_by(leaf.certificate, authority.pair.certificate)
-        and has_its_key(leaf)
-    )
+def why_unfit(
+    leaf: KeyPair | None, authority: Authority, names: tuple[str, ...], now: datetime
+) -> str | None:
+    """Return why a new certificate has to replace the known one, or None while that can be used."""
+    if leaf is None:
+        return "there is none in the Secret"
+    if needs_renewal(leaf.certificate, now):
+        return "two thirds of its lifetime are over, or it cannot be read"
+    if not covers(leaf.certificate, names):
+        return "it lacks a name"
+    if not is_issued_by(leaf.certificate, authority.pair.certificate):
+        return "it is from another CA"
+    return None if has_its_key(leaf) else "it has another key"
 
 
 def _is_readable(trusted: bytes, now: datetime) -> bool:

@@ -36,6 +36,8 @@ from controller.reconcilers.authority import (
     current_leaf,
     leaf_data,
     leaf_of,
+    why_unfit,
+    why_unusable,
 )
 from controller.reconcilers.former_claim import API_SERVICE, ClaimRecord, is_ours
 from controller.reconcilers.trust import CONVERSION, api_service_patch, conversion_patch, webhook_patch
@@ -105,11 +107,12 @@ class CertificateReconciler:
 
     async def _authority(self) -> Authority:
         secret = await self._read(AUTHORITY_SECRET)
-        known = authority_of(_data(secret))
-        wanted = current_authority(known, lifetime=self._settings.authority_lifetime, now=self._now())
+        known, now = authority_of(_data(secret)), self._now()
+        wanted = current_authority(known, lifetime=self._settings.authority_lifetime, now=now)
         if wanted != known:
             await self._fill(secret, wanted.as_data())
-            _log.info("authority issued", secret=AUTHORITY_SECRET)
+            why = why_unusable(known, now) or "it was not among the trusted ones"
+            _log.info("authority written", secret=AUTHORITY_SECRET, why=why)
         return wanted
 
     async def _leaf(
@@ -121,10 +124,12 @@ class CertificateReconciler:
             return  # not yet: an API server may take a moment to trust a new CA
         namespace = self._settings.namespace
         names = tuple(dns for service in services for dns in service_names(service, namespace))
-        wanted = current_leaf(known, authority, names, lifetime=self._settings.leaf_lifetime, now=self._now())
+        now = self._now()
+        wanted = current_leaf(known, authority, names, lifetime=self._settings.leaf_lifetime, now=now)
         if wanted != known:
             await self._fill(secret, leaf_data(wanted))
-            _log.info("certificate issued", secret=name, names=names)
+            why = why_unfit(known, authority, names, now)
+            _log.info("certificate issued", secret=name, names=names, why=why)
 
     async def _read(self, name: str) -> Json:
         return await self._cluster.get(SECRETS, name, namespace=self._settings.namespace)
