@@ -1,4 +1,4 @@
-"""One control plane for the whole run, a fresh namespace for each test."""
+"""Fixtures: a control plane for the whole run, an installation on it, and a fresh namespace per test."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _LONGEST = (
     *("upgrade", "chaos", "own_upgrade", "conversion_availability", "uninstall", "chart"),
     *("demo", "rights", "appliers", "scale", "judges", "model_controller"),
 )
-"""Files that take about a minute or more, by duration: workers end at the same time when these come first."""
+"""Files that run about a minute or more, longest first: then parallel workers end at the same time."""
 
 _namespace_numbers = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first and those that share a control plane last, and keep the order otherwise.
+    """Run the longest files first and those that share a control plane last; keep the order otherwise.
 
-    A control plane that waits, with an installation on it, takes a tenth of a core.
+    An idle control plane with an installation uses a tenth of a core, so the shared one starts late.
     """
     functions = [item for item in items if isinstance(item, pytest.Function)]
     sharing = {item.path for item in functions if "control_plane" in item.fixturenames}
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def control_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """Every component but Prometheus, running; a first build shows its progress."""
+    """Yield a control plane with every component but Prometheus; a first build shows its progress."""
     started = ControlPlane()
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
@@ -51,7 +51,7 @@ def control_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def old_plane() -> Iterator[ControlPlane]:
-    """Start a control plane for these tests alone: they take definitions away that others need."""
+    """Yield a control plane for one file, whose tests remove CRDs that other tests need."""
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as started:
         started.kubectl("create", "namespace", NAMESPACE)
         yield started
@@ -59,7 +59,7 @@ def old_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def old_installation(old_plane: ControlPlane) -> Iterator[Installation]:
-    """Everything of ours but the definitions; the controller has issued certificates and is at rest."""
+    """Yield an installation without CRDs, whose controller was stopped after it had issued certificates."""
     enter(old_plane, "v0.0.1")
     installation = Installation(old_plane, without_definitions=True)
     try:
@@ -74,16 +74,16 @@ def old_installation(old_plane: ControlPlane) -> Iterator[Installation]:
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """Make a namespace in which pods may be created; a component that crashed during the test fails it."""
+    """Yield a new namespace in which pods can be created; fail the test if a component crashed during it."""
     with _made_namespace(control_plane) as name:
         yield name
 
 
 @pytest.fixture
 def empty_namespace(control_plane: ControlPlane, shared_namespace: str) -> Iterator[str]:
-    """Return a namespace in which nothing stays: tests write by dry run, are refused, or drop the definition.
+    """Yield a shared namespace that stays empty: writes are dry runs, rejected, or deleted with their CRD.
 
-    A component that crashed during the test fails it.
+    Fail the test if a component crashed during it.
     """
     yield shared_namespace
     control_plane.check()
@@ -91,7 +91,7 @@ def empty_namespace(control_plane: ControlPlane, shared_namespace: str) -> Itera
 
 @pytest.fixture(scope="session")
 def shared_namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """Make the namespace of all these tests: to make and delete one takes as long as two runs of kubectl."""
+    """Yield the namespace that these tests share: creating and deleting one takes as long as two kubectls."""
     with _made_namespace(control_plane) as name:
         yield name
 
@@ -110,7 +110,7 @@ def _made_namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 
 def _connected(control_plane: ControlPlane) -> closing[Client]:
-    """Return a connection: three times for each test a kubectl would be a process of its own."""
+    """Return a client connection: three calls per test by kubectl would start three processes."""
     return closing(Client(control_plane.server, control_plane.directory / "pki"))
 
 
@@ -127,7 +127,7 @@ def _wait_for(administrator: Client, path: str) -> None:
 
 @pytest.fixture(scope="session")
 def installation(control_plane: ControlPlane) -> Iterator[Installation]:
-    """Stowplan on the control plane, its three processes running, deciding every second."""
+    """Yield Stowplan on the control plane: three processes, with a decision every second."""
     settings: dict[str, dict[str, Any]] = {
         "controller": {
             "planning": {"intervalSeconds": 1},

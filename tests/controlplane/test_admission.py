@@ -1,4 +1,4 @@
-"""What a person sees who applies VariantAutoscalings with plain kubectl."""
+"""Defaults, errors, warnings and columns that a user of plain kubectl gets for VariantAutoscalings."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ HEAD = 'The VariantAutoscaling "x" is invalid: '
 
 @pytest.fixture(autouse=True)
 def _installed(installation: Installation) -> None:
-    """Every test here needs the webhooks."""
+    """Run the webhooks, which every test in this file needs."""
 
 
 def apply(
     control_plane: ControlPlane, namespace: str, manifest: dict[str, Any], *flags: str
 ) -> subprocess.CompletedProcess[str]:
-    """Apply one manifest, whatever comes of it."""
+    """Apply one manifest and return the result, also if it is rejected."""
     return control_plane.kubectl(
         "apply", f"--namespace={namespace}", "--filename=-", *flags, input=json.dumps(manifest), check=False
     )
 
 
 def read(control_plane: ControlPlane, namespace: str, name: str, version: str) -> dict[str, Any]:
-    """Read one VariantAutoscaling in one version."""
+    """Return one VariantAutoscaling in one version."""
     output = control_plane.kubectl(
         "get", f"variantautoscalings.{version}.llmd.ai", name, f"--namespace={namespace}", "--output=json"
     ).stdout
@@ -43,7 +43,7 @@ def read(control_plane: ControlPlane, namespace: str, name: str, version: str) -
 
 
 REFUSED = {
-    "several wrong fields at once": (
+    "several invalid fields": (
         variant("x", modelID="", variantCost="ten", acceleratorCount=0),
         [
             'spec.modelID: Invalid value: "": must be at least 1 character long',
@@ -52,23 +52,23 @@ REFUSED = {
             "spec.acceleratorCount: Invalid value: 0: must be greater than or equal to 1",
         ],
     ),
-    "text where a number belongs": (
+    "a string in a field for a number": (
         variant("x", acceleratorCount="four"),
         ['spec.acceleratorCount: Invalid value: "four": must be an integer'],
     ),
-    "a number where text belongs": (
+    "a number in a field for a string": (
         variant("x", variantCost=40),
         ["spec.variantCost: Invalid value: 40: must be a string"],
     ),
     "no target": (variant("x", scaleTargetRef=None), ["spec.scaleTargetRef: Required value"]),
-    "two shapes at once": (
+    "fields of two shapes together": (
         legacy_variant("x", modelProfile=profiled_variant("x")["spec"]["modelProfile"]),
         [
             f"spec.{name}: Forbidden: may not be set together with `modelProfile`"
             for name in ("variantID", "accelerator", "acceleratorCount", "variantProfile")
         ],
     ),
-    "a megabyte of text": (
+    "a string of one megabyte": (
         variant("x", modelID="x" * 1_000_000),
         [  # kubectl keeps the whole manifest in an annotation
             "metadata.annotations: Too long: may not be more than 262144 bytes",
@@ -79,10 +79,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("manifest", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_wrong_manifest_is_refused_like_a_built_in_kind_s(
+def test_an_invalid_manifest_is_rejected_like_one_of_a_built_in_kind(
     control_plane: ControlPlane, empty_namespace: str, manifest: dict[str, Any], want: list[str]
 ) -> None:
-    """All errors at once, no webhook named, no stack trace."""
+    """The output lists all errors at once, and contains no webhook name and no stack trace."""
     finished = apply(control_plane, empty_namespace, manifest)
 
     lines = [line for line in finished.stderr.splitlines() if line and not line.startswith("Warning:")]
@@ -91,8 +91,8 @@ def test_a_wrong_manifest_is_refused_like_a_built_in_kind_s(
     assert finished.returncode == 1
 
 
-def test_an_unknown_field_is_refused_by_name(control_plane: ControlPlane, empty_namespace: str) -> None:
-    """The server's own strict decoding says which."""
+def test_an_unknown_field_is_rejected_by_name(control_plane: ControlPlane, empty_namespace: str) -> None:
+    """The strict decoding of the API server reports the path of the field."""
     finished = apply(control_plane, empty_namespace, variant("x", modelName="typing error"))
 
     assert finished.returncode == 1
@@ -108,10 +108,10 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("manifest", SHAPES.values(), ids=SHAPES.keys())
-def test_every_shape_applies_twice_and_reads_in_both_versions(
+def test_every_shape_can_be_applied_twice_and_read_in_both_versions(
     control_plane: ControlPlane, namespace: str, manifest: dict[str, Any]
 ) -> None:
-    """The second time nothing changes, and what was written comes back as it was written."""
+    """The second apply changes nothing, and the version that was applied returns the same spec."""
     first = apply(control_plane, namespace, manifest)
     second = apply(control_plane, namespace, manifest)
 
@@ -123,8 +123,8 @@ def test_every_shape_applies_twice_and_reads_in_both_versions(
     assert read(control_plane, namespace, "x", name)["spec"]["modelID"] == manifest["spec"]["modelID"]
 
 
-def test_a_target_that_is_not_there_yet_is_a_warning(control_plane: ControlPlane, namespace: str) -> None:
-    """The order of applying is free."""
+def test_a_missing_scale_target_causes_a_warning_only(control_plane: ControlPlane, namespace: str) -> None:
+    """A VariantAutoscaling may be applied before its target."""
     finished = apply(control_plane, namespace, variant("x"))
 
     assert finished.returncode == 0
@@ -134,10 +134,8 @@ def test_a_target_that_is_not_there_yet_is_a_warning(control_plane: ControlPlane
     )
 
 
-def test_an_absent_cost_is_filled_in_for_the_current_shape_only(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    """The legacy shape takes its cost from the accelerator."""
+def test_a_default_cost_is_set_in_the_current_shape_only(control_plane: ControlPlane, namespace: str) -> None:
+    """A variant of the legacy shape takes its cost from the accelerator."""
     manifests = [variant("current", variantCost=None), legacy_variant("legacy")]
     control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(*manifests))
 
@@ -145,8 +143,10 @@ def test_an_absent_cost_is_filled_in_for_the_current_shape_only(
     assert "variantCost" not in read(control_plane, namespace, "legacy", "v1alpha2")["spec"]
 
 
-def test_an_edit_in_the_new_version_reaches_the_old_one(control_plane: ControlPlane, namespace: str) -> None:
-    """And only the edited field changes."""
+def test_a_patch_in_the_new_version_is_visible_in_the_old_version(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Only the patched field changes, and the variant ID that contains its value."""
     apply(control_plane, namespace, legacy_variant("x"))
     edit = json.dumps({"spec": {"acceleratorCount": 2}})
     control_plane.kubectl(
@@ -164,8 +164,8 @@ def test_an_edit_in_the_new_version_reaches_the_old_one(control_plane: ControlPl
     assert spec == want
 
 
-def test_old_versions_say_that_they_are_old(control_plane: ControlPlane, namespace: str) -> None:
-    """The warning names the way on."""
+def test_the_old_version_causes_a_deprecation_warning(control_plane: ControlPlane, namespace: str) -> None:
+    """The warning names the version to use instead."""
     finished = apply(control_plane, namespace, legacy_variant("x"))
 
     assert (
@@ -173,8 +173,8 @@ def test_old_versions_say_that_they_are_old(control_plane: ControlPlane, namespa
     )
 
 
-def test_a_person_reads_the_columns(control_plane: ControlPlane, namespace: str) -> None:
-    """Model, target, replicas, metrics, reason, age; by the short name."""
+def test_kubectl_get_prints_the_declared_columns(control_plane: ControlPlane, namespace: str) -> None:
+    """The short name `va` works, and the columns are in the declared order."""
     apply(control_plane, namespace, variant("x"))
 
     header = control_plane.kubectl("get", "va", f"--namespace={namespace}").stdout.splitlines()[0].split()
@@ -182,8 +182,8 @@ def test_a_person_reads_the_columns(control_plane: ControlPlane, namespace: str)
     assert header == ["NAME", "MODEL", "TARGET", "CURRENT", "DESIRED", "METRICSREADY", "REASON", "AGE"]
 
 
-def test_deleting_is_never_refused(control_plane: ControlPlane, namespace: str) -> None:
-    """Finalizers come and go, and so does the object."""
+def test_deletion_is_never_rejected(control_plane: ControlPlane, namespace: str) -> None:
+    """An object with a finalizer is deleted as soon as the finalizer is removed."""
     apply(
         control_plane, namespace, variant("x") | {"metadata": {"name": "x", "finalizers": ["test.dev/hold"]}}
     )
@@ -200,8 +200,10 @@ def test_deleting_is_never_refused(control_plane: ControlPlane, namespace: str) 
     control_plane.kubectl("wait", "--for=delete", "va/x", f"--namespace={namespace}", "--timeout=60s")
 
 
-def test_only_who_may_scale_a_target_may_name_it(control_plane: ControlPlane, namespace: str) -> None:
-    """Leave to write our objects is no leave to scale somebody's workload."""
+def test_naming_a_scale_target_needs_permission_to_scale_it(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Permission to write VariantAutoscalings does not include permission to scale other users' workloads."""
     bob = f"--as=bob-{namespace}"
     for verb in ("get", "create", "patch"):
         grant(control_plane, namespace, verb, "variantautoscalings.llmd.ai", verb)
@@ -218,7 +220,7 @@ def test_only_who_may_scale_a_target_may_name_it(control_plane: ControlPlane, na
 
 
 def grant(control_plane: ControlPlane, namespace: str, role: str, resource: str, verb: str) -> None:
-    """Let the namespace's bob do something more, and wait until the authorizer knows."""
+    """Grant the namespace's user bob one more permission, and wait until the authorizer knows it."""
     bob, place = f"bob-{namespace}", f"--namespace={namespace}"
     kubectl = control_plane.kubectl
     kubectl("create", "role", role, f"--resource={resource}", f"--verb={verb}", place)

@@ -1,4 +1,4 @@
-"""What a person orders of planning, with the real HorizontalPodAutoscaler and the real quota beside it."""
+"""Advisory mode, quotas and pinned replicas, with the real HorizontalPodAutoscaler and ResourceQuota."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ADVISORY = {"stowplan.dev/advisory": "true"}
 
 @pytest.fixture(scope="module")
 def _node(control_plane: ControlPlane) -> Iterator[None]:
-    """One node with twelve accelerators of a type that no other test uses."""
+    """Create a node with twelve accelerators of a type that no other test uses."""
     create_nodes(control_plane, [Node(name="advice", accelerator=PRODUCT, accelerator_count=12)])
     yield
     control_plane.kubectl("delete", "node", "advice")
 
 
 class Stage:
-    """A namespace in which variants are applied, loaded, waited for and read."""
+    """A namespace in which tests apply variants, put load on them, and wait for conditions."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self._control_plane = control_plane
@@ -46,7 +46,7 @@ class Stage:
         return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
     def apply(self, name: str, annotations: dict[str, str] | None = None) -> None:
-        """Apply a variant of a model of its own name, with everything around it, and await its replica."""
+        """Apply a variant with its own model, its Deployment and its HPA, and wait for the first replica."""
         value = variant(name, modelID=name, labels={"inference.optimization/acceleratorName": PRODUCT})
         value["metadata"]["annotations"] = annotations or {}
         manifests = listed(deployment(name, product=PRODUCT, accelerators=1), value, autoscaler(name, most=3))
@@ -54,19 +54,19 @@ class Stage:
         self.wait(f"deploy/{name}", "jsonpath={.status.readyReplicas}=1")
 
     def wait(self, what: str, condition: str) -> None:
-        """Wait for a condition of an object."""
+        """Wait until an object meets a condition of `kubectl wait`."""
         self.kubectl("wait", what, f"--for={condition}", "--timeout=60s")
 
     def watched(self, what: str, is_so: Callable[[Json], bool]) -> Json:
-        """Return an object once a condition holds for it."""
+        """Return an object once a predicate holds for it."""
         return watched(self._control_plane, self._namespace, what, is_so)
 
     def read(self, what: str, path: str) -> str:
-        """Read a JSON path of an object."""
+        """Return the value at a JSON path of an object."""
         return self.kubectl("get", what, f"--output=jsonpath={path}")
 
     def loaded(self) -> ExitStack:
-        """Return engines on the addresses of all pods, each with a load for more than three."""
+        """Return engines on the addresses of all pods, each with a load for more than three replicas."""
         stack = ExitStack()
         for pod in json.loads(self.kubectl("get", "pods", "--output=json"))["items"]:
             model = pod["metadata"]["labels"]["app"]
@@ -76,19 +76,19 @@ class Stage:
 
 
 def desired_of(item: Json) -> Json:
-    """Return the decision of a variant."""
+    """Return the published allocation of a variant."""
     found: Json = item["status"]["desiredOptimizedAlloc"]
     return found
 
 
 @pytest.fixture
 def stage(control_plane: ControlPlane, installation: Installation, _node: None, namespace: str) -> Stage:
-    """Return a fresh namespace beside a node with twelve accelerators."""
+    """Return a fresh namespace on a control plane with a node of twelve accelerators."""
     return Stage(control_plane, namespace)
 
 
-def test_an_advised_variant_is_told_and_left_alone_while_another_is_scaled(stage: Stage) -> None:
-    """Its number is in the decision and in no metric; what a person scales stands, until advice ends."""
+def test_an_advisory_variant_gets_a_decision_but_no_metric_and_others_are_scaled(stage: Stage) -> None:
+    """Replicas that were set by hand stay until the annotation is removed; then the metric is published."""
     stage.apply("told", ADVISORY)
     stage.apply("acted")
 
@@ -111,8 +111,8 @@ def test_an_advised_variant_is_told_and_left_alone_while_another_is_scaled(stage
     stage.wait("hpa/told", "condition=ScalingActive=True")
 
 
-def test_a_number_of_an_earlier_controller_is_no_advice(stage: Stage) -> None:
-    """It is neither shown nor followed, though an apply alone would keep it."""
+def test_a_replica_number_of_an_earlier_controller_is_removed_from_the_status(stage: Stage) -> None:
+    """The HPA does not follow the number, although server-side apply alone would keep its field."""
     stage.apply("migrated", ADVISORY)
     stage.wait("va/migrated", "condition=Advisory")
     earlier = {"desiredOptimizedAlloc": {"numReplicas": 7}, "currentAlloc": {"numReplicas": 7}}
@@ -132,8 +132,8 @@ def test_a_number_of_an_earlier_controller_is_no_advice(stage: Stage) -> None:
     assert stage.read("deploy/migrated", "{.spec.replicas}") == "1"
 
 
-def test_a_quota_is_planned_with_and_a_pin_is_followed(stage: Stage) -> None:
-    """No pod is asked for that admission would refuse."""
+def test_a_quota_bounds_the_plan_and_a_pinned_number_is_followed(stage: Stage) -> None:
+    """No more replicas are planned than the quota admits, and an invalid annotation changes nothing."""
     stage.kubectl("create", "quota", "gpus", "--hard=requests.nvidia.com/gpu=2")
     stage.apply("chat")
 

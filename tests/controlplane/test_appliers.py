@@ -1,4 +1,4 @@
-"""Tools that apply the manifests again and again, beside processes that write into them: no fight."""
+"""GitOps tools that apply the manifests repeatedly do not conflict with the controller's own writes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ TRUSTING = (
     ("crd", "variantautoscalings.llmd.ai", "{.spec.conversion.webhook.clientConfig.caBundle}"),
     ("apiservice", "v1beta1.external.metrics.k8s.io", "{.spec.caBundle}"),
 )
-"""Where the controller writes beside whoever applies."""
+"""Objects that the controller writes to after they were applied: kind, name and JSON path of the field."""
 SECRETS = ("stowplan-authority", "stowplan-webhooks-certificate", "stowplan-apiserver-certificate")
-"""What it fills in."""
+"""Secrets that the controller fills in."""
 
 
 class Stage:
-    """An installation that one applier looks after."""
+    """An installation that is applied by one GitOps tool."""
 
     def __init__(self, plane: ControlPlane, applier: Applier) -> None:
         self.plane = plane
@@ -41,7 +41,7 @@ class Stage:
         self.installation = Installation(plane, apply=self._begin)
 
     def _begin(self, manifests: str) -> None:
-        """Apply what an installation on processes can use, and the Deployments, which nothing runs here."""
+        """Apply what an installation of processes can use, and the Deployments, whose pods never run here."""
         rendered = self.plane.kubectl("kustomize", str(ROOT / "manifests/overlays/every-kind")).stdout
         whole = [
             item for item in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if item["kind"] == "Deployment"
@@ -51,13 +51,13 @@ class Stage:
         self.plane.wait_until_established("crd", "--selector=app.kubernetes.io/part-of=stowplan")
 
     def wait_until_trusted(self) -> None:
-        """Wait until the controller has written everywhere, and the metrics API answers."""
+        """Wait until the controller has injected its CA everywhere, and the metrics API is available."""
         for kind, name, path in TRUSTING:
             self.plane.kubectl("wait", f"--for=jsonpath={path}", kind, name, "--timeout=60s")
         self.plane.kubectl("wait", "--for=condition=Available", "apiservice", TRUSTING[3][1], "--timeout=60s")
 
     def restart_controller(self) -> None:
-        """Have it look at everything anew, as it does at its start."""
+        """Restart the controller, which then reconciles everything from the start."""
         self.installation.processes["controller"].stop(patience_seconds=20.0)
         self.installation.start_component("controller")
         self.wait_until_trusted()
@@ -71,7 +71,7 @@ class Stage:
         }
 
     def foreign(self) -> list[dict[str, Any]]:
-        """Return the fields that others have in what is applied."""
+        """Return the fields of the applied objects that other field managers own."""
         objects = [(kind, name) for kind, name, _ in TRUSTING]
         fields = [managed(self.plane, kind, name) for kind, name in objects]
         fields += [managed(self.plane, "secret", name, HERE) for name in SECRETS]
@@ -81,7 +81,7 @@ class Stage:
 
 @pytest.fixture(scope="module", params=[ServerSide, ThreeWay], ids=lambda applier: applier.manager)
 def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    """Install on a cluster of its own."""
+    """Yield an installation on its own cluster, once for each applier."""
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as plane:
         stage = Stage(plane, request.param(plane))
         with stage.installation:
@@ -89,8 +89,8 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
             yield stage
 
 
-def test_applying_again_changes_nothing(stage: Stage) -> None:
-    """Nothing has drifted, no object is written, and what others wrote is theirs."""
+def test_a_repeated_apply_changes_nothing(stage: Stage) -> None:
+    """There is no drift, no object is written, and the fields of other managers stay theirs."""
     prices = ("patch", "configmap", "accelerator-unit-costs", HERE, "--patch", '{"data":{"L40S":"1.5"}}')
     stage.plane.kubectl(*prices, "--field-manager=operator")
     stage.plane.kubectl(
@@ -111,8 +111,8 @@ def test_applying_again_changes_nothing(stage: Stage) -> None:
     assert stage.plane.kubectl("get", "va", "a", "--output=name").stdout  # conversion and webhooks answer
 
 
-def test_what_is_changed_by_hand_is_healed(stage: Stage) -> None:
-    """The difference is told, the next round takes it back, and what the controller injected stays."""
+def test_a_manual_change_is_reverted_by_the_next_apply(stage: Stage) -> None:
+    """The applier reports the drift and reverts it, and the CA bundle that the controller injected stays."""
     edit = '[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]'
     guard = ("validatingwebhookconfiguration", "stowplan")
     stage.plane.kubectl("patch", *guard, "--type=json", f"--patch={edit}", "--field-manager=somebody")
@@ -126,8 +126,8 @@ def test_what_is_changed_by_hand_is_healed(stage: Stage) -> None:
     assert webhook["clientConfig"]["caBundle"]
 
 
-def test_what_is_desired_no_longer_is_pruned(stage: Stage) -> None:
-    """A family that is left out goes with its definitions, and nothing else is touched. Comes last."""
+def test_objects_that_are_no_longer_desired_are_pruned(stage: Stage) -> None:
+    """An API family that is left out is removed with its CRDs; nothing else changes. Must run last."""
     fewer = [item for item in stage.desired if not _is_of_kthena(item)]
     before = stage.versions(fewer)
     stage.applier.apply(fewer)

@@ -1,4 +1,4 @@
-"""What somebody would want who holds the token of one of our accounts, and does not get."""
+"""Permissions that an attacker with the token of a shipped service account does not have."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ ADMISSION = "admissionregistration.k8s.io"
 ATTACKS: dict[str, tuple[tuple[str, ...], str]] = {
     "read Secrets": (("get", "list", "watch"), "secrets"),
     "write Secrets": (("create", "update", "patch", "delete", "deletecollection"), "secrets"),
-    "read another Secret beside its own": (("get", "update"), "secrets=other@stowplan-system"),
+    "read another Secret than its own": (("get", "update"), "secrets=other@stowplan-system"),
     "run a pod": (("create", "update"), "pods"),
-    "run pods by other workloads": (("create", "update", "patch"), "statefulsets.apps"),
+    "run pods through StatefulSets": (("create", "update", "patch"), "statefulsets.apps"),
     "run a pod on each node": (("create", "update", "patch"), "daemonsets.apps"),
     "run jobs": (("create", "update", "patch"), "jobs.batch"),
-    "run jobs again and again": (("create", "update", "patch"), "cronjobs.batch"),
+    "run scheduled jobs": (("create", "update", "patch"), "cronjobs.batch"),
     "put a container into a pod": (("update", "patch"), "pods/ephemeralcontainers"),
     "run a command in a pod": (("get", "create"), "pods/exec"),
     "attach to a pod": (("get", "create"), "pods/attach"),
     "reach the ports of a pod": (("get", "create"), "pods/portforward"),
     "read the log of a pod": (("get",), "pods/log"),
     "resize a pod": (("update", "patch"), "pods/resize"),
-    "act as an account": (("create",), "serviceaccounts/token"),
-    "make an account": (("create", "update", "patch"), "serviceaccounts"),
+    "create a token of a service account": (("create",), "serviceaccounts/token"),
+    "create a service account": (("create", "update", "patch"), "serviceaccounts"),
     "act as a user": (("impersonate",), "users"),
     "act as a group": (("impersonate",), "groups"),
-    "act as another account": (("impersonate",), "serviceaccounts"),
-    "give rights that it does not have": (("escalate", "bind"), "clusterroles.rbac.authorization.k8s.io"),
-    "change a role of the cluster": (("create", "update", "patch"), "clusterroles.rbac.authorization.k8s.io"),
-    "change a role": (("create", "update", "patch", "escalate", "bind"), "roles.rbac.authorization.k8s.io"),
-    "bind a role in the cluster": (
+    "act as another service account": (("impersonate",), "serviceaccounts"),
+    "grant more than it has": (("escalate", "bind"), "clusterroles.rbac.authorization.k8s.io"),
+    "change a ClusterRole": (("create", "update", "patch"), "clusterroles.rbac.authorization.k8s.io"),
+    "change a Role": (("create", "update", "patch", "escalate", "bind"), "roles.rbac.authorization.k8s.io"),
+    "bind a ClusterRole": (
         ("create", "update", "patch"),
         "clusterrolebindings.rbac.authorization.k8s.io",
     ),
-    "bind a role": (("create", "update", "patch"), "rolebindings.rbac.authorization.k8s.io"),
-    "mutate what others write": (
+    "bind a Role": (("create", "update", "patch"), "rolebindings.rbac.authorization.k8s.io"),
+    "mutate the writes of others": (
         ("create", "update", "patch", "delete"),
         f"mutatingwebhookconfigurations.{ADMISSION}",
     ),
-    "see what others write": (
+    "see the writes of others": (
         ("create", "update", "patch", "delete"),
         f"validatingwebhookconfigurations.{ADMISSION}",
     ),
@@ -66,45 +66,48 @@ ATTACKS: dict[str, tuple[tuple[str, ...], str]] = {
         ("update", "delete"),
         f"validatingwebhookconfigurations.{ADMISSION}=stowplan",
     ),
-    "take a fence away": (
+    "change an admission policy": (
         ("create", "update", "patch", "delete"),
         f"validatingadmissionpolicies.{ADMISSION}",
     ),
-    "unbind a fence": (
+    "unbind an admission policy": (
         ("create", "update", "patch", "delete"),
         f"validatingadmissionpolicybindings.{ADMISSION}",
     ),
-    "change another definition": (
+    "change the definition of another kind": (
         ("create", "update", "patch", "delete"),
         "customresourcedefinitions.apiextensions.k8s.io",
     ),
-    "take another API": (("create", "update", "patch", "delete"), "apiservices.apiregistration.k8s.io"),
-    "add or take a node": (("create", "update", "delete"), "nodes"),
-    "change what a node has": (("update", "patch"), "nodes/status"),
+    "take over another API": (("create", "update", "patch", "delete"), "apiservices.apiregistration.k8s.io"),
+    "add or remove a node": (("create", "update", "delete"), "nodes"),
+    "change the resources of a node": (("update", "patch"), "nodes/status"),
     "reach a kubelet": (("get", "create"), "nodes/proxy"),
-    "ask for a certificate": (("create",), "certificatesigningrequests.certificates.k8s.io"),
+    "request a certificate": (("create",), "certificatesigningrequests.certificates.k8s.io"),
     "approve a certificate": (("update", "patch"), "certificatesigningrequests/approval.certificates.k8s.io"),
     "sign a certificate": (("approve", "sign"), "signers.certificates.k8s.io"),
-    "change prices and classes": (("create", "update", "patch", "delete"), "configmaps@stowplan-system"),
-    "change who is trusted as front proxy": (("update", "patch"), "configmaps@kube-system"),
-    "take over another leader": (("update", "patch"), "leases.coordination.k8s.io=other@stowplan-system"),
+    "change costs and service classes": (
+        ("create", "update", "patch", "delete"),
+        "configmaps@stowplan-system",
+    ),
+    "change the trusted front proxy": (("update", "patch"), "configmaps@kube-system"),
+    "take over another Lease": (("update", "patch"), "leases.coordination.k8s.io=other@stowplan-system"),
     "change the level of pod security": (("create", "update", "patch", "delete"), "namespaces"),
-    "mount a disk of a node": (("create",), "persistentvolumes"),
+    "create a volume on the disk of a node": (("create",), "persistentvolumes"),
     "change priorities": (("create", "update", "patch"), "priorityclasses.scheduling.k8s.io"),
-    "change what is asked for": (("create", "update", "patch", "delete"), "variantautoscalings.llmd.ai"),
+    "change VariantAutoscalings": (("create", "update", "patch", "delete"), "variantautoscalings.llmd.ai"),
     "scale in another namespace": (("get", "update", "patch"), "deployments/scale.apps"),
-    "scale by another way": (("update", "patch"), "replicasets/scale.apps"),
+    "scale through ReplicaSets": (("update", "patch"), "replicasets/scale.apps"),
     "run other images": (("create", "update", "patch", "delete"), "deployments.apps"),
     "change autoscalers": (("create", "update", "patch", "delete"), "horizontalpodautoscalers.autoscaling"),
     "delete pods": (("delete", "deletecollection"), "pods"),
     "bind pods to nodes": (("create",), "pods/binding"),
-    "lead requests elsewhere": (
+    "route requests elsewhere": (
         ("create", "update", "patch", "delete"),
         "httproutes.gateway.networking.k8s.io",
     ),
     "evict pods": (("create",), "pods/eviction"),
 }
-"""The verbs, and the resource as `may` takes it."""
+"""For each attack the verbs, and the resource in the notation of `may`."""
 
 GRANTED: dict[str, set[str]] = {
     "stowplan-controller": {"create pods/eviction"},
@@ -112,18 +115,18 @@ GRANTED: dict[str, set[str]] = {
         *(f"{verb} deployments.apps" for verb in ("create", "patch", "delete")),
         *(f"{verb} horizontalpodautoscalers.autoscaling" for verb in ("create", "patch", "delete")),
         "update deployments/scale.apps",
-        # Of all these only what a Model owns, and elsewhere: manifests/models/fence.yaml refuses the rest.
+        # Only objects that belong to a Model: the policy in manifests/models/fence.yaml rejects all others.
         *(f"{verb} configmaps@stowplan-system" for verb in ("create", "patch", "delete")),
         "patch configmaps@kube-system",
     },
     "stowplan-scheduler": {"delete pods", "create pods/binding"},
 }
-"""What is the work of an account all the same: with manifests/evictions, of Models, and as kube-scheduler."""
+"""Permissions that an account needs: with manifests/evictions, for Models, and as a kube-scheduler."""
 
 
 @pytest.fixture(scope="module")
 def reviewer(control_plane: ControlPlane, installation: Installation) -> Iterator[Client]:
-    """Give the accounts of every part their rights, and return who asks about them."""
+    """Grant every account the permissions of all parts, and yield a client that can check them."""
     kustomize = (control_plane.kubectl("kustomize", str(ROOT / "manifests" / part)).stdout for part in PARTS)
     rendered = [item for text in kustomize for item in yaml.safe_load_all(text) if item["kind"] in RIGHTS]
     control_plane.kubectl("apply", "--server-side", "--filename=-", input=listed(*rendered))
@@ -133,8 +136,8 @@ def reviewer(control_plane: ControlPlane, installation: Installation) -> Iterato
 
 
 @pytest.mark.parametrize("account", shipped_accounts())
-def test_it_may_nothing_that_an_attacker_would_want(reviewer: Client, account: str) -> None:
-    """Asked of the API server, for the account with all rights that any part gives."""
+def test_no_account_has_a_permission_that_an_attacker_would_want(reviewer: Client, account: str) -> None:
+    """The API server answers, for each account with the permissions of all optional parts."""
     asked = [(verb, what) for verbs, what in ATTACKS.values() for verb in verbs]
 
     allowed = {f"{verb} {what}" for verb, what in asked if may(reviewer, ACCOUNT + account, verb, what)}
@@ -142,8 +145,8 @@ def test_it_may_nothing_that_an_attacker_would_want(reviewer: Client, account: s
     assert allowed == GRANTED.get(account, set())
 
 
-def test_the_question_can_be_answered_with_yes(reviewer: Client) -> None:
-    """Else the table would prove nothing."""
+def test_the_permission_check_can_return_true(reviewer: Client) -> None:
+    """A check that always denies would make the test above meaningless."""
     assert may(
         reviewer, f"{ACCOUNT}stowplan-controller", "update", "secrets=stowplan-authority@stowplan-system"
     )

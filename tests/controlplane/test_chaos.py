@@ -1,4 +1,4 @@
-"""Processes are killed, and leaders frozen, at any moment of their work: nothing is lost or done twice."""
+"""Killed processes, frozen leaders and API server restarts: no write is lost or done twice."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ METRICS: Final = "/apis/external.metrics.k8s.io/v1beta1"
 LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/stowplan-controller"
 PINNED: Final = "stowplan.dev/replicas"
 REPLICAS: Final = {"webhooks": 2, "apiserver": 2, "controller": 3}
-"""Of the controller one more than is shipped: one leads while another is frozen and a third starts."""
+"""The controller has one replica more than shipped: one leads, one is frozen, and one starts."""
 
 
 @dataclass(slots=True)
 class Stage:
-    """An installation whose processes run several times, and what is asked of it."""
+    """An installation with several replicas of each process, and the requests in its audit log."""
 
     control_plane: ControlPlane
     client: Client
@@ -62,7 +62,7 @@ class Stage:
     disturbances: int = 0
 
     def every_replica(self) -> list[Replica]:
-        """Return all of them."""
+        """Return the replicas of all components."""
         return [replica for replicas in self.replicas.values() for replica in replicas]
 
     def rotate(self, component: str, *, without: Replica | None = None) -> None:
@@ -73,30 +73,30 @@ class Stage:
             )
 
     def leader(self) -> Replica | None:
-        """Return the controller that holds the Lease; None where it has just ended."""
+        """Return the controller that holds the Lease, or None if that process has just ended."""
         holder = str(self.client.value("GET", LEASE)["spec"].get("holderIdentity") or "nobody")
         return next((item for item in self.replicas["controller"] if holder in item.said()), None)
 
     def has_another_leader(self, former: Replica) -> bool:
-        """Tell whether the Lease has gone to somebody else."""
+        """Return whether another controller holds the Lease."""
         return self.leader() not in {None, former}
 
     def kill(self, replica: Replica) -> None:
-        """Kill one, and hear of it as endpoints do."""
+        """Kill a replica and remove it from its endpoints."""
         self.disturbances += 1
         replica.kill()
         self.rotate(replica.component, without=replica)
         self.disturbances += 1
 
     def granted(self) -> set[int]:
-        """Return what the decisions grant."""
+        """Return the granted replicas of all decisions."""
         items = self.client.value("GET", HUB)["items"]
         return {item.get("status", {}).get("decision", {}).get("grantedReplicas", -1) for item in items}
 
     def wait_until_decided(self, replicas: int) -> None:
-        """Order a number for every variant, and wait until the decisions say so.
+        """Pin the replicas of every variant, and wait until the decisions grant that number.
 
-        What is refused meanwhile, as while etcd is not there yet, is asked again.
+        Retry what is rejected in between, for example while etcd restarts.
         """
         for number in range(VARIANTS):
             order_it = partial(pinned, self.client, number, replicas)
@@ -105,14 +105,14 @@ class Stage:
         wait_for(decided, f"decisions for {replicas} replicas")
 
     def stale_writes(self) -> list[Request]:
-        """Return what controllers wrote so far after they had lost the Lease."""
+        """Return the writes of controllers so far that came after they had lost the Lease."""
         account = f"system:serviceaccount:{SYSTEM}:stowplan-controller"
         self.asked += [item for item in self.audit.since_of(account=account) if item.has_written]
         return stale_writes(self.asked, lease="stowplan-controller")
 
 
 def undisturbed(look: Callable[[], bool]) -> bool:
-    """Look; what the API server cannot answer just now is no."""
+    """Return the predicate's value, or False if the API server does not answer."""
     try:
         return look()
     except (RefusedError, OSError, http.client.HTTPException):
@@ -120,7 +120,7 @@ def undisturbed(look: Callable[[], bool]) -> bool:
 
 
 def pinned(client: Client, number: int, replicas: int) -> bool:
-    """Order a number of replicas of one variant; False where its status was written meanwhile."""
+    """Pin the replicas of one variant; return False if its status was written at the same time."""
     path = f"{HUB}/v{number}"
     value = client.value("GET", path)
     value["metadata"].setdefault("annotations", {})[PINNED] = str(replicas)
@@ -133,7 +133,7 @@ def pinned(client: Client, number: int, replicas: int) -> bool:
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    """Run an installation with several replicas of each process on a control plane with an audit log."""
+    """Yield an installation with several replicas of each process on a control plane with an audit log."""
     with ExitStack() as stack:
         control_plane = stack.enter_context(ControlPlane(audit=True))
         settings = {
@@ -174,7 +174,7 @@ def _replica(control_plane: ControlPlane, component: str, number: int) -> Replic
 
 
 def _fill(control_plane: ControlPlane) -> None:
-    """Create workloads and their variants, with room for all that is ordered."""
+    """Create workloads and variants, and nodes with capacity for all pinned replicas."""
     create_nodes(
         control_plane,
         [Node(name=f"chaos-{number}", accelerator=PRODUCT, accelerator_count=8) for number in range(3)],
@@ -191,12 +191,12 @@ def _fill(control_plane: ControlPlane) -> None:
 
 @dataclass(slots=True)
 class Ledger:
-    """What a writer was told: the last cost that was acknowledged, and those that were tried since."""
+    """Costs that may be stored: the last acknowledged one, and those written since without an answer."""
 
     possible: set[str] = field(default_factory=lambda: {"40.0"})
 
     def write(self, client: Client, number: int) -> None:
-        """Change an object in the version that is not stored; what was acknowledged before is still there."""
+        """Write a cost in the version that is not stored, after checking that the last one is stored."""
         path = f"{SPOKE}/v0"
         value = client.value("GET", path)
         self.check(value["spec"]["variantCost"])
@@ -205,39 +205,39 @@ class Ledger:
         try:
             client.call("PUT", path, value)
         except ConflictError:
-            return  # a status was written in between
+            return  # the status was written in between
         self.possible = {cost}
 
     def check(self, cost: str) -> None:
-        """Hold what is stored against what was told."""
+        """Check that a stored cost is one of the possible ones."""
         assert cost in self.possible
 
 
 def read(client: Client, number: int) -> None:
-    """Get one object after the other in the version that is not stored: each is converted."""
+    """Read one of the objects in the version that is not stored, which requires its conversion."""
     assert client.value("GET", f"{SPOKE}/v{number % VARIANTS}")["kind"] == "VariantAutoscaling"
 
 
 def measure(client: Client, number: int) -> None:
-    """Ask for a metric as a HorizontalPodAutoscaler does."""
+    """Read a metric as a HorizontalPodAutoscaler does."""
     selector = f"labelSelector=variant_name%3Dv{number % VARIANTS}"
     found = client.value("GET", f"{METRICS}/namespaces/{NAMESPACE}/wva_desired_replicas?{selector}")
     assert len(found["items"]) == 1
 
 
 def order(client: Client, number: int) -> None:
-    """Give the leader something to write, all the time."""
+    """Pin changing numbers, so that the leader always has something to write."""
     pinned(client, number % VARIANTS, 1 + number // VARIANTS % 2)
 
 
 def solver_of(leader: Replica) -> int | None:
-    """Return the leader's child, if there is one."""
+    """Return the process ID of the leader's child process, if it has one."""
     children = Path(f"/proc/{leader.pid}/task/{leader.pid}/children").read_text(encoding="ascii").split()
     return int(children[0]) if children else None
 
 
-def test_processes_are_killed_at_any_moment(stage: Stage) -> None:
-    """Acknowledged writes are there, calls fail in the moment of a kill only, and decisions go on."""
+def test_no_write_is_lost_if_processes_are_killed_at_random_times(stage: Stage) -> None:
+    """Acknowledged writes are stored, calls fail only at the time of a kill, and decisions continue."""
     chance = random.Random(18)
     ledger = Ledger()
 
@@ -274,7 +274,7 @@ def test_processes_are_killed_at_any_moment(stage: Stage) -> None:
 
 
 def test_a_frozen_leader_writes_nothing_once_another_leads(stage: Stage) -> None:
-    """It wakes in the middle of what it did, writes nothing more, and ends."""
+    """A frozen leader that continues in the middle of its work writes nothing more and exits."""
     chance, waits = random.Random(18), list[float]()
     with Caller(stage.control_plane, order) as orders:
         for number in rounds(PAUSES):
@@ -300,8 +300,8 @@ def test_a_frozen_leader_writes_nothing_once_another_leads(stage: Stage) -> None
     )
 
 
-def test_the_api_server_and_its_store_are_restarted(stage: Stage) -> None:
-    """Watches go on, and so do decisions; a leader that was without a Lease for too long is started anew."""
+def test_decisions_continue_after_restarts_of_the_api_server_and_etcd(stage: Stage) -> None:
+    """Watches are resumed; a controller that was without its Lease for too long exits and is restarted."""
     waits = list[float]()
     for number in rounds(RESTARTS):
         stage.control_plane.restart(("kube-apiserver", "etcd")[number % 2])

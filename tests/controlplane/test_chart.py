@@ -1,4 +1,4 @@
-"""The chart renders what kustomize renders, refuses what it does not know, and goes in, up and out."""
+"""The Helm chart: the same objects as kustomize, validated values, and install, upgrade and uninstall."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ ALL = tuple(part for part in parts() if not part.endswith("-without-crds"))
 
 @pytest.fixture(scope="module")
 def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Write the chart; a first build of helm takes some minutes."""
+    """Return helm with a chart written to a directory; a first build of helm takes some minutes."""
     return Helm.provided(tmp_path_factory.mktemp("helm"))
 
 
 def switched_on(*some: str) -> dict[str, Any]:
-    """Return the values that stand for parts."""
+    """Return the values that switch the given parts on."""
     values: dict[str, Any] = {"externalMetrics": False}
     for part in some:
         if part == SINGLE_REPLICA:
@@ -61,13 +61,13 @@ def switched_on(*some: str) -> dict[str, Any]:
 
 
 def compare(helm: Helm, values: Mapping[str, Any], kustomized: list[dict[str, Any]]) -> None:
-    """Hold a rendering of the chart against kustomize's; both are in the namespace that was asked for."""
+    """Check that the chart renders the same objects as kustomize, in the requested namespace."""
     rendered = helm.rendered(values, namespace=ELSEWHERE)
     wanted = by_name(kustomized)
     for objects in (rendered, wanted):
         assert "stowplan-system" not in str(objects)
         assert [it for it in objects if it[1] != ("" if it[0] in CLUSTER_SCOPED else ELSEWHERE)] == []
-    # Helm keeps the release in its namespace, so that cannot be an object of the release.
+    # Helm stores the release in its namespace, so the namespace cannot be an object of the release.
     del wanted["Namespace", "", ELSEWHERE]
     assert rendered.keys() == wanted.keys()
     for name, item in wanted.items():
@@ -78,20 +78,20 @@ def compare(helm: Helm, values: Mapping[str, Any], kustomized: list[dict[str, An
         assert rendered[name] == item
 
 
-@pytest.mark.parametrize("part", [*parts(), ""], ids=lambda part: part or "the base alone")
-def test_every_part_renders_as_by_kustomize(helm: Helm, part: str) -> None:
-    """The same objects with the same names, labels and content, moved to the same namespace."""
+@pytest.mark.parametrize("part", [*parts(), ""], ids=lambda part: part or "the base without options")
+def test_every_part_renders_the_same_objects_as_kustomize(helm: Helm, part: str) -> None:
+    """Names, labels and content are equal, and both renderings are moved to the same namespace."""
     some = [part] if part else []
     if part == f"{COMPONENTS}fail-closed":
-        some = [*FAMILIES, part]  # else it changes nothing
+        some = [*FAMILIES, part]  # alone it changes nothing
     if part == "models-gateways":
-        some = ["models", part]  # whose account it grants more
+        some = ["models", part]  # it grants more to the account of this part
     kustomized = installation(helm.kubectl, some, namespace=ELSEWHERE)
     compare(helm, switched_on(*some), list(kustomized.values()))
 
 
-def test_everything_at_once_renders_as_by_kustomize(helm: Helm) -> None:
-    """With an image by its digest and settings, under whose content their ConfigMap is named."""
+def test_all_parts_together_render_the_same_objects_as_kustomize(helm: Helm) -> None:
+    """The image has a digest, and the names of ConfigMaps contain a hash of their settings."""
     config = "config.yaml=planning:\n  advisoryNamespaces: []\n  intervalSeconds: 5"
     generated = {"name": "stowplan-controller-config", "namespace": "stowplan-system", "behavior": "merge"}
     name, _, digest = IMAGE.partition("@")
@@ -107,15 +107,15 @@ def test_everything_at_once_renders_as_by_kustomize(helm: Helm) -> None:
     compare(helm, values, list(kustomized.values()))
 
 
-def test_without_definitions_nothing_else_is_missing(helm: Helm) -> None:
-    """As the overlay without-crds, for clusters that have VariantAutoscalings."""
+def test_without_crds_all_other_objects_are_rendered(helm: Helm) -> None:
+    """The result equals the overlay without-crds, for clusters that already have VariantAutoscalings."""
     kustomized = installation(helm.kubectl, [], namespace=ELSEWHERE)
     kept = [item for item in kustomized.values() if item["kind"] != "CustomResourceDefinition"]
     compare(helm, BARE | {"crds": False}, kept)
 
 
-def test_values_that_kustomize_has_no_word_for(helm: Helm) -> None:
-    """Resources, the priority and its quota, where pods run, and who gives the right to scale."""
+def test_values_without_an_equivalent_in_kustomize_are_rendered(helm: Helm) -> None:
+    """They set resources, the priority class and its quota, pod placement, and the namespaces to scale in."""
     pods = {
         "nodeSelector": {"pool": "system"},
         "tolerations": [{"key": "dedicated", "operator": "Exists"}],
@@ -157,38 +157,38 @@ def test_values_that_kustomize_has_no_word_for(helm: Helm) -> None:
 @pytest.mark.parametrize(
     ("values", "told"),
     {
-        "a misspelt value": ({"replica": 3}, "at '': additional properties 'replica' not allowed"),
-        "a misspelt component": (
+        "a misspelled value": ({"replica": 3}, "at '': additional properties 'replica' not allowed"),
+        "a misspelled component": (
             {"components": {"kthenas": True}},
             "at '/components': additional properties 'kthenas' not allowed",
         ),
-        "a misspelt setting of a process": (
+        "a misspelled setting of a process": (
             {"controller": {"config": {"planning": {"intervalSecond": 5}}}},
             "at '/controller/config/planning': additional properties 'intervalSecond' not allowed",
         ),
-        "a setting out of its bounds": (
+        "a setting outside its bounds": (
             {"apiserver": {"config": {"staleAfterSeconds": 0}}},
             "at '/apiserver/config/staleAfterSeconds': minimum:",
         ),
-        "an effect that taints do not have": (
+        "an unknown taint effect": (
             {"pods": {"tolerations": [{"effect": "NoRun"}]}},
             "at '/pods/tolerations/0/effect': value must be one of",
         ),
         "no replicas": ({"webhooks": {"replicas": 0}}, "at '/webhooks/replicas': minimum:"),
-        "a text for a switch": ({"evictions": "yes"}, "at '/evictions': got string, want boolean"),
+        "a string for a boolean": ({"evictions": "yes"}, "at '/evictions': got string, want boolean"),
     }.values(),
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_wrong_values_are_refused(helm: Helm, values: dict[str, Any], told: str) -> None:
-    """With the place of each mistake, before anything is installed."""
+def test_invalid_values_are_rejected(helm: Helm, values: dict[str, Any], told: str) -> None:
+    """The error contains the path of the mistake, and nothing is installed."""
     done = helm.run("template", "release", str(helm.chart), values=values)
 
     assert done.returncode != 0
     assert told in done.stderr
 
 
-def test_the_chart_is_whole(helm: Helm) -> None:
-    """Helm finds nothing to say against it, and every folder of manifests that can be applied has a value."""
+def test_the_chart_is_complete(helm: Helm) -> None:
+    """`helm lint` reports nothing, and every directory of manifests that can be applied has a value."""
     linted = helm.run("lint", "--strict", str(helm.chart))
     folders = {part.removeprefix(COMPONENTS) for part in parts() if part not in {*OPTIONS, SINGLE_REPLICA}}
 
@@ -199,8 +199,8 @@ def test_the_chart_is_whole(helm: Helm) -> None:
     }
 
 
-def test_two_releases_are_equal_byte_by_byte(helm: Helm) -> None:
-    """One-file YAML, the chart and the bill of materials; the sums are theirs, the image is as given."""
+def test_two_releases_are_equal_byte_for_byte(helm: Helm) -> None:
+    """This includes the YAML files and the chart; their checksums match, and the image is the given one."""
     first, second = (
         release_files(helm.kubectl, chart=chart, image=IMAGE, built_time=1_790_000_000)
         for chart in (helm.files, chart_files(helm.kubectl))
@@ -228,13 +228,13 @@ def test_two_releases_are_equal_byte_by_byte(helm: Helm) -> None:
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """Run a cluster apart, whose objects nobody but us changes."""
+    """Yield a separate cluster whose objects nothing else changes."""
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as started:
         yield started
 
 
-def test_the_metrics_api_of_another_owner_is_left_alone(plane: ControlPlane, helm: Helm) -> None:
-    """Helm names it, and installs nothing."""
+def test_helm_does_not_take_over_the_metrics_api_of_another_owner(plane: ControlPlane, helm: Helm) -> None:
+    """The error names the APIService, and nothing is installed."""
     service = {"namespace": "keda", "name": "keda-operator-metrics-apiserver"}
     spec: dict[str, Any] = {"group": "external.metrics.k8s.io", "version": "v1beta1", "service": service}
     spec |= {"groupPriorityMinimum": 100, "versionPriority": 100}
@@ -248,8 +248,8 @@ def test_the_metrics_api_of_another_owner_is_left_alone(plane: ControlPlane, hel
     assert not _of_helm(plane)
 
 
-def test_install_upgrade_uninstall(plane: ControlPlane, helm: Helm) -> None:
-    """An upgrade without a change changes nothing; what was injected stays, and definitions outlive it."""
+def test_a_release_can_be_installed_upgraded_and_uninstalled(plane: ControlPlane, helm: Helm) -> None:
+    """An upgrade without changes writes nothing, injected fields stay, and the CRDs outlive the release."""
     plane.kubectl("create", "namespace", ELSEWHERE)
     where = (f"--kubeconfig={plane.kubeconfig}", f"--namespace={ELSEWHERE}")
 
@@ -280,7 +280,7 @@ def test_install_upgrade_uninstall(plane: ControlPlane, helm: Helm) -> None:
         controller.stop()
     release("uninstall")
     left = _of_helm(plane)
-    release("install", str(helm.chart), values=BARE)  # and it takes up what it had left
+    release("install", str(helm.chart), values=BARE)  # it adopts the CRDs that were kept
     release("uninstall")
 
     assert len(installed) > 60
@@ -303,7 +303,7 @@ def test_install_upgrade_uninstall(plane: ControlPlane, helm: Helm) -> None:
 
 
 def _of_helm(plane: ControlPlane) -> set[tuple[str, str, str]]:
-    """Return every object of the release, with its version."""
+    """Return every object of the release, with its resource version."""
     kinds = plane.kubectl("api-resources", "--verbs=list", "--output=name", check=False).stdout.split()
     selector = "--selector=app.kubernetes.io/managed-by=Helm"
     ours = [kind for kind in kinds if not kind.endswith(("metrics.k8s.io", "llmd.ai", "volcano.sh"))]

@@ -1,4 +1,4 @@
-"""`stowplan check` beside `kubectl apply --dry-run=server` on the same files: the same lines."""
+"""`stowplan check` reports the same lines as `kubectl create --dry-run=server` for the same files."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def ours(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a sample that are of our kinds."""
+    """Return the objects of a sample that are of Stowplan's kinds."""
     found = [item for item in yaml.safe_load_all(path.read_text(encoding="utf-8")) if item]
     return [item for item in found if find_version(item["apiVersion"], item["kind"])]
 
 
 def objects(*, refused: bool) -> dict[str, dict[str, Any]]:
-    """Return the objects of all samples, or of all counter-examples, by place."""
+    """Return the objects of all valid samples, or of all counterexamples, by file and position."""
     return {
         f"{path.relative_to(SAMPLES)}[{position}]": item
         for path in (REFUSED if refused else VALID)
@@ -45,11 +45,11 @@ def objects(*, refused: bool) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def _installed(installation: Installation) -> None:
-    """Every test here needs the webhooks."""
+    """Run the webhooks, which every test in this file needs."""
 
 
 def written(directory: Path, namespace: str, manifest: dict[str, Any]) -> Path:
-    """Write a manifest into a file, in a namespace that exists."""
+    """Write a manifest to a file, in a namespace that exists."""
     path = directory / "manifest.yaml"
     metadata = {**manifest["metadata"], "namespace": namespace}
     path.write_text(yaml.safe_dump({**manifest, "metadata": metadata}), encoding="utf-8")
@@ -58,28 +58,28 @@ def written(directory: Path, namespace: str, manifest: dict[str, Any]) -> Path:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Said:
-    """What a run of the verb came to."""
+    """The exit code and the output of a run of `stowplan check`."""
 
     code: int
     text: str
 
 
 def check(path: Path, *flags: str) -> Said:
-    """Run the verb on a file, in this process: a hundred starts would take a minute."""
+    """Run `stowplan check` on a file, in this process: a hundred starts would take a minute."""
     with redirect_stdout(StringIO()) as out:
         code = cli.main(["check", str(path), *flags])
     return Said(code=code, text=out.getvalue())
 
 
 def lines_of_check(path: Path, *flags: str) -> list[str]:
-    """Return what the verb says, without the places in the file and without the list that repeats them."""
+    """Return the lines of the check without file positions and without the list that repeats them."""
     said = check(path, *flags).text.splitlines()
     lines = [line.removeprefix(f"{path}:").partition(": ")[2] for line in said]
     return [line for line in lines if not line.startswith(("* unknown", "* duplicate"))]
 
 
 def lines_of_kubectl(control_plane: ControlPlane, path: Path, *flags: str) -> list[str]:
-    """Return what kubectl says, without what it was doing and without advice that needs a cluster."""
+    """Return the errors of kubectl without its prefix and without warnings that need a cluster."""
     finished = control_plane.kubectl("create", "--dry-run=server", f"--filename={path}", *flags, check=False)
     lines = [
         line.rstrip().replace(f'error when creating "{path}": ', "") for line in finished.stderr.splitlines()
@@ -88,34 +88,32 @@ def lines_of_kubectl(control_plane: ControlPlane, path: Path, *flags: str) -> li
 
 
 MISTAKES = {
-    "several wrong fields": variant("x", modelID="", variantCost="ten", acceleratorCount=0),
-    "one wrong field": variant("x", variantCost=40),
-    "fields that nobody declared": variant(
-        "x", zeta=1, alpha={"b": 1}, scaleTargetRef={"kind": "D", "nam": "x"}
-    ),
-    "fields that nobody declared in lists": legacy_variant(
+    "several invalid fields": variant("x", modelID="", variantCost="ten", acceleratorCount=0),
+    "one invalid field": variant("x", variantCost=40),
+    "unknown fields": variant("x", zeta=1, alpha={"b": 1}, scaleTargetRef={"kind": "D", "nam": "x"}),
+    "unknown fields in lists": legacy_variant(
         "x",
         modelProfile={"accelerators": [{"acc": "A", "accCount": 1, "y": 1}, {"z": 1}]},
         sloClassRef=[{"a": 1}],
     ),
-    "metadata that nobody declared": variant("x") | {"metadata": {"name": "x", "Labels": {}, "uId": "1"}},
-    "a name in capitals": variant("A_b", scaleTargetRef={"kind": "Deployment", "name": "x"}),
-    "labels of all sorts": variant("x", labels={"a b": "c d"}),
-    "annotations of all sorts": variant("x") | {"metadata": {"name": "x", "annotations": {"/a": "b"}}},
+    "unknown metadata": variant("x") | {"metadata": {"name": "x", "Labels": {}, "uId": "1"}},
+    "a name with capital letters": variant("A_b", scaleTargetRef={"kind": "Deployment", "name": "x"}),
+    "invalid labels": variant("x", labels={"a b": "c d"}),
+    "invalid annotations": variant("x") | {"metadata": {"name": "x", "annotations": {"/a": "b"}}},
     "no spec": {key: value for key, value in variant("x").items() if key != "spec"},
     "an old version": legacy_variant("x"),
-    "an old version, wrong": legacy_variant("x", acceleratorCount="four"),
-    "a target that nobody may scale": variant(
+    "an old version with an invalid field": legacy_variant("x", acceleratorCount="four"),
+    "a target kind that cannot be scaled": variant(
         "x", variantCost=40, scaleTargetRef={"apiVersion": "batch/v1", "kind": "Job", "name": "x"}
     ),
 }
 
 
 @pytest.mark.parametrize("manifest", MISTAKES.values(), ids=MISTAKES.keys())
-def test_a_mistake_is_told_in_the_same_lines(
+def test_a_mistake_is_reported_in_the_same_lines(
     control_plane: ControlPlane, empty_namespace: str, tmp_path: Path, manifest: dict[str, Any]
 ) -> None:
-    """The server stops at the first stage that refuses; the verb goes on, so that it may say more."""
+    """The server stops at the first stage that rejects; the check continues, so it can report more lines."""
     path = written(tmp_path, empty_namespace, manifest)
 
     theirs, said = lines_of_kubectl(control_plane, path), lines_of_check(path)
@@ -126,7 +124,7 @@ def test_a_mistake_is_told_in_the_same_lines(
 
 
 def bound(namespace: str | None) -> dict[str, Any]:
-    """Return a binding without a namespace, whose target may name one."""
+    """Return a binding without a namespace whose target can have one."""
     reference = {"name": "x"} | ({"namespace": namespace} if namespace else {})
     scaling = {"target": {"targetRef": reference}, "minReplicas": 1, "maxReplicas": 2}
     return {
@@ -137,11 +135,11 @@ def bound(namespace: str | None) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("own", [None, "elsewhere"], ids=["none of its own", "another of its own"])
-def test_a_namespace_on_the_command_line_means_the_same(
+@pytest.mark.parametrize("own", [None, "elsewhere"], ids=["no namespace", "another namespace"])
+def test_the_namespace_option_has_the_same_meaning(
     control_plane: ControlPlane, empty_namespace: str, tmp_path: Path, own: str | None
 ) -> None:
-    """It is given to an object that has none, and must be that of an object that has one."""
+    """The option sets the namespace of an object that has none, and must equal that of one that has."""
     manifest = bound("kube-system")
     manifest["metadata"] |= {"namespace": own} if own else {}
     path = tmp_path / "manifest.yaml"
@@ -157,10 +155,10 @@ def test_a_namespace_on_the_command_line_means_the_same(
     [("networking.volcano.sh/v1alpha1", "Modelserver"), ("llmd.ai/v9", "VariantAutoscaling")],
     ids=["a kind", "a version"],
 )
-def test_what_nobody_serves_is_refused_in_the_same_words(
+def test_an_unknown_kind_or_version_is_rejected_with_the_same_message(
     control_plane: ControlPlane, empty_namespace: str, tmp_path: Path, api_version: str, kind: str
 ) -> None:
-    """Behind what kubectl was doing and in front of what is served."""
+    """The message follows kubectl's prefix and is followed by the list of served versions."""
     path = written(tmp_path, empty_namespace, variant("x") | {"apiVersion": api_version, "kind": kind})
 
     theirs, said = lines_of_kubectl(control_plane, path)[0], check(path)
@@ -175,10 +173,10 @@ COUNTER_EXAMPLES = objects(refused=True)
 
 
 @pytest.mark.parametrize("manifest", COUNTER_EXAMPLES.values(), ids=COUNTER_EXAMPLES.keys())
-def test_a_counter_example_is_refused_in_the_same_lines(
+def test_a_counterexample_is_rejected_with_the_same_lines(
     control_plane: ControlPlane, empty_namespace: str, tmp_path: Path, manifest: dict[str, Any]
 ) -> None:
-    """All of them, in the same order."""
+    """The check and the server report the same lines in the same order."""
     path = written(tmp_path, empty_namespace, manifest)
 
     assert lines_of_check(path) == lines_of_kubectl(control_plane, path)
@@ -189,7 +187,7 @@ ACCEPTED = objects(refused=False)
 
 
 def objects_of(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects that kubectl prints one after the other."""
+    """Yield the objects that kubectl prints one after another."""
     decoder, rest = json.JSONDecoder(), text.strip()
     while rest:
         value, end = decoder.raw_decode(rest)
@@ -204,9 +202,9 @@ def completed(
     shared_namespace: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return what each sample becomes: printed by the verb, stored as written, and stored as printed.
+    """Return each sample as the check prints it, as the server stores it, and as it stores what was printed.
 
-    kubectl is run twice for all of them: each start takes a fifth of a second.
+    kubectl runs only twice for all samples: each start takes a fifth of a second.
     """
     texts, printed, one = (tmp_path_factory.mktemp(name) for name in ("written", "printed", "one"))
     told: list[dict[str, Any]] = []
@@ -227,7 +225,7 @@ def completed(
 def test_a_sample_is_defaulted_to_the_same_object(
     completed: dict[str, list[dict[str, Any]]], place: str
 ) -> None:
-    """What the verb prints is what the server would store; and printed, it applies."""
+    """The check prints what the server would store, and the server accepts the printed object unchanged."""
     complete, stored, again = completed[place]
 
     assert complete["kind"] == stored["kind"] == again["kind"] == ACCEPTED[place]["kind"]

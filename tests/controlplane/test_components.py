@@ -1,4 +1,4 @@
-"""The base by itself, and the kinds of others as its components: put in, taken out, beside their owners."""
+"""The base alone, and the kinds of other projects as kustomize components: installed, removed, and shared."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ WRONG_ROUTE = (MANIFESTS / "samples/modelserver/refused/unknown-choices.yaml").r
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """Run a cluster apart: the one that tests share has every kind."""
+    """Yield a separate cluster: the one that tests share has every kind."""
     with ControlPlane(scheduler=False, kwok=False) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def base(plane: ControlPlane) -> Iterator[Installation]:
-    """Install the base alone."""
+    """Yield an installation of the base alone."""
     with Installation(plane, manifests="base") as started:
         yield started
 
 
 @pytest.mark.parametrize("components", COMBINATIONS, ids=lambda names: "+".join(names) or "base")
 def test_every_combination_renders(plane: ControlPlane, tmp_path: Path, components: list[str]) -> None:
-    """Definitions, webhook configurations and rights are those of the families that were asked for."""
+    """CRDs, webhook configurations and RBAC rules are those of the selected families."""
     rendered = kustomized(
         plane, tmp_path, resources=["base"], components=[f"components/{it}" for it in components]
     )
@@ -88,8 +88,8 @@ def test_every_combination_renders(plane: ControlPlane, tmp_path: Path, componen
     assert set(policies.values()) <= {"Fail" if "fail-closed" in components else "Ignore"}
 
 
-def test_the_base_needs_no_kinds_of_others(plane: ControlPlane, base: Installation) -> None:
-    """It is ready, judges VariantAutoscalings, and has no right on any other kind."""
+def test_the_base_needs_no_kinds_of_other_projects(plane: ControlPlane, base: Installation) -> None:
+    """The base becomes ready, validates VariantAutoscalings, and has no permission for the other kinds."""
     refused = plane.kubectl("apply", "--filename=-", input=WRONG_VARIANT, check=False)
     definitions = plane.kubectl("get", "crd", "--output=name").stdout.split()
 
@@ -103,8 +103,8 @@ def test_the_base_needs_no_kinds_of_others(plane: ControlPlane, base: Installati
         assert may.stdout.strip() == "no"
 
 
-def test_a_definition_of_another_owner_stays_as_it_is(plane: ControlPlane, base: Installation) -> None:
-    """The component reports the conflict and leaves every field to its owner; the rest of it is installed."""
+def test_a_crd_of_another_field_manager_is_not_changed(plane: ControlPlane, base: Installation) -> None:
+    """The apply reports a conflict and changes no field; without its CRDs the component can be installed."""
     plane.kubectl("apply", "--server-side", "--field-manager=kthena", "--filename=-", input=KTHENA)
     plane.wait_until_established(f"crd/{FOREIGN}")
     before = _definition(plane)
@@ -119,7 +119,7 @@ def test_a_definition_of_another_owner_stays_as_it_is(plane: ControlPlane, base:
     assert applied.returncode == 1
     assert 'conflicts with "kthena"' in applied.stderr
     assert after == before
-    assert len(others) == 6  # ours and five of Kthena's, of which one is not ours
+    assert len(others) == 6  # VariantAutoscalings, and five of Kthena, of which one is foreign
     assert "validatingwebhookconfiguration.admissionregistration.k8s.io/stowplan-kthena" in spared.stdout
 
 
@@ -135,16 +135,16 @@ def test_a_definition_of_another_owner_stays_as_it_is(plane: ControlPlane, base:
     ],
     ids=FAMILIES,
 )
-def test_a_component_is_put_in_and_taken_out(
+def test_a_component_can_be_installed_and_removed(
     plane: ControlPlane, base: Installation, family: str, wrong: str, message: str
 ) -> None:
-    """Once it is in, its kinds are guarded; once it is out, nothing of it is left, and the base works."""
+    """Its kinds are validated while it is installed; afterwards nothing of it is left, and the base works."""
     before = _everything(plane)
     plane.kubectl("apply", "--server-side", "--kustomize", _component(family))
     selector = "--selector=app.kubernetes.io/part-of=stowplan"
     plane.wait_until_established("crd", selector)
     base.processes["controller"].stop(patience_seconds=20.0)
-    base.start_component("controller")  # which trusts new webhooks at its start, and every minute
+    base.start_component("controller")  # it injects its CA when it starts, and every minute
     bundle = "--for=jsonpath={.webhooks[0].clientConfig.caBundle}"
     plane.kubectl("wait", bundle, f"validatingwebhookconfiguration/stowplan-{family}", "--timeout=60s")
     refused = plane.kubectl("apply", "--filename=-", input=wrong, check=False)

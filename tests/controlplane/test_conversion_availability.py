@@ -1,4 +1,4 @@
-"""Conversion lies in every read: it answers first, needs nobody, and is never away."""
+"""Availability of the conversion webhook, on which every read in another version depends."""
 
 from __future__ import annotations
 
@@ -51,41 +51,41 @@ Dial = Callable[[], closing[Connection]]
 
 @contextmanager
 def served(directory: Path, kubeconfig: Path) -> Iterator[tuple[Server, Dial]]:
-    """Run the webhooks process with a kubeconfig until it listens; give it, and how to connect to it."""
+    """Run the webhooks process with a kubeconfig; yield it and a function that connects to it."""
     with webhooks(directory, kubeconfig) as server:
         yield server, lambda: closing(server.connect())
 
 
 def asked(connection: Connection, values: Sequence[Json], version: str) -> list[Json]:
-    """Return what a review of these objects comes to."""
+    """Return the objects that a conversion review of these objects yields."""
     answer = ask(connection, http_request(review(values, version)))
     assert answer.status == 200
     return converted_objects(answer.body)
 
 
 def decided(connection: Connection, value: Json) -> None:
-    """Have an admission review answered: then all that only admission needs is loaded."""
+    """Send an admission review, so that the modules that only admission needs are loaded."""
     request = webhook_request("/mutate", create(value), server_name=SERVER_NAME, timeout_seconds=10)
     assert ask(connection, request).status == 200
 
 
 def resident_bytes(pid: int) -> int:
-    """Return how much memory a process holds."""
+    """Return the resident memory of a process in bytes."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     (line,) = (line for line in lines if line.startswith("VmRSS:"))
     return int(line.split()[1]) * 1024
 
 
 def test_conversion_answers_while_the_api_server_cannot_be_reached(tmp_path: Path) -> None:
-    """Nobody listens there: objects convert all the same."""
+    """No process listens at the address of the API server, and objects are still converted."""
     with served(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (_, dial), dial() as connection:
         (found,) = asked(connection, [objects.legacy(1)], HUB)
 
     assert found["spec"]["scaleTargetRef"]["name"] == "llama-8b-a100-1"
 
 
-def test_conversion_answers_before_the_caches_are_filled(tmp_path: Path) -> None:
-    """The API server takes the call that would fill them and says nothing, as when it waits for us."""
+def test_conversion_answers_before_the_caches_are_synced(tmp_path: Path) -> None:
+    """The API server accepts the list request but never answers, as when it waits for this conversion."""
     with socket.create_server((ADDRESS, 0)) as silent:
         silent.settimeout(PATIENCE_SECONDS)
         kubeconfig = kubeconfig_for(tmp_path, silent.getsockname()[1])
@@ -99,8 +99,8 @@ def test_conversion_answers_before_the_caches_are_filled(tmp_path: Path) -> None
     assert before[0]["apiVersion"] == HUB
 
 
-def test_long_lists_and_large_objects_leave_no_memory_behind(tmp_path: Path) -> None:
-    """Ten thousand mixed objects, and one of a megabyte, there and back and again."""
+def test_long_lists_and_large_objects_are_not_kept_in_memory(tmp_path: Path) -> None:
+    """Ten thousand mixed objects, and one of a megabyte, are converted in both directions twice."""
     many = objects.mixed(MIXED, MANY)
     large = objects.released_current(1)
     large["metadata"]["annotations"] = {"note": "ü" * (MEGABYTE // 2)}
@@ -114,7 +114,7 @@ def test_long_lists_and_large_objects_leave_no_memory_behind(tmp_path: Path) -> 
                 there = asked(connection, many, HUB)
                 assert asked(connection, there, SPOKE) == many
                 assert asked(connection, [large], HUB) == [large | {"apiVersion": HUB}]
-        with dial() as connection:  # what the last one held has gone with it
+        with dial() as connection:  # the buffers of the last connection are freed
             asked(connection, many[:100], HUB)
         after = resident_bytes(process.pid)
 
@@ -130,17 +130,17 @@ class Replicas:
     running: list[Replica]
 
     def without(self, replica: Replica) -> None:
-        """Take one of them out of rotation."""
+        """Send new connections to all replicas but one."""
         self.forwarder.rotate([other.target for other in self.running if other is not replica])
 
     def restore(self) -> None:
-        """Have all of them in rotation."""
+        """Send new connections to all replicas."""
         self.forwarder.rotate([each.target for each in self.running])
 
 
 @pytest.fixture
 def replicas() -> Iterator[tuple[ControlPlane, dict[str, Replicas]]]:
-    """Run what serves twice behind one address, on a control plane with nothing else at work."""
+    """Yield two replicas of each server behind one address, on a control plane without other load."""
     with ExitStack() as stack:
         control_plane = stack.enter_context(
             ControlPlane(controller_manager=False, scheduler=False, kwok=False)
@@ -153,8 +153,8 @@ def replicas() -> Iterator[tuple[ControlPlane, dict[str, Replicas]]]:
             stack.callback(replica.stop)
             replica.start()
         installation.processes["controller"].stop(patience_seconds=PATIENCE_SECONDS)
-        # For a second after trust was injected, the API server's cache of the definition before that converts
-        # what is written, too: in vain, and nobody hears of it but the account that is read at the end.
+        # For a second after the CA was injected, the API server also converts writes with its cached CRD
+        # without the CA. That fails unnoticed, but counts in the metric that is read at the end.
         control_plane.restart("kube-apiserver")
         behind = {
             name: Replicas(
@@ -170,7 +170,7 @@ def replicas() -> Iterator[tuple[ControlPlane, dict[str, Replicas]]]:
 
 
 def read(client: Client, number: int) -> None:
-    """Get one object after the other in the version that is not stored: each is converted."""
+    """Read one of the objects in the version that is not stored, which requires its conversion."""
     name = STORED[number % len(STORED)]["metadata"]["name"]
     assert client.value("GET", f"{collection(SPOKE)}/{name}")["apiVersion"] == SPOKE
 
@@ -184,20 +184,20 @@ def write(client: Client, number: int) -> None:
 
 
 def complaints(control_plane: ControlPlane) -> str:
-    """Quote what the API server logged of conversions that failed."""
+    """Return the lines in which the API server logged failed conversions."""
     log = control_plane.processes["kube-apiserver"].log.read_text(encoding="utf-8", errors="replace")
     return "\n".join(line for line in log.splitlines() if "conversion webhook for" in line)
 
 
 def discover(client: Client, _number: int) -> None:
-    """Ask the metrics API what it has: the aggregator passes that on."""
+    """Read the resource list of the metrics API through the aggregation layer."""
     assert client.value("GET", "/apis/external.metrics.k8s.io/v1beta1")["kind"] == "APIResourceList"
 
 
-def test_a_rolling_restart_under_load_fails_no_call(
+def test_a_rolling_restart_under_load_fails_no_request(
     replicas: tuple[ControlPlane, dict[str, Replicas]],
 ) -> None:
-    """Reads and writes that need converting, and the metrics API, go on while each replica is replaced."""
+    """Converted reads and writes, and calls of the metrics API, succeed while each replica is replaced."""
     control_plane, behind = replicas
     with closing(Client(control_plane.server, control_plane.directory / "pki")) as client:
         for value in STORED:

@@ -1,4 +1,4 @@
-"""A binding scales a custom resource: admission, the right to read its scale, and the right to write it."""
+"""Scaling of a custom resource by a binding: admission, and permissions to read and write its scale."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ DEFINITION: Manifest = {
 
 
 def role(kind: str, name: str, *verbs: str) -> Manifest:
-    """Return a role on the scales of the kind."""
+    """Return a role for the scale subresource of the kind."""
     rules = [{"apiGroups": [GROUP], "resources": ["inferenceservices/scale"], "verbs": list(verbs)}]
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -91,7 +91,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def _configured(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
-    """Let admission allow the kind, and the controller scale, while this test runs."""
+    """Allow the kind at admission, and scaling in the controller, while this test runs."""
     create_nodes(control_plane, [Node(name="custom", accelerator=PRODUCT, accelerator_count=8)])
     control_plane.kubectl("apply", "--filename=-", input=json.dumps(DEFINITION))
     control_plane.wait_until_established(f"crd/{DEFINITION['metadata']['name']}")
@@ -116,10 +116,12 @@ def _restart(installation: Installation, control_plane: ControlPlane, name: str,
 
 
 @pytest.mark.usefixtures("_configured")
-def test_a_custom_resource_is_scaled(control_plane: ControlPlane, namespace: str) -> None:
-    """As soon as its scale may be read and written; the condition says what is missing before."""
+def test_a_custom_resource_is_scaled_once_the_permissions_are_granted(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Before that, a condition names the missing permission."""
     bench = Bench(control_plane, namespace)
-    # The pods of a Deployment stand for those that an operator would create.
+    # A single pod stands for those that an operator would create.
     pod = deployment("chat", product=PRODUCT, accelerators=1)["spec"]["template"]
     pod |= {"apiVersion": "v1", "kind": "Pod"}
     pod["metadata"] |= {"name": "chat-0"}

@@ -1,4 +1,4 @@
-"""The demo as a person starts it, much faster than life: what it shows, and that it fails when it must."""
+"""The demo at a high speed, with a component that is missing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.controlplane
 _ROOT = Path(__file__).parents[2]
 
 
-def test_without_the_controller_the_demo_fails_and_says_what_is_missing() -> None:
-    """Nobody decides, so nothing scales; the manifest is refused all the same."""
+def test_without_the_controller_the_demo_fails_and_reports_the_failed_steps() -> None:
+    """Without decisions nothing is scaled; the invalid manifest is rejected all the same."""
     command = [sys.executable, "-m", "hack.demo", "--plain", "--speed", "90", "--without", "controller"]
 
     finished = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=240, check=False)

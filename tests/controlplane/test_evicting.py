@@ -1,4 +1,4 @@
-"""A cluster in which enough is free, but apart, is brought together by the Eviction API."""
+"""Defragmentation of accelerators through the Eviction API, so that a large replica fits on a node."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BUDGET: Manifest = {
 
 @pytest.fixture(scope="module")
 def _evicting(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
-    """Let the controller evict while these tests run, beside nodes of a type that no other test uses."""
+    """Enable evictions in the controller, and create nodes of a type that no other test uses."""
     create_nodes(control_plane, [Node(name=name, accelerator=PRODUCT, accelerator_count=2) for name in NODES])
     control_plane.kubectl("apply", "--server-side", f"--kustomize={ROOT / 'manifests' / 'evictions'}")
     path = control_plane.directory / "controller.yaml"
@@ -66,14 +66,14 @@ def _restart(installation: Installation, control_plane: ControlPlane, document: 
 
 
 class Stage:
-    """Two small replicas and a large one, each on a node of its own, though two nodes would do."""
+    """Two small replicas and a large one, each on its own node, although two nodes would be sufficient."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self._control_plane = control_plane
         self.namespace = namespace
 
     def fill(self, *, is_left_planned: bool) -> None:
-        """Start the left one, the right one and the large one; what is planned for has a variant."""
+        """Start one replica of each Deployment; those that Stowplan plans get a variant."""
         for node, (name, size) in zip(NODES, SIZES.items(), strict=True):
             self._control_plane.kubectl("cordon", *(other for other in NODES if other != node))
             made = [_workload(name, size, consents=not is_left_planned)]
@@ -88,7 +88,7 @@ class Stage:
         return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", input=input).stdout
 
     def wait(self, what: str, condition: str) -> None:
-        """Wait for a condition of an object."""
+        """Wait until an object meets a condition of `kubectl wait`."""
         self.kubectl("wait", what, f"--for={condition}", "--timeout=60s")
 
     def pods(self) -> list[Manifest]:
@@ -97,14 +97,14 @@ class Stage:
         return items
 
     def nodes(self) -> dict[str, list[str]]:
-        """Return the nodes of each Deployment's pods."""
+        """Return the nodes on which the pods of each Deployment run."""
         found: dict[str, list[str]] = {name: [] for name in SIZES}
         for pod in self.pods():
             found[pod["metadata"]["labels"]["app"]].append(pod["spec"]["nodeName"])
         return found
 
     def loaded(self) -> ExitStack:
-        """Return engines on the addresses of all pods: one replica more is wanted of the large one's only."""
+        """Return engines on the addresses of all pods; only the load of `large` needs one more replica."""
         stack = ExitStack()
         for pod in self.pods():
             model = pod["metadata"]["labels"]["app"]
@@ -127,7 +127,7 @@ def _planned(name: str, *, is_movable: bool) -> list[Manifest]:
 
 @pytest.fixture
 def stage(control_plane: ControlPlane, _evicting: None, namespace: str) -> Stage:
-    """Return a fresh namespace in which what is free lies apart."""
+    """Return a fresh namespace for a workload whose free accelerators are on different nodes."""
     return Stage(control_plane, namespace)
 
 
@@ -136,10 +136,10 @@ async def _evict(control_plane: ControlPlane, metadata: Manifest) -> None:
         await cluster.evict(metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
 
-def test_one_replica_moves_when_its_disruption_budget_lets_it(
+def test_one_replica_is_evicted_once_its_disruption_budget_allows_it(
     control_plane: ControlPlane, installation: Installation, stage: Stage
 ) -> None:
-    """Nothing happens before, and the API server would refuse; afterwards the large one has its room."""
+    """Before that the API server rejects evictions and no pod moves; then the large replica gets a node."""
     stage.fill(is_left_planned=True)
     stage.kubectl("apply", "--filename=-", input=listed(BUDGET))
     stage.wait("pdb/small", "jsonpath={.status.currentHealthy}=2")
@@ -167,8 +167,8 @@ def test_one_replica_moves_when_its_disruption_budget_lets_it(
     assert control_plane.kubectl("get", *lease, annotation).stdout.endswith("Z x1")
 
 
-def test_a_pod_of_others_moves_where_its_owner_consents(stage: Stage) -> None:
-    """The replica beside it must not."""
+def test_a_pod_that_is_not_planned_is_evicted_if_its_owner_allows_it(stage: Stage) -> None:
+    """The planned replica on the other node must not be evicted, because its variant forbids preemption."""
     stage.fill(is_left_planned=False)
 
     with stage.loaded():

@@ -1,4 +1,4 @@
-"""`stowplan explain` on a cluster where decisions are taken, and `stowplan plan` on what it exports."""
+"""`stowplan explain` on a live cluster, and `stowplan plan` on objects that kubectl exported."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 
-def test_a_decision_is_explained_and_a_wrong_name_is_led_right(
+def test_a_decision_is_explained_and_an_unknown_name_gets_suggestions(
     control_plane: ControlPlane,
     installation: Installation,
     namespace: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Numbers, conditions, autoscaler and events are in one place; a typing error gets the right names."""
+    """The output has numbers, conditions, HPA and events; for an unknown name it lists the existing ones."""
     manifests = listed(
         deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat"), autoscaler("chat")
     )
@@ -60,14 +60,14 @@ def test_a_decision_is_explained_and_a_wrong_name_is_led_right(
     assert f"no VariantAutoscaling 'chatt' in namespace '{namespace}'; objects in this namespace: chat" in led
 
 
-def test_an_export_of_the_cluster_is_planned_as_it_is(
+def test_an_export_of_the_cluster_can_be_planned_without_edits(
     control_plane: ControlPlane,
     installation: Installation,
     namespace: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What kubectl prints of every kind that is read needs no edits."""
+    """`stowplan plan` reads the output of kubectl for every kind that it uses."""
     manifests = listed(
         deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat"), autoscaler("chat")
     )
@@ -88,13 +88,13 @@ def test_an_export_of_the_cluster_is_planned_as_it_is(
     assert (decision["name"], decision["replicas"]) == ("chat", 1)
 
 
-def test_a_variant_without_a_target_says_what_is_missing(
+def test_a_missing_target_is_named_in_the_explanation(
     control_plane: ControlPlane,
     installation: Installation,
     namespace: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The decision is that nothing can be decided, and what to check follows."""
+    """The explanation contains the condition's message, and what to check."""
     control_plane.kubectl(
         "apply", f"--namespace={namespace}", "--filename=-", input=listed(variant("orphan"))
     )

@@ -1,6 +1,6 @@
-"""The real HorizontalPodAutoscaler reads our metrics through the aggregation layer, and holds when it can't.
+"""The real HorizontalPodAutoscaler reads the metrics through the aggregation layer, and holds without them.
 
-On a control plane of its own without our controller, so that decisions are exactly what a test writes.
+The tests use their own control plane without the controller, so that decisions are what a test writes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PATIENCE = "--timeout=60s"
 
 
 class Cluster:
-    """A control plane with our metrics API on it, and the hand that writes decisions."""
+    """A control plane with the metrics API, and methods that write decisions."""
 
     def __init__(self, control_plane: ControlPlane, installation: Installation, authority: bytes) -> None:
         self.kubectl = control_plane.kubectl
@@ -45,7 +45,7 @@ class Cluster:
         self.authority = authority
 
     def decide(self, name: str, replicas: int, *, age_seconds: float = 0) -> None:
-        """Write a decision to status, as the controller does."""
+        """Write a decision to the status, as the controller does."""
         time = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age_seconds)
         decided = {
             "numReplicas": replicas,
@@ -77,7 +77,7 @@ class Cluster:
         )
 
     def autoscaled(self, name: str) -> None:
-        """Create a Deployment of one replica and an autoscaler that follows our decision."""
+        """Create a Deployment of one replica and an HPA that follows the decision."""
         self.kubectl("create", "deployment", name, "--image=engine", HERE)
         metric = {"name": "wva_desired_replicas", "selector": {"matchLabels": {"variant_name": name}}}
         external = {"metric": metric, "target": {"type": "AverageValue", "averageValue": "1"}}
@@ -99,12 +99,12 @@ class Cluster:
         )
 
     def wait_for_replicas(self, name: str, replicas: int) -> None:
-        """Wait until the autoscaler has set this number."""
+        """Wait until the HPA has set this number of replicas."""
         want = f"--for=jsonpath={{.spec.replicas}}={replicas}"
         self.kubectl("wait", want, f"deployment/{name}", HERE, PATIENCE)
 
     def wait_for_value(self, name: str, text: str) -> None:
-        """Wait until the API's cache has seen a decision: its answer holds this text."""
+        """Wait until the metrics API answers with this text, which shows that its cache has the decision."""
         selector = f"labelSelector=variant_name%3D{name}"
 
         def said() -> str:
@@ -114,13 +114,13 @@ class Cluster:
         wait_for(lambda: text in said(), lambda: f"{text!r} in {said()}")
 
     def raw(self, path: str) -> subprocess.CompletedProcess[str]:
-        """GET a path with kubectl, through the aggregation layer."""
+        """Read a path with kubectl, through the aggregation layer."""
         return self.kubectl("get", "--raw", path, check=False)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """Run a control plane with our metrics API alone."""
+    """Yield a control plane with the metrics API alone."""
     authority = Authority.create("test")
     with ControlPlane(scheduler=False, kwok=False) as control_plane:
         provide_certificate(control_plane, authority)
@@ -135,7 +135,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def provide_certificate(control_plane: ControlPlane, authority: Authority) -> None:
-    """Do what the controller would: issue the serving certificate and publish its authority."""
+    """Issue the serving certificate and publish its CA in place of the controller."""
     pair: KeyPair = authority.server("stowplan-apiserver", names=(SERVICE,))
     control_plane.kubectl("create", "namespace", SYSTEM)
     secret = {
@@ -144,7 +144,7 @@ def provide_certificate(control_plane: ControlPlane, authority: Authority) -> No
         "metadata": {"name": "stowplan-apiserver-certificate", "namespace": SYSTEM},
         "data": {"tls.crt": encoded(pair.certificate), "tls.key": encoded(pair.key)},
     }
-    # By no manager that applies the manifests, which say nothing of the data.
+    # The field manager is not one that applies the manifests, which do not contain the data.
     control_plane.kubectl("create", "--filename=-", input=json.dumps(secret))
     service = {"namespace": SYSTEM, "name": "stowplan-apiserver", "port": 9443}
     api_service: dict[str, Any] = {
@@ -165,12 +165,12 @@ def provide_certificate(control_plane: ControlPlane, authority: Authority) -> No
 
 
 def encoded(content: bytes) -> str:
-    """Write bytes as JSON carries them."""
+    """Return bytes in base64, as JSON contains them."""
     return base64.b64encode(content).decode()
 
 
-def test_the_autoscaler_follows_decisions_up_by_one_and_down_to_zero(cluster: Cluster) -> None:
-    """Up, up by one of many, and down to nothing, each within a few seconds."""
+def test_the_hpa_follows_decisions_up_by_one_and_down_to_zero(cluster: Cluster) -> None:
+    """The HPA scales up, up by one replica of twenty, and down to zero, each within a few seconds."""
     cluster.variant("follow")
     cluster.decide("follow", 20)
     cluster.autoscaled("follow")
@@ -189,8 +189,8 @@ def test_kubectl_reads_the_same_metric(cluster: Cluster) -> None:
     assert "externalmetrics" in listed
 
 
-def test_what_is_not_known_is_an_error_and_the_replicas_stay(cluster: Cluster) -> None:
-    """A decision that is too old is told as such to kubectl and to the autoscaler, which then holds."""
+def test_an_unknown_decision_is_an_error_and_the_hpa_keeps_the_replicas(cluster: Cluster) -> None:
+    """For a decision that is too old, kubectl and the HPA get its age and the limit."""
     cluster.variant("stale")
     cluster.wait_for_value("stale", "(ServiceUnavailable): wva_desired_replicas is currently not available")
     cluster.decide("stale", 5)
@@ -204,8 +204,8 @@ def test_what_is_not_known_is_an_error_and_the_replicas_stay(cluster: Cluster) -
     assert "the limit is 180 s" in held_message(cluster, "stale")
 
 
-def test_while_the_api_is_away_the_replicas_stay(cluster: Cluster) -> None:
-    """Killed and started again, it takes up where it was; in between the autoscaler holds."""
+def test_the_hpa_keeps_the_replicas_while_the_metrics_api_is_down(cluster: Cluster) -> None:
+    """After the process was killed and started again, the HPA follows new decisions."""
     cluster.variant("away")
     cluster.decide("away", 4)
     cluster.autoscaled("away")
@@ -222,8 +222,8 @@ def test_while_the_api_is_away_the_replicas_stay(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("path", ["/apis", f"{API}/namespaces/default/wva_desired_replicas"])
-def test_without_the_front_proxys_certificate_nothing_is_told(cluster: Cluster, path: str) -> None:
-    """Who calls the process itself is refused, whoever it says it speaks for."""
+def test_requests_without_the_front_proxys_certificate_are_rejected(cluster: Cluster, path: str) -> None:
+    """A direct request to the process is rejected, whatever user its headers name."""
     address = cluster.installation.address("apiserver")
     request = urllib.request.Request(
         f"https://{address}:9443{path}",
@@ -240,18 +240,18 @@ def test_without_the_front_proxys_certificate_nothing_is_told(cluster: Cluster, 
 
 
 def wait_until_held(cluster: Cluster, name: str) -> None:
-    """Wait until the autoscaler says that it has no metric to act on."""
+    """Wait until the HPA reports that it has no metric."""
     condition = "--for=condition=ScalingActive=False"
     cluster.kubectl("wait", condition, f"horizontalpodautoscaler/{name}", HERE, PATIENCE)
 
 
 def held_message(cluster: Cluster, name: str) -> str:
-    """Read why the autoscaler holds."""
+    """Return the HPA's message about its missing metric."""
     path = '{.status.conditions[?(@.type=="ScalingActive")].message}'
     command = ("get", "horizontalpodautoscaler", name, HERE, f"--output=jsonpath={path}")
     return cluster.kubectl(*command).stdout
 
 
 def replicas_of(cluster: Cluster, name: str) -> str:
-    """Read how many replicas a Deployment is to have."""
+    """Return the replicas in the spec of a Deployment."""
     return cluster.kubectl("get", "deployment", name, HERE, "--output=jsonpath={.spec.replicas}").stdout

@@ -1,4 +1,4 @@
-"""A Service of type ExternalName stands in for a cluster IP: the API server dials its loopback address."""
+"""A Service of type ExternalName instead of a cluster IP: the API server dials its loopback address."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PORT = 9443
 
 
 class Endpoint(BaseHTTPRequestHandler):
-    """Refuses whatever a webhook is asked; answers discovery with who asked."""
+    """A server that rejects every admission request, and answers discovery with the client's identity."""
 
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        """Refuse an admission review."""
+        """Reject an admission request."""
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         refusal = {
             "uid": review["request"]["uid"],
@@ -40,7 +40,7 @@ class Endpoint(BaseHTTPRequestHandler):
         self._answer({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": refusal})
 
     def do_GET(self) -> None:
-        """Say who calls: the common name of the client certificate and the user it speaks for."""
+        """Answer with the common name of the client certificate and the user in the request headers."""
         assert isinstance(self.connection, ssl.SSLSocket)
         certificate = self.connection.getpeercert() or {}
         subject = {pair[0][0]: pair[0][1] for pair in certificate.get("subject", ())}
@@ -60,7 +60,7 @@ class Endpoint(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def authority_bundle(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[str]:
-    """Run an endpoint behind Service `rig`, its certificate naming only that; give its base64 authority."""
+    """Run an endpoint behind Service `rig` with a certificate for that name; yield its CA in base64."""
     authority, address = Authority.create("rig"), control_plane.allocate_address()
     authority.server("rig", names=(f"rig.{namespace}.svc",)).write(tmp_path, "server")
     callers = control_plane.directory / "pki" / "front-proxy-ca.crt"
@@ -82,10 +82,10 @@ def authority_bundle(control_plane: ControlPlane, namespace: str, tmp_path: Path
         server.shutdown()
 
 
-def test_a_webhook_is_called_through_it(
+def test_the_api_server_calls_a_webhook_through_an_external_name(
     control_plane: ControlPlane, namespace: str, authority_bundle: str
 ) -> None:
-    """The refusal of a webhook behind the Service reaches the user; TLS matched the Service's name."""
+    """The rejection by a webhook behind the Service reaches the user, so TLS verified the Service's name."""
     service = {"name": "rig", "namespace": namespace, "port": PORT, "path": "/validate"}
     webhook = {
         "name": "rig.stowplan.dev",
@@ -106,13 +106,13 @@ def test_a_webhook_is_called_through_it(
     control_plane.apply(configuration)
     create = ("create", "secret", "generic", "s", f"--namespace={namespace}", "--dry-run=server")
     answers = (control_plane.kubectl(*create, check=False).stderr for _ in range(50))
-    refusal = next(filter(None, answers))  # the API server takes a moment to learn of the webhook
+    refusal = next(filter(None, answers))  # the API server sees the webhook after a moment
 
     assert 'admission webhook "rig.stowplan.dev" denied the request: refused over loopback' in refusal
     control_plane.kubectl("delete", "validatingwebhookconfiguration", namespace)
 
 
-def test_an_aggregated_api_is_called_through_it_by_the_front_proxy(
+def test_the_front_proxy_calls_an_aggregated_api_through_an_external_name(
     control_plane: ControlPlane, namespace: str, authority_bundle: str
 ) -> None:
     """The API server proxies a user's request with the front proxy's certificate and the user's name."""

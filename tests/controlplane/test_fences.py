@@ -1,4 +1,4 @@
-"""What the rights of the controller's account are for, and that they are good for nothing else."""
+"""Admission policies that limit the controller's patch permissions to the fields that it needs."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def _replaced(path: str, value: object) -> list[dict[str, Any]]:
 
 
 REFUSED_OF_A_POD: dict[str, tuple[object, str]] = {
-    "an image": (_replaced("/spec/containers/0/image", "evil"), "no image"),
+    "the image of a container": (_replaced("/spec/containers/0/image", "evil"), "no image"),
     "the image of an init container": (_replaced("/spec/initContainers/0/image", "evil"), "no image"),
-    "a label": (_metadata(labels={"app": "other"}), "no labels"),
-    "an owner": (
+    "another label": (_metadata(labels={"app": "other"}), "no labels"),
+    "an owner reference": (
         _metadata(ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"}]),
         "no labels, finalizers and owners",
     ),
     "a finalizer": (_metadata(finalizers=["example.com/kept"]), "no labels, finalizers and owners"),
-    "somebody's annotation": (_metadata(annotations={"team": "other"}), "no annotation"),
+    "the value of a foreign annotation": (_metadata(annotations={"team": "other"}), "no annotation"),
     "a new annotation": (_metadata(annotations={"example.com/new": "1"}), "no annotation"),
-    "taking an annotation away": (_metadata(annotations={"team": None}), "no annotation"),
+    "removal of an annotation": (_metadata(annotations={"team": None}), "no annotation"),
     "a toleration": (_replaced("/spec/tolerations/-", {"operator": "Exists"}), "toleration"),
     "a deadline": ({"spec": {"activeDeadlineSeconds": 1}}, "deadline"),
     "a node selector": ({"spec": {"nodeSelector": {"disk": "fast"}}}, "node selector"),
@@ -68,8 +68,8 @@ REFUSED_OF_A_POD: dict[str, tuple[object, str]] = {
         },
         "no affinity",
     ),
-    # The controller may have opened its own gate by then.
-    "a gate of somebody else": ({"spec": {"schedulingGates": []}}, "no scheduling gate"),
+    # The controller may have removed its own gate before.
+    "a foreign scheduling gate": ({"spec": {"schedulingGates": []}}, "no scheduling gate"),
 }
 
 REFUSED_OF_OTHERS: dict[str, tuple[str, list[dict[str, Any]], str]] = {
@@ -78,22 +78,30 @@ REFUSED_OF_OTHERS: dict[str, tuple[str, list[dict[str, Any]], str]] = {
         _replaced("/webhooks/0/rules/0/resources", ["pods", "secrets"]),
         "its caBundle",
     ),
-    "where a validating webhook leads": (
+    "the Service of a validating webhook": (
         VALIDATING,
         _replaced("/webhooks/0/clientConfig/service/namespace", "default"),
         "its caBundle",
     ),
-    "whom a validating webhook spares": (
+    "the namespace selector of a validating webhook": (
         VALIDATING,
         _replaced("/webhooks/0/namespaceSelector", {"matchLabels": {"a": "b"}}),
         "its caBundle",
     ),
-    "a webhook less": (MUTATING, [{"op": "remove", "path": "/webhooks/0"}], "its caBundle"),
+    "removal of a webhook": (MUTATING, [{"op": "remove", "path": "/webhooks/0"}], "its caBundle"),
     "a label of a webhook configuration": (MUTATING, _replaced("/metadata/labels/a", "b"), "no metadata"),
     "a version of a definition": (VARIANTS, _replaced("/spec/versions/0/served", False), "caBundle"),
-    "where conversion leads": (VARIANTS, _replaced(f"{CONVERSION}/service/namespace", "default"), "caBundle"),
+    "the Service of conversion": (
+        VARIANTS,
+        _replaced(f"{CONVERSION}/service/namespace", "default"),
+        "caBundle",
+    ),
     "a label of a definition": (VARIANTS, _replaced("/metadata/labels/a", "b"), "no metadata"),
-    "where the metrics API leads": (METRICS, _replaced("/spec/service/namespace", "default"), "its caBundle"),
+    "the Service of the metrics API": (
+        METRICS,
+        _replaced("/spec/service/namespace", "default"),
+        "its caBundle",
+    ),
     "the metrics API without verification": (
         METRICS,
         [{"op": "remove", "path": "/spec/caBundle"}, *_replaced("/spec/insecureSkipTLSVerify", True)],
@@ -104,8 +112,8 @@ REFUSED_OF_OTHERS: dict[str, tuple[str, list[dict[str, Any]], str]] = {
 REFUSED_OF_A_NODE: dict[str, tuple[dict[str, Any], str]] = {
     "a label": (_metadata(labels={"pool": "other"}), "nothing else of a node"),
     "an annotation": (_metadata(annotations={"a": "b"}), "nothing else of a node"),
-    "no more pods": ({"spec": {"unschedulable": True}}, "nothing else of a node"),
-    "somebody's taint": ({"spec": {"taints": []}}, "no taint of a node"),
+    "the cordon of a node": ({"spec": {"unschedulable": True}}, "nothing else of a node"),
+    "removal of a foreign taint": ({"spec": {"taints": []}}, "no taint of a node"),
     "another taint": (
         {
             "spec": {
@@ -114,7 +122,7 @@ REFUSED_OF_A_NODE: dict[str, tuple[dict[str, Any], str]] = {
         },
         "no taint of a node",
     ),
-    "our taint, evicting": (
+    "the controller's own taint with the effect NoExecute": (
         {"spec": {"taints": [DEDICATED, {"key": "stowplan.dev/moving", "effect": "NoExecute"}]}},
         "evicts none",
     ),
@@ -122,7 +130,7 @@ REFUSED_OF_A_NODE: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def _patch(control_plane: ControlPlane, what: str, patch: object, *options: str) -> str:
-    """Patch as the controller, and return what is said to it; `patched` where it may."""
+    """Patch as the controller's account, and return kubectl's output: `patched` at its end if allowed."""
     kind = "json" if isinstance(patch, list) else "merge"
     text = json.dumps(patch)
     arguments = ("patch", what, f"--type={kind}", f"--patch={text}", CONTROLLER, *options)
@@ -132,7 +140,7 @@ def _patch(control_plane: ControlPlane, what: str, patch: object, *options: str)
 
 @pytest.fixture(scope="module", autouse=True)
 def _reading(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
-    """Let the account get what kubectl reads before it patches; it lists and watches only."""
+    """Allow the account to get what kubectl reads before a patch; it has list and watch only."""
     role = ("clusterrole", "fences", "--verb=get", "--resource=pods,nodes")
     account = "--serviceaccount=stowplan-system:stowplan-controller"
     control_plane.kubectl("create", *role)
@@ -143,7 +151,7 @@ def _reading(control_plane: ControlPlane, installation: Installation) -> Iterato
 
 @pytest.fixture
 def pod(control_plane: ControlPlane, installation: Installation, namespace: str) -> tuple[str, str]:
-    """Make a gated pod of somebody else's; return what kubectl calls it, and where it is."""
+    """Create a foreign gated pod; return its name and namespace as arguments of kubectl."""
     containers = [{"name": "engine", "image": "example.com/engine"}]
     manifest = {
         "apiVersion": "v1",
@@ -161,7 +169,7 @@ def pod(control_plane: ControlPlane, installation: Installation, namespace: str)
 
 @pytest.fixture(scope="module")
 def _evicting(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
-    """Give the right to patch nodes, and a node to try it on."""
+    """Grant the permission to patch nodes, and create a node."""
     control_plane.kubectl("apply", "--server-side", f"--kustomize={ROOT / 'manifests' / 'evictions'}")
     create_nodes(control_plane, [Node(name=NODE, accelerator="NVIDIA-L4", accelerator_count=1)])
     control_plane.kubectl("taint", "node", NODE, "dedicated:NoSchedule")
@@ -172,10 +180,10 @@ def _evicting(control_plane: ControlPlane, installation: Installation) -> Iterat
 
 
 @pytest.mark.parametrize(("patch", "why"), REFUSED_OF_A_POD.values(), ids=REFUSED_OF_A_POD)
-def test_of_a_pod_it_may_not_change(
+def test_other_fields_of_a_pod_cannot_be_patched(
     control_plane: ControlPlane, pod: tuple[str, str], patch: object, why: str
 ) -> None:
-    """The right to patch pods is for their deletion cost and their gate."""
+    """The permission to patch pods is for their deletion cost and their scheduling gate."""
     what, where = pod
 
     said = _patch(control_plane, what, patch, where)
@@ -184,10 +192,10 @@ def test_of_a_pod_it_may_not_change(
     assert why in said
 
 
-def test_of_a_pod_it_may_change_what_its_features_need(
+def test_the_fields_of_a_pod_that_features_need_can_be_patched(
     control_plane: ControlPlane, pod: tuple[str, str]
 ) -> None:
-    """The order in which pods go; its own gate, with a node to be preferred."""
+    """These are the deletion cost, and the own scheduling gate together with a preferred node."""
     what, where = pod
     cost = {"controller.kubernetes.io/pod-deletion-cost": "-1", "stowplan.dev/pod-deletion-cost": "-1"}
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [PREFERRED]}}
@@ -202,10 +210,10 @@ def test_of_a_pod_it_may_change_what_its_features_need(
 
 
 @pytest.mark.parametrize(("what", "patch", "why"), REFUSED_OF_OTHERS.values(), ids=REFUSED_OF_OTHERS)
-def test_of_what_calls_us_it_may_not_change(
+def test_other_fields_of_webhook_configurations_crds_and_apiservices_cannot_be_patched(
     control_plane: ControlPlane, installation: Installation, what: str, patch: list[dict[str, Any]], why: str
 ) -> None:
-    """These rights are for the bundle that says whom to trust."""
+    """These permissions are for the CA bundle only."""
     said = _patch(control_plane, what, patch, "--dry-run=server")
 
     assert "the controller of Stowplan may" in said
@@ -214,16 +222,18 @@ def test_of_what_calls_us_it_may_not_change(
 
 @pytest.mark.usefixtures("_evicting")
 @pytest.mark.parametrize(("patch", "why"), REFUSED_OF_A_NODE.values(), ids=REFUSED_OF_A_NODE)
-def test_of_a_node_it_may_not_change(control_plane: ControlPlane, patch: dict[str, Any], why: str) -> None:
-    """The right to patch nodes, a component of its own, is for one taint."""
+def test_other_fields_of_a_node_cannot_be_patched(
+    control_plane: ControlPlane, patch: dict[str, Any], why: str
+) -> None:
+    """The permission to patch nodes, which an optional component grants, is for one taint."""
     said = _patch(control_plane, f"node/{NODE}", patch, "--dry-run=server")
 
     assert why in said
 
 
 @pytest.mark.usefixtures("_evicting")
-def test_of_a_node_it_may_change_its_taint(control_plane: ControlPlane) -> None:
-    """It keeps new pods off while others are moved away."""
+def test_the_controllers_own_taint_of_a_node_can_be_patched(control_plane: ControlPlane) -> None:
+    """The taint keeps new pods off a node while its pods are evicted."""
     ours = [
         {"key": "dedicated", "effect": "NoSchedule"},
         {"key": "stowplan.dev/moving", "effect": "NoSchedule"},

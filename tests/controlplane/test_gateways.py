@@ -1,4 +1,4 @@
-"""ModelRoutes behind Gateways: accepted by the real definitions, made, kept, explained, and gone."""
+"""ModelRoutes translated to Gateway API objects: validated by the real CRDs, updated, and deleted."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ OPTED_IN = {"stowplan.dev/parent-refs": "infra/inference"}
 PATIENCE_SECONDS = 60.0
 OBJECTS = 100
 SERVED = 0.8
-"""Share of targets whose ModelServer there is."""
+"""The share of targets whose ModelServer exists."""
 
 
 @pytest.fixture(scope="module")
 def _defined(control_plane: ControlPlane, installation: Installation) -> None:
-    """Install the kinds that routes become; the Inference Extension's own objectives are ours already."""
+    """Install the kinds that routes are translated to; Stowplan installs InferenceObjectives itself."""
     control_plane.define(*(item for item in DEFINITIONS if item is not Definition.INFERENCE_OBJECTIVES))
 
 
 @pytest.fixture(scope="module")
 def _process(control_plane: ControlPlane, _defined: None) -> Iterator[None]:
-    """Run the controller of Models with the rights for Gateways."""
+    """Run the controller of Models with permissions for Gateways."""
     with models_process(control_plane, "models-gateways", gateways=True):
         yield
 
 
 class Place:
-    """A namespace in which the controller may write, as a person with kubectl sees it."""
+    """A namespace in which the controller may write, accessed with kubectl."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self._control_plane = control_plane
@@ -89,11 +89,11 @@ class Place:
         return self.kubectl("get", kind, "--output=jsonpath={.items[*].metadata.name}").split()
 
     def wait(self, what: str, condition: str) -> None:
-        """Wait for a condition as kubectl does, or for the end of an object."""
+        """Wait until an object meets a condition of `kubectl wait`, or is deleted."""
         self.kubectl("wait", what, f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s")
 
     def wait_for_reason(self, reason: str, name: str = "chat", message: str = "") -> str:
-        """Return a condition's message once it has a reason (empty for none) and the message has a text."""
+        """Wait for a reason (empty for none) and a text in the condition's message; return the message."""
 
         def translated(item: Json) -> Json:
             return conditions_of(item).get("Translated", {})
@@ -108,17 +108,17 @@ class Place:
 
 @pytest.fixture
 def place(control_plane: ControlPlane, namespace: str, _process: None) -> Place:
-    """Return a namespace whose routes may be translated."""
+    """Return a namespace whose routes can be translated."""
     return Place(control_plane, namespace)
 
 
-def test_a_route_is_translated_kept_and_taken_back(place: Place) -> None:
-    """What it becomes follows every change, and goes when it opts out; a pool with the last of its routes."""
+def test_a_translated_route_is_updated_restored_and_deleted(place: Place) -> None:
+    """Its objects follow every change and are deleted on opting out; a pool with the last of its routes."""
     named = server(model="Qwen/Qwen3-8B", trafficPolicy={"timeout": "90s"})
     prioritised = route(annotations={**OPTED_IN, "stowplan.dev/request-priority": "10"})
     place.apply(named, prioritised, route(name="other", modelName="other", annotations=OPTED_IN))
     whole = "made: HTTPRoute chat, InferenceModelRewrite chat, InferenceObjective chat, InferencePool l4"
-    # Two routes lead to the pool: the second one to make it tells of it when it is looked at again.
+    # Two routes share the pool: the one that was later to create it reports it in its next reconciliation.
     place.wait_for_reason("Translated", message=whole)
     made = place.get("httproute/chat")["spec"]
     assert made["parentRefs"] == [GATEWAY]
@@ -138,12 +138,12 @@ def test_a_route_is_translated_kept_and_taken_back(place: Place) -> None:
     place.wait_for_reason("")
     assert place.names("infpool") == ["l4"]
     place.kubectl("delete", "modelroute/other")
-    for what in ("infpool/l4", "httproute/other"):  # the cluster collects them in any order
+    for what in ("infpool/l4", "httproute/other"):  # garbage collection has no fixed order
         place.wait(what, "delete")
 
 
-def test_a_namespace_opts_in_and_what_cannot_be_said_is_listed(place: Place) -> None:
-    """With the paths of the fields. Retries are said where the installed definition has them."""
+def test_a_namespace_opts_in_and_untranslatable_fields_are_listed(place: Place) -> None:
+    """The condition has their paths. Retries can be translated if the CRD of HTTPRoutes has that field."""
     retried = server(trafficPolicy={"retry": {"attempts": 2}})
     place.apply(retried, route(rateLimit={"inputTokensPerUnit": 1000}))
     place.kubectl("annotate", "namespace", place.namespace, "stowplan.dev/parent-refs=infra/inference")
@@ -155,8 +155,8 @@ def test_a_namespace_opts_in_and_what_cannot_be_said_is_listed(place: Place) -> 
     assert "retry" not in place.get("httproute/chat")["spec"]["rules"][0]
 
 
-def test_what_somebody_else_made_or_refuses_is_said(place: Place) -> None:
-    """An object of the same name is not taken over, and a Gateway's refusal is repeated."""
+def test_foreign_objects_and_rejections_by_a_gateway_are_reported(place: Place) -> None:
+    """An object of the same name is not taken over, and the condition contains the Gateway's message."""
     foreign = {
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",
@@ -196,10 +196,10 @@ def test_what_somebody_else_made_or_refuses_is_said(place: Place) -> None:
 
 @pytest.mark.usefixtures("_defined")
 @pytest.mark.parametrize("definition", [Definition.HTTP_ROUTES, Definition.EXPERIMENTAL_HTTP_ROUTES])
-def test_whatever_a_valid_route_becomes_is_accepted(
+def test_the_translation_of_a_valid_route_is_accepted(
     control_plane: ControlPlane, namespace: str, definition: Definition
 ) -> None:
-    """By the real definitions, with all that they check besides their schema."""
+    """The real CRDs accept it, with their CEL rules and strict field validation."""
     control_plane.define(definition)
     found = json.loads(control_plane.kubectl("get", "crd", "--output=json").stdout)["items"]
     installed = installed_of(map(reduced, found))
@@ -217,7 +217,7 @@ def test_whatever_a_valid_route_becomes_is_accepted(
 
 
 def _drawn(random: Random) -> tuple[Json, Mapping[str, Json]]:
-    """Return a valid route, and servers for some of its targets."""
+    """Return a random valid route, and ModelServers for some of its targets."""
     value = _made("ModelRoute", "chat", random)
     names = {target["modelServerName"] for item in value["spec"]["rules"] for target in item["targetModels"]}
     return value, {name: _made("ModelServer", name, random) for name in names if random.random() < SERVED}
@@ -234,8 +234,10 @@ def _made(kind: str, name: str, random: Random) -> Json:
 
 
 @pytest.mark.usefixtures("_defined")
-def test_rules_stay_in_order_behind_the_real_definition(control_plane: ControlPlane, namespace: str) -> None:
-    """As many combinations as an HTTPRoute can hold are accepted."""
+def test_the_rules_of_an_ordered_route_are_accepted_by_the_real_crd(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """The route has as many combinations of matches and adapters as an HTTPRoute can contain."""
     matches = [{"headers": {f"x-{number}": {"exact": "a"} for number in range(count)}} for count in range(6)]
     value = route(*(rule(**match) for match in matches), loraAdapters=["law", "tax"])
     translation = translate(value, {"l4": server()}, [GATEWAY], installed_of([]))

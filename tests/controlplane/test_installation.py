@@ -1,4 +1,4 @@
-"""Our processes as a cluster runs them: their ends, and what is left when one is gone."""
+"""The processes of an installation: metrics, a clean exit, and the effects of a crash."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ COMPONENTS = ("webhooks", "apiserver", "controller")
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_every_process_measures_itself(installation: Installation, component: str) -> None:
-    """Build, memory and requests, for Prometheus."""
+def test_every_process_exposes_metrics(installation: Installation, component: str) -> None:
+    """Prometheus can scrape its build information and its memory."""
     with urllib.request.urlopen(installation.metrics_url(component), timeout=30) as answer:  # noqa: S310 (loopback)
         text = answer.read().decode()
 
@@ -34,7 +34,7 @@ def test_every_process_measures_itself(installation: Installation, component: st
 def test_killing_a_process_changes_no_replica_count(
     control_plane: ControlPlane, installation: Installation, namespace: str, component: str
 ) -> None:
-    """While it is away everything holds; once it is back, decisions go on."""
+    """While a process is down all replicas stay; after its restart decisions continue."""
     labels = {"inference.optimization/acceleratorName": "L4"}
     manifests = [
         deployment("chat", product="NVIDIA-L4", accelerators=1, replicas=2),
@@ -48,7 +48,7 @@ def test_killing_a_process_changes_no_replica_count(
 
     os.kill(process.pid, signal.SIGKILL)
     process.stop()
-    # Long enough for the HPA to ask several times: it reports what it could not read.
+    # Long enough for several reads by the HPA, which reports that it could not read the metric.
     if component != "webhooks":
         failed = "--for=condition=ScalingActive=False"
         control_plane.kubectl("wait", "hpa/chat", f"--namespace={namespace}", failed, "--timeout=60s")
@@ -63,8 +63,8 @@ def test_killing_a_process_changes_no_replica_count(
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_sigterm_ends_a_process_cleanly(installation: Installation, component: str) -> None:
-    """It says that it stops, and every line of its log is JSON."""
+def test_sigterm_stops_a_process_cleanly(installation: Installation, component: str) -> None:
+    """The last log line reports the stop, every line is JSON, and none is an error."""
     process = installation.processes[component]
 
     process.stop(patience_seconds=20)

@@ -1,4 +1,4 @@
-"""Our judge against a real API server that has the same declarations and no webhooks."""
+"""The validator compared with a real API server that has the same declarations and no webhooks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ every_version = pytest.mark.parametrize("name", VERSIONS)
 
 @pytest.fixture(scope="module")
 def tallies(control_plane: ControlPlane) -> Iterator[list[Tally]]:
-    """Keep what the tests below counted; take the twins away after the last of them."""
+    """Collect the results of the tests below, and delete the CRDs after the last of them."""
     counted: list[Tally] = []
     yield counted
     for kind, version in VERSIONS.values():
@@ -39,10 +39,10 @@ def tallies(control_plane: ControlPlane) -> Iterator[list[Tally]]:
 
 
 @every_version
-async def test_the_server_agrees(
+async def test_the_server_agrees_on_new_objects(
     control_plane: ControlPlane, empty_namespace: str, name: str, tallies: list[Tally]
 ) -> None:
-    """The same verdict, places and reasons, and the same defaults, but for differences with a name."""
+    """Verdict, paths, reasons and defaults are equal, except for named differences."""
     kind, version = VERSIONS[name]
     async with connected(control_plane, empty_namespace) as server:
         await server.install(kind, version)
@@ -58,7 +58,7 @@ async def test_the_server_agrees(
 async def test_the_server_agrees_on_updates(
     control_plane: ControlPlane, empty_namespace: str, name: str, tallies: list[Tally], *, is_valid: bool
 ) -> None:
-    """What may not change, and what stored faults are forgiven, of objects that are stored already."""
+    """This covers immutable fields, and errors of stored objects that an update may keep."""
     kind, version = VERSIONS[name]
     crd = twin_manifest(kind, version)["metadata"]["name"]
     control_plane.kubectl("delete", "crd", crd, "--ignore-not-found")
@@ -75,7 +75,7 @@ async def test_the_server_agrees_on_updates(
 async def test_a_rare_difference_has_an_example(
     control_plane: ControlPlane, empty_namespace: str, name: str, tallies: list[Tally]
 ) -> None:
-    """What few random objects meet is met on purpose."""
+    """A difference that random objects rarely show is tested with a chosen object."""
     example = EXAMPLES[name]
     found = find_version(example.new["apiVersion"], example.new["kind"])
     assert found is not None
@@ -91,7 +91,7 @@ async def test_a_rare_difference_has_an_example(
 
 @pytest.mark.skipif(judged_count() < ENOUGH, reason="too few objects to meet every difference")
 def test_every_named_difference_occurs(tallies: list[Tally]) -> None:
-    """One that no longer does has to go from the list."""
+    """A difference that no longer occurs must be removed from the list."""
     if len(tallies) < 3 * len(VERSIONS) + len(EXAMPLES):
         pytest.skip("not every kind was judged in this run")
 

@@ -1,4 +1,4 @@
-"""What `make kind` is made of, as far as it goes without a container engine: kind reads its configuration."""
+"""The configuration and steps of `make kind`, as far as they can be tested without a container engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.controlplane
 
 
 def created(folder: Path, configuration: Path) -> str:
-    """Return what kind says when it is to make a cluster where no engine is to be found."""
+    """Return the error of kind when it creates a cluster without a container engine."""
     kind = provide_module(KIND, ProgressLine())["kind"]
     finished = subprocess.run(
         [kind, "create", "cluster", f"--config={configuration}"],
@@ -32,7 +32,7 @@ def created(folder: Path, configuration: Path) -> str:
 
 
 def test_kind_reads_the_configuration(tmp_path: Path) -> None:
-    """It misses nothing but the engine; another one with a misspelt field it refuses before that."""
+    """Only the engine is missing; a configuration with a misspelled field is rejected before that."""
     wrong = tmp_path / "wrong.yaml"
     shipped = CONFIGURATION.read_text(encoding="utf-8")
     wrong.write_text(shipped.replace("role: worker", "rule: worker"), encoding="utf-8")
@@ -43,8 +43,8 @@ def test_kind_reads_the_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_file_that_the_steps_name_is_there(engine: str) -> None:
-    """Folders render, and the image that is loaded is the one that pods ask for."""
+def test_every_file_that_the_steps_use_exists(engine: str) -> None:
+    """The directories can be rendered, and the loaded image is the one that the pods use."""
     kubectl = provide_module(KUBECTL, ProgressLine())["kubectl"]
     steps = list(up(Programs(kind=Path("kind"), kubectl=kubectl, engine=engine), Path("image.tar")))
     options = [argument.partition("=") for command in steps for argument in command]

@@ -1,6 +1,6 @@
-"""LeaderWorkerSets: planned a group at a time, and scaled through their own scale subresource.
+"""LeaderWorkerSets are planned in whole groups and scaled through their scale subresource.
 
-Their controller is not here: the StatefulSets of a group, and what it writes to status, are made as it does.
+Their own controller does not run: the tests create a group's StatefulSets and status as it would.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ ZONES = {
     "pair-a2": "pair-a",
     "pair-b2": "pair-b",
 }
-"""Five nodes of four accelerators: two zones hold a group of two pods each, the third only half of one."""
+"""Five nodes of four accelerators: two zones can hold a group of two pods, the third only one pod."""
 
 
 @pytest.fixture(scope="module")
 def controller_log(control_plane: ControlPlane, installation: Installation) -> Iterator[Path]:
-    """Make nodes that only groups use; returns where the controller logs."""
+    """Create nodes that only groups use; yield the path of the controller's log."""
     nodes = [
         Node(name=name, accelerator=PRODUCT, accelerator_count=4, zone=zone) for name, zone in ZONES.items()
     ]
@@ -52,7 +52,7 @@ def controller_log(control_plane: ControlPlane, installation: Installation) -> I
 
 @pytest.fixture
 def defined(control_plane: ControlPlane, installation: Installation, controller_log: Path) -> int:
-    """Define the kind before the controller starts; returns where its log begins."""
+    """Install the kind and start the controller again; return the size of its log before."""
     control_plane.define(Definition.LEADER_WORKER_SETS)
     installation.processes["controller"].stop(patience_seconds=20.0)
     begins_bytes = controller_log.stat().st_size
@@ -61,14 +61,14 @@ def defined(control_plane: ControlPlane, installation: Installation, controller_
 
 
 class Group:
-    """One LeaderWorkerSet of groups of two pods, and everything about it."""
+    """A LeaderWorkerSet whose groups have two pods, with its variant and HPA."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self._control_plane = control_plane
         self._namespace = namespace
 
     def claim(self, *, pinned: int) -> None:
-        """Apply a variant whose target it is, and the autoscaler that follows the decision."""
+        """Apply a variant with the set as its target, and an HPA that follows the decision."""
         reference = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "chat"}
         labels = {"inference.optimization/acceleratorName": PRODUCT}
         claim = variant("chat", labels=labels, scaleTargetRef=reference)
@@ -78,7 +78,7 @@ class Group:
         self.kubectl("apply", "--filename=-", input=listed(claim, follower))
 
     def start(self) -> None:
-        """Apply the set itself, and the first group as its controller makes it: a leader and a worker."""
+        """Apply the set, and its first group as its controller would: a leader and a worker."""
         made = leader_worker_set("chat", product=PRODUCT, accelerators=4, size=2, exclusive_topology=ZONE)
         self.kubectl("apply", "--filename=-", input=listed(made))
         told = {"status": {"replicas": 1, "hpaPodSelector": f"{SET_NAME}=chat,{WORKER_INDEX}=0"}}
@@ -97,7 +97,7 @@ class Group:
         self.kubectl("wait", what, f"--for=jsonpath={path}", "--timeout=60s")
 
     def condition(self, type_: str) -> str:
-        """Return what a condition of the variant says."""
+        """Return the message of a condition of the variant."""
         return self.kubectl(
             "get", "va/chat", f"--output=jsonpath={{.status.conditions[?(@.type=='{type_}')].message}}"
         )
@@ -124,12 +124,12 @@ def _part(name: str, *, worker: int) -> Manifest:
 
 @pytest.fixture
 def group(control_plane: ControlPlane, namespace: str) -> Group:
-    """Return a set that is not there yet."""
+    """Return a set that was not applied yet."""
     return Group(control_plane, namespace)
 
 
-def test_where_the_kind_is_unknown_planning_goes_on(controller_log: Path, group: Group) -> None:
-    """Whose target it is hears that there is none; nobody else notices."""
+def test_planning_continues_if_the_kind_is_not_installed(controller_log: Path, group: Group) -> None:
+    """A variant with such a target gets a condition; the log does not report the missing kind."""
     group.claim(pinned=9)
     group.kubectl("wait", "va/chat", "--for=condition=TargetResolved=False", "--timeout=60s")
 
@@ -137,8 +137,8 @@ def test_where_the_kind_is_unknown_planning_goes_on(controller_log: Path, group:
     assert "without LeaderWorkerSets" not in controller_log.read_text(encoding="utf-8")
 
 
-def test_groups_are_planned_whole_and_scaled(controller_log: Path, defined: int, group: Group) -> None:
-    """Five nodes have room for five pods and so for two groups; both pods of one are let into one zone."""
+def test_whole_groups_are_planned_and_scaled(controller_log: Path, defined: int, group: Group) -> None:
+    """Five nodes hold five pods and thus two groups; the gates of a group's pods open in one zone."""
     group.claim(pinned=9)
     group.start()
 
@@ -154,5 +154,5 @@ def test_groups_are_planned_whole_and_scaled(controller_log: Path, defined: int,
         (term,) = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
         assert term["preference"]["matchFields"][0]["values"] == [spec["nodeName"]]
     assert group.condition("TargetResolved") == "the LeaderWorkerSet exists"
-    # Others may be forbidden to write: events about a namespace that is being deleted.
+    # Other errors are expected, such as events that are forbidden in a namespace that is being deleted.
     assert "forbidden: User" not in controller_log.read_bytes()[defined:].decode()

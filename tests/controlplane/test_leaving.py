@@ -1,4 +1,4 @@
-"""Which pods the real ReplicaSet controller deletes after a smaller number was published."""
+"""Pods that the real ReplicaSet controller deletes after a smaller number was published."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = "jsonpath={.metadata.annotations.controller\\.kubernetes\\.io/pod-deleti
 
 @pytest.fixture(scope="module")
 def _nodes(control_plane: ControlPlane) -> Iterator[None]:
-    """Room for two and for one on nodes of a type that no other test uses."""
+    """Create nodes for two pods and for one, of a type that no other test uses."""
     sizes = {"leaving-two": 2, "leaving-one": 1}
     nodes = [Node(name=name, accelerator=PRODUCT, accelerator_count=n) for name, n in sizes.items()]
     create_nodes(control_plane, nodes)
@@ -34,7 +34,7 @@ def _nodes(control_plane: ControlPlane) -> Iterator[None]:
 
 
 class Stage:
-    """A Deployment that fills both nodes, and its variant."""
+    """A Deployment whose replicas fill both nodes, and its variant."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self._control_plane = control_plane
@@ -49,7 +49,7 @@ class Stage:
         return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
     def wait(self, what: str, condition: str) -> None:
-        """Wait for a condition of an object."""
+        """Wait until an object meets a condition of `kubectl wait`."""
         self.kubectl("wait", what, f"--for={condition}", "--timeout=60s")
 
     def pods(self) -> dict[str, str]:
@@ -58,24 +58,24 @@ class Stage:
         return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in listed_pods}
 
     def pin(self, replicas: int) -> None:
-        """Order a number of replicas."""
+        """Pin the number of replicas."""
         self.kubectl("annotate", "va/chat", f"stowplan.dev/replicas={replicas}", "--overwrite")
         self.wait("va/chat", f"jsonpath={{.status.decision.grantedReplicas}}={replicas}")
 
     def follow(self) -> None:
-        """Let a HorizontalPodAutoscaler act, and wait until two are left."""
+        """Create the HorizontalPodAutoscaler, and wait until two replicas are left."""
         self.kubectl("apply", "--filename=-", input=listed(autoscaler("chat")))
         self.wait("deploy/chat", "jsonpath={.status.replicas}=2")
 
 
 @pytest.fixture
 def stage(control_plane: ControlPlane, installation: Installation, _nodes: None, namespace: str) -> Stage:
-    """Return three replicas that nobody scales yet."""
+    """Return three replicas that nothing scales yet."""
     return Stage(control_plane, namespace)
 
 
-def test_the_pod_goes_whose_leaving_empties_a_node(stage: Stage) -> None:
-    """Left to itself the ReplicaSet would take one of the two that stand together."""
+def test_the_pod_whose_deletion_empties_a_node_is_deleted(stage: Stage) -> None:
+    """By default the ReplicaSet controller would delete one of the two pods on the same node."""
     alone = next(pod for pod, node in stage.pods().items() if node == "leaving-one")
 
     stage.pin(2)
@@ -90,8 +90,8 @@ def test_the_pod_goes_whose_leaving_empties_a_node(stage: Stage) -> None:
     assert COST not in stage.kubectl("get", "pods", annotations)
 
 
-def test_what_a_person_has_set_decides(stage: Stage) -> None:
-    """The same pod stays, with the value that it was given."""
+def test_a_deletion_cost_that_a_user_has_set_is_kept(stage: Stage) -> None:
+    """The same pod stays, with the value that the user set."""
     alone = next(pod for pod, node in stage.pods().items() if node == "leaving-one")
     stage.kubectl("annotate", "pod", alone, f"{COST}=10")
 

@@ -1,4 +1,4 @@
-"""Copies live side by side, say why they fail, and leave nothing behind however they end."""
+"""Control planes for tests: several at once, crash messages, and cleanup however they end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as cont
 
 @pytest.fixture
 def parent() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """Run a program with a small control plane of its own; give the process and what it says of its own."""
+    """Run a program that starts a small control plane; yield its process and what it prints about it."""
     with subprocess.Popen(
         [sys.executable, "-c", PARENT], cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -55,7 +55,7 @@ def parent() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
 
 
 def wait_until_gone(pid: int, *, patience_seconds: float = 10.0) -> None:
-    """Wait until a process, ours or not, has ended."""
+    """Wait until a process has ended, which may not be a child of this one."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -70,8 +70,8 @@ def _check_until(stopped: threading.Event, process: Process) -> None:
         process.check()
 
 
-def test_an_end_that_was_asked_for_is_no_crash(tmp_path: Path) -> None:
-    """Whoever watches meanwhile sees nothing wrong; an end that nobody asked for is told."""
+def test_a_requested_stop_is_not_reported_as_a_crash(tmp_path: Path) -> None:
+    """Checks during a stop raise nothing; a process that was killed otherwise is reported."""
     process = Process("sleeper", ["/bin/sleep", "1000"], directory=tmp_path)
     stopped = threading.Event()
     with ThreadPoolExecutor(1) as pool:
@@ -91,8 +91,8 @@ def test_an_end_that_was_asked_for_is_no_crash(tmp_path: Path) -> None:
     process.stop()
 
 
-def test_a_restarted_component_is_a_new_process_that_knows_what_the_old_one_knew() -> None:
-    """The API server ends and answers again where it was, with what is stored."""
+def test_a_restarted_component_is_a_new_process_with_the_stored_objects() -> None:
+    """The API server is available again at the same address."""
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as control_plane:
         control_plane.kubectl("create", "namespace", "from-before")
         before = control_plane.processes["kube-apiserver"].pid
@@ -104,8 +104,10 @@ def test_a_restarted_component_is_a_new_process_that_knows_what_the_old_one_knew
         control_plane.check()
 
 
-def test_two_copies_run_side_by_side_and_a_crash_says_why(control_plane: ControlPlane) -> None:
-    """A second copy knows nothing of the first, and tells by the end of its log that etcd was killed."""
+def test_two_control_planes_run_side_by_side_and_a_crash_is_reported_with_its_log(
+    control_plane: ControlPlane,
+) -> None:
+    """They share no objects and no pod network; the error has the last log lines of the killed etcd."""
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as second:
         second.kubectl("create", "namespace", "only-in-the-second")
         namespaces = control_plane.kubectl("get", "namespaces", "--output=name").stdout
@@ -121,8 +123,10 @@ def test_two_copies_run_side_by_side_and_a_crash_says_why(control_plane: Control
     control_plane.check()
 
 
-def test_nothing_outlives_a_killed_parent(parent: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:
-    """SIGKILL leaves a parent no chance: the kernel ends its children, the next copy removes its files."""
+def test_no_process_and_no_file_outlives_a_killed_parent(
+    parent: tuple[subprocess.Popen[str], dict[str, Any]],
+) -> None:
+    """After SIGKILL the kernel ends the children, and the next control plane removes the files."""
     process, said = parent
     process.kill()
     for pid in said["pids"]:
@@ -133,8 +137,8 @@ def test_nothing_outlives_a_killed_parent(parent: tuple[subprocess.Popen[str], d
     assert not Path(said["directory"]).exists()
 
 
-def test_ctrl_c_leaves_nothing(parent: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:
-    """Ctrl-C reaches the parent's group only; it stops its children in order and removes its files."""
+def test_ctrl_c_leaves_no_process_and_no_file(parent: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:
+    """Ctrl-C reaches the parent's process group only; the parent stops its children and removes its files."""
     process, said = parent
     os.killpg(process.pid, signal.SIGINT)
     process.wait()
@@ -144,8 +148,8 @@ def test_ctrl_c_leaves_nothing(parent: tuple[subprocess.Popen[str], dict[str, An
     assert not Path(said["directory"]).exists()
 
 
-def test_a_copy_in_the_background_is_started_and_stopped_by_name() -> None:
-    """`up` and `down` may be repeated; the kubeconfig works in between and `status` tells."""
+def test_a_control_plane_in_the_background_is_started_and_stopped_by_name() -> None:
+    """`up` and `down` can be repeated; `up` prints the kubeconfig, and `status` returns whether it runs."""
     name = f"rig-{os.getpid()}"
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""The whole loop: engines, controller, status, external metrics, and the real HorizontalPodAutoscaler."""
+"""The control loop: engines, controller, status, external metrics, and the real HorizontalPodAutoscaler."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ METRICS_MESSAGE = "{.status.conditions[?(@.type=='MetricsAvailable')].message}"
 
 @pytest.fixture(scope="module")
 def _node(control_plane: ControlPlane) -> Iterator[None]:
-    """One node with four accelerators of a type that no other test uses."""
+    """Create a node with four accelerators of a type that no other test uses."""
     create_nodes(control_plane, [Node(name="loop", accelerator=PRODUCT, accelerator_count=4)])
     yield
     control_plane.kubectl("delete", "node", "loop")
@@ -36,7 +36,7 @@ def _node(control_plane: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture
 def chat(control_plane: ControlPlane, installation: Installation, _node: None, namespace: str) -> str:
-    """Apply a Deployment with one engine, its variant and its autoscaler; the namespace."""
+    """Apply a Deployment with one engine, its variant and its HPA; return the namespace."""
     manifests = [
         deployment("chat", product=PRODUCT, accelerators=1),
         variant("chat", labels={"inference.optimization/acceleratorName": PRODUCT}),
@@ -53,12 +53,12 @@ def wait(control_plane: ControlPlane, namespace: str, what: str, path: str) -> N
 
 
 def read(control_plane: ControlPlane, namespace: str, what: str, path: str) -> str:
-    """Read a JSON path."""
+    """Return the value at a JSON path."""
     return control_plane.kubectl("get", what, f"--namespace={namespace}", f"--output=jsonpath={path}").stdout
 
 
 def read_until(control_plane: ControlPlane, namespace: str, path: str, part: str) -> None:
-    """Read a JSON path of the variant until it contains some text."""
+    """Wait until the value at a JSON path of the variant contains a text."""
 
     def text() -> str:
         return read(control_plane, namespace, "va/chat", path)
@@ -67,7 +67,7 @@ def read_until(control_plane: ControlPlane, namespace: str, path: str, part: str
 
 
 def engines(control_plane: ControlPlane, namespace: str, *, requests_per_second: float) -> ExitStack:
-    """Return engines on every Running pod's own address, all with the same load."""
+    """Return engines on the address of every Running pod, all with the same load."""
     stack = ExitStack()
     pods = json.loads(
         control_plane.kubectl("get", "pods", f"--namespace={namespace}", "--output=json").stdout
@@ -80,10 +80,10 @@ def engines(control_plane: ControlPlane, namespace: str, *, requests_per_second:
     return stack
 
 
-def test_load_makes_the_hpa_scale_up_within_the_accelerators_that_are_there(
+def test_load_makes_the_hpa_scale_up_to_the_number_of_accelerators(
     control_plane: ControlPlane, chat: str
 ) -> None:
-    """A load for ten replicas meets four accelerators: four are granted, and the reason says why."""
+    """A load for ten replicas meets four accelerators: four are granted, and status and events say why."""
     with engines(control_plane, chat, requests_per_second=40.0):
         wait(control_plane, chat, "va/chat", "{.status.decision.reason}=Shortage")
         wait(control_plane, chat, "deploy/chat", "{.spec.replicas}=4")
@@ -95,16 +95,16 @@ def test_load_makes_the_hpa_scale_up_within_the_accelerators_that_are_there(
     assert "Shortage" in events
 
 
-def test_engines_that_fall_silent_change_nothing(control_plane: ControlPlane, chat: str) -> None:
-    """Missing data is never a zero: the replicas stay, and the condition says that nobody reports."""
+def test_replicas_stay_if_engines_stop_reporting(control_plane: ControlPlane, chat: str) -> None:
+    """Missing data is never a zero; the condition says that no replica reports."""
     read_until(control_plane, chat, METRICS_MESSAGE, "0 of 1 ready replicas report; chat-")
 
     assert read(control_plane, chat, "va/chat", "{.status.desiredOptimizedAlloc.numReplicas}") == "1"
     assert read(control_plane, chat, "deploy/chat", "{.spec.replicas}") == "1"
 
 
-def test_an_engine_of_another_model_is_named(control_plane: ControlPlane, chat: str) -> None:
-    """A wrong modelID would otherwise look healthy and do nothing."""
+def test_an_engine_that_serves_another_model_is_named(control_plane: ControlPlane, chat: str) -> None:
+    """A variant with a wrong modelID would otherwise look healthy and never scale."""
     edit = json.dumps({"spec": {"modelID": "meta/another"}})
     control_plane.kubectl("patch", "va", "chat", f"--namespace={chat}", "--type=merge", f"--patch={edit}")
 

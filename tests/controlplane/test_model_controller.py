@@ -1,4 +1,4 @@
-"""Models in a cluster: made, kept, changed without a gap, and gone."""
+"""Models in a cluster: their objects are created, restored, changed without downtime, and deleted."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ pytestmark = pytest.mark.controlplane
 NODE = "models-1"
 PATIENCE_SECONDS = 60.0
 KINDS = ("deployment", "service", "modelserver", "modelroute", "aspb", "hpa")
-"""Most of what a Model becomes."""
+"""Most kinds of objects that a Model expands to."""
 
 TOO_MANY = worker(resources={"limits": {GPU: 64}})
-"""More accelerators than any node has: its pods stay pending."""
+"""A worker with more accelerators than any node has: its pods stay Pending."""
 
 
 @pytest.fixture(scope="module")
 def process(control_plane: ControlPlane, installation: Installation) -> Iterator[Process]:
-    """Run the controller of Models with the rights that its manifests give."""
+    """Run the controller of Models with the permissions in its manifests."""
     control_plane.define(Definition.LEADER_WORKER_SETS, Definition.INFERENCE_POOLS)
     create_nodes(control_plane, [Node(name=NODE, accelerator="NVIDIA-L4", accelerator_count=16)])
     with models_process(control_plane) as started:
@@ -93,7 +93,7 @@ def pool(name: str, labels: Json) -> Json:
 
 
 class Cluster:
-    """One namespace, as a person with kubectl sees it."""
+    """A namespace that is accessed with kubectl."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self._control_plane = control_plane
@@ -123,7 +123,7 @@ class Cluster:
         return found
 
     def wait(self, what: str, condition: str) -> None:
-        """Wait for a condition as kubectl does, for an object to be made, or for its end."""
+        """Wait until an object meets a condition of `kubectl wait`, is created, or is deleted."""
         if condition == "create":  # kubectl cannot wait for it before 1.31
             watched(self._control_plane, self._namespace, what)
         else:
@@ -135,7 +135,7 @@ class Cluster:
         return found.get("status", ""), found.get("reason", ""), found.get("message", "")
 
     def wait_for_reason(self, name: str, condition: str, reason: str) -> str:
-        """Wait until a condition has a reason; returns its message."""
+        """Wait until a condition has a reason; return its message."""
 
         def is_so(item: Json) -> bool:
             return conditions_of(item).get(condition, {}).get("reason") == reason
@@ -147,13 +147,13 @@ class Cluster:
 
 @pytest.fixture
 def cluster(control_plane: ControlPlane, namespace: str, process: Process) -> Cluster:
-    """Return a namespace in which Models are made."""
+    """Return a namespace in which the controller reconciles Models."""
     process.check()
     return Cluster(control_plane, namespace)
 
 
-def test_a_model_becomes_active_and_keeps_what_scaled_it(cluster: Cluster) -> None:
-    """Replicas that an autoscaler decided survive every edit; what is deleted comes again."""
+def test_a_model_becomes_active_and_keeps_its_scaled_replicas(cluster: Cluster) -> None:
+    """An edit of the Model keeps replicas that an autoscaler set; a deleted object is created again."""
     value = model(backend(maxReplicas=4, autoscalingPolicy=POLICY))
     cluster.apply(value)
     cluster.wait("model/qwen", "condition=Active")
@@ -172,8 +172,8 @@ def test_a_model_becomes_active_and_keeps_what_scaled_it(cluster: Cluster) -> No
     cluster.wait("service/qwen-l4", "create")
 
 
-def test_what_somebody_changes_is_mended(cluster: Cluster) -> None:
-    """Of the fields that the Model decides; others stay."""
+def test_manual_changes_of_decided_fields_are_reverted(cluster: Cluster) -> None:
+    """Fields that the Model does not decide keep their manual values."""
     cluster.apply(model())
     cluster.wait("model/qwen", "condition=Active")
 
@@ -189,8 +189,8 @@ def test_what_somebody_changes_is_mended(cluster: Cluster) -> None:
     assert "app" not in cluster.get("service/qwen-l4")["spec"]["selector"]
 
 
-def test_a_deleted_model_takes_everything_along(cluster: Cluster) -> None:
-    """The cluster collects what it owns."""
+def test_all_objects_of_a_deleted_model_are_deleted(cluster: Cluster) -> None:
+    """The garbage collector deletes them by their owner references."""
     cluster.apply(model(backend(maxReplicas=4, autoscalingPolicy=POLICY)))
     cluster.wait("model/qwen", "condition=Active")
 
@@ -201,8 +201,10 @@ def test_a_deleted_model_takes_everything_along(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("cascade", ["background", "foreground"])
-def test_a_model_deleted_while_it_is_made_leaves_nothing(cluster: Cluster, cascade: str) -> None:
-    """What was made meanwhile goes as well; another Model of its name starts anew."""
+def test_a_model_that_is_deleted_during_its_creation_leaves_no_objects(
+    cluster: Cluster, cascade: str
+) -> None:
+    """Objects created in the meantime are deleted as well; another Model of the same name can start."""
     value = model(*(backend(name, maxReplicas=4, autoscalingPolicy=POLICY) for name in "abcd"))
     cluster.apply(value)
     cluster.wait("deployment/qwen-a", "create")
@@ -213,16 +215,16 @@ def test_a_model_deleted_while_it_is_made_leaves_nothing(cluster: Cluster, casca
     cluster.wait("model/qwen", "condition=Active")
 
 
-def test_a_volume_that_does_not_exist_is_said(cluster: Cluster) -> None:
-    """In the words of the scheduler; once it is made, the pods go on."""
+def test_a_missing_volume_is_reported_with_the_schedulers_message(cluster: Cluster) -> None:
+    """The condition `Failed` has the reason `PodsFail`."""
     cluster.apply(model(backend(cacheURI="pvc://none")))
 
     said = cluster.wait_for_reason("qwen", "Failed", "PodsFail")
     assert 'persistentvolumeclaim "none" not found' in said
 
 
-def test_a_renamed_backend_is_replaced_without_a_gap(cluster: Cluster) -> None:
-    """The old one serves until the new one does, and the route leads to it."""
+def test_a_renamed_backend_is_replaced_without_downtime(cluster: Cluster) -> None:
+    """The old backend keeps its route until the new one is ready."""
     cluster.apply(model(backend("old")))
     cluster.wait("model/qwen", "condition=Active")
 
@@ -240,8 +242,8 @@ def test_a_renamed_backend_is_replaced_without_a_gap(cluster: Cluster) -> None:
     assert cluster.names("modelserver") == ["qwen-new"]
 
 
-def test_what_somebody_else_made_is_not_taken_over(cluster: Cluster) -> None:
-    """It stays as it is, and the condition says what to do."""
+def test_an_object_that_does_not_belong_to_the_model_is_not_taken_over(cluster: Cluster) -> None:
+    """It is not changed, and the condition says what to do."""
     cluster.kubectl("create", "service", "clusterip", "qwen-l4", "--tcp=80:80")
     before = cluster.get("service/qwen-l4")["metadata"]["resourceVersion"]
     cluster.apply(model())
@@ -256,8 +258,8 @@ def test_what_somebody_else_made_is_not_taken_over(cluster: Cluster) -> None:
     cluster.wait_for_reason("qwen", "Failed", "NothingFailed")
 
 
-def test_of_two_models_with_one_name_the_older_is_routed_to(cluster: Cluster) -> None:
-    """The younger one says so, and takes over when the older one is gone."""
+def test_of_two_models_with_one_name_only_the_older_gets_a_route(cluster: Cluster) -> None:
+    """The younger one gets a condition, and the route once the older one is deleted."""
     cluster.apply(model(name="first") | {"spec": {**model()["spec"], "name": "chat"}})
     cluster.wait("model/first", "condition=Active")
     cluster.apply(model(name="second") | {"spec": {**model()["spec"], "name": "chat"}})
@@ -272,8 +274,8 @@ def test_of_two_models_with_one_name_the_older_is_routed_to(cluster: Cluster) ->
     cluster.wait("modelroute/second", "create")
 
 
-def test_servers_routes_and_objectives_say_how_requests_find_pods(cluster: Cluster) -> None:
-    """Those of a Model and those that a person wrote, and what they lead to comes and goes."""
+def test_conditions_of_servers_routes_and_objectives_follow_their_pods(cluster: Cluster) -> None:
+    """This holds for objects of a Model and for those of users, while their backends appear and disappear."""
     cluster.apply(model(), ROUTE, objective("urgent", "llama"), objective("lost", "gone"))
     cluster.wait("model/qwen", "condition=Active")
     cluster.wait("modelserver/qwen-l4", "condition=Ready")
@@ -302,7 +304,7 @@ def test_servers_routes_and_objectives_say_how_requests_find_pods(cluster: Clust
 
 
 async def test_adapters_change_without_a_restart(cluster: Cluster, tmp_path: Path) -> None:
-    """Requests are sent to one when every engine has it; one that cannot be fetched is named."""
+    """An adapter is routed once every engine has it; the condition names one that cannot be downloaded."""
 
     def routed() -> set[str]:
         return set(cluster.get("modelroute/qwen")["spec"].get("loraAdapters", []))
@@ -330,14 +332,14 @@ async def test_adapters_change_without_a_restart(cluster: Cluster, tmp_path: Pat
 
 
 @pytest.mark.parametrize("made", [1, 4])
-def test_a_controller_that_is_killed_leaves_nothing_twice_and_nothing_out(
+def test_a_killed_controller_completes_the_objects_after_its_restart(
     cluster: Cluster, process: Process, made: int
 ) -> None:
-    """Whoever comes next finds what there is, and makes the rest."""
+    """It finds the objects that exist, and creates the missing ones."""
     value = model(backend("a", maxReplicas=4, autoscalingPolicy=POLICY), backend("b"))
     cluster.apply(value)
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while len(cluster.all_of(KINDS[:3])) < made:  # at once: it is killed while it makes more
+    while len(cluster.all_of(KINDS[:3])) < made:  # without a pause, so that it is killed halfway
         assert time.monotonic() < deadline
     os.kill(process.pid, signal.SIGKILL)
     process.stop()

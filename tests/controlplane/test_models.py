@@ -1,4 +1,4 @@
-"""What Models become is accepted by a real API server, and runs."""
+"""Objects that Models expand to: accepted by a real API server, running, and written safely."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NODE = "modelled-1"
 
 @pytest.fixture(scope="module", autouse=True)
 def _installed(control_plane: ControlPlane, installation: Installation) -> None:
-    """Every test here needs the webhooks, and the kind of what spans nodes."""
+    """Run the webhooks, and install the kind of workloads that span nodes."""
     control_plane.define(Definition.LEADER_WORKER_SETS)
 
 
@@ -50,7 +50,7 @@ def _node(control_plane: ControlPlane) -> Iterator[None]:
 
 
 def apply(control_plane: ControlPlane, namespace: str, objects: tuple[Json, ...], *options: str) -> str:
-    """Apply objects; returns what kubectl says."""
+    """Apply objects; return the output of kubectl."""
     return control_plane.kubectl(
         "apply",
         "--server-side",
@@ -62,8 +62,10 @@ def apply(control_plane: ControlPlane, namespace: str, objects: tuple[Json, ...]
 
 
 @pytest.mark.parametrize("path", sorted((SAMPLES / "model").glob("*.yaml")), ids=lambda path: str(path.stem))
-def test_what_a_sample_becomes_is_accepted(control_plane: ControlPlane, namespace: str, path: Path) -> None:
-    """By `stowplan expand` and `kubectl apply`, as the documentation says."""
+def test_the_expansion_of_a_sample_is_accepted(
+    control_plane: ControlPlane, namespace: str, path: Path
+) -> None:
+    """`stowplan expand` and `kubectl apply` are used as in the documentation."""
     with redirect_stdout(StringIO()) as printed:
         assert cli.main(["expand", "-f", str(path)]) == 0
     manifests = printed.getvalue()
@@ -74,8 +76,8 @@ def test_what_a_sample_becomes_is_accepted(control_plane: ControlPlane, namespac
     assert said.count("serverside-applied") == manifests.count("\nkind: ") > 0
 
 
-def test_what_spans_nodes_is_accepted(control_plane: ControlPlane, namespace: str) -> None:
-    """Leaders and workers, prefill and decode."""
+def test_workloads_that_span_nodes_are_accepted(control_plane: ControlPlane, namespace: str) -> None:
+    """They are leaders and workers, and prefill and decode."""
     wide = worker(pods=2, config={"max-model-len": 8192})
     workers = [worker(type="prefill", pods=2), worker(type="decode")]
     objects = expand(model(backend("wide", workers=[wide]), split(workers=workers))).objects
@@ -84,8 +86,10 @@ def test_what_spans_nodes_is_accepted(control_plane: ControlPlane, namespace: st
 
 
 @pytest.mark.usefixtures("_node")
-def test_a_scaled_model_runs_and_its_bindings_find_it(control_plane: ControlPlane, namespace: str) -> None:
-    """Its pods are Ready, and the controller and the autoscaler know what to scale."""
+def test_a_scaled_model_runs_and_its_binding_and_hpa_find_it(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Its pods are Ready, and the controller and the HPA resolve their target."""
     value = model(backend(maxReplicas=4, autoscalingPolicy=POLICY))
     apply(control_plane, namespace, expand(value).objects)
     place = f"--namespace={namespace}"
@@ -95,8 +99,10 @@ def test_a_scaled_model_runs_and_its_bindings_find_it(control_plane: ControlPlan
     control_plane.kubectl("wait", place, "--for=condition=AbleToScale", "hpa/qwen-l4", "--timeout=60s")
 
 
-async def test_only_what_was_looked_at_is_written(control_plane: ControlPlane, namespace: str) -> None:
-    """What is there is not taken over, nor what replaced it; and what is gone is not made unseen."""
+async def test_only_objects_in_the_observed_state_are_written(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Existing and replaced objects are not taken over; a deleted one is not created without a new read."""
     place = f"--namespace={namespace}"
     labels = {"stowplan.dev/model": "qwen", "stowplan.dev/backend": "l4"}
     service = {

@@ -1,4 +1,4 @@
-"""What the account of the controller of Models may not do, though RBAC alone would let it."""
+"""Admission policies that limit the account of the controller of Models beyond RBAC."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ GROUP: Final = {
         "leaderWorkerTemplate": {
             "size": 2,
             "workerTemplate": {
-                # An older name of serviceAccountName, which no API server translates in kinds of others.
+                # An older name of serviceAccountName, which is not converted in custom resources.
                 "spec": {
                     "serviceAccount": "admin",
                     "containers": [{"name": "engine", "image": "example.com/engine"}],
@@ -73,42 +73,55 @@ GROUP: Final = {
     },
 }
 REFUSED: Final[dict[str, tuple[Json, str]]] = {
-    "of nobody": (workload([]), "nothing but what belongs to a Model"),
-    "of something else": (workload([OWNER | {"kind": "Node"}]), "nothing but what belongs to a Model"),
-    "by an account": (workload([OWNER], serviceAccountName="admin"), "by an account of its own choice"),
-    "in the network of the node": (workload([OWNER], hostNetwork=True), "in a namespace of its node"),
-    "among processes of the node": (workload([OWNER], hostPID=True), "in a namespace of its node"),
+    "without an owner": (workload([]), "nothing but what belongs to a Model"),
+    "with an owner of another kind": (
+        workload([OWNER | {"kind": "Node"}]),
+        "nothing but what belongs to a Model",
+    ),
+    "with a service account": (
+        workload([OWNER], serviceAccountName="admin"),
+        "by an account of its own choice",
+    ),
+    "in the host network": (workload([OWNER], hostNetwork=True), "in a namespace of its node"),
+    "in the host PID namespace": (workload([OWNER], hostPID=True), "in a namespace of its node"),
     "privileged": (workload([OWNER], containers=PRIVILEGED), "with privileges or added capabilities"),
-    "more capable": (workload([OWNER], containers=CAPABLE), "with privileges or added capabilities"),
-    "several pods, by an account": (GROUP, "by an account of its own choice"),
+    "with an added capability": (
+        workload([OWNER], containers=CAPABLE),
+        "with privileges or added capabilities",
+    ),
+    "a group of pods with a service account": (GROUP, "by an account of its own choice"),
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
 def process(control_plane: ControlPlane, installation: Installation) -> Iterator[Process]:
-    """Run the controller of Models with the rights that its manifests give."""
+    """Run the controller of Models with the permissions in its manifests."""
     control_plane.define(Definition.LEADER_WORKER_SETS)
     with models_process(control_plane) as started:
         yield started
 
 
 @pytest.mark.parametrize(("value", "why"), REFUSED.values(), ids=REFUSED)
-def test_it_makes_no_workload(control_plane: ControlPlane, namespace: str, value: Json, why: str) -> None:
-    """Whoever holds its token can run nothing that a Model could not say."""
+def test_the_account_cannot_create_workloads_beyond_models(
+    control_plane: ControlPlane, namespace: str, value: Json, why: str
+) -> None:
+    """A holder of its token can run nothing that a Model could not specify."""
     arguments = ("create", ACCOUNT, f"--namespace={namespace}", "--filename=-")
     assert why in control_plane.kubectl(*arguments, input=json.dumps(value), check=False).stderr
 
 
 @pytest.mark.parametrize("where", ["stowplan-system", "kube-system"])
-def test_it_makes_nothing_where_secrets_of_others_are(control_plane: ControlPlane, where: str) -> None:
-    """Not even what it says is of a Model."""
+def test_the_account_cannot_create_objects_in_namespaces_with_foreign_secrets(
+    control_plane: ControlPlane, where: str
+) -> None:
+    """This includes objects with a forged owner reference to a Model."""
     arguments = ("create", ACCOUNT, f"--namespace={where}", "--filename=-")
     said = control_plane.kubectl(*arguments, input=json.dumps(workload([OWNER])), check=False).stderr
     assert "in its own namespace and in kube-system" in said
 
 
-def test_it_changes_nothing_of_others(control_plane: ControlPlane, namespace: str) -> None:
-    """Neither by taking it over nor by deleting or scaling it."""
+def test_the_account_cannot_change_objects_of_others(control_plane: ControlPlane, namespace: str) -> None:
+    """It cannot take them over, delete them, or scale them."""
     place = f"--namespace={namespace}"
     other = workload([])
     service = {
@@ -136,8 +149,8 @@ def test_it_changes_nothing_of_others(control_plane: ControlPlane, namespace: st
     assert "scales nothing itself" in said
 
 
-def test_what_a_model_says_it_makes(control_plane: ControlPlane, namespace: str) -> None:
-    """All kinds of it."""
+def test_the_account_can_create_the_objects_of_a_model(control_plane: ControlPlane, namespace: str) -> None:
+    """All kinds that a Model needs are created."""
     place = f"--namespace={namespace}"
     control_plane.kubectl("apply", place, "--filename=-", input=listed(model(loading_backend("law"))))
     for what in ("deployment", "service", "configmap", "modelserver"):

@@ -1,4 +1,4 @@
-"""An installation in a namespace of the user's choice: one line of a kustomization moves all of it."""
+"""An installation in a namespace of the user's choice, set by one line of a kustomization."""
 
 from __future__ import annotations
 
@@ -34,24 +34,26 @@ WRONG = (ROOT / "manifests/samples/variantautoscaling/refused/several-errors.yam
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """Run a cluster apart, for an installation of its own."""
+    """Yield a separate cluster, for its own installation."""
     with ControlPlane(scheduler=False, kwok=False) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def installed(plane: ControlPlane) -> Iterator[Installation]:
-    """Install Stowplan elsewhere; its processes are told of no namespace."""
+    """Yield an installation in another namespace; the settings of its processes do not name it."""
     settings = {"controller": {"planning": {"intervalSeconds": 1}}}
     with Installation(plane, namespace=ELSEWHERE, settings=settings) as started:
         yield started
 
 
 @pytest.mark.parametrize("overlay", ["overlays/every-kind", "overlays/without-crds"])
-def test_an_overlay_moves(plane: ControlPlane, tmp_path: Path, overlay: str) -> None:
-    """Objects, subjects, Services that webhooks, conversion and the metrics API name: all are moved.
+def test_an_overlay_can_be_moved_to_another_namespace(
+    plane: ControlPlane, tmp_path: Path, overlay: str
+) -> None:
+    """Objects, subjects, and the Services of webhooks, conversion and the metrics API are moved.
 
-    test_chart.py shows the same of each part.
+    test_chart.py tests each part in the same way.
     """
     rendered = kustomized(
         plane, tmp_path, resources=[overlay], namespace=ELSEWHERE, transformers=[OF_NAMESPACE]
@@ -61,8 +63,8 @@ def test_an_overlay_moves(plane: ControlPlane, tmp_path: Path, overlay: str) -> 
     _check_namespaces(rendered, ELSEWHERE)
 
 
-def test_all_parts_move_together(plane: ControlPlane, tmp_path: Path) -> None:
-    """The account of every role binding is where its process runs; nothing is in kube-system."""
+def test_all_parts_move_to_another_namespace_together(plane: ControlPlane, tmp_path: Path) -> None:
+    """The subject of every role binding is in the namespace of its process; nothing is in kube-system."""
     everything = [part for part in parts() if not part.endswith("-without-crds")]
     rendered = kustomized(
         plane,
@@ -83,10 +85,8 @@ def test_all_parts_move_together(plane: ControlPlane, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["base", "overlays/every-kind", "overlays/without-crds", *OPTIONS])
-def test_without_a_namespace_of_its_own_each_object_has_the_usual_one(
-    plane: ControlPlane, folder: str
-) -> None:
-    """As applied from the folder, and as one file of a release."""
+def test_by_default_each_object_has_the_usual_namespace(plane: ControlPlane, folder: str) -> None:
+    """This holds for each directory as applied, and as one file of a release."""
     rendered = yaml.load_all(
         plane.kubectl("kustomize", str(MANIFESTS / folder)).stdout, Loader=yaml.CSafeLoader
     )
@@ -97,10 +97,10 @@ def test_without_a_namespace_of_its_own_each_object_has_the_usual_one(
 @pytest.mark.parametrize(
     ("document", "namespace", "processes"), [("README.md", USUAL, 3), ("docs/installing.md", ELSEWHERE, 4)]
 )
-def test_the_kustomization_of_a_document_is_whole(
+def test_the_kustomization_in_a_document_is_complete(
     plane: ControlPlane, tmp_path: Path, document: str, namespace: str, processes: int
 ) -> None:
-    """All objects are in one namespace, and all processes have the image that is built there."""
+    """All objects are in one namespace, and all processes have the image that the document names."""
     written = example(document, "Kustomization")
     (tmp_path / "stowplan").symlink_to(ROOT)
     (tmp_path / "controller.yaml").write_text("planning: {intervalSeconds: 5}", encoding="utf-8")
@@ -115,8 +115,10 @@ def test_the_kustomization_of_a_document_is_whole(
     assert image.startswith(yaml.load(written, Loader=yaml.CSafeLoader)["images"][0]["newName"])
 
 
-def test_it_is_decided_and_measured_there(plane: ControlPlane, installed: Installation) -> None:
-    """The Lease, certificates, conversion and the metrics API all work from the other namespace."""
+def test_decisions_and_metrics_work_in_the_other_namespace(
+    plane: ControlPlane, installed: Installation
+) -> None:
+    """This needs the Lease, certificates, conversion and the metrics API."""
     manifests = [
         deployment("chat", product="NVIDIA-L4", accelerators=1, replicas=1),
         variant("chat"),
@@ -136,15 +138,17 @@ def test_it_is_decided_and_measured_there(plane: ControlPlane, installed: Instal
     assert '"confirmed_seconds": null' not in explained  # it found the Lease
 
 
-def test_a_bad_object_is_refused_there(plane: ControlPlane, installed: Installation) -> None:
-    """The API server calls the webhooks where they are."""
+def test_an_invalid_object_is_rejected_in_the_other_namespace(
+    plane: ControlPlane, installed: Installation
+) -> None:
+    """The API server calls the webhooks there."""
     refused = plane.kubectl("apply", "--filename=-", input=WRONG, check=False)
 
     assert "spec.acceleratorCount: Invalid value: 0" in refused.stderr
 
 
-def test_the_upgrade_looks_there(plane: ControlPlane, installed: Installation) -> None:
-    """Nothing is left to do: the definition names the converter of this namespace."""
+def test_the_upgrade_command_finds_the_other_namespace(plane: ControlPlane, installed: Installation) -> None:
+    """Nothing is left to do: the CRD names the conversion Service of this namespace."""
     told = _stowplan(plane, "upgrade", "--accept", "controllers")
 
     assert "nothing to do" in told
@@ -157,7 +161,7 @@ def _stowplan(plane: ControlPlane, *arguments: str) -> str:
 
 
 def _check_namespaces(rendered: list[dict[str, Any]], namespace: str) -> None:
-    """Check that every namespaced object is in this namespace, and no other object is in any."""
+    """Check that all namespaced objects are in this namespace, and all others in none."""
     wrong = [
         (item["kind"], item["metadata"])
         for item in rendered

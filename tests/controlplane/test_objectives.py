@@ -1,4 +1,4 @@
-"""The priority of an InferenceObjective, read by the controller's own account and told by `explain`."""
+"""The priority of an InferenceObjective, read with the controller's permissions and shown by `explain`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FOLDER = ROOT / "manifests" / "objectives"
 
 @pytest.fixture
 def _counting(control_plane: ControlPlane, installation: Installation, namespace: str) -> Iterator[None]:
-    """Let objectives of the namespace count while the test runs."""
+    """Enable the objectives of the namespace while the test runs."""
     kubectl = control_plane.kubectl
     control_plane.define(Definition.INFERENCE_POOLS)
     kubectl("apply", "--server-side", f"--kustomize={FOLDER}")
@@ -48,10 +48,10 @@ def _restart(installation: Installation, path: Path, document: str) -> None:
 
 
 @pytest.mark.usefixtures("_counting")
-def test_an_objective_gives_its_priority_where_it_counts(
+def test_an_objective_sets_the_priority_where_objectives_are_enabled(
     control_plane: ControlPlane, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By the labels of the pod template alone: the Deployment has no replica."""
+    """The labels of the pod template are sufficient: the Deployment has no replicas."""
     place = f"--namespace={namespace}"
     manifests = listed(
         deployment("chat", product="NVIDIA-L4", accelerators=1, replicas=0),

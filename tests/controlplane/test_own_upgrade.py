@@ -1,4 +1,4 @@
-"""This release over an earlier one of our own, whose processes run, while people go on."""
+"""Upgrade from an earlier release whose processes run, under load."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 EARLIER: Final = "10c90df9aef2619d6cc95356b5adea0a5c19ec84"
-"""The last commit that installed every kind as one piece, with settings in ConfigMaps of fixed names."""
+"""The last commit that installed all kinds together, with settings in ConfigMaps of fixed names."""
 
 PORT: Final = 9443
 SERVERS: Final = {
@@ -46,7 +46,7 @@ ROUNDS: Final = 40
 
 @pytest.fixture(scope="module")
 def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Take the earlier release out of this project's history."""
+    """Extract the earlier release from the history of the project."""
     tree = tmp_path_factory.mktemp("earlier")
     folders = ("apiserver", "webhooks", "controller", "manifests")
     archive = subprocess.run(
@@ -60,7 +60,7 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Cluster:
-    """A control plane with a Service that leads to whichever release is in rotation."""
+    """A control plane whose Services lead to one of the two releases."""
 
     def __init__(self, plane: ControlPlane, stack: ExitStack) -> None:
         self.plane = plane
@@ -72,10 +72,10 @@ class Cluster:
         self.rendered: list[dict[str, Any]] = []
 
     def install(self, source: Path, manifests: str, *, is_first: bool) -> Installation:
-        """Apply a release and start its processes until they are ready; the first is called at once."""
+        """Apply a release and start its processes until ready; the first one gets requests immediately."""
 
         def apply(_: str) -> None:
-            """Apply the folders as they are: a `namespace:` would move what the earlier one has elsewhere."""
+            """Apply the directories unchanged: a `namespace:` would move objects of the earlier release."""
             self.rendered = [
                 self._service(item)
                 for folder in (manifests, "external-metrics")
@@ -126,7 +126,7 @@ class Cluster:
         return item | {"spec": external}
 
     def stale(self) -> set[str]:
-        """Return what carries our label and is not of the release that was applied last."""
+        """Return the objects with the release's label that the last applied release does not contain."""
         applied = {f"{item['kind']} {item['metadata']['name']}" for item in self.rendered}
         kinds = self.plane.kubectl("api-resources", "--verbs=list,delete", "--output=name").stdout.split()
         asked = [kind for kind in kinds if not kind.startswith(("endpoint", "events"))]
@@ -138,13 +138,13 @@ class Cluster:
             name
             for item in json.loads(found)["items"]
             if (name := f"{item['kind']} {item['metadata']['name']}") not in applied
-            and item["kind"] != "Secret"  # certificates, which the controller makes
+            and item["kind"] != "Secret"  # certificates, which the controller issues
         }
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """Run an API server with nothing else at work."""
+    """Yield an API server without other components."""
     with (
         ControlPlane(controller_manager=False, scheduler=False, kwok=False) as plane,
         ExitStack() as stack,
@@ -153,7 +153,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def read(client: Client, number: int) -> None:
-    """Read in both versions: one of them is converted."""
+    """Read an object in alternating versions, one of which is converted."""
     version = ("v1alpha1", "v1alpha2")[number % 2]
     path = f"{VARIANTS.format(version=version)}/legacy"
     assert client.value("GET", path)["apiVersion"] == f"llmd.ai/{version}"
@@ -166,13 +166,13 @@ def write(client: Client, number: int) -> None:
     while True:
         value = client.value("GET", path)
         value["spec"]["variantCost"] = cost
-        with suppress(ConflictError):  # the controller has written the status since
+        with suppress(ConflictError):  # the controller wrote the status in between
             assert client.value("PUT", path, value)["spec"]["variantCost"] == cost
             return
 
 
 def be_refused(client: Client, _: int) -> None:
-    """Write what only the webhook knows to be wrong, and be told what is."""
+    """Write an object that only the webhook can reject, and check the error."""
     profile = {"perfParms": PERF_PARMS | {"decodeParms": {"alpha": "many"}}, "maxBatchSize": 4}
     wrong = legacy_variant("wrong", variantProfile=profile)
     with pytest.raises(RefusedError, match=r"decodeParms\[alpha\]: Invalid value"):
@@ -180,12 +180,14 @@ def be_refused(client: Client, _: int) -> None:
 
 
 def measure(client: Client, _: int) -> None:
-    """Ask the metrics API."""
+    """Read the resource list of the metrics API."""
     assert client.value("GET", METRICS)["resources"]
 
 
-def test_nothing_fails_and_nothing_is_left_behind(cluster: Cluster, earlier: Path) -> None:
-    """As docs/upgrading.md says: apply, wait, delete what it names."""
+def test_an_upgrade_under_load_fails_no_request_and_leaves_no_old_objects(
+    cluster: Cluster, earlier: Path
+) -> None:
+    """The steps are those of docs/upgrading.md: apply, wait, and delete the objects that it names."""
     plane = cluster.plane
     old = cluster.install(earlier, "base", is_first=True)
     policy = next(POLICY.glob("*.yaml")).read_text(encoding="utf-8")
@@ -206,7 +208,7 @@ def test_nothing_fails_and_nothing_is_left_behind(cluster: Cluster, earlier: Pat
         callers = [stack.enter_context(Caller(plane, call)) for call in (read, write, be_refused, measure)]
         for caller in callers:
             caller.wait_for(ROUNDS)
-        # Its pod ends when that of this release is ready, which then leads and issues certificates.
+        # Its pod ends once the pod of the new release is ready, which then leads and issues certificates.
         old.processes["controller"].stop()
         new = cluster.install(ROOT, "overlays/every-kind", is_first=False)
         cluster.rotate(new)
@@ -229,7 +231,7 @@ def test_nothing_fails_and_nothing_is_left_behind(cluster: Cluster, earlier: Pat
 
 
 def _said(plane: ControlPlane) -> dict[str, Any]:
-    """Return the specs of all objects but that of what is written meanwhile."""
+    """Return the specs of all objects, without the cost that is written during the upgrade."""
     found = json.loads(
         plane.kubectl("get", "va,autoscalingpolicies", "--all-namespaces", "--output=json").stdout
     )
@@ -240,7 +242,7 @@ def _said(plane: ControlPlane) -> dict[str, Any]:
 
 
 def _documented() -> list[list[str]]:
-    """Return the commands that the documentation gives for what is left of the earlier release."""
+    """Return the documented commands that delete objects of the earlier release."""
     text = (ROOT / "docs/upgrading.md").read_text(encoding="utf-8")
     section = text.partition("## From an earlier release of Stowplan")[2].partition("\n## ")[0]
     commands = [line.split()[1:] for line in section.splitlines() if line.startswith("kubectl delete ")]

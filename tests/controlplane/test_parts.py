@@ -1,4 +1,4 @@
-"""Components that operators add, all at once and in a namespace of their own; and what is left alone."""
+"""Optional components of the manifests, together and in another namespace; settings that an apply keeps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DIGEST = f"sha256:{'a' * 64}"
 
 @pytest.fixture
 def rendered(control_plane: ControlPlane, tmp_path: Path) -> list[dict[str, Any]]:
-    """Render everything at once: image, namespace, settings and every part."""
+    """Return the manifests with a changed image, namespace and settings, and with every component."""
     settings = {"name": "stowplan-controller-config", "behavior": "merge", "namespace": "stowplan-system"}
     return kustomized(
         control_plane,
@@ -47,8 +47,8 @@ def rendered(control_plane: ControlPlane, tmp_path: Path) -> list[dict[str, Any]
     )
 
 
-def test_all_parts_go_together(control_plane: ControlPlane, rendered: list[dict[str, Any]]) -> None:
-    """One image, one namespace, settings under a name of their content; the API server takes every object."""
+def test_all_components_can_be_combined(control_plane: ControlPlane, rendered: list[dict[str, Any]]) -> None:
+    """Image, namespace and hashed names of settings are consistent; the API server accepts every object."""
     control_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ELSEWHERE}})
     known = [item for item in rendered if item["kind"] not in UNKNOWN]
     text = yaml.dump_all(known, Dumper=yaml.CSafeDumper)
@@ -83,8 +83,10 @@ def test_all_parts_go_together(control_plane: ControlPlane, rendered: list[dict[
     assert accounts == {ELSEWHERE}
 
 
-def test_every_certificate_of_cert_manager_is_for_its_services(rendered: list[dict[str, Any]]) -> None:
-    """Names are those of the Services, and trust goes wherever the API server calls us."""
+def test_every_certificate_of_cert_manager_has_the_names_of_its_services(
+    rendered: list[dict[str, Any]],
+) -> None:
+    """The CA is injected wherever the API server calls Stowplan."""
     leaves = {
         item["spec"]["secretName"]: item["spec"].get("dnsNames")
         for item in rendered
@@ -107,8 +109,8 @@ def test_every_certificate_of_cert_manager_is_for_its_services(rendered: list[di
     assert injected == called | {("CustomResourceDefinition", "variantautoscalings.llmd.ai")}
 
 
-def test_replicas_are_spread_and_budgeted(control_plane: ControlPlane) -> None:
-    """No two replicas on one node where another one takes them, and one of them is left in every drain."""
+def test_replicas_are_spread_over_nodes_and_have_disruption_budgets(control_plane: ControlPlane) -> None:
+    """Replicas use different nodes where possible, and a drain leaves at least one of them."""
     base = list(
         yaml.load_all(
             control_plane.kubectl("kustomize", str(MANIFESTS / "base")).stdout, Loader=yaml.CSafeLoader
@@ -126,8 +128,8 @@ def test_replicas_are_spread_and_budgeted(control_plane: ControlPlane) -> None:
         assert budgets[name]["minAvailable"] == 1
 
 
-def test_another_field_manager_may_apply_the_same(tmp_path: Path) -> None:
-    """The API server stores all that the manifests say, so a second manager agrees with the first."""
+def test_another_field_manager_can_apply_the_same_manifests(tmp_path: Path) -> None:
+    """The API server stores every field as it is in the manifests, so a second manager has no conflicts."""
     every = [part for part in parts() if not part.endswith("-without-crds")]
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as fresh:
         rendered = kustomized(
@@ -146,8 +148,10 @@ def test_another_field_manager_may_apply_the_same(tmp_path: Path) -> None:
     assert again.stderr == ""
 
 
-def test_applying_again_leaves_prices_and_classes_alone(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """No conflict and no reset, whoever wrote them and how."""
+def test_a_repeated_apply_keeps_costs_and_service_classes(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """The apply has no conflicts and resets nothing, whether the data was patched or applied."""
     data = [
         item
         for item in yaml.load_all(

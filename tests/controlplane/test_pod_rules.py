@@ -1,6 +1,6 @@
-"""What pods ask of zones and nodes is in the plan: what is granted, the real scheduler places, and no more.
+"""Spread constraints and anti-affinity of pods: the real scheduler can place all granted replicas.
 
-And a StatefulSet, which the HorizontalPodAutoscaler scales by our decision like a Deployment.
+The file also tests a StatefulSet, which an HPA scales by the decision like a Deployment.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _numbers = itertools.count(1)
 
 
 class Stage:
-    """Two roomy zones and a small one, and one target that a person wants many replicas of."""
+    """Two zones with four accelerators and one with one, and a target with a pinned number of replicas."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self._control_plane = control_plane
@@ -49,7 +49,7 @@ class Stage:
         )
 
     def start(self, target: dict[str, Any], *, pinned: int) -> None:
-        """Apply a target with its variant and autoscaler."""
+        """Apply a target with its variant and HPA."""
         reference = {name: target[name] for name in ("apiVersion", "kind")} | {"name": "chat"}
         follower = autoscaler("chat", most=20)
         follower["spec"]["scaleTargetRef"] = reference
@@ -62,7 +62,7 @@ class Stage:
         self.kubectl("apply", "--filename=-", input=listed(target, claim, follower))
 
     def pin(self, replicas: int) -> None:
-        """Order another number."""
+        """Pin another number of replicas."""
         self.kubectl("annotate", "--overwrite", "va/chat", f"stowplan.dev/replicas={replicas}")
 
     def wait(self, what: str, path: str) -> None:
@@ -70,7 +70,7 @@ class Stage:
         self.kubectl("wait", what, f"--for=jsonpath={path}", "--timeout=60s")
 
     def pods_on_nodes(self) -> Counter[str]:
-        """Return the number of pods by node, the names without their namespace; empty for none."""
+        """Return the number of pods by node, without the namespace in its name; empty for pending pods."""
         pods = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
         return Counter(pod["spec"].get("nodeName", "").removeprefix(f"{self._namespace}-") for pod in pods)
 
@@ -79,13 +79,13 @@ class Stage:
         return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
     def close(self) -> None:
-        """Take the nodes away."""
+        """Delete the nodes."""
         self._control_plane.kubectl("delete", "node", *self._nodes)
 
 
 @pytest.fixture
 def stage(control_plane: ControlPlane, installation: Installation, namespace: str) -> Iterator[Stage]:
-    """Give each test nodes of a type that nobody else has."""
+    """Yield nodes of a type that no other test uses."""
     made = Stage(control_plane, namespace)
     yield made
     made.close()
@@ -112,17 +112,17 @@ def _apart(key: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("rule", "want"),
     [
-        pytest.param({}, {"a": 4, "b": 4, "c": 1}, id="without a rule all nine find room"),
+        pytest.param({}, {"a": 4, "b": 4, "c": 1}, id="without a rule all nine fit"),
         pytest.param(_even(ZONE, 1), {"a": 2, "b": 2, "c": 1}, id="spread over three zones"),
         pytest.param(_even(ZONE, 2), {"a": 3, "b": 3, "c": 1}, id="spread with a skew of two"),
         pytest.param(_apart(HOSTNAME), {"a": 1, "b": 1, "c": 1}, id="one on each node"),
         pytest.param(_apart(ZONE), {"a": 1, "b": 1, "c": 1}, id="one in each zone"),
     ],
 )
-def test_what_is_granted_the_scheduler_places(
+def test_the_scheduler_places_all_granted_replicas(
     stage: Stage, rule: dict[str, Any], want: dict[str, int]
 ) -> None:
-    """Nine accelerators, and as many replicas as the pods' rules leave room for: none of them waits."""
+    """Of nine pinned replicas, as many are granted as the pods' rules allow, and none is pending."""
     target = deployment("chat", product=stage.product, accelerators=1)
     target["spec"]["template"]["spec"] |= rule
     granted = sum(want.values())
@@ -135,7 +135,7 @@ def test_what_is_granted_the_scheduler_places(
 
 
 def test_a_stateful_set_is_scaled_up_and_down(stage: Stage) -> None:
-    """The highest numbers go, and no cost is written to any pod: nobody would read it."""
+    """The highest ordinals are deleted, and no pod gets a deletion cost, which has no effect there."""
     stage.start(stateful_set("chat", product=stage.product, accelerators=2), pinned=6)
     stage.wait("va/chat", "{.status.decision.grantedReplicas}=4")
     stage.wait("sts/chat", "{.status.readyReplicas}=4")

@@ -1,4 +1,4 @@
-"""Engine metrics by way of a real Prometheus."""
+"""Engine metrics that are read from a real Prometheus."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCRAPED = {"prometheus.io/scrape": "true", "prometheus.io/port": "8000"}
 
 @pytest.fixture(scope="module")
 def monitored() -> Iterator[ControlPlane]:
-    """Start a control plane with Prometheus and one Running pod that it scrapes."""
+    """Yield a control plane with Prometheus and one Running pod that it scrapes."""
     with ControlPlane(prometheus=True) as started:
         create_nodes(started, [Node(name="n1", accelerator=PRODUCT, accelerator_count=2)])
         engine = deployment("chat", product=PRODUCT, accelerators=1, annotations=SCRAPED)
@@ -43,7 +43,7 @@ def monitored() -> Iterator[ControlPlane]:
 
 
 def running_pods(control_plane: ControlPlane) -> list[dict[str, Any]]:
-    """Read the pods of the default namespace."""
+    """Return the pods of the default namespace."""
     found: list[dict[str, Any]] = json.loads(control_plane.kubectl("get", "pods", "--output=json").stdout)[
         "items"
     ]
@@ -51,7 +51,7 @@ def running_pods(control_plane: ControlPlane) -> list[dict[str, Any]]:
 
 
 async def ask_until_known(control_plane: ControlPlane, pods: list[dict[str, Any]]) -> Scraped:
-    """Ask until Prometheus knows every pod, at most half a minute."""
+    """Query until Prometheus has series of every pod, for at most a minute."""
     async with asyncio.timeout(60), PrometheusSource(control_plane.prometheus_url) as source:
         while True:
             scraped = await source.scrape(pods)
@@ -59,8 +59,8 @@ async def ask_until_known(control_plane: ControlPlane, pods: list[dict[str, Any]
                 return scraped
 
 
-async def test_readings_come_with_the_time_of_their_scrape(monitored: ControlPlane) -> None:
-    """What the pod says is what Prometheus hands on, by the pod's name."""
+async def test_readings_have_the_time_of_their_scrape(monitored: ControlPlane) -> None:
+    """Prometheus returns the pod's values, which are found by the pod's name."""
     (pod,) = running_pods(monitored)
     with StubEngine(pod["status"]["podIP"], model="m", usage=0.25, waiting=3):
         scraped = await ask_until_known(monitored, [pod])
@@ -71,8 +71,8 @@ async def test_readings_come_with_the_time_of_their_scrape(monitored: ControlPla
     assert reading.time_seconds > 1_700_000_000
 
 
-async def test_the_query_for_keda_finds_what_is_not_only_advice(monitored: ControlPlane) -> None:
-    """Of a variant in another namespace than the controller's pod, whose labels Prometheus renames."""
+async def test_the_documented_query_for_keda_skips_advisory_variants(monitored: ControlPlane) -> None:
+    """The variant is in another namespace than the controller's pod, so Prometheus renames its labels."""
     (pod,) = running_pods(monitored)
     scaled = yaml.safe_load(example("docs/installing.md", "ScaledObject"))
     query = scaled["spec"]["triggers"][0]["metadata"]["query"]
@@ -94,7 +94,7 @@ async def test_the_query_for_keda_finds_what_is_not_only_advice(monitored: Contr
 
 
 async def found(control_plane: ControlPlane, query: str) -> list[str]:
-    """Ask until there is an answer, at most a minute; the values of all series."""
+    """Query until there is a result, for at most a minute; return the values of all series."""
     url = f"{control_plane.prometheus_url}/api/v1/query"
     async with asyncio.timeout(60), aiohttp.ClientSession() as session:
         while True:
@@ -104,8 +104,8 @@ async def found(control_plane: ControlPlane, query: str) -> list[str]:
                 return [series["value"][1] for series in result]
 
 
-async def test_a_pod_that_prometheus_does_not_know_is_named(monitored: ControlPlane) -> None:
-    """Missing is never zero."""
+async def test_a_pod_without_series_is_reported_as_a_failure(monitored: ControlPlane) -> None:
+    """A missing value is never zero."""
     stranger = {"metadata": {"namespace": "default", "name": "stranger"}}
 
     async with PrometheusSource(monitored.prometheus_url) as source:
@@ -115,8 +115,8 @@ async def test_a_pod_that_prometheus_does_not_know_is_named(monitored: ControlPl
     assert "no series with this pod's name" in scraped.failures["default", "stranger"]
 
 
-async def test_a_prometheus_that_is_away_is_a_failure_for_every_pod() -> None:
-    """And not an exception."""
+async def test_an_unreachable_prometheus_is_a_failure_for_every_pod() -> None:
+    """No exception is raised."""
     pod = {"metadata": {"namespace": "default", "name": "chat"}}
 
     async with PrometheusSource("http://127.0.0.1:1", timeout_seconds=2) as source:

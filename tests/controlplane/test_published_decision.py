@@ -1,4 +1,4 @@
-"""From a manifest applied with kubectl to a number that the aggregation layer serves."""
+"""The path from an applied manifest to a number that the aggregation layer serves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ API = "/apis/external.metrics.k8s.io/v1beta1"
 def test_a_decision_is_served_with_its_labels(
     control_plane: ControlPlane, installation: Installation, namespace: str
 ) -> None:
-    """One item for the variant that the selector names."""
+    """The response has one item, for the variant in the selector."""
     labels = {"inference.optimization/acceleratorName": "L4"}
     manifests = listed(
         deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat", labels=labels)
@@ -39,7 +39,7 @@ def test_a_decision_is_served_with_its_labels(
         "--timeout=60s",
     )
 
-    # The number travels on by a watch of its own: wait for the HPA's way in, not for the status alone.
+    # The metrics API has its own watch: wait for its response as the HPA reads it, not for the status alone.
     path = f"{API}/namespaces/{namespace}/wva_desired_replicas?labelSelector=variant_name%3Dchat"
 
     def answered() -> str:
@@ -59,10 +59,10 @@ def test_a_decision_is_served_with_its_labels(
     }
 
 
-def test_a_variant_without_a_target_has_no_number(
+def test_a_variant_without_a_target_has_no_metric(
     control_plane: ControlPlane, installation: Installation, namespace: str
 ) -> None:
-    """No data is an error and never a zero; the condition says what is missing."""
+    """Missing data is an error and never a zero; a condition says that the target is missing."""
     control_plane.kubectl(
         "apply", f"--namespace={namespace}", "--filename=-", input=listed(variant("orphan"))
     )
@@ -84,14 +84,14 @@ def test_a_variant_without_a_target_has_no_number(
 
 @pytest.fixture(scope="module")
 def fresh() -> Iterator[ControlPlane]:
-    """Run a control plane on which nobody has claimed external metrics."""
+    """Yield a control plane on which external metrics have no owner."""
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as started:
         yield started
 
 
 @pytest.mark.parametrize("manager", ["keda", "kubectl"])
-def test_another_owner_s_claim_is_never_taken(fresh: ControlPlane, manager: str) -> None:
-    """Applied without force, the component conflicts, even with a claim that kubectl itself had made."""
+def test_the_metrics_api_of_another_owner_is_never_taken_over(fresh: ControlPlane, manager: str) -> None:
+    """An apply without force conflicts, even if kubectl itself created the other APIService."""
     foreign = {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",

@@ -1,4 +1,4 @@
-"""The control plane is the real one: it schedules, scales, and binds its users."""
+"""Checks of the control plane for tests: scheduling, pod addresses, deletion and RBAC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.controlplane
 
 
 def deployment(namespace: str, *, replicas: int, accelerators: int) -> dict[str, Any]:
-    """Build a Deployment `engine` that stays on the node named like its namespace."""
+    """Return a Deployment `engine` whose pods run on the node with the name of its namespace."""
     container = {
         "name": "engine",
         "image": "engine",
@@ -40,13 +40,13 @@ def deployment(namespace: str, *, replicas: int, accelerators: int) -> dict[str,
 
 @pytest.fixture
 def node(control_plane: ControlPlane, namespace: str) -> str:
-    """Create a node of eight accelerators that only this test uses."""
+    """Create a node of eight accelerators that only this test uses, and return its name."""
     create_nodes(control_plane, [Node(name=namespace, accelerator="NVIDIA-A100", accelerator_count=8)])
     return namespace
 
 
 def test_every_component_runs_and_is_ready(control_plane: ControlPlane) -> None:
-    """The real components and kwok are there, and the API server says that it is ready."""
+    """The processes are the real components and kwok, and the API server is ready."""
     followers = ["kube-controller-manager", "kube-scheduler", "kwok"]
 
     assert list(control_plane.processes) == ["etcd", "kube-apiserver", *followers]
@@ -56,7 +56,7 @@ def test_every_component_runs_and_is_ready(control_plane: ControlPlane) -> None:
 def test_a_fifth_pod_of_two_accelerators_does_not_fit_a_node_of_eight(
     control_plane: ControlPlane, namespace: str, node: str
 ) -> None:
-    """Four pods run; the fifth stays Pending and the scheduler says why."""
+    """Four pods run; the fifth stays Pending, and the scheduler's message names the accelerators."""
     control_plane.apply(deployment(node, replicas=5, accelerators=2))
     four_ready = "--for=jsonpath={.status.readyReplicas}=4"
     control_plane.kubectl("wait", four_ready, "deployment/engine", f"--namespace={namespace}")
@@ -74,7 +74,7 @@ def test_a_fifth_pod_of_two_accelerators_does_not_fit_a_node_of_eight(
 def test_a_program_can_listen_on_the_address_of_a_pod(
     control_plane: ControlPlane, namespace: str, node: str
 ) -> None:
-    """Each pod has an address of its own on the loopback interface, so one port serves them all."""
+    """Each pod has its own address on the loopback interface, so all can use the same port."""
     control_plane.apply(deployment(node, replicas=2, accelerators=1))
     control_plane.kubectl(
         "wait", "--for=condition=Available", "deployment/engine", f"--namespace={namespace}"
@@ -90,8 +90,10 @@ def test_a_program_can_listen_on_the_address_of_a_pod(
             assert accepted.getsockname() == (address, 18000)
 
 
-def test_a_deleted_pod_is_gone_at_once(control_plane: ControlPlane, namespace: str, node: str) -> None:
-    """Scaling to zero ends without pods, and without the usual grace period of 30 s."""
+def test_a_deleted_pod_is_gone_without_the_grace_period(
+    control_plane: ControlPlane, namespace: str, node: str
+) -> None:
+    """Scaling to zero deletes all pods earlier than the usual grace period of 30 s."""
     control_plane.apply(deployment(node, replicas=2, accelerators=1))
     here = f"--namespace={namespace}"
     control_plane.kubectl("wait", "--for=condition=Available", "deployment/engine", here)
@@ -100,10 +102,10 @@ def test_a_deleted_pod_is_gone_at_once(control_plane: ControlPlane, namespace: s
     control_plane.kubectl("wait", "--for=delete", "pods", "--selector=app=engine", "--timeout=25s", here)
 
 
-def test_an_autoscaler_may_go_to_zero_and_tolerate_nothing(
+def test_an_hpa_may_have_zero_replicas_and_a_tolerance_of_zero(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    """`minReplicas: 0` and a tolerance of zero are accepted and kept."""
+    """`minReplicas: 0` and a tolerance of zero are accepted and stored."""
     external = {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValue": "1"}}
     behavior = {"scaleUp": {"tolerance": "0"}, "scaleDown": {"tolerance": "0"}}
     stored = control_plane.apply(
@@ -126,8 +128,8 @@ def test_an_autoscaler_may_go_to_zero_and_tolerate_nothing(
     assert kept == {"scaleUp": "0", "scaleDown": "0"}
 
 
-def test_a_service_account_has_its_own_rights_only(control_plane: ControlPlane, namespace: str) -> None:
-    """A kubeconfig of a service account speaks as that account, and RBAC binds it."""
+def test_a_service_account_has_only_its_own_permissions(control_plane: ControlPlane, namespace: str) -> None:
+    """Its kubeconfig authenticates as that account, and RBAC restricts it."""
     kubeconfig = control_plane.service_account_kubeconfig(namespace, "default")
     name = "--output=jsonpath={.status.userInfo.username}"
     who = control_plane.kubectl("auth", "whoami", f"--kubeconfig={kubeconfig}", name)
@@ -138,10 +140,10 @@ def test_a_service_account_has_its_own_rights_only(control_plane: ControlPlane, 
     assert "Forbidden" in refused.stderr
 
 
-def test_a_pod_that_takes_time_to_start_runs_at_once_and_is_ready_later(
+def test_a_pod_with_a_start_up_delay_is_running_at_once_and_ready_later(
     control_plane: ControlPlane, namespace: str, node: str
 ) -> None:
-    """It has its address from the beginning, and both moments are in its status."""
+    """It has an address from the beginning, and its status has both times."""
     slow = deployment(node, replicas=1, accelerators=1)
     annotations = {"simulation.stowplan.dev/start-up": "4s"}
     slow["spec"]["template"]["metadata"]["annotations"] = annotations

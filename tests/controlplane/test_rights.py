@@ -1,6 +1,6 @@
-"""Every right is taken away once, and what needs it tells so.
+"""Each permission is removed once, and the feature that needs it must report what is missing.
 
-`make rights` does it for all of them; here it is one of each sort.
+`make rights` does so for all permissions; here it is one of each sort.
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ MOVE = Move(namespace="default", name="chat", node="rights", replicas=1, benefit
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[RightsStage]:
-    """Run every part on a control plane of its own."""
+    """Yield an installation of every part on its own control plane."""
     with rights_stage() as started:
         yield started
 
 
 @pytest.mark.parametrize(("rule", "verb"), CASES)
-def test_what_needs_a_right_tells_that_it_is_missing(stage: RightsStage, rule: Rule, verb: str) -> None:
-    """In its log or in a status, where the feature is told of, in the words of the API server."""
+def test_a_missing_permission_is_reported(stage: RightsStage, rule: Rule, verb: str) -> None:
+    """The log or a status contains the API server's message, where the feature reports."""
     need = NEEDS[str(rule)]
     denied = [rule.denial(verb, resource) for resource in rule.rule["resources"]]
-    # Each kind is listed and watched by itself; of other requests the first that is refused is told.
+    # Each kind has its own list and watch; of other requests the first one that is rejected is reported.
     wanted = (
         [[sentence] for sentence in denied]
         if verb in READING
@@ -86,8 +86,8 @@ def test_what_needs_a_right_tells_that_it_is_missing(stage: RightsStage, rule: R
 
 
 @pytest.mark.parametrize("rule", ROLES if TIMES > 1 else ROLES[:1], ids=str)
-def test_who_reads_and_edits_needs_the_role(stage: RightsStage, rule: Rule) -> None:
-    """As a user whom somebody gives the role."""
+def test_users_need_the_role_to_read_and_edit_objects(stage: RightsStage, rule: Rule) -> None:
+    """A user with the role may use each of its verbs, and may not once the verb is removed."""
     user = READERS[rule.role]
     found = {}
     with stage.bound(rule, user):
@@ -100,8 +100,8 @@ def test_who_reads_and_edits_needs_the_role(stage: RightsStage, rule: Rule) -> N
 
 
 @pytest.mark.parametrize("rule", USED if TIMES > 1 else USED[:1], ids=str)
-def test_who_uses_a_class_or_sets_a_cost_needs_the_role(stage: RightsStage, rule: Rule) -> None:
-    """Without it the API server refuses what a user writes, with it the same is accepted."""
+def test_users_need_the_role_for_a_service_class_or_a_cost(stage: RightsStage, rule: Rule) -> None:
+    """Without it the API server rejects the user's object; with it the same object is accepted."""
     (verb,), (resource,), (group,) = rule.verbs, rule.rule["resources"], rule.rule["apiGroups"]
     written = variant("chat", **USES[rule.role])
     with stage.bound(rule, TENANT):
@@ -121,7 +121,7 @@ async def _spend(cluster: Cluster, pod: Json) -> None:
 
 
 async def _repeat(cluster: Cluster, pod: Json) -> None:
-    """Say the same again when that is to be written."""
+    """Record the same event again at the time when a series is written."""
     start = datetime.now(UTC)
     times = (start + number * (SERIES_INTERVAL + timedelta(seconds=1)) for number in itertools.count())
     recorder = EventRecorder(cluster, controller="test", instance="test", now=lambda: next(times))
@@ -144,10 +144,10 @@ async def _repeat(cluster: Cluster, pod: Json) -> None:
         ("stowplan-models: events", "patch", _repeat),
     ],
 )
-def test_what_is_seldom_done_needs_its_right(
+def test_rare_requests_need_their_permission(
     stage: RightsStage, name: str, verb: str, use: Callable[[Cluster, Json], Awaitable[None]]
 ) -> None:
-    """Done by the code that does it in the process, with the token of the account."""
+    """The process's own code makes the request, with the token of its account."""
     rule = RULES[name]
     kubeconfig = stage.plane.service_account_kubeconfig("stowplan-system", f"stowplan-{rule.process}")
     (pod, *_) = json.loads(stage.plane.kubectl("get", "pods", "--selector=app=chat", "--output=json").stdout)[

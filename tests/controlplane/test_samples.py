@@ -1,4 +1,4 @@
-"""What ships as a sample applies; what ships as a counter-example is refused in the words beside it."""
+"""Samples can be applied, and counterexamples are rejected with the messages in the files beside them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ pytestmark = pytest.mark.controlplane
 
 @pytest.fixture(autouse=True)
 def _installed(installation: Installation) -> None:
-    """Every test here needs the webhooks."""
+    """Run the webhooks, which every test in this file needs."""
 
 
 def name_of(path: Path) -> str:
-    """Return the name under which a file is tested."""
+    """Return the parameter ID of a file."""
     return str(path.relative_to(SAMPLES))
 
 
 def in_any_namespace(paths: list[Path]) -> list[Path]:
-    """Return the files that name no namespace; those of the demo and of a plan do."""
+    """Return the files whose objects have no namespace; those of the demo and of a plan have one."""
     return [path for path in paths if not {"demo", "plan"} & {*path.relative_to(SAMPLES).parts}]
 
 
 @pytest.mark.parametrize("path", in_any_namespace(VALID), ids=name_of)
-def test_a_sample_applies_twice(control_plane: ControlPlane, namespace: str, path: Path) -> None:
-    """The second time nothing changes: what was filled in is no drift.
+def test_a_sample_can_be_applied_twice(control_plane: ControlPlane, namespace: str, path: Path) -> None:
+    """The second apply does not change the generation: defaults are no drift.
 
-    kubectl may call an object configured all the same: it replaces lists whole, and items have defaults.
+    kubectl may still print `configured`: it replaces whole lists, whose items have defaults.
     """
     stamp = "--output=jsonpath={..metadata.generation}"
     apply = ("apply", f"--namespace={namespace}", f"--filename={path}", stamp)
@@ -48,8 +48,8 @@ def test_a_sample_applies_twice(control_plane: ControlPlane, namespace: str, pat
 
 
 @pytest.mark.parametrize("path", in_any_namespace(REFUSED), ids=name_of)
-def test_a_counter_example_is_refused(control_plane: ControlPlane, empty_namespace: str, path: Path) -> None:
-    """A person reads exactly what the file beside it says."""
+def test_a_counterexample_is_rejected(control_plane: ControlPlane, empty_namespace: str, path: Path) -> None:
+    """The output of kubectl is exactly the text in the file beside it."""
     finished = control_plane.kubectl(
         "apply", f"--namespace={empty_namespace}", f"--filename={path}", check=False
     )
@@ -59,8 +59,8 @@ def test_a_counter_example_is_refused(control_plane: ControlPlane, empty_namespa
     assert finished.returncode == 1
 
 
-def test_explain_knows_every_field(control_plane: ControlPlane) -> None:
-    """The recursive explanation of each kind names no field without a type, and every kind is there."""
+def test_kubectl_explain_has_every_field(control_plane: ControlPlane) -> None:
+    """The recursive explanation of each kind has a type for each field."""
     for crd in sorted((SAMPLES.parent / "crds").glob("*/*.*.yaml")):
         spec = yaml.load(crd.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)["spec"]
         for version in spec["versions"]:

@@ -1,4 +1,4 @@
-"""What many VariantAutoscalings cost the API server, by its own audit log."""
+"""The load of many VariantAutoscalings on the API server, counted in its audit log."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ COUNT = int(os.environ.get("STOWPLAN_SCALE", "400"))
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """Run an API server that logs, and nobody else who would ask it."""
+    """Yield an API server with an audit log and without other clients."""
     with ControlPlane(audit=True, controller_manager=False, scheduler=False, kwok=False) as started:
         fleet.install(started, COUNT)
         yield started
 
 
-async def test_idle_cycles_ask_for_nothing_and_noise_costs_at_most_five_writes_a_second(
+async def test_idle_cycles_make_no_requests_and_noise_causes_at_most_five_writes_per_second(
     plane: ControlPlane,
 ) -> None:
     """The Lease is all that an idle controller writes.
 
-    When the load begins all engines show their speed at once, and by chance requests come or do not: without
-    a limit that is six writes a second for so many.
+    At the start of the load all engines report their speed, and the number of requests is random: without
+    a limit this would cause six writes per second for so many variants.
     """
     async with running(plane, COUNT) as campaign:
         await campaign.phase("start", 4, loaded=False)

@@ -1,4 +1,4 @@
-"""Targets of any kind on a real API server: discovery, the scale subresource, and the right to get it."""
+"""Targets of any kind on a real API server: discovery, the scale subresource, and permission to get it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ ROLE = {
 }
 
 
-async def test_a_replica_set_is_read_by_its_scale(control_plane: ControlPlane, namespace: str) -> None:
-    """As any kind is that discovery knows to have one."""
+async def test_a_replica_set_is_read_through_its_scale_subresource(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """This works for any kind that has a scale subresource according to discovery."""
     replica_set = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -60,10 +62,10 @@ async def test_a_replica_set_is_read_by_its_scale(control_plane: ControlPlane, n
     )
 
 
-def test_the_right_to_get_a_scale_comes_with_a_label(
+def test_a_labelled_cluster_role_grants_the_permission_to_get_a_scale(
     control_plane: ControlPlane, installation: Installation
 ) -> None:
-    """Before that nobody of ours has it."""
+    """Without it the controller does not have the permission."""
     who = "--as=system:serviceaccount:stowplan-system:stowplan-controller"
 
     def may() -> str:

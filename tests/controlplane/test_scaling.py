@@ -1,4 +1,4 @@
-"""The controller scales by itself on a real cluster: with namespaced rights, and by those of the author."""
+"""Direct scaling by the controller on a real cluster, with its own permissions and those of the author."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SCALED_BY_HAND = 3
 
 @pytest.fixture(scope="module")
 def _direct(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
-    """Let the controller scale while these tests run, beside a node of a type that no other test uses."""
+    """Enable direct scaling in the controller, and create a node of a type that no other test uses."""
     create_nodes(control_plane, [Node(name="direct", accelerator=PRODUCT, accelerator_count=8)])
     control_plane.kubectl("apply", "--server-side", f"--kustomize={FOLDER}")
     path = control_plane.directory / "controller.yaml"
@@ -77,7 +77,7 @@ def _restart(installation: Installation, control_plane: ControlPlane, document: 
 
 @pytest.fixture
 def bench(control_plane: ControlPlane, _direct: None, namespace: str) -> Bench:
-    """Apply a Deployment of one engine and a policy; nobody may scale it yet."""
+    """Apply a Deployment of one engine and a policy; the controller has no permission to scale yet."""
     made = Bench(control_plane, namespace)
     made.apply(deployment("chat", product=PRODUCT, accelerators=1), policy("waiting"))
     made.kubectl("wait", "deploy/chat", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
@@ -85,25 +85,25 @@ def bench(control_plane: ControlPlane, _direct: None, namespace: str) -> Bench:
 
 
 def grant(bench: Bench) -> None:
-    """Let the controller scale in the namespace, as the documents say."""
+    """Grant the controller the permission to scale in the namespace, as documented."""
     bench.kubectl(*GRANT)
 
 
 def until_replicas(bench: Bench, count: int) -> None:
-    """Wait until so many replicas are asked for, and ready."""
+    """Wait until the Deployment has this number of replicas in its spec, and ready."""
     for path in ("spec.replicas", "status.readyReplicas"):
         bench.kubectl("wait", "deploy/chat", f"--for=jsonpath={{.{path}}}={count}", "--timeout=60s")
 
 
 def generation(bench: Bench) -> str:
-    """Return how often the Deployment was changed."""
+    """Return the generation of the Deployment, which counts its changes."""
     return bench.kubectl("get", "deploy/chat", "--output=jsonpath={.metadata.generation}")
 
 
-def test_it_scales_up_and_down_without_an_autoscaler(
+def test_the_controller_scales_up_and_down_without_an_hpa(
     bench: Bench, installation: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the pods' metrics to `spec.replicas`, told in the status, by an event, a counter and `explain`."""
+    """Pod metrics change `spec.replicas`; status, events, a counter and `explain` report the changes."""
     grant(bench)
     bench.apply(bound("chat"))
     bench.until("chat", ScalingActive="ScalesWritten", TargetsResolved="TargetsFound")
@@ -122,8 +122,8 @@ def test_it_scales_up_and_down_without_an_autoscaler(
     assert "scaled by   the controller itself" in capsys.readouterr().out
 
 
-def test_without_rights_in_a_namespace_it_says_what_is_missing(bench: Bench) -> None:
-    """Before any load comes; with the right it goes on by itself."""
+def test_without_permission_the_condition_contains_the_command_that_grants_it(bench: Bench) -> None:
+    """The condition is set before there is load; once permitted, scaling starts without a restart."""
     bench.apply(bound("chat"))
     status = bench.until("chat", ScalingActive="ControllerMayNotScale")
     (said,) = [item["message"] for item in status["conditions"] if item["type"] == "ScalingActive"]
@@ -136,8 +136,8 @@ def test_without_rights_in_a_namespace_it_says_what_is_missing(bench: Bench) -> 
         until_replicas(bench, 4)
 
 
-def test_an_hpa_is_a_second_writer_and_is_named(bench: Bench) -> None:
-    """It goes on by the published number; without it the controller scales."""
+def test_the_controller_does_not_scale_a_target_of_an_hpa(bench: Bench) -> None:
+    """A condition names the HPA, which can follow the metric; without the HPA the controller scales."""
     grant(bench)
     other = follower("other")
     other["spec"]["metrics"][0]["external"]["metric"]["name"] = "their_metric"
@@ -154,8 +154,8 @@ def test_an_hpa_is_a_second_writer_and_is_named(bench: Bench) -> None:
     bench.until("chat", ScalingActive="ScalesWritten", TargetsResolved="TargetsFound")
 
 
-def test_paused_and_advised_are_not_scaled(bench: Bench) -> None:
-    """Whatever the load."""
+def test_paused_and_advisory_bindings_are_not_scaled(bench: Bench) -> None:
+    """The Deployment stays unchanged under any load."""
     grant(bench)
     before = generation(bench)
     bench.apply(bound("chat", annotations={"stowplan.dev/paused": "true"}))
@@ -169,8 +169,8 @@ def test_paused_and_advised_are_not_scaled(bench: Bench) -> None:
     assert generation(bench) == before
 
 
-def test_the_author_must_be_allowed_now_and_cannot_be_another(bench: Bench) -> None:
-    """Whoever loses the right to scale scales no more; whoever claims to be somebody else is himself."""
+def test_the_author_needs_permission_at_the_time_of_scaling_and_cannot_be_forged(bench: Bench) -> None:
+    """Scaling stops when the author loses the permission; a forged author is replaced by the real user."""
     grant(bench)
     bob = f"bob-{bench.namespace}"
     rights = {
@@ -196,16 +196,16 @@ def test_the_author_must_be_allowed_now_and_cannot_be_another(bench: Bench) -> N
         until_replicas(bench, 4)
 
 
-def test_the_record_of_the_author_outlasts_applying_again(bench: Bench) -> None:
-    """Server-side, by which fields that are not sent go; a finalizer leaves it alone, too."""
+def test_the_recorded_author_is_kept_when_the_binding_is_applied_again(bench: Bench) -> None:
+    """Server-side apply removes fields that are no longer sent, but not this annotation."""
     manifest = json.dumps(bound("chat"))
     for _ in range(2):
         bench.kubectl("apply", "--server-side", "--filename=-", input=manifest)
         assert (writer_of(bench.binding("chat")) or {})["username"] == "admin"
 
 
-def test_the_right_is_good_for_scaling_in_one_namespace_and_nothing_else(bench: Bench) -> None:
-    """Of the scale nothing is taken but the number."""
+def test_the_permission_covers_only_the_replicas_in_one_namespace(bench: Bench) -> None:
+    """An update of the scale changes nothing but the number of replicas."""
     grant(bench)
     path = f"/apis/apps/v1/namespaces/{bench.namespace}/deployments/chat/scale"
     scale = json.loads(bench.kubectl("get", "--raw", path, CONTROLLER))
@@ -226,16 +226,16 @@ def test_the_right_is_good_for_scaling_in_one_namespace_and_nothing_else(bench: 
 
 
 class NoEngines:
-    """No pod answers."""
+    """A metrics source without any endpoint."""
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
-        """Return nothing."""
+        """Return no exposures."""
         del questions
         return Exposures()
 
 
 async def _cycle(bench: Bench, is_leading: Callable[[], bool]) -> Mapping[Ending, int]:
-    """Run one cycle of a controller that may do everything, on a binding that wants two replicas."""
+    """Run one cycle of a controller with all permissions, for a binding that wants two replicas."""
     async with await Cluster.connect(bench.control_plane.kubeconfig) as cluster:
         events = EventRecorder(cluster, controller="stowplan.dev/test", instance="test")
         reader = ScaleReader(cluster, tuple, silent_seconds=60.0)
@@ -267,15 +267,15 @@ async def _cycle(bench: Bench, is_leading: Callable[[], bool]) -> Mapping[Ending
 
 
 def _at_least_two(bench: Bench) -> None:
-    """Bind the Deployment, of which there is one replica; without rights our own controller only watches."""
+    """Bind the Deployment with at least two replicas; the installed controller has no permission to scale."""
     value = bound("chat")
     value["spec"]["scalingConfiguration"]["minReplicas"] = 2
     bench.apply(value)
     bench.until("chat", ScalingActive="ControllerMayNotScale", desiredReplicas=2)
 
 
-def test_who_scales_at_the_same_moment_is_not_overwritten(bench: Bench) -> None:
-    """The API server refuses the version that was read before."""
+def test_a_concurrent_change_of_the_replicas_is_not_overwritten(bench: Bench) -> None:
+    """The API server rejects a write with an older resource version."""
     _at_least_two(bench)
 
     def scale_by_hand() -> bool:
@@ -287,8 +287,8 @@ def test_who_scales_at_the_same_moment_is_not_overwritten(bench: Bench) -> None:
     assert found == str(SCALED_BY_HAND)
 
 
-def test_who_lost_the_lease_writes_nothing(bench: Bench) -> None:
-    """With it, the same decision is carried out."""
+def test_a_controller_without_the_lease_does_not_scale(bench: Bench) -> None:
+    """With the Lease, it carries out the same decision."""
     _at_least_two(bench)
     before = generation(bench)
     assert asyncio.run(_cycle(bench, lambda: False)) == {Ending.NOT_LEADING: 1}
@@ -304,12 +304,12 @@ def _warnings(bench: Bench, manifest: Manifest) -> str:
 
 
 def _retried(act: Callable[[], Any]) -> None:
-    """Do something as soon as rights that were just given are known."""
+    """Repeat an action until permissions that were just granted take effect."""
 
     def is_done() -> bool:
         try:
             act()
-        except Exception:  # noqa: BLE001 (whatever kubectl says while it may not)
+        except Exception:  # noqa: BLE001 (any error of kubectl without the permission)
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""What a plan says fits, the real scheduler places: hundreds of generated clusters in one control plane."""
+"""The real scheduler can place what a plan contains: hundreds of generated clusters in one control plane."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ LARGEST_FIRST = Way(scheduler=PACKED, order=Order.LARGEST_FIRST)
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """Run a scheduler with the shipped profile; nothing but generated clusters in its control plane."""
+    """Yield a control plane for generated clusters, with a scheduler of the shipped profile."""
     with cluster_plane() as started:
         yield started
 
 
 def wrong(found: list[Filled]) -> list[str]:
-    """Say what may not be, with the seed that shows it."""
+    """Return a line for each pending pod or violation, with the seed that reproduces it."""
     return [
         f"{item.cluster.kind} cluster of seed {item.cluster.seed}, {item.way.order}:"
         f" waiting {list(item.waiting)}, {list(item.offences)}"
@@ -42,8 +42,8 @@ def wrong(found: list[Filled]) -> list[str]:
     ]
 
 
-async def test_what_a_plan_says_fits_the_scheduler_places(plane: ControlPlane) -> None:
-    """With gates in any order and of any sizes; without them where sizes nest and the largest comes first."""
+async def test_the_scheduler_places_all_replicas_of_a_plan(plane: ControlPlane) -> None:
+    """Gated pods may have any order and size; without gates sizes must nest and the largest come first."""
     seeds = range(FIRST_SEED, FIRST_SEED + (COUNT + 1) // 2)
     nested = [generated(seed=seed, kind=Kind.NESTED) for seed in seeds]
     mixed = [generated(seed=seed, kind=Kind.MIXED) for seed in seeds]

@@ -1,7 +1,7 @@
-"""A plan's places, and what the real scheduler's default profile makes of them, with our gate and without.
+"""Planned nodes and the default profile of the real scheduler, with a scheduling gate and without.
 
-On one of two nodes of four accelerators runs a small replica. The plan is to put another small one beside it,
-and a large one on the other node; the default profile spreads.
+Of two nodes with four accelerators, one has a small replica. The plan puts another small one beside it and a
+large one on the other node, but the default profile spreads pods.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 HOLD = "example.com/hold"
-"""A gate of somebody else: its pod waits for as long as the test likes."""
+"""A foreign scheduling gate, which keeps its pod pending during the test."""
 
 _numbers = itertools.count(1)
 
 
 class Stage:
-    """Two nodes, two pinned variants, and the pods of both."""
+    """Two nodes, two variants with pinned replicas, and the pods of both."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self._control_plane = control_plane
@@ -43,7 +43,7 @@ class Stage:
         create_nodes(control_plane, nodes)
 
     def set_up(self, *gates: str) -> None:
-        """Start one small replica, whose template has gates, and hold a large one back."""
+        """Start one small replica, with gates in its template, and a large one that stays gated."""
         small = self._deployment("small", 1, *gates)
         large = self._deployment("large", 4, HOLD)
         claims = [self._variant("small", 2), self._variant("large", 1)]
@@ -54,7 +54,7 @@ class Stage:
             self.kubectl("wait", f"va/{name}", granted, "--timeout=60s")
 
     def small_nodes(self) -> list[str]:
-        """Return where both small replicas run, once they do."""
+        """Return the nodes of both small replicas, once they are ready."""
         self.kubectl("wait", "deploy/small", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s")
         listed_pods = self.kubectl("get", "pods", "--selector=app=small", "--output=json")
         return [pod["spec"]["nodeName"] for pod in json.loads(listed_pods)["items"]]
@@ -64,13 +64,13 @@ class Stage:
         return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
     def condition(self) -> str:
-        """Return what the large variant says of its places, as soon as it does."""
+        """Return the message of the condition `PlacementFollowed` of the large variant, once it exists."""
         where = self._control_plane, self._namespace
         found = watched(*where, "va/large", lambda item: "PlacementFollowed" in conditions_of(item))
         return str(conditions_of(found)["PlacementFollowed"]["message"])
 
     def close(self) -> None:
-        """Take the nodes away."""
+        """Delete the nodes."""
         self._control_plane.kubectl("delete", "node", *self._nodes)
 
     def _deployment(self, name: str, accelerators: int, *gates: str) -> dict[str, Any]:
@@ -87,14 +87,14 @@ class Stage:
 
 @pytest.fixture
 def stage(control_plane: ControlPlane, installation: Installation, namespace: str) -> Iterator[Stage]:
-    """Give each test two nodes of a type that nobody else has."""
+    """Yield two nodes of a type that no other test uses."""
     made = Stage(control_plane, namespace)
     yield made
     made.close()
 
 
-def test_without_a_gate_the_next_decision_says_who_took_the_place(stage: Stage) -> None:
-    """The small replicas are spread over both nodes, and the large one waits for neither."""
+def test_without_a_gate_the_condition_names_the_pod_that_took_the_planned_node(stage: Stage) -> None:
+    """The scheduler spreads the small replicas over both nodes, so that the large one does not fit."""
     stage.set_up()
 
     stage.kubectl("scale", "deploy/small", "--replicas=2")
@@ -107,8 +107,8 @@ def test_without_a_gate_the_next_decision_says_who_took_the_place(stage: Stage) 
     assert "PlacedElsewhere" in stage.kubectl("events", "--for=va/large")
 
 
-def test_with_the_gate_even_the_default_profile_follows_the_plan(stage: Stage) -> None:
-    """The controller lets the pod in for its planned node; what has a gate of others waits on."""
+def test_with_the_gate_the_default_profile_follows_the_plan(stage: Stage) -> None:
+    """The controller removes its gate and adds affinity to the planned node; foreign gates stay."""
     stage.set_up(GATE)
 
     stage.kubectl("scale", "deploy/small", "--replicas=2")

@@ -1,4 +1,4 @@
-"""The scheduler that we ship beside the cluster's own: its configuration, its rights, its effect."""
+"""The shipped second scheduler: its configuration, permissions and placement."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NODES = ("packed-a", "packed-b", "packed-c")
 
 @pytest.fixture
 def second(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Process]:
-    """Run the shipped scheduler in another namespace, as the shipped account and with no right added."""
+    """Run the shipped scheduler in another namespace, with the shipped permissions only."""
     control_plane.kubectl("create", "namespace", SYSTEM)
     with shipped_scheduler(control_plane, tmp_path, namespace=SYSTEM) as process:
         yield process
@@ -37,7 +37,7 @@ def second(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Process]:
 
 @pytest.fixture
 def nodes(control_plane: ControlPlane) -> Iterator[None]:
-    """Three alike."""
+    """Create three equal nodes."""
     create_nodes(
         control_plane, [Node(name=n, accelerator=PRODUCT, accelerator_count=4, cpu=8) for n in NODES]
     )
@@ -45,10 +45,10 @@ def nodes(control_plane: ControlPlane) -> Iterator[None]:
     control_plane.kubectl("delete", "node", *NODES)
 
 
-def test_it_fills_one_node_before_the_next(
+def test_the_shipped_scheduler_fills_one_node_before_the_next(
     control_plane: ControlPlane, second: Process, nodes: None, namespace: str
 ) -> None:
-    """Eight pods of one accelerator fill two of three nodes, and the Lease is in the same namespace."""
+    """Eight pods of one accelerator fill two of three nodes; the Lease is in the scheduler's namespace."""
     here = f"--namespace={namespace}"
     packed = deployment("packed", product=PRODUCT, accelerators=1, replicas=8)
     packed["spec"]["template"]["spec"]["schedulerName"] = PACKED

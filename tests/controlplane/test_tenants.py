@@ -1,4 +1,4 @@
-"""Two teams on one cluster, each with all rights in its namespace: who goes first, who pays, who is named."""
+"""Two tenants, each with all permissions in its namespace: priorities, costs, and names in messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Team:
-    """A namespace, and the account by which its owner does everything there."""
+    """A namespace, and the account that its owner uses for everything there."""
 
     control_plane: ControlPlane
     namespace: str
@@ -49,15 +49,15 @@ class Team:
         return found.stdout + found.stderr
 
     def apply(self, *manifests: Manifest, check: bool = True) -> str:
-        """Apply manifests as the owner; what kubectl said."""
+        """Apply manifests as the owner; return the output of kubectl."""
         return self.kubectl("apply", "--filename=-", input=listed(*manifests), check=check)
 
     def status(self, name: str) -> Manifest:
-        """Read the status of a VariantAutoscaling; its conditions by type."""
+        """Return the status of a VariantAutoscaling with its conditions by type."""
         return status_of(json.loads(self.kubectl("get", "va", name, "--output=json")))
 
     def until(self, name: str, *, priority: int, reason: str) -> Manifest:
-        """Wait until a variant is planned at a priority, and its class has a reason."""
+        """Wait until a variant has this priority in its decision, and this reason for its service class."""
 
         def is_so(item: Manifest) -> bool:
             status = status_of(item)
@@ -67,7 +67,7 @@ class Team:
         return status_of(watched(self.control_plane, self.namespace, f"va/{name}", is_so))
 
     def told(self, name: str, capsys: pytest.CaptureFixture[str]) -> str:
-        """Return all that the owner can read of a variant: the object, its events, what `explain` says."""
+        """Return all that the owner can read about a variant: the object, its events, and `explain`."""
         place = ("--kubeconfig", self._kubeconfig, "--namespace", self.namespace)
         assert cli.main(["explain", f"va/{name}", *place]) == 0
         events = self.kubectl("get", "events", "--output=json")
@@ -79,7 +79,7 @@ class Team:
 
 
 def workload(name: str, **spec: Any) -> tuple[Manifest, Manifest, Manifest]:
-    """Return a Deployment of two replicas, with its variant and its autoscaler."""
+    """Return a Deployment of two replicas with its HPA and its variant."""
     return (
         deployment(name, product=PRODUCT, accelerators=1, replicas=2),
         autoscaler(name, least=2),
@@ -88,7 +88,7 @@ def workload(name: str, **spec: Any) -> tuple[Manifest, Manifest, Manifest]:
 
 
 def _team(control_plane: ControlPlane, name: str) -> Team:
-    """Give a team a namespace, and an account that may do everything in it: `flux create tenant` does so."""
+    """Create a namespace and an account with all permissions in it, as `flux create tenant` does."""
     place = f"--namespace={name}"
     control_plane.kubectl("create", "namespace", name)
     control_plane.kubectl("create", "serviceaccount", "deployer", place)
@@ -100,7 +100,7 @@ def _team(control_plane: ControlPlane, name: str) -> Team:
 
 @pytest.fixture(scope="module")
 def teams(control_plane: ControlPlane, installation: Installation) -> Iterator[tuple[Team, Team]]:
-    """Let two teams share a node of a type of its own; one has an object from before the webhooks."""
+    """Yield two teams that share a node; one has an object that was stored without the webhooks."""
     create_nodes(control_plane, [Node(name="tenants", accelerator=PRODUCT, accelerator_count=2)])
     for name, data in SETTINGS.items():
         control_plane.kubectl("patch", "cm", name, SYSTEM, f"--patch={json.dumps({'data': data})}")
@@ -126,7 +126,7 @@ PROCESSES = ("webhooks", "controller")
 def _restart(
     installation: Installation, control_plane: ControlPlane, name: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Run a process with other settings; returns those of before."""
+    """Restart a process with other settings; return the previous ones."""
     path = control_plane.directory / f"{name}.yaml"
     before: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     path.write_text(yaml.safe_dump({**before, "tenants": False, **settings}), encoding="utf-8")
@@ -136,7 +136,7 @@ def _restart(
 
 
 def _store_around_admission(team: Team, *manifests: Manifest) -> None:
-    """Store objects while the webhook that records their writer leaves the namespace alone."""
+    """Store objects while the webhook that records their writer excludes the namespace."""
     label = "kubernetes.io/metadata.name"
     spared = {"matchExpressions": [{"key": label, "operator": "NotIn", "values": [team.namespace]}]}
     for selector in (spared, {}):
@@ -159,8 +159,8 @@ def _store_around_admission(team: Team, *manifests: Manifest) -> None:
 DRY_RUN = ("create", "--dry-run=server", "--output=json", "--filename=-")
 
 
-def test_who_lacks_the_right_is_refused(teams: tuple[Team, Team]) -> None:
-    """Whatever else a team may do in its namespace; without class and cost it goes on."""
+def test_a_service_class_and_a_cost_are_rejected_without_permission(teams: tuple[Team, Team]) -> None:
+    """All permissions in the own namespace do not suffice; without both fields the object is accepted."""
     _, blue = teams
     greedy = workload("greedy", sloClassRef=CLASS)[-1]
     greedy["spec"]["variantCost"] = "0"
@@ -175,10 +175,10 @@ def test_who_lacks_the_right_is_refused(teams: tuple[Team, Team]) -> None:
     blue.apply(workload("greedy")[-1])
 
 
-def test_an_older_object_has_its_class_by_right_alone(
+def test_an_object_without_a_recorded_writer_gets_its_class_by_an_explicit_permission(
     teams: tuple[Team, Team], control_plane: ControlPlane
 ) -> None:
-    """It says what to do; nobody without the right can take it over, who has it can."""
+    """The condition contains the command that records a writer, which only works with the permission."""
     red, _ = teams
     status = red.until("crimson", priority=100, reason="ClassNotAllowed")
     message = status["conditions"]["ServiceClassResolved"]["message"]
@@ -192,10 +192,10 @@ def test_an_older_object_has_its_class_by_right_alone(
     red.until("crimson", priority=1, reason="ClassFound")
 
 
-def test_neither_team_learns_a_name_of_the_other_and_both_pay_the_list(
+def test_no_team_sees_names_of_the_other_and_both_have_the_listed_cost(
     teams: tuple[Team, Team], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The one holds what the other lacks: that is said by priority, in the status, events and `explain`."""
+    """Status, events and `explain` describe the holders of missing accelerators by priority only."""
     red, blue = teams
     red.kubectl("wait", "deploy/crimson", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s")
     blue.apply(*workload("hungry"))
@@ -213,6 +213,6 @@ def test_neither_team_learns_a_name_of_the_other_and_both_pay_the_list(
 
 
 def status_of(item: Manifest) -> Manifest:
-    """Return the status of a VariantAutoscaling; its conditions by type."""
+    """Return the status of a VariantAutoscaling with its conditions by type."""
     status: Manifest = item.get("status") or {}
     return status | {"conditions": conditions_of(item), "decision": status.get("decision") or {}}

@@ -1,4 +1,4 @@
-"""An installation with all its parts is removed, and the cluster is as it was before."""
+"""`stowplan uninstall` of an installation with all parts, after which the cluster is as before."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ STEPS = (
 
 
 class Kubelet(threading.Thread):
-    """Stands in for the kubelets: ends a process when its Deployment is gone."""
+    """Stops a process when its Deployment is deleted, as a kubelet does."""
 
     def __init__(self, plane: ControlPlane, processes: dict[str, Process]) -> None:
         super().__init__(name="kubelet", daemon=True)
@@ -62,7 +62,7 @@ class Kubelet(threading.Thread):
         self._is_over = threading.Event()
 
     def run(self) -> None:
-        """Look until stopped, or nothing runs."""
+        """Poll until stopped, or until no process is left."""
         running = dict(self._processes)
         with closing(Client(self._plane.server, self._plane.directory / "pki")) as client:
             while running and not self._is_over.wait(0.2):
@@ -75,13 +75,13 @@ class Kubelet(threading.Thread):
                         running.pop(name).stop(patience_seconds=20.0)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         self._is_over.set()
         self.join()
 
 
 class Stage:
-    """A cluster with workloads and another owner of external metrics; then Stowplan, acting on all of it."""
+    """A cluster with workloads and another external metrics adapter, on which Stowplan is then installed."""
 
     def __init__(self, plane: ControlPlane, stack: ExitStack) -> None:
         self.plane = plane
@@ -103,7 +103,7 @@ class Stage:
         stack.callback(kubelet.stop)
 
     def _install(self, manifests: str) -> None:
-        """Apply everything but the claim, and the Deployments, which nothing runs here, with all parts."""
+        """Apply all parts but the APIService; their Deployments have no running pods here."""
         items = [
             item for item in yaml.load_all(manifests, Loader=yaml.CSafeLoader) if item["kind"] != "APIService"
         ]
@@ -119,17 +119,17 @@ class Stage:
         self.put_in()
 
     def put_in(self) -> None:
-        """Apply the manifests, without force."""
+        """Apply the manifests without force."""
         apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
         self.plane.kubectl(*apply, input=yaml.dump_all(self.manifests, Dumper=yaml.CSafeDumper))
         self.plane.wait_until_established("crd", "--selector=app.kubernetes.io/part-of=stowplan")
 
     def apply(self, *items: dict[str, Any]) -> None:
-        """Apply objects of a user."""
+        """Apply a user's objects."""
         self.plane.kubectl("apply", WORK, "--filename=-", input=listed(*items))
 
     def wait(self, what: str, condition: str, place: str = WORK) -> None:
-        """Wait for a condition of an object."""
+        """Wait until an object meets a condition of `kubectl wait`."""
         self.plane.kubectl("wait", what, place, f"--for={condition}", "--timeout=90s")
 
     def get(self, *what: str) -> dict[str, Any]:
@@ -138,14 +138,14 @@ class Stage:
         return found
 
     def uninstall(self, *arguments: str) -> tuple[int, str]:
-        """Run the verb; its exit code and what it said."""
+        """Run `stowplan uninstall`; return its exit code and output."""
         ended = asyncio.run(stowplan(self.plane, "uninstall", *arguments))
         return ended.returncode, ended.stdout
 
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    """Install everything on a cluster of its own, and let things happen."""
+    """Yield a separate cluster with a complete installation that has decided and expanded a Model."""
     with ControlPlane() as plane, ExitStack() as stack:
         stage = Stage(plane, stack)
         record = "jsonpath={.metadata.annotations.stowplan\\.dev/former-api-service}"
@@ -162,8 +162,8 @@ def stage() -> Iterator[Stage]:
         yield stage
 
 
-def test_a_plan_changes_nothing_and_says_what_would_not_run(stage: Stage) -> None:
-    """A template that has our gate is in the way until it is accepted."""
+def test_a_plan_changes_nothing_and_names_workloads_that_could_not_start(stage: Stage) -> None:
+    """A pod template with the scheduling gate is a problem until it is accepted."""
     before = _ours(everything(stage.plane))
     gated = deployment("gated", product=PRODUCT, accelerators=1, replicas=0)
     gated["spec"]["template"]["spec"]["schedulingGates"] = [{"name": GATE}]
@@ -189,8 +189,8 @@ def test_a_plan_changes_nothing_and_says_what_would_not_run(stage: Stage) -> Non
     assert _ours(everything(stage.plane)) == before
 
 
-def test_it_is_removed_wherever_it_is_cut_off(stage: Stage) -> None:
-    """Killed at the beginning of each step and run again: objects stay, and nothing waits for us."""
+def test_an_uninstallation_can_be_interrupted_at_every_step_and_run_again(stage: Stage) -> None:
+    """It is killed at the beginning of each step; users' objects stay, and no pod stays gated."""
     engines = stage.get("deployment", "qwen-l4", WORK)["metadata"]["uid"]
     points: list[tuple[str, str]] | None = [(title, "begins") for title in STEPS]
     runs = 0
@@ -221,8 +221,8 @@ def test_it_is_removed_wherever_it_is_cut_off(stage: Stage) -> None:
     stage.plane.kubectl("delete", "pod", GATED["name"], WORK)
 
 
-def test_it_is_installed_again_over_what_was_kept_and_all_of_it_goes(stage: Stage) -> None:
-    """Without force, and before any of its pods has run; then objects go, and the cluster is as before."""
+def test_kept_crds_can_be_installed_again_and_deleted_with_their_objects(stage: Stage) -> None:
+    """The apply needs no force and no running pod; after the deletion the cluster is as before."""
     stage.put_in()
     definition = stage.get("crd", "variantautoscalings.llmd.ai")["spec"]
     assert [version["name"] for version in definition["versions"]] == ["v1alpha1", "v1alpha2"]
@@ -241,7 +241,7 @@ def test_it_is_installed_again_over_what_was_kept_and_all_of_it_goes(stage: Stag
 
 
 def _leave_marks(stage: Stage) -> None:
-    """Write what a controller leaves that dies in the middle of its work."""
+    """Write what a controller leaves behind if it is killed in the middle of its work."""
     container = {"name": "main", "image": "engine"}
     spec = {"containers": [container], "schedulingGates": [{"name": GATE}]}
     stage.apply({"apiVersion": "v1", "kind": "Pod", "metadata": GATED, "spec": spec})

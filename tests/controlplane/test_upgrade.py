@@ -1,4 +1,4 @@
-"""`stowplan upgrade` and `downgrade` on a real control plane, with old objects, real webhooks and kills."""
+"""`stowplan upgrade` and `downgrade` of old objects on a real control plane with real webhooks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ERAS = ("v0.0.1", "v0.0.5", "v0.4.2", "pull-233", "v0.5.1")
 BUSY = "busy"
 UP = ("serve every", "verify", "store", "rewrite", "record")
 BACK = ("rehearse", "store", "restore", "rewrite", "record", "serve only", "remove")
-"""How the titles of steps begin."""
+"""The beginnings of the titles of steps."""
 
 
 KTHENA = [kind for kind in KINDS if kind.group.endswith("volcano.sh")]
@@ -56,25 +56,25 @@ KTHENA = [kind for kind in KINDS if kind.group.endswith("volcano.sh")]
 
 @pytest.fixture
 async def cluster(old_plane: ControlPlane, old_installation: Installation) -> AsyncIterator[Cluster]:
-    """Connect."""
+    """Yield a client."""
     async with await Cluster.connect(old_plane.kubeconfig) as connected:
         yield connected
 
 
 def busy_one(era: str) -> Manifest:
-    """Return one more object of an era, which is written all the time."""
+    """Return one more object of a release, which is written all the time."""
     (made, *_) = copy.deepcopy(samples(era))
     made["metadata"]["name"] = BUSY
     return made
 
 
 def settled(objects: dict[str, Manifest]) -> dict[str, Manifest]:
-    """Return all objects but the busy one."""
+    """Return all objects but the one that is written all the time."""
     return {name: item for name, item in objects.items() if name != BUSY}
 
 
 async def ownership(cluster: Cluster) -> dict[str, Manifest]:
-    """Return who owns which fields of every object, by how and in which version they were written."""
+    """Return the fields of each object by manager, operation, subresource and version."""
     items = (await cluster.list(OLD))["items"]
     return {
         item["metadata"]["name"]: {
@@ -88,14 +88,14 @@ async def ownership(cluster: Cluster) -> dict[str, Manifest]:
 
 
 async def write_everywhere(cluster: Cluster) -> None:
-    """Change spec and status of every object in both versions, by dry run."""
+    """Change spec and status of every object in both versions by dry run, and check the results."""
     for where in (OLD, NEW):
         found = (await cluster.list(where))["items"]
         for item in (item for item in found if item["metadata"]["name"] != BUSY):
             changed = copy.deepcopy(item)
             changed["spec"]["modelID"] += "-changed"
             written = await cluster.replace(where, changed, dry_run=True)
-            if where is NEW:  # which fills in a cost where nothing implies one
+            if where is NEW:  # the default cost is set where nothing implies one
                 changed["spec"].setdefault("variantCost", written["spec"].get("variantCost"))
             assert written["spec"] == {name: it for name, it in changed["spec"].items() if it is not None}
             changed["status"] = item.get("status", {}) | {"actuation": {"applied": False}}
@@ -104,10 +104,10 @@ async def write_everywhere(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_objects_of_every_era_survive_the_way_up_and_back(
+async def test_objects_of_every_earlier_schema_survive_upgrade_and_downgrade(
     old_plane: ControlPlane, cluster: Cluster, era: str
 ) -> None:
-    """Nothing is lost, no call fails, no watch breaks; and the way back gives what was stored before."""
+    """No data is lost, no request fails, no watch breaks; the downgrade restores what was stored before."""
     await asyncio.to_thread(enter, old_plane, era)
     manifests = copies(samples(era), 12)
     before = settled(await fill(old_plane, cluster, [*manifests, busy_one(era)]))
@@ -126,7 +126,7 @@ async def test_objects_of_every_era_survive_the_way_up_and_back(
                 async with running(newer_people):
                     assert settled(await read(cluster, OLD)) == before
                     assert settled(await ownership(cluster)) == owners
-                    await cluster.apply(OLD, owned, field_manager="their-team")  # and nobody is in its way
+                    await cluster.apply(OLD, owned, field_manager="their-team")  # no conflict
                     assert settled(await ownership(cluster)) == owners
                     await write_everywhere(cluster)
                     applied = await asyncio.to_thread(apply, old_plane, manifests)
@@ -149,7 +149,7 @@ async def test_objects_of_every_era_survive_the_way_up_and_back(
 
 
 async def with_kills(old_plane: ControlPlane, *arguments: str, steps: Sequence[str]) -> list[Point]:
-    """Run a verb, killed when a step begins and on its way, until no point is left; where it was."""
+    """Run a command and kill it at the start and in the middle of each step; return when it was killed."""
     points = [(step, state) for step in steps for state in ("begins", "on its way")]
     kills: list[Point] = []
     while points:
@@ -162,14 +162,14 @@ async def with_kills(old_plane: ControlPlane, *arguments: str, steps: Sequence[s
 
 
 def amid(kills: Sequence[Point]) -> set[str]:
-    """Return the steps that were killed with some of their objects done and others not."""
+    """Return the steps that were killed when only some of their objects were done."""
     return {step for step, state in kills if state == "on its way"}
 
 
-async def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(
+async def test_a_command_that_is_killed_repeatedly_has_the_same_result(
     old_plane: ControlPlane, old_installation: Installation, cluster: Cluster
 ) -> None:
-    """SIGKILL at every step and amid it; at the end everything is as the pure functions say."""
+    """After SIGKILL at the start and in the middle of steps, the objects equal those of pure conversion."""
     await asyncio.to_thread(enter, old_plane, "v0.4.2")
     before = await fill(old_plane, cluster, copies(samples("v0.4.2"), 16))
     stored = {item["metadata"]["name"]: item for item in (await cluster.list(OLD))["items"]}
@@ -180,7 +180,7 @@ async def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(
     assert amid(kills) == {"verify", "rewrite"}
     finished = await stowplan(old_plane, *up)
     old_installation.processes["webhooks"].stop()
-    stored_anew = await read(cluster, NEW)  # which takes no conversion, or it would fail
+    stored_anew = await read(cluster, NEW)  # the stored version, as conversion is down
     old_installation.start_component("webhooks")
     assert finished.returncode == 0, finished.stdout
     assert stored_anew == {name: said(convert(item, NEW.api_version)) for name, item in stored.items()}
@@ -198,10 +198,10 @@ async def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(
     assert definition(old_plane)["status"]["storedVersions"] == ["v1alpha1"]
 
 
-async def test_what_is_in_the_way_stops_it_before_anything_is_changed(
+async def test_a_problem_stops_the_upgrade_before_any_change(
     old_plane: ControlPlane, old_installation: Installation, cluster: Cluster
 ) -> None:
-    """Another owner, then webhooks that are down: exit code 1, what to do, and the definition as it was."""
+    """A CRD of another Helm release, or missing webhooks: the exit code is 1, and the CRD is unchanged."""
     await asyncio.to_thread(enter, old_plane, "v0.5.1")
     await fill(old_plane, cluster, samples("v0.5.1"))
     old_plane.kubectl("annotate", "crd", CRD, "meta.helm.sh/release-name=wva")
@@ -217,10 +217,10 @@ async def test_what_is_in_the_way_stops_it_before_anything_is_changed(
     assert [item["name"] for item in definition(old_plane)["spec"]["versions"]] == ["v1alpha1"]
 
 
-async def test_a_converter_that_is_not_reached_is_not_relied_upon(
+async def test_the_new_version_is_withdrawn_if_the_conversion_webhook_is_unreachable(
     old_plane: ControlPlane, old_installation: Installation, cluster: Cluster
 ) -> None:
-    """The version that needs it is taken back, and all is as before."""
+    """The objects are as before, and the upgrade succeeds once the webhook is reachable."""
     await asyncio.to_thread(enter, old_plane, "v0.5.1")
     before = await fill(old_plane, cluster, samples("v0.5.1"))
     service = ("patch", "service", "stowplan-conversion", "--namespace=stowplan-system", "--patch")
@@ -237,10 +237,8 @@ async def test_a_converter_that_is_not_reached_is_not_relied_upon(
     assert (await stowplan(old_plane, "upgrade", "--apply")).returncode == 0
 
 
-async def test_an_object_that_cannot_be_taken_along_is_named(
-    old_plane: ControlPlane, cluster: Cluster
-) -> None:
-    """One whose kept fields fit into no annotation stops the upgrade before anything is stored anew."""
+async def test_an_object_that_cannot_be_converted_is_named(old_plane: ControlPlane, cluster: Cluster) -> None:
+    """Fields that do not fit into annotations stop the upgrade before anything is stored anew."""
     await asyncio.to_thread(enter, old_plane, "v0.4.2")
     large = copy.deepcopy(samples("v0.4.2")[0])
     large["metadata"]["name"] = "large"
@@ -262,7 +260,7 @@ async def test_an_object_that_cannot_be_taken_along_is_named(
 async def test_an_object_without_a_spec_can_be_labelled_and_deleted_after_the_upgrade(
     old_plane: ControlPlane, cluster: Cluster
 ) -> None:
-    """No release demanded a spec; the upgrade names such an object, and nothing of it is ever in the way."""
+    """No earlier schema required a spec; the upgrade names the object and succeeds."""
     await asyncio.to_thread(enter, old_plane, "v0.5.1")
     metadata = {"name": "bare", "namespace": NAMESPACE, "finalizers": ["example.com/held"]}
     bare = {"apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling", "metadata": metadata}
@@ -284,7 +282,7 @@ async def test_an_object_without_a_spec_can_be_labelled_and_deleted_after_the_up
 def test_an_object_of_kthena_without_a_spec_can_be_labelled_and_deleted(
     old_plane: ControlPlane, kind: Kind
 ) -> None:
-    """Their released definitions demanded none, either."""
+    """The released CRDs of Kthena did not require a spec, either."""
     ours = crd_manifest(kind)
     released = copy.deepcopy(ours)
     del released["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"]
@@ -311,10 +309,10 @@ def _is_refused(plane: ControlPlane, value: Manifest) -> bool:
     return "spec: Required value" in plane.kubectl(*arguments, input=json.dumps(value), check=False).stderr
 
 
-async def test_the_controller_and_an_upgrade_do_not_fight(
+async def test_the_controller_and_an_upgrade_do_not_conflict(
     old_plane: ControlPlane, old_installation: Installation, cluster: Cluster
 ) -> None:
-    """It watches the new version as soon as there is one, and finds its trust where it wants it."""
+    """The controller watches the new version once it is served, and finds its CA bundle in the CRD."""
     await asyncio.to_thread(enter, old_plane, "v0.4.2")
     await fill(old_plane, cluster, samples("v0.4.2"))
     owners = await ownership(cluster)
@@ -335,7 +333,7 @@ async def test_the_controller_and_an_upgrade_do_not_fight(
     assert (await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")).returncode == 0
     assert all("decision" not in (item["status"] or {}) for item in (await read(cluster, OLD)).values())
     assert {name for item in await annotations_of(cluster) for name in item if "kubectl" not in name} == set()
-    # With its version: kubectl may still know of another one that was preferred.
+    # With its version: kubectl may have cached another preferred version.
     kind = "variantautoscalings.v1alpha1.llmd.ai"
     old_plane.kubectl("label", f"--namespace={NAMESPACE}", kind, "--all", "seen=again")
     left = await ownership(cluster)

@@ -1,4 +1,4 @@
-"""What the way back leaves, for another run and for an uninstallation, on a real control plane."""
+"""State after a downgrade on a real control plane: repeated runs and an uninstallation."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ pytestmark = pytest.mark.controlplane
 
 @pytest.fixture
 async def cluster(old_plane: ControlPlane, old_installation: Installation) -> AsyncIterator[Cluster]:
-    """Connect."""
+    """Yield a client."""
     async with await Cluster.connect(old_plane.kubeconfig) as connected:
         yield connected
 
 
-async def test_the_way_back_from_our_own_chart_can_be_repeated(
+async def test_a_downgrade_from_the_helm_chart_can_be_repeated(
     old_plane: ControlPlane, cluster: Cluster
 ) -> None:
-    """Once it is withdrawn, the definition has neither marks of Helm nor fields that Helm owns."""
+    """The downgraded CRD has neither annotations of Helm nor fields that Helm owns."""
     await asyncio.to_thread(enter, old_plane, "v0.4.2")
     await fill(old_plane, cluster, samples("v0.4.2"))
     assert (await stowplan(old_plane, "upgrade", "--apply")).returncode == 0
@@ -64,20 +64,22 @@ async def test_the_way_back_from_our_own_chart_can_be_repeated(
     assert "helm" not in {entry["manager"] for entry in metadata["managedFields"]}
 
 
-async def test_an_uninstallation_after_the_way_back_leaves_a_release_as_it_was(
+async def test_an_uninstallation_after_a_downgrade_keeps_the_crd_and_the_objects(
     old_plane: ControlPlane, cluster: Cluster
 ) -> None:
-    """Neither our label, by which somebody might delete the definition, nor a record in an object."""
+    """The uninstallation removes recorded writers, and the label by which users could delete the CRD."""
     await asyncio.to_thread(enter, old_plane, "v0.4.2")
     before = await fill(old_plane, cluster, samples("v0.4.2"))
     for verb in (("upgrade",), ("downgrade", "--to-release", "v0.4.2")):
         assert (await stowplan(old_plane, *verb, "--apply")).returncode == 0
-    old_plane.kubectl("label", "crd", CRD, "app.kubernetes.io/part-of=stowplan")  # as it once stayed
+    old_plane.kubectl(
+        "label", "crd", CRD, "app.kubernetes.io/part-of=stowplan"
+    )  # as earlier downgrades left it
     await asyncio.to_thread(apply_definition, old_plane, "v0.4.2")
     record = ("variantautoscalings.v1alpha1.llmd.ai", "--all", "stowplan.dev/written-by=me")
     old_plane.kubectl("annotate", f"--namespace={NAMESPACE}", *record)
     assert all("stowplan.dev/written-by" in item for item in await annotations_of(cluster))
-    # Nothing here finishes the deletion of a namespace.
+    # No controller here completes the deletion of a namespace.
     old_plane.kubectl("label", "namespace", "stowplan-system", "app.kubernetes.io/part-of-")
     removed = await stowplan(old_plane, "uninstall", "--apply", "--delete-objects")
     again = await stowplan(old_plane, "uninstall", "--delete-objects")
