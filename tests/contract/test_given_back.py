@@ -1,4 +1,4 @@
-"""What the way back writes, held against the definitions that the releases themselves had."""
+"""Objects that a downgrade writes, validated against the CRDs of the releases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OBJECTS: Final = often(150)
 
 
 def schema_of(release: str) -> Json:
-    """Return the schema of a release's definition, without what only API servers read."""
+    """Return the OpenAPI schema in the CRD of a release."""
     definition = yaml.load(
         (ERAS / f"{release}-definition.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader
     )
@@ -29,13 +29,13 @@ def schema_of(release: str) -> Json:
 
 
 @pytest.mark.parametrize("release", [name for name in HELD if name in RELEASES])
-def test_what_is_given_back_is_valid_in_the_release(release: str) -> None:
-    """Of objects in either version: nothing that it demands is missing, nothing has a wrong type."""
+def test_a_downgraded_object_is_valid_in_the_release(release: str) -> None:
+    """For objects in either version, no required field is missing, and no field has a wrong type."""
     judge = jsonschema.Draft202012Validator(schema_of(release))
     for seed in range(OBJECTS):
         for version in (SPOKE, HUB):
             shaped = in_shape(valid(seed, version), RELEASES[release]).value
-            # The texts of its status are drawn at random, where releases had patterns.
+            # Strings in the status are random here, where releases had patterns.
             shaped.pop("status", None)
             wrong = [f"{error.json_path}: {error.message}" for error in judge.iter_errors(shaped)]
             assert not wrong, (seed, version, wrong, shaped)

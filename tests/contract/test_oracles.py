@@ -1,4 +1,4 @@
-"""The generated definitions against those of every release, and the list of what differs on purpose."""
+"""The generated CRDs compared with those of every release, and the list of intended differences."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from apiserver.kinds.registry import KINDS
 
 
 @pytest.mark.parametrize("definition", definitions(), ids=str)
-def test_what_a_release_demands_and_allows_is_generated(definition: Definition) -> None:
-    """Fields, types, required marks, bounds, formats, choices, defaults; or a difference with its reason."""
+def test_the_generated_schema_agrees_with_every_released_schema(definition: Definition) -> None:
+    """Fields, types, required, bounds, formats, enums and defaults are equal, or a reason is listed."""
     here = [finding for finding in findings() if finding.definition == definition]
     found = [str(one) for one in here if not any(reason.explains(one) for reason in differences())]
 
@@ -24,8 +24,8 @@ def test_what_a_release_demands_and_allows_is_generated(definition: Definition) 
 
 
 @pytest.mark.parametrize("difference", differences(), ids=str)
-def test_every_difference_is_still_there(difference: Difference) -> None:
-    """What no longer differs leaves the list, path by path and keyword by keyword."""
+def test_every_listed_difference_still_occurs(difference: Difference) -> None:
+    """Paths and keywords that no longer differ must be removed from the list."""
     met = [finding for finding in findings() if difference.explains(finding)]
 
     assert difference.reason
@@ -41,15 +41,15 @@ def test_every_difference_is_still_there(difference: Difference) -> None:
         assert any(alone.explains(finding) for finding in met), path
 
 
-def test_every_kind_is_held_against_some_release() -> None:
-    """In every version that is served."""
+def test_every_kind_is_compared_with_a_release() -> None:
+    """This includes every served version."""
     held = {(definition.name, definition.version) for definition in definitions()}
 
     assert held == {(kind.crd_name, version.name) for kind in KINDS for version in kind.versions}
 
 
-def test_the_generated_files_are_those_of_the_declarations() -> None:
-    """One for each kind; that they are up to date is verified elsewhere."""
+def test_every_declared_kind_has_a_generated_file() -> None:
+    """Another test checks that the files are up to date."""
     names = {Path(path).stem for path in GENERATED.glob("*/*.yaml")}
 
     assert {kind.crd_name for kind in KINDS} <= names
@@ -60,15 +60,15 @@ SCHEMAS: dict[str, tuple[str, dict[str, Facts]]] = {
         "properties: {a: {type: integer, format: int32, minimum: 0}}",
         {"a": {"type": "integer", "range": (0, 2**31 - 1)}},
     ),
-    "bounds do it too": (
+    "a minimum and a maximum bound an integer": (
         "properties: {a: {type: integer, format: int64, minimum: 1, maximum: 4294967295}}",
         {"a": {"type": "integer", "range": (1, 2**32 - 1)}},
     ),
-    "a default takes the demand from a required field": (
+    "a required field with a default is not required": (
         "{required: [a, b], properties: {a: {type: string, default: x}, b: {type: string}}}",
         {"a": {"type": "string", "default": "x"}, "b": {"type": "string", "required": True}},
     ),
-    "lists and maps have paths of their own": (
+    "items of lists and values of maps have their own paths": (
         "properties: {a: {type: array, items: {type: object, additionalProperties: {type: boolean}}}}",
         {"a": {"type": "list"}, "a[]": {"type": "map"}, "a[]{}": {"type": "boolean"}},
     ),
@@ -76,6 +76,6 @@ SCHEMAS: dict[str, tuple[str, dict[str, Facts]]] = {
 
 
 @pytest.mark.parametrize(("schema", "want"), SCHEMAS.values(), ids=SCHEMAS.keys())
-def test_a_schema_is_read_as_what_it_demands(schema: str, want: dict[str, Facts]) -> None:
-    """However it is written."""
+def test_equivalent_schemas_have_the_same_facts(schema: str, want: dict[str, Facts]) -> None:
+    """The facts are the effective constraints, regardless of the keywords that express them."""
     assert facts_of(yaml.safe_load(schema)) == want

@@ -1,4 +1,4 @@
-"""Every sample that we ship is valid by our own judge, and every counter-example is refused in its words."""
+"""Shipped samples are valid, and counterexamples are rejected with the messages beside them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from apiserver.kinds.registry import KINDS, find_version
 
 
 def name_of(path: Path) -> str:
-    """Return the name under which a file is tested."""
+    """Return the parameter ID of a file."""
     return str(path.relative_to(SAMPLES))
 
 
 @pytest.mark.parametrize("path", VALID, ids=name_of)
 def test_a_sample_has_no_errors(path: Path) -> None:
-    """Manifests of our kinds are valid; others are none of our business."""
+    """Only manifests of Stowplan's kinds are checked."""
     for manifest in yaml.load_all(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
         found = find_version(manifest["apiVersion"], manifest["kind"])
         if found is not None:
@@ -27,8 +27,8 @@ def test_a_sample_has_no_errors(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", REFUSED, ids=name_of)
-def test_a_counter_example_is_refused_in_the_words_beside_it(path: Path) -> None:
-    """What kubectl prints stands in the text file of the same name."""
+def test_a_counterexample_is_rejected_with_the_message_beside_it(path: Path) -> None:
+    """The text file of the same name contains the output of kubectl."""
     manifest = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     found = find_version(manifest["apiVersion"], manifest["kind"])
 
@@ -37,8 +37,8 @@ def test_a_counter_example_is_refused_in_the_words_beside_it(path: Path) -> None
     assert refusal_text(manifest, errors) == path.with_suffix(".txt").read_text(encoding="utf-8")
 
 
-def test_every_kind_has_samples_and_counter_examples() -> None:
-    """A new kind comes with both."""
+def test_every_kind_has_samples_and_counterexamples() -> None:
+    """A new kind needs both."""
     kinds = {kind.kind for kind in KINDS}
 
     for paths in (VALID, REFUSED):

@@ -1,4 +1,4 @@
-"""The comparison of rows with declarations sees what it is there to see."""
+"""The comparison of reference pages with declarations detects differences and violations."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ TOGETHER = (
 SPEC = {"modelID": "m", "scaleTargetRef": {"kind": "Deployment", "name": "m"}}
 
 CONTRADICTED: dict[str, tuple[str, str, Json, list[Contrast]]] = {
-    "a field that is not there": (
+    "a field that does not exist": (
         "VariantAutoscalingSpec",
         "nowhere",
         {"type": "string"},
         [Contrast("", "field", wanted="string", declared=None)],
     ),
-    "another type": (
+    "a different type": (
         "VariantProfile",
         "maxBatchSize",
         {"type": "string", "minimum": 1, "required": True},
         [Contrast("", "type", wanted="string", declared="integer")],
     ),
-    "a list that is none": (
+    "a list that is declared as a single value": (
         "VariantProfile",
         "maxBatchSize",
         {"type": "integer array", "minimum": 1, "required": True},
         [Contrast("", "shape", wanted="integer array", declared="integer")],
     ),
-    "a bound that is another, and one that is missing": (
+    "a different bound and a missing one": (
         "VariantProfile",
         "maxBatchSize",
         {"type": "integer", "minimum": 2, "maximum": 9, "required": True},
@@ -51,19 +51,19 @@ CONTRADICTED: dict[str, tuple[str, str, Json, list[Contrast]]] = {
             Contrast("", "minimum", wanted=2, declared=1),
         ],
     ),
-    "a required mark too many": (
+    "a field that should not be required": (
         "VariantProfile",
         "maxBatchSize",
         {"type": "integer", "minimum": 1},
         [Contrast("", "required", wanted=False, declared=True)],
     ),
-    "a default that is missing": (
+    "a missing default": (
         "VariantProfile",
         "maxBatchSize",
         {"type": "integer", "minimum": 1, "required": True, "default": 0},
         [Contrast("", "default", wanted=0, declared=None)],
     ),
-    "values of a map, and its bounds": (
+    "the values and bounds of a map": (
         "PerfParms",
         "decodeParms",
         {"type": "integer map", "minProperties": 1, "required": True},
@@ -73,7 +73,7 @@ CONTRADICTED: dict[str, tuple[str, str, Json, list[Contrast]]] = {
             Contrast("", "type", wanted="integer", declared="string"),
         ],
     ),
-    "a core type that lacks a member": (
+    "a core type with another required field": (
         "VariantAutoscalingSpec",
         "sloClassRef",
         {"type": "LocalObjectReference"},
@@ -86,10 +86,10 @@ CONTRADICTED: dict[str, tuple[str, str, Json, list[Contrast]]] = {
 @pytest.mark.parametrize(
     ("type_name", "field", "facts", "want"), CONTRADICTED.values(), ids=CONTRADICTED.keys()
 )
-def test_a_row_that_is_contradicted_is_found(
+def test_a_difference_between_row_and_declaration_is_found(
     type_name: str, field: str, facts: Json, want: list[Contrast]
 ) -> None:
-    """Each keyword on its own."""
+    """Each keyword is compared separately."""
     (owner,) = places(DOCUMENT.name)[type_name]
     row = Row(facts=facts, released={})
     needed = field in owner.schema.get("required", [])
@@ -98,48 +98,64 @@ def test_a_row_that_is_contradicted_is_found(
 
 
 BROKEN: dict[str, tuple[str, str, Json]] = {
-    "nothing is named": ("VariantAutoscalingSpec.variantID", "schema", {}),
-    "a keyword that is not there": ("VariantAutoscalingSpec.variantID", "schema", {"keywords": ["enum"]}),
+    "no keyword is named": ("VariantAutoscalingSpec.variantID", "schema", {}),
+    "a missing keyword": ("VariantAutoscalingSpec.variantID", "schema", {"keywords": ["enum"]}),
     "a field that is not required": (
         "VariantAutoscalingSpec.variantID",
         "schema",
         {"keywords": ["required"]},
     ),
-    "a valid value that is refused": ("VariantAutoscalingSpec.variantID", "schema", {"valid": "A100"}),
-    "an invalid value that is taken": ("VariantAutoscalingSpec.variantID", "schema", {"invalid": "a-A100-4"}),
-    "a member that is there": ("ConfigMapKeyRef", "schema", {"without": "name"}),
-    "a field that is nowhere": ("VariantAutoscalingSpec.nowhere", "schema", {"keywords": ["type"]}),
-    "a rule that nobody has": ("VariantAutoscalingSpec", "cel", {"rule": "All is well."}),
-    "a rule that CEL does not say": ("PerfParms", "cel", {"rule": NUMERIC}),
-    "a rule that CEL says": ("VariantAutoscalingSpec", "webhook", {"rule": TOGETHER}),
-    "another default": (
+    "a valid value that is rejected": ("VariantAutoscalingSpec.variantID", "schema", {"valid": "A100"}),
+    "an invalid value that is accepted": (
+        "VariantAutoscalingSpec.variantID",
+        "schema",
+        {"invalid": "a-A100-4"},
+    ),
+    "a member that should not exist": ("ConfigMapKeyRef", "schema", {"without": "name"}),
+    "a field that does not exist": ("VariantAutoscalingSpec.nowhere", "schema", {"keywords": ["type"]}),
+    "a rule that is not declared": ("VariantAutoscalingSpec", "cel", {"rule": "All is well."}),
+    "a CEL rule that is not in CEL": ("PerfParms", "cel", {"rule": NUMERIC}),
+    "a webhook rule that is in CEL": ("VariantAutoscalingSpec", "webhook", {"rule": TOGETHER}),
+    "a different default": (
         "VariantAutoscaling",
         "webhook",
         {"fills": {"at": "spec.variantCost", "value": "9", "spec": SPEC}},
     ),
-    "no warning": ("VariantAutoscaling", "warning", {"warns": {"at": "spec.modelID", "spec": SPEC}}),
-    "no reference": ("VariantAutoscaling", "warning", {"refers": {"at": "spec.modelID", "spec": SPEC}}),
-    "no column": ("VariantAutoscaling", "schema", {"column": "Weather"}),
-    "no test": ("VariantAutoscaling", "webhook", {"test": "tests/contract/test_seeds.py::test_nothing"}),
-    "no word": ("VariantAutoscaling", "status", {"module": "tests/support/seed_rows.py", "word": "weather"}),
+    "a missing warning": ("VariantAutoscaling", "warning", {"warns": {"at": "spec.modelID", "spec": SPEC}}),
+    "a missing reference": (
+        "VariantAutoscaling",
+        "warning",
+        {"refers": {"at": "spec.modelID", "spec": SPEC}},
+    ),
+    "a missing column": ("VariantAutoscaling", "schema", {"column": "Weather"}),
+    "a missing test": (
+        "VariantAutoscaling",
+        "webhook",
+        {"test": "tests/contract/test_seeds.py::test_nothing"},
+    ),
+    "a missing word": (
+        "VariantAutoscaling",
+        "status",
+        {"module": "tests/support/seed_rows.py", "word": "weather"},
+    ),
 }
 
 
 @pytest.mark.parametrize(("at", "kept", "proof"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_promise_that_is_broken_is_found(at: str, kept: str, proof: Json) -> None:
-    """Whatever was to show the breach shows it."""
+def test_a_violated_sentence_is_found(at: str, kept: str, proof: Json) -> None:
+    """Each sort of proof reports its violation."""
     assert breaches(DOCUMENT, Promise(place=at, digest="", says="", kept=kept, at=at, proof=proof))
 
 
-def test_every_field_is_explained_once() -> None:
-    """Two reasons for one difference would contradict each other."""
+def test_every_difference_is_explained_once() -> None:
+    """Two reasons for the same difference could contradict each other."""
     listed = [str(difference) + str(difference.versions) for difference in differences()]
 
     assert len(set(listed)) == len(listed)
 
 
-def test_a_page_is_read_to_the_letter(tmp_path: Path) -> None:
-    """Escaped bars, powers of ten, maps, choices, Go's way to print a default, and where sentences end."""
+def test_a_page_is_parsed_exactly(tmp_path: Path) -> None:
+    """The page has escaped bars, exponents, maps, enums, defaults as Go prints them, and sentence ends."""
     page = tmp_path / "page.md"
     page.write_text(
         "#### Thing\n\nA thing of the\nRFC. It is one.\n\n_Appears in:_\n- [Other](#other)\n\n"

@@ -1,4 +1,4 @@
-"""Every row of every reference page is declared, and every sentence on them has somebody who keeps it."""
+"""Every row of the reference pages is declared, and no sentence on them is violated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from apiserver.kinds.registry import find_kind
 from apiserver.schema.structural import crd_manifest
 
 PAGES: Final = Path(__file__).parents[2].parent / "shared" / "seeds"
-"""The pages as they were published, where the machine has them."""
+"""The published pages, which are not available on every machine."""
 
 TYPES: Final = [
     pytest.param(document, item, id=f"{document.name} {item.name}")
@@ -41,16 +41,16 @@ PROMISES: Final = [
 
 
 @pytest.mark.parametrize(("document", "item"), TYPES)
-def test_every_row_is_declared_as_the_page_says(document: Document, item: SeedType) -> None:
-    """Name, type, default, bounds, pattern, choices and required mark; or a difference with its reason."""
+def test_every_field_is_declared_as_on_the_reference_page(document: Document, item: SeedType) -> None:
+    """Name, type, default, bounds, pattern, enum and required are equal, or a difference has a reason."""
     if not places(document.name).get(item.name):
         pytest.fail(f"nothing declares {item.name} of {document.group}", pytrace=False)
     expect_none(unexplained(findings(document.name, item.name)))
 
 
 @pytest.mark.parametrize(("document", "item"), LISTS)
-def test_every_list_is_the_server_s(document: Document, item: SeedType) -> None:
-    """The API server makes the list of a kind, once it knows the name."""
+def test_every_list_type_is_the_one_of_the_api_server(document: Document, item: SeedType) -> None:
+    """The API server generates the list type of a kind from its name in the CRD."""
     name = item.rows["items"].element
     kind = find_kind(document.group, name)
     if kind is None:
@@ -62,7 +62,7 @@ def test_every_list_is_the_server_s(document: Document, item: SeedType) -> None:
 
 @pytest.mark.parametrize("difference", differences(), ids=str)
 def test_every_difference_still_occurs(difference: Difference) -> None:
-    """What is no longer declared otherwise is no longer listed, version by version."""
+    """A difference that no longer occurs must be removed from the list, version by version."""
     occurs = {finding.version for finding in all_findings() if difference.explains(finding)}
 
     assert difference.reason
@@ -71,14 +71,14 @@ def test_every_difference_still_occurs(difference: Difference) -> None:
 
 @pytest.mark.parametrize("addition", additions(), ids=str)
 def test_every_class_of_additions_is_used(addition: Addition) -> None:
-    """A class that no row needs is a hole."""
+    """A class that explains no difference must be removed."""
     assert addition.reason
     assert any(addition.explains(finding) for finding in all_findings())
 
 
 @pytest.mark.parametrize(("document", "promise"), PROMISES)
-def test_every_promise_is_kept(document: Document, promise: Promise) -> None:
-    """Whoever keeps it, what would show a breach shows none."""
+def test_no_sentence_of_the_reference_pages_is_violated(document: Document, promise: Promise) -> None:
+    """An entry for each sentence says how it is enforced, and its proof finds no violation."""
     assert promise.says
     assert promise.kept in DECISIONS
     expect_none(breaches(document, promise))
@@ -86,22 +86,22 @@ def test_every_promise_is_kept(document: Document, promise: Promise) -> None:
 
 @pytest.fixture(params=documents().values(), ids=lambda document: str(document.name))
 def document(request: pytest.FixtureRequest) -> Document:
-    """Return one document after the other."""
+    """Return one document after another."""
     found: Document = request.param
     return found
 
 
 @pytest.fixture
 def page(document: Document) -> Page:
-    """Return the page that a document was taken from."""
+    """Return the published page of a document."""
     path = PAGES / f"{document.name}.md"
     if not path.is_file():
         pytest.skip("the published page is not on this machine")
     return read_page(path)
 
 
-def test_the_data_are_the_page_s_rows(document: Document, page: Page) -> None:
-    """No row more, no row less, and each with the same facts."""
+def test_the_data_equal_the_rows_of_the_page(document: Document, page: Page) -> None:
+    """No row is missing or superfluous, and each has the same facts."""
     ours = {
         name: ({field: row.facts for field, row in item.rows.items()}, item.facts)
         for name, item in document.types.items()
@@ -110,8 +110,8 @@ def test_the_data_are_the_page_s_rows(document: Document, page: Page) -> None:
     assert ours == {name: (item.rows, item.facts) for name, item in page.types.items()}
 
 
-def test_every_sentence_of_the_page_is_decided_on(document: Document, page: Page) -> None:
-    """No sentence without a promise, no promise without a sentence."""
+def test_every_sentence_of_the_page_has_an_entry(document: Document, page: Page) -> None:
+    """No sentence lacks an entry, and no entry lacks a sentence."""
     texts = {(place, digest): text for place, digest, text in page.sentences}
     theirs = Counter(
         (place, digest) for place, digest, _ in page.sentences if not is_about_a_root(document, place)
@@ -122,8 +122,8 @@ def test_every_sentence_of_the_page_is_decided_on(document: Document, page: Page
     expect_none([f"not on the page: {place} {digest}" for place, digest in ours - theirs])
 
 
-def test_sentences_about_roots_are_the_same_everywhere(document: Document, page: Page) -> None:
-    """What pages say of `kind`, `apiVersion` and `metadata` is decided on once."""
+def test_sentences_about_root_fields_are_the_same_on_all_pages(document: Document, page: Page) -> None:
+    """The entries for `kind`, `apiVersion` and `metadata` are shared by all pages."""
     theirs = {
         (place.rpartition(".")[2], digest)
         for place, digest, _ in page.sentences
@@ -135,13 +135,13 @@ def test_sentences_about_roots_are_the_same_everywhere(document: Document, page:
 
 
 def is_about_a_root(document: Document, place: str) -> bool:
-    """Tell whether a place is one of the fields that every root has."""
+    """Return whether a place is one of the fields of every root type."""
     type_name, _, field = place.partition(".")
     item = document.types.get(type_name)
     return item is not None and item.is_root and field in ROOT_FIELDS
 
 
 def expect_none(found: Sequence[str]) -> None:
-    """Fail with a list of sentences, unless it is empty."""
+    """Fail with a list of messages, unless it is empty."""
     if found:
         pytest.fail("\n".join(found), pytrace=False)

@@ -1,7 +1,7 @@
-"""Objects in the shape of the reference's documented samples: admitted, and decided on once.
+"""Objects like the samples in the documentation of Kthena: admitted, and used for one decision.
 
 The facts are those of its user guide (in the fields of these kinds) and of what its controller makes of a
-Model; the names are ours. `docs/policies.md` lists what is refused or understood otherwise, with the reason.
+Model; the names are different. `docs/policies.md` lists rejections and differences with the reasons.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ PANIC = {"panicThresholdPercent": 150, "panicModeHold": "5m"}
 
 
 def manifest(kind: str, spec: Json) -> Json:
-    """Return an object of the group."""
+    """Return an object of the API group."""
     meta = {"name": "sample", "namespace": "serving"}
     return {"apiVersion": "registry.volcano.sh/v1alpha1", "kind": kind, "metadata": meta, "spec": spec}
 
 
 def policy(panic: Json, stable: Json, down: Json) -> Json:
-    """Return a policy on one metric."""
+    """Return a policy with one metric."""
     behavior = {"scaleUp": {"panicPolicy": panic, "stablePolicy": stable}, "scaleDown": down}
     metrics = [{"metricName": WAITING, "targetValue": 10.0}]
     return manifest("AutoscalingPolicy", {"tolerancePercent": 10, "metrics": metrics, "behavior": behavior})
@@ -44,10 +44,10 @@ def target(name: str, **more: object) -> Json:
 
 
 GUIDE_POLICY = policy(PANIC | {"period": "15s"}, {"stabilizationWindow": "1m", "period": "30s"}, CALM)
-"""As in the guide, with the period that its samples leave out."""
+"""The policy of the guide, with the period that its samples omit."""
 
 MADE_POLICY = policy({"period": "0s"}, {}, {})
-"""As a Go client sends it that leaves everything open."""
+"""A policy as a Go client sends it if all optional fields are unset."""
 
 HOMOGENEOUS = manifest(
     "AutoscalingPolicyBinding",
@@ -98,7 +98,7 @@ MADE_BINDING = manifest(
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """A policy with its binding and the warnings about them; running replicas, load, and the decision."""
+    """A policy and a binding, expected warnings, running replicas, a load, and expected replicas."""
 
     policy: Json
     binding: Json
@@ -120,7 +120,7 @@ SAMPLES = {
         counts=(1, 2),
         want=(1, 6),
     ),
-    "made of a Model": Sample(
+    "expanded from a Model": Sample(
         policy=MADE_POLICY,
         binding=MADE_BINDING,
         warnings=[
@@ -144,8 +144,8 @@ def admitted(value: Json) -> tuple[Json, list[str]]:
 
 
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES.keys())
-def test_a_documented_shape_is_admitted_and_decided_on(sample: Sample) -> None:
-    """No errors, these warnings, and replicas that serve the load."""
+def test_a_documented_object_is_admitted_and_decided_on(sample: Sample) -> None:
+    """There are no errors and only these warnings, and the replicas serve the load."""
     rules, of_rules = admitted(sample.policy)
     binding, of_binding = admitted(sample.binding)
     assert of_rules + of_binding == sample.warnings
@@ -180,12 +180,12 @@ REFUSED = {
         " workload.serving.volcano.sh/v1alpha1 for a ModelServing",
     ),
 }
-"""Shapes of the guide that are refused, which docs/policies.md lists with the reason."""
+"""Objects of the guide that are rejected; docs/policies.md lists them with the reason."""
 
 
 @pytest.mark.parametrize(("value", "error"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_the_guide_leaves_open_is_asked_for(value: Json, error: str) -> None:
-    """One error, which says what is missing."""
+def test_fields_that_the_guide_omits_are_required(value: Json, error: str) -> None:
+    """There is one error, which names the missing field."""
     found = find_version(value["apiVersion"], value["kind"])
 
     assert found is not None
