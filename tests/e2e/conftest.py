@@ -1,4 +1,4 @@
-"""One real node for the whole run, with Stowplan on it as it is shipped."""
+"""Fixtures: one real node for the whole run, with the shipped installation on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def installed(pytestconfig: pytest.Config) -> Iterator[Installed]:
-    """Install what `manifests` ships, with the options of the README, and wait until it is Ready."""
+    """Apply the shipped manifests with the options of the README, and wait until the pods are Ready."""
     if not is_handed_over():
         pytest.skip("a real node needs namespaces of its own: run `make e2e`")
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
@@ -31,10 +31,10 @@ def installed(pytestconfig: pytest.Config) -> Iterator[Installed]:
 
 
 def install(node: RealNode) -> Installed:
-    """Apply the manifests beside a simulated node, which takes no pods of ours."""
+    """Apply the manifests next to a simulated node, which must not get pods of the installation."""
     kubectl = node.control_plane.kubectl
     node.control_plane.apply(Node(name="simulated", accelerator="NVIDIA-L4", accelerator_count=4).manifest())
-    # Simulated kubelets run nothing: what should really run keeps away, as it does from any tainted node.
+    # A simulated kubelet runs nothing; the taint keeps pods away that have to run.
     kubectl("taint", "node", "simulated", "kwok.x-k8s.io/node=fake:NoSchedule")
     began = time.monotonic()
     apply = ("apply", "--server-side", "--field-manager=stowplan", "--kustomize")

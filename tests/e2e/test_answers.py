@@ -1,4 +1,4 @@
-"""What is shipped, on a real kubelet: who it runs as, what it may, whom it reaches, and what it answers."""
+"""The shipped installation on a real kubelet: users, privileges, Services, and responses."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SERVERS = ("webhooks", "apiserver")
 
 @pytest.fixture(params=COMPONENTS)
 def component(request: pytest.FixtureRequest) -> str:
-    """Name each component in turn."""
+    """Return the name of each component in turn."""
     name: str = request.param
     return name
 
 
 @pytest.fixture
 def legacy(installed: Installed) -> Iterator[str]:
-    """Store a VariantAutoscaling by its old version, and remove it afterwards."""
+    """Store a VariantAutoscaling in its old version, yield its name, and delete it afterwards."""
     path = str(SAMPLES / "legacy.yaml")
     installed.kubectl("apply", "--namespace=default", f"--filename={path}")
     yield "llama-8b-a100"
@@ -37,7 +37,7 @@ def legacy(installed: Installed) -> Iterator[str]:
 
 
 def test_the_namespace_enforces_the_restricted_standard(installed: Installed) -> None:
-    """The API server refuses pods of ours that would need more."""
+    """The API server rejects pods in the namespace that need more privileges."""
     root = {"containers": [{"name": "root", "image": "stowplan:0.1.0"}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "root"}, "spec": root}
 
@@ -46,8 +46,8 @@ def test_the_namespace_enforces_the_restricted_standard(installed: Installed) ->
     assert 'violates PodSecurity "restricted' in refused.stderr
 
 
-def test_every_pod_becomes_ready_at_its_first_start(installed: Installed, component: str) -> None:
-    """Two replicas, none of which a probe restarted."""
+def test_every_pod_becomes_ready_without_a_restart(installed: Installed, component: str) -> None:
+    """Each component has two replicas, and no probe restarted them."""
     label = "app.kubernetes.io/component"
     pods = [pod for pod in installed.first_pods if pod["metadata"]["labels"][label] == component]
     statuses = [status for pod in pods for status in pod["status"]["containerStatuses"]]
@@ -55,8 +55,8 @@ def test_every_pod_becomes_ready_at_its_first_start(installed: Installed, compon
     assert [(status["ready"], status["restartCount"]) for status in statuses] == [(True, 0)] * 2
 
 
-def test_every_process_is_nobody_and_may_nothing(installed: Installed, component: str) -> None:
-    """To the kernel: no root among user and groups, no capability, a seccomp filter, no new privileges."""
+def test_every_process_is_unprivileged(installed: Installed, component: str) -> None:
+    """Processes have no root user or group, no capabilities, a seccomp filter, and cannot gain privileges."""
     status = status_of(installed, component)
 
     assert status["Uid"] == ["65532"] * 4
@@ -66,8 +66,8 @@ def test_every_process_is_nobody_and_may_nothing(installed: Installed, component
     assert (status["NoNewPrivs"], status["Seccomp"]) == (["1"], ["2"])
 
 
-def test_nothing_can_be_written(installed: Installed, component: str) -> None:
-    """Neither the root file system nor what is mounted into it."""
+def test_no_file_system_is_writable(installed: Installed, component: str) -> None:
+    """This holds for the root file system and for everything that is mounted into it."""
     (pod, _) = installed.names(component)
     for folder in ("/", "/tmp", "/opt/stowplan", "/etc/stowplan/config"):  # noqa: S108
         refused = installed.inside(pod, "touch", f"{folder}/written", check=False)
@@ -75,8 +75,8 @@ def test_nothing_can_be_written(installed: Installed, component: str) -> None:
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_the_key_is_readable_for_the_process_alone(installed: Installed, server: str) -> None:
-    """And for nobody else who might run beside it."""
+def test_the_private_key_is_readable_by_the_process_only(installed: Installed, server: str) -> None:
+    """The file has mode 440 and the group of the process."""
     (pod, _) = installed.names(server)
 
     listed = installed.inside(pod, "stat", "--dereference", "--format=%a %U %g", "/etc/stowplan/tls/tls.key")
@@ -84,8 +84,8 @@ def test_the_key_is_readable_for_the_process_alone(installed: Installed, server:
     assert listed.stdout.split() == ["440", "root", "65532"]
 
 
-def test_the_memory_limit_is_the_kernels(installed: Installed, component: str) -> None:
-    """What the manifest says is what the cgroup has."""
+def test_the_kernel_enforces_the_memory_limit(installed: Installed, component: str) -> None:
+    """The limit of the cgroup equals that of the manifest."""
     (pod, *_) = installed.pods(component)
     limit = pod["spec"]["containers"][0]["resources"]["limits"]["memory"]
 
@@ -94,8 +94,8 @@ def test_the_memory_limit_is_the_kernels(installed: Installed, component: str) -
     assert int(read.stdout) == int(limit.removesuffix("Mi")) << 20
 
 
-def test_no_process_has_services_in_its_environment(installed: Installed, component: str) -> None:
-    """Nobody reads them."""
+def test_no_process_has_service_links_in_its_environment(installed: Installed, component: str) -> None:
+    """No process reads them."""
     (pod, _) = installed.names(component)
 
     environment = installed.inside(pod, "env").stdout
@@ -104,15 +104,15 @@ def test_no_process_has_services_in_its_environment(installed: Installed, compon
     assert "KUBERNETES_SERVICE_HOST=10.96.0.1" in environment
 
 
-def test_no_installer_is_in_the_image(installed: Installed) -> None:
-    """What is not there cannot be used, and is not scanned."""
+def test_the_image_contains_no_pip(installed: Installed) -> None:
+    """A missing installer cannot be misused, and is not scanned for vulnerabilities."""
     (pod, _) = installed.names("controller")
 
     assert "No module named pip" in installed.inside(pod, "python", "-m", "pip", check=False).stderr
 
 
-def test_a_bad_manifest_is_refused_with_the_documented_message(installed: Installed) -> None:
-    """By the webhook, at its Service's cluster address, with the certificate that the controller issued."""
+def test_an_invalid_manifest_is_rejected_with_the_documented_message(installed: Installed) -> None:
+    """The webhook answers at its Service's cluster IP, with the certificate that the controller issued."""
     path = SAMPLES / "refused" / "several-errors.yaml"
 
     refused = installed.kubectl("apply", "--namespace=default", f"--filename={path}", check=False)
@@ -122,8 +122,8 @@ def test_a_bad_manifest_is_refused_with_the_documented_message(installed: Instal
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
-def test_both_versions_are_read(installed: Installed, legacy: str, version: str) -> None:
-    """Conversion answers at its Service's cluster address."""
+def test_an_object_can_be_read_in_both_versions(installed: Installed, legacy: str, version: str) -> None:
+    """The conversion webhook answers at its Service's cluster IP."""
     name = f"variantautoscalings.{version}.llmd.ai/{legacy}"
 
     read = json.loads(installed.kubectl("get", "--namespace=default", "--output=json", name).stdout)
@@ -133,15 +133,15 @@ def test_both_versions_are_read(installed: Installed, legacy: str, version: str)
 
 
 def test_the_metrics_api_is_available(installed: Installed) -> None:
-    """Through the aggregation layer, at the Service's cluster address."""
+    """The API answers through the aggregation layer, at its Service's cluster IP."""
     path = f"{METRICS}/namespaces/default/wva_desired_replicas"
     asked = installed.kubectl("get", "--raw", path, check=False)
 
     assert "no VariantAutoscaling in namespace 'default' matches the selector" in asked.stderr
 
 
-def test_one_controller_leads_and_both_are_ready(installed: Installed) -> None:
-    """The other waits for the Lease, and its log says so."""
+def test_one_controller_leads_and_the_other_waits(installed: Installed) -> None:
+    """Both log their role; the other one waits for the Lease."""
     leader = installed.leader()
     (other,) = set(installed.names("controller")) - {leader}
 
@@ -150,15 +150,15 @@ def test_one_controller_leads_and_both_are_ready(installed: Installed) -> None:
     assert "leading" not in events(installed, other)
 
 
-def test_logs_are_one_object_each_line(installed: Installed, component: str) -> None:
-    """As `kubectl logs` shows them."""
+def test_each_log_line_is_a_json_object(installed: Installed, component: str) -> None:
+    """The test reads the log with `kubectl logs`."""
     (pod, _) = installed.names(component)
 
     assert "serving" in events(installed, pod)
 
 
-def test_a_decision_is_published_for_engines_that_do_not_answer(installed: Installed, legacy: str) -> None:
-    """The controller in its pod sees objects, decides and writes the status."""
+def test_conditions_are_written_for_engines_that_do_not_answer(installed: Installed, legacy: str) -> None:
+    """The controller in its pod reads objects and writes the status."""
     path = ("get", "--namespace=default", "--output=json", f"variantautoscaling/{legacy}")
 
     def conditions() -> list[dict[str, Any]]:
@@ -172,10 +172,8 @@ def test_a_decision_is_published_for_engines_that_do_not_answer(installed: Insta
     assert {"TargetResolved", "MetricsAvailable"} & {condition["type"] for condition in seen}
 
 
-def test_what_is_shipped_is_small_and_starts_quickly(
-    installed: Installed, pytestconfig: pytest.Config
-) -> None:
-    """At rest each process has less memory than it requests; what was measured is written out."""
+def test_the_image_is_small_and_pods_start_quickly(installed: Installed, pytestconfig: pytest.Config) -> None:
+    """Idle processes use no more memory than they request; the test prints the measurements."""
     (image,) = (image for image in installed.node.images if "stowplan" in image.name)
     working, requested = {}, {}
     for name in COMPONENTS:
@@ -200,7 +198,7 @@ def test_what_is_shipped_is_small_and_starts_quickly(
 
 
 def working_set_bytes(installed: Installed, pod: str) -> int:
-    """Read the memory of a container without what the kernel can take back at once."""
+    """Return the memory of a container without the page cache that the kernel can reclaim at once."""
     group = "/sys/fs/cgroup/memory/memory"
     used, *stat = installed.inside(pod, "cat", f"{group}.usage_in_bytes", f"{group}.stat").stdout.splitlines()
     (inactive,) = (line.split()[1] for line in stat if line.startswith("total_inactive_file "))
@@ -208,12 +206,12 @@ def working_set_bytes(installed: Installed, pod: str) -> int:
 
 
 def status_of(installed: Installed, component: str) -> dict[str, list[str]]:
-    """Read what the kernel says of the first process of a component."""
+    """Return the kernel's status fields of the first process of a component."""
     (pod, _) = installed.names(component)
     lines = installed.inside(pod, "cat", "/proc/1/status").stdout.splitlines()
     return {key: value.split() for key, _, value in (line.partition(":") for line in lines)}
 
 
 def events(installed: Installed, pod: str) -> list[str]:
-    """Read what a pod logged."""
+    """Return the events in the log of a pod."""
     return [json.loads(line)["event"] for line in installed.kubectl("logs", HERE, pod).stdout.splitlines()]

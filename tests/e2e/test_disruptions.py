@@ -1,4 +1,4 @@
-"""What a cluster does to pods on purpose: other replicas answer, and nobody notices."""
+"""Rolling updates, drains and deleted leaders: other replicas answer, and no request fails."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADMIT = "/apis/llmd.ai/v1alpha2/namespaces/default/variantautoscalings?dryRun=Al
 
 @contextmanager
 def admission_goes_on(installed: Installed) -> Iterator[None]:
-    """Ask for admission all the time; afterwards every answer was there, and was a yes."""
+    """Send admission requests all the time; at the end fail if one was not allowed."""
     control_plane = installed.node.control_plane
     answers: list[str] = []
     stop = threading.Event()
@@ -51,8 +51,8 @@ def admission_goes_on(installed: Installed) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_a_rolling_update_fails_no_admission(installed: Installed, component: str) -> None:
-    """New pods are Ready before old ones go, and old ones answer until nobody asks them any more."""
+def test_a_rolling_update_fails_no_admission_request(installed: Installed, component: str) -> None:
+    """New pods are Ready before old ones stop, and old ones answer until they get no more requests."""
     before = installed.names(component)
 
     with admission_goes_on(installed):
@@ -61,8 +61,8 @@ def test_a_rolling_update_fails_no_admission(installed: Installed, component: st
         wait_for(lambda: not set(before) & set(all_names(installed, component)), "old pods are gone")
 
 
-def test_the_metrics_api_answers_through_a_rolling_update(installed: Installed) -> None:
-    """A HorizontalPodAutoscaler that asks meanwhile gets an answer each time."""
+def test_the_metrics_api_answers_during_a_rolling_update(installed: Installed) -> None:
+    """Every request during the update succeeds, as a HorizontalPodAutoscaler would send it."""
     answers = []
     installed.kubectl("rollout", "restart", HERE, "deployment/stowplan-apiserver")
     rolled_out = ("rollout", "status", HERE, "deployment/stowplan-apiserver", "--watch=false")
@@ -75,8 +75,8 @@ def test_the_metrics_api_answers_through_a_rolling_update(installed: Installed) 
     assert not [answer.stderr for answer in answers if answer.returncode]
 
 
-def test_draining_the_only_node_leaves_one_replica_of_each(installed: Installed) -> None:
-    """Disruption budgets hold: what cannot start elsewhere is not evicted."""
+def test_draining_the_only_node_keeps_one_replica_of_each_component(installed: Installed) -> None:
+    """Disruption budgets prevent evictions of pods whose replacements cannot start."""
     with admission_goes_on(installed):
         try:
             drained = installed.kubectl(
@@ -92,7 +92,7 @@ def test_draining_the_only_node_leaves_one_replica_of_each(installed: Installed)
 
 
 def test_another_controller_leads_at_once_when_the_leader_is_deleted(installed: Installed) -> None:
-    """A leader that is asked to end gives the Lease back."""
+    """A leader that is stopped releases the Lease."""
     leader = installed.leader()
     began = time.monotonic()
 
@@ -104,13 +104,13 @@ def test_another_controller_leads_at_once_when_the_leader_is_deleted(installed: 
 
 
 def is_ready(pod: dict[str, object]) -> bool:
-    """Tell whether a pod's readiness probe succeeds."""
+    """Return whether a pod has the condition Ready."""
     status = pod["status"]
     assert isinstance(status, dict)
     return any(item["type"] == "Ready" and item["status"] == "True" for item in status["conditions"])
 
 
 def all_names(installed: Installed, component: str) -> list[str]:
-    """Name the pods of a component, those on their way out included."""
+    """Return the names of a component's pods, including those that are terminating."""
     items = installed.read("pods", f"--selector=app.kubernetes.io/component={component}")["items"]
     return [item["metadata"]["name"] for item in items]

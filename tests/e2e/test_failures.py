@@ -1,4 +1,4 @@
-"""What goes wrong on a node: a killed process, memory that is used up, an API server that is not reached."""
+"""Failures on a node: a killed process, exhausted memory, and an unreachable API server."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ for _ in range(8):
 signal.alarm(60)  # where the kernel does nothing
 signal.pause()
 """
-"""Several processes that have too much together, so that the kernel ends the largest: the container's own."""
+"""Processes that together exceed the limit, so that the kernel kills the largest: the container's own."""
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_a_killed_process_is_started_again(installed: Installed, component: str) -> None:
-    """In its pod, by the kubelet; it needs nothing from before."""
+def test_a_killed_process_is_restarted(installed: Installed, component: str) -> None:
+    """The kubelet restarts it in the same pod, and it becomes Ready without state from before."""
     (pod, _) = installed.names(component)
     before = restarts(installed, pod)
 
@@ -41,8 +41,8 @@ def test_a_killed_process_is_started_again(installed: Installed, component: str)
     assert last_end(installed, pod)["exitCode"] == 137
 
 
-def test_a_process_that_reaches_its_memory_limit_is_started_again(installed: Installed) -> None:
-    """The kernel kills it, the pod says why, and the metrics API answers."""
+def test_a_process_that_reaches_its_memory_limit_is_restarted(installed: Installed) -> None:
+    """The kernel kills it, the pod's status has the reason, and the metrics API answers."""
     (pod, _) = installed.names("apiserver")
     before = restarts(installed, pod)
 
@@ -55,8 +55,8 @@ def test_a_process_that_reaches_its_memory_limit_is_started_again(installed: Ins
     installed.wait_until_rolled_out()
 
 
-def test_a_leader_cut_off_from_the_api_server_yields_and_says_why(installed: Installed) -> None:
-    """It stops before another leads, is not Ready while it is cut off, and is as before once it is not."""
+def test_a_leader_without_connection_to_the_api_server_yields_and_logs_why(installed: Installed) -> None:
+    """The leader stops, another one leads, and the first is not Ready until the connection is restored."""
     leader = wait_for(lambda: living_leader(installed), "a leader")
     before = restarts(installed, leader)
 
@@ -78,7 +78,7 @@ def test_a_leader_cut_off_from_the_api_server_yields_and_says_why(installed: Ins
 
 @contextmanager
 def cut_off(installed: Installed, pod: str) -> Iterator[None]:
-    """Drop what a pod sends to the API server."""
+    """Drop the packets of a pod to the API server."""
     address = installed.read("pod", pod)["status"]["podIP"]
     port = installed.node.control_plane.server.rpartition(":")[2]
     nft("add table ip cut; add chain ip cut input { type filter hook input priority 0; }")
@@ -90,24 +90,24 @@ def cut_off(installed: Installed, pod: str) -> Iterator[None]:
 
 
 def living_leader(installed: Installed) -> str:
-    """Name the pod that leads; a Lease also names one that was killed and started again, until it expires."""
+    """Return the leader's pod, or "" while the Lease names a restarted controller that does not lead."""
     named = installed.leader()
     return named if named and "leading" in [line["event"] for line in logged(installed, named)] else ""
 
 
 def nft(command: str) -> None:
-    """Change the rules of this run's own network."""
+    """Run an nft command, which changes the rules of this run's own network namespace."""
     subprocess.run(["/usr/sbin/nft", command], check=True)
 
 
 def restarts(installed: Installed, pod: str) -> int:
-    """Count how often the container of a pod was started anew."""
+    """Return the number of restarts of a pod's container."""
     count: int = installed.read("pod", pod)["status"]["containerStatuses"][0]["restartCount"]
     return count
 
 
 def last_end(installed: Installed, pod: str) -> dict[str, Any]:
-    """Return how the container of a pod ended before it was started anew."""
+    """Return the last termination state of a pod's container."""
     ended: dict[str, Any] = installed.read("pod", pod)["status"]["containerStatuses"][0]["lastState"][
         "terminated"
     ]
@@ -115,6 +115,6 @@ def last_end(installed: Installed, pod: str) -> dict[str, Any]:
 
 
 def logged(installed: Installed, pod: str, *arguments: str) -> list[dict[str, Any]]:
-    """Read the log of a pod."""
+    """Return the lines of a pod's log."""
     lines = installed.kubectl("logs", HERE, pod, *arguments).stdout.splitlines()
     return [json.loads(line) for line in lines]

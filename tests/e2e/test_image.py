@@ -1,4 +1,4 @@
-"""The image: the same from the same sources, and what its bill of materials says."""
+"""The image is reproducible, and its bill of materials is complete."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ DISTRIBUTIONS = (
 )
 
 
-def test_another_build_of_the_same_sources_is_the_same_image(installed: Installed, tmp_path: Path) -> None:
-    """From files of other times and modes, with no step of the first build: equal to the last bit."""
+def test_two_builds_of_the_same_sources_have_the_same_image(installed: Installed, tmp_path: Path) -> None:
+    """Other times and modes of files and an empty build cache do not change a byte."""
     for path in (*(ROOT / name for name in INPUTS), *ROOT.glob("requirements*.lock")):
         if path.is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
@@ -42,8 +42,8 @@ def test_another_build_of_the_same_sources_is_the_same_image(installed: Installe
     assert second == first
 
 
-def test_the_bill_of_materials_lists_what_is_in_the_image(installed: Installed) -> None:
-    """By name and version, nothing more and nothing less."""
+def test_the_bill_of_materials_lists_exactly_the_distributions_in_the_image(installed: Installed) -> None:
+    """Names and versions are equal."""
     (pod, *_) = installed.names("controller")
     inside = json.loads(installed.inside(pod, "python", "-c", DISTRIBUTIONS).stdout)
     listed = json.loads(bill_of_materials(version=inside["stowplan"], built_time=0))["components"]

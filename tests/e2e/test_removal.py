@@ -1,4 +1,4 @@
-"""Removing it, last of all."""
+"""Removal of the installation, which must be the last test."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.e2e
 TERMINATION_SECONDS = 30
 
 
-def test_everything_goes_and_nothing_hangs(installed: Installed) -> None:
-    """By kubectl alone: the claim first, then the base, with an object of ours still there."""
+def test_kubectl_delete_removes_the_installation_in_time(installed: Installed) -> None:
+    """The APIService is deleted first, then the base, while a VariantAutoscaling still exists."""
     control_plane = installed.node.control_plane
     control_plane.apply(variant("left") | {"metadata": {"name": "left", "namespace": "default"}})
     began = time.monotonic()
