@@ -1,4 +1,4 @@
-"""Decisions that are told only: where, in which words, and what the others may then count on."""
+"""Advisory decisions: their scope, their messages, and plans that do not count on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUIET = ("ns", "quiet")
 
 
 def variant(name: str, *, replicas: int) -> Variant:
-    """Return a variant whose replicas serve 10 requests per second each, on the one node there is."""
+    """Return a variant whose replicas serve 10 requests per second each, on the only node."""
     pods = tuple(Replica(name=f"{name}-{number}", node="n1", ready=True) for number in range(replicas))
     return Variant(
         namespace="ns", name=name, model_id=name, accelerator="A100", accelerators_per_replica=1,
@@ -31,7 +31,7 @@ def variant(name: str, *, replicas: int) -> Variant:
 
 
 def load(model: str, required: float) -> ModelLoad:
-    """Return a load for which just so many requests per second are to be served."""
+    """Return a load that requires the given number of requests per second."""
     return ModelLoad(
         namespace="ns", model_id=model, requests_per_second=required, upper_requests_per_second=required,
         required_requests_per_second=required, releasable_requests_per_second=required,
@@ -46,42 +46,44 @@ SNAPSHOT = Snapshot(
 
 
 def annotated(text: str) -> Json:
-    """Return an object in namespace `ns` that says whether it is advisory."""
+    """Return an object in namespace `ns` with a value of the advisory annotation."""
     return {"metadata": {"namespace": "ns", "annotations": {"stowplan.dev/advisory": text}}}
 
 
 @pytest.mark.parametrize(
     ("scope", "text", "want"),
     [
-        pytest.param(Scope(), "false", None, id="nowhere"),
-        pytest.param(Scope(), "yes", None, id="an order that is not understood"),
+        pytest.param(Scope(), "false", None, id="not advisory"),
+        pytest.param(Scope(), "yes", None, id="invalid annotation value"),
         pytest.param(Scope(), "true", "ObjectAdvisory", id="the object"),
         pytest.param(Scope(namespaces=frozenset({"ns"})), "false", "NamespaceAdvisory", id="the namespace"),
         pytest.param(Scope(namespaces=frozenset({"other"})), "false", None, id="another namespace"),
         pytest.param(Scope(everywhere=True), "false", "ClusterAdvisory", id="the cluster"),
     ],
 )
-def test_the_widest_setting_that_says_so_is_named(scope: Scope, text: str, want: str | None) -> None:
-    """An object cannot opt out of what holds for its namespace."""
+def test_the_widest_scope_that_makes_an_object_advisory_is_the_reason(
+    scope: Scope, text: str, want: str | None
+) -> None:
+    """An object cannot opt out of a setting of its namespace."""
     found = advised(annotated(text), scope)
 
     assert (found and found[0]) == want
 
 
 def replicas_of(snapshot: Snapshot) -> dict[str, int]:
-    """Return what a plan grants, by variant."""
+    """Return the granted replicas of a plan by variant."""
     made, _ = plan(snapshot, PlanningState(), Settings())
     return {decision.name: decision.replicas for decision in made.decisions}
 
 
-def test_what_is_only_advised_to_go_is_not_given_to_others() -> None:
-    """Nobody will scale the quiet one down, so the loud one must not count on its accelerators."""
+def test_accelerators_that_only_advice_would_free_are_not_given_to_others() -> None:
+    """Nothing scales the advisory variant down, so the busy one must not get its accelerators."""
     assert replicas_of(SNAPSHOT) == {"quiet": 1, "loud": 2}
     assert replicas_of(acted_on(SNAPSHOT, {QUIET})) == {"quiet": 3, "loud": 1}
 
 
-def test_advice_is_the_decision_that_would_be_taken_and_the_rest_is_what_is_acted_on() -> None:
-    """Both in one plan, and the sentence of the advised says so with its price."""
+def test_advisory_decisions_are_joined_with_the_plan_that_is_applied() -> None:
+    """The joined plan has both, and the message of the advisory decision names the saving."""
     acting, _ = plan(acted_on(SNAPSHOT, {QUIET}), PlanningState(), Settings())
     advising, _ = plan(SNAPSHOT, PlanningState(), Settings())
     both = joined(acting, advising, {QUIET})
@@ -104,8 +106,8 @@ def test_advice_is_the_decision_that_would_be_taken_and_the_rest_is_what_is_acte
 @pytest.mark.parametrize(
     ("replicas", "want"), [(2, "would save 12.50"), (3, "would cost the same"), (4, "would cost 12.50")]
 )
-def test_the_price_of_following_is_put_in_words(replicas: int, want: str) -> None:
-    """More, less, or the same."""
+def test_the_message_names_the_saving_or_the_cost_of_following_the_advice(replicas: int, want: str) -> None:
+    """The decision can cost more or less than the running replicas, or the same."""
     made, _ = plan(SNAPSHOT, PlanningState(), Settings())
     base = next(item for item in made.decisions if item.name == "quiet")
 

@@ -1,4 +1,4 @@
-"""When certificates are replaced, and that nobody is left without trust while they are."""
+"""Rotation of certificates, during which both the old and the new authority are trusted."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ LIFETIME = timedelta(days=300)
 NAMES = ("stowplan-webhooks", "stowplan-webhooks.ns.svc")
 
 
-def test_a_young_authority_stays() -> None:
-    """Calling again changes nothing."""
+def test_an_authority_that_is_not_near_its_end_is_kept() -> None:
+    """A second call changes nothing."""
     first = current_authority(None, lifetime=LIFETIME, now=START)
 
     assert current_authority(first, lifetime=LIFETIME, now=START + timedelta(days=150)) == first
 
 
-def test_an_old_authority_is_succeeded_and_still_trusted() -> None:
-    """Both are trusted while leaves of the old one are about."""
+def test_an_old_authority_is_replaced_and_still_trusted() -> None:
+    """Both are trusted, because leaf certificates of the old one are still in use."""
     first = current_authority(None, lifetime=LIFETIME, now=START)
 
     second = current_authority(first, lifetime=LIFETIME, now=START + timedelta(days=250))
@@ -36,8 +36,8 @@ def test_an_old_authority_is_succeeded_and_still_trusted() -> None:
     assert first.pair.certificate.strip() in second.trusted
 
 
-def test_an_authority_survives_its_secret() -> None:
-    """What is written is what is read."""
+def test_an_authority_is_read_from_its_secret_as_it_was_written() -> None:
+    """Missing or empty data is no authority."""
     first = current_authority(None, lifetime=LIFETIME, now=START)
 
     assert authority_of(first.as_data()) == first
@@ -45,8 +45,8 @@ def test_an_authority_survives_its_secret() -> None:
     assert authority_of({"tls.crt": b"", "tls.key": b"x"}) is None
 
 
-def test_a_leaf_is_replaced_when_old_foreign_or_incomplete() -> None:
-    """And else it stays."""
+def test_a_leaf_is_replaced_if_old_incomplete_or_of_another_authority() -> None:
+    """Otherwise it is kept."""
     authority = current_authority(None, lifetime=LIFETIME, now=START)
     other = current_authority(None, lifetime=LIFETIME, now=START)
     lifetime = timedelta(days=30)
@@ -70,8 +70,8 @@ USELESS_KEYS = {
 
 
 @pytest.mark.parametrize("key_of", USELESS_KEYS.values(), ids=USELESS_KEYS.keys())
-def test_a_certificate_without_its_key_is_replaced(key_of: Callable[[KeyPair], bytes]) -> None:
-    """An authority, which stays trusted for what it issued, and a leaf."""
+def test_a_certificate_without_a_matching_key_is_replaced(key_of: Callable[[KeyPair], bytes]) -> None:
+    """This holds for a leaf and for an authority, which stays trusted for what it issued."""
     first = current_authority(None, lifetime=LIFETIME, now=START)
     leaf = current_leaf(None, first, NAMES, lifetime=LIFETIME, now=START)
 
@@ -84,8 +84,8 @@ def test_a_certificate_without_its_key_is_replaced(key_of: Callable[[KeyPair], b
     assert current_leaf(unusable, first, NAMES, lifetime=LIFETIME, now=START) != unusable
 
 
-def test_a_certificate_that_is_no_authority_issues_none() -> None:
-    """Somebody put a server's certificate there."""
+def test_a_certificate_that_is_no_authority_is_replaced() -> None:
+    """A user has stored a server's certificate as the authority."""
     first = current_authority(None, lifetime=LIFETIME, now=START)
     leaf = current_leaf(None, first, NAMES, lifetime=LIFETIME, now=START)
 
@@ -96,7 +96,7 @@ def test_a_certificate_that_is_no_authority_issues_none() -> None:
     "trusted", [b"garbage", new_authority("x", lifetime=LIFETIME, now=START).certificate]
 )
 def test_the_authority_in_use_is_always_trusted(trusted: bytes) -> None:
-    """Whatever the Secret says of trust: what is readable there stays."""
+    """It is added to the trusted certificates of the Secret, of which the valid ones are kept."""
     first = current_authority(None, lifetime=LIFETIME, now=START)
 
     mended = current_authority(replace(first, trusted=trusted), lifetime=LIFETIME, now=START)
@@ -107,8 +107,8 @@ def test_the_authority_in_use_is_always_trusted(trusted: bytes) -> None:
     assert current_authority(mended, lifetime=LIFETIME, now=START) == mended
 
 
-def test_damaged_secrets_are_replaced() -> None:
-    """Garbage counts as expired."""
+def test_invalid_secrets_are_replaced() -> None:
+    """Invalid data counts as an expired certificate."""
     damaged = authority_of({"tls.crt": b"garbage", "tls.key": b"garbage", "trusted.crt": b"garbage"})
     fresh = current_authority(damaged, lifetime=LIFETIME, now=START)
 

@@ -1,4 +1,4 @@
-"""Whole cycles of bindings: what pods say in, statuses, events and confirmation out."""
+"""Whole cycles of bindings: from metrics of pods to statuses, events and confirmations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from controller.reconcilers.autoscalingpolicybinding import (
 from controller.reconcilers.publishing import Published
 
 
-async def test_what_pods_say_is_decided_and_published() -> None:
-    """The status has the why; the same is not written twice; a change is told."""
+async def test_a_decision_from_pod_metrics_is_published_with_its_reason() -> None:
+    """An unchanged status is not written again, and a changed decision causes one event."""
     stage = Stage(loads={"a": 22.0})
     await stage.cycle(times=3)
 
@@ -36,8 +36,8 @@ async def test_what_pods_say_is_decided_and_published() -> None:
     assert {item.port for item in stage.asked} == {8100}
 
 
-async def test_a_status_is_refreshed_once_a_minute_while_figures_move() -> None:
-    """Noise costs one write a minute."""
+async def test_a_status_is_refreshed_once_a_minute_while_only_figures_change() -> None:
+    """Noise of the metrics costs one write per minute."""
     stage = Stage(loads={"a": 10.0}, settings=BindingSettings())
     for number in range(20):
         stage.loads["a"] = 10.0 - number % 2 * 0.5
@@ -46,8 +46,8 @@ async def test_a_status_is_refreshed_once_a_minute_while_figures_move() -> None:
     assert len(stage.written) in range(4, 7)
 
 
-async def test_one_silent_pod_of_many_holds_for_a_bounded_time() -> None:
-    """One of eight: scaled up all the same, and down once the others decide; its own share is kept."""
+async def test_one_silent_pod_of_eight_prevents_scaling_down_only_for_a_limited_time() -> None:
+    """Then the other pods decide, and the share of the silent pod is kept; scaling up is always possible."""
     stage = Stage(loads={"a": 9.0}, replicas={"a": 8})
     await stage.cycle(follow=True)
     stage.silent_pods, stage.loads["a"] = {"a-7"}, 2.0
@@ -66,8 +66,8 @@ async def test_one_silent_pod_of_many_holds_for_a_bounded_time() -> None:
     assert stage.replicas["a"] > 3
 
 
-async def test_what_was_said_just_now_is_not_called_old() -> None:
-    """A pod that has said nothing yet holds, although the values of the others are fresh."""
+async def test_a_decision_without_a_pod_that_never_answered_does_not_mention_old_values() -> None:
+    """Such a pod holds the decision, although the values of the others are fresh."""
     stage = Stage(loads={"a": 9.0}, silent_pods={"a-1"})
     await stage.cycle()
 
@@ -77,8 +77,8 @@ async def test_what_was_said_just_now_is_not_called_old() -> None:
     )
 
 
-async def test_all_pods_silent_change_nothing() -> None:
-    """Nothing changes, ever; the condition says who."""
+async def test_nothing_changes_while_all_pods_are_silent() -> None:
+    """This has no time limit; a condition names the pods."""
     stage = Stage()
     await stage.cycle(times=100)
 
@@ -87,8 +87,8 @@ async def test_all_pods_silent_change_nothing() -> None:
     assert "a-0: no answer" in str(stage.status()["conditions"])
 
 
-async def test_a_policy_that_is_edited_or_deleted_is_a_condition() -> None:
-    """Without a policy there is no number, and the history waits."""
+async def test_a_missing_or_invalid_policy_sets_a_condition() -> None:
+    """Without a policy no number is published, and the history is kept."""
     stage = Stage(loads={"a": 30.0})
     await stage.cycle()
     history = stage.status()["history"]
@@ -108,8 +108,8 @@ async def test_a_policy_that_is_edited_or_deleted_is_a_condition() -> None:
     assert stage.published() == {"a": 6}
 
 
-async def test_one_writer_for_each_target() -> None:
-    """The younger of two stands back and names the other; when that goes, it decides."""
+async def test_only_the_oldest_binding_of_a_target_decides() -> None:
+    """The younger one names the other in a condition, and decides after that one is deleted."""
     stage = Stage(loads={"a": 30.0})
     stage.bindings["late"] = binding("late", creationTimestamp="2026-01-01T01:00:00Z")
     await stage.cycle()
@@ -123,8 +123,8 @@ async def test_one_writer_for_each_target() -> None:
     assert stage.published("late") == {"a": 6}
 
 
-async def test_an_older_variant_goes_first() -> None:
-    """It decides on the target already."""
+async def test_an_older_variantautoscaling_of_the_target_takes_precedence() -> None:
+    """The binding publishes nothing, because that object already decides on the target."""
     stage = Stage(loads={"a": 30.0})
     older = metadata("v", creationTimestamp="2025-01-01T00:00:00Z")
     stage.autoscalings = [{"metadata": older, "spec": {"scaleTargetRef": reference("a"), "modelID": "m"}}]
@@ -141,8 +141,10 @@ async def test_an_older_variant_goes_first() -> None:
         ("2027-01-01T00:00:00Z", "TargetScaledByOther", 6),
     ],
 )
-async def test_an_autoscaler_by_other_metrics_is_named(created: str, want: str, number: int | None) -> None:
-    """Where it is older, nothing is published beside it."""
+async def test_an_autoscaler_with_other_metrics_on_the_target_sets_a_condition(
+    created: str, want: str, number: int | None
+) -> None:
+    """If it is older than the binding, the binding publishes nothing."""
     stage = Stage(loads={"a": 30.0})
     stage.autoscalers = [autoscaler("a") | {"metadata": metadata("hpa", creationTimestamp=created)}]
     await stage.cycle()
@@ -151,8 +153,8 @@ async def test_an_autoscaler_by_other_metrics_is_named(created: str, want: str, 
     assert stage.published().get("a") == number
 
 
-async def test_an_autoscaler_of_keda_is_taken_for_one_that_reads_the_decision() -> None:
-    """Its metrics have names of its own: which they are stands in its ScaledObject."""
+async def test_an_autoscaler_of_keda_counts_as_one_that_reads_the_decision() -> None:
+    """KEDA generates its metric names, and only the ScaledObject contains the real ones."""
     stage = Stage(loads={"a": 30.0})
     labels = {"scaledobject.keda.sh/name": "a"}
     stage.autoscalers = [
@@ -165,8 +167,8 @@ async def test_an_autoscaler_of_keda_is_taken_for_one_that_reads_the_decision() 
     assert stage.published() == {"a": 6}
 
 
-async def test_what_goes_wrong_with_one_binding_stops_no_other() -> None:
-    """It publishes nothing, and its status says so."""
+async def test_an_error_in_one_binding_does_not_affect_others() -> None:
+    """That binding publishes nothing, and its status reports the error."""
     stage = Stage(loads={"a": 30.0, "c": 30.0}, replicas={"a": 2, "c": 2})
     broken = binding("bad", "c")
     broken["status"] = {"history": History(panic_since_seconds=-1e18, panic_until_seconds=4e9).document()}
@@ -181,8 +183,8 @@ async def test_what_goes_wrong_with_one_binding_stops_no_other() -> None:
     assert "please report it" in stage.status("bad")["decision"]["message"]
 
 
-async def test_a_target_that_is_not_there_is_named() -> None:
-    """Nobody is asked then."""
+async def test_a_missing_target_is_named_in_the_status() -> None:
+    """No pod is scraped then."""
     stage = Stage(replicas={})
     await stage.cycle()
 
@@ -191,8 +193,8 @@ async def test_a_target_that_is_not_there_is_named() -> None:
     assert stage.asked == []
 
 
-async def test_paused_and_advised() -> None:
-    """A pause publishes what runs; advice publishes nothing."""
+async def test_a_paused_binding_publishes_the_running_replicas_and_an_advisory_one_nothing() -> None:
+    """The decision is in the status of the advisory one, whether it or the cluster is advisory."""
     stage = Stage(loads={"a": 30.0})
     stage.bindings["b"] = binding(annotations={"stowplan.dev/paused": "true"})
     await stage.cycle()
@@ -208,8 +210,8 @@ async def test_paused_and_advised() -> None:
     assert stage.reason("Advisory") == "ClusterAdvisory"
 
 
-async def test_annotations_that_say_nothing_are_told() -> None:
-    """They are not followed."""
+async def test_invalid_annotations_set_a_condition() -> None:
+    """They have no effect."""
     stage = Stage(loads={"a": 30.0})
     stage.bindings["b"] = binding(annotations={"stowplan.dev/paused": "yes", "stowplan.dev/pause": "true"})
     await stage.cycle()
@@ -218,8 +220,8 @@ async def test_annotations_that_say_nothing_are_told() -> None:
     assert stage.published() == {"a": 6}
 
 
-async def test_several_targets_share_what_is_wanted() -> None:
-    """The cheapest first, by the load of all of them together; labels choose pods."""
+async def test_several_targets_share_the_wanted_replicas() -> None:
+    """The cheapest target comes first; their loads are added, and labels select their pods."""
     stage = Stage(loads={"a": 40.0, "c": 40.0}, replicas={"a": 2, "c": 1})
     stage.bindings = {"b": optimizer("b", "a", "c")}
     stage.autoscalers = [follower("a"), follower("c")]
@@ -229,8 +231,8 @@ async def test_several_targets_share_what_is_wanted() -> None:
     assert stage.status()["desiredReplicas"] == 12
 
 
-async def test_what_could_not_be_written_is_not_confirmed() -> None:
-    """The others are; the metric of that one grows old."""
+async def test_a_binding_whose_status_was_not_written_is_not_confirmed() -> None:
+    """The others are confirmed, so only the metric of that one becomes outdated."""
     stage = Stage(loads={"a": 30.0}, unwritable="b")
     with pytest.raises(Unavailable):
         await stage.cycle()
@@ -247,18 +249,18 @@ async def test_what_could_not_be_written_is_not_confirmed() -> None:
     assert stage.pulse.annotations()["stowplan.dev/newest-decision"].startswith("2026-01-01T12:00:00")
 
 
-def test_the_default_kind_is_a_target_by_its_scale() -> None:
-    """A ModelInfer, which the reference's releases scale; it needs a scale subresource here."""
+def test_the_default_kind_of_a_target_is_modelinfer() -> None:
+    """The reference implementation's releases scale this kind; here it needs a scale subresource."""
     assert target_object({"name": "llama"}).kind == "ModelInfer"
 
 
 @pytest.mark.parametrize(
     ("setting_seconds", "own"), [(60.0, {}), (0.0, {"stowplan.dev/scale-to-zero-grace-period": "1m"})]
 )
-async def test_a_router_wakes_what_sleeps_and_lets_it_sleep_again(
+async def test_router_metrics_scale_a_target_from_zero_and_back(
     setting_seconds: float, own: dict[str, str]
 ) -> None:
-    """From zero by one request, and back after the grace period, that of the binding or of all."""
+    """One request is enough; the grace period before zero is that of the binding, or else the default."""
     router = {"stowplan.dev/activity": 'app=router:9090/metrics queue{model="a"}'}
     sleeper = binding(annotations={**router, **own})
     sleeper["spec"]["scalingConfiguration"]["minReplicas"] = 0
@@ -285,8 +287,8 @@ async def test_a_router_wakes_what_sleeps_and_lets_it_sleep_again(
     assert stage.published() == {"a": 0}
 
 
-async def test_the_first_request_wakes_what_sleeps_though_its_series_comes_with_it() -> None:
-    """A page without the series says that nothing was asked for yet; a counter begins at 0."""
+async def test_a_router_series_that_appears_with_the_first_request_scales_from_zero() -> None:
+    """A page without the series means that there were no requests yet; the counter begins at 0."""
     sleeper = binding(annotations={"stowplan.dev/activity": "app=router:9090/metrics requests_total"})
     sleeper["spec"]["scalingConfiguration"]["minReplicas"] = 0
     stage = Stage(

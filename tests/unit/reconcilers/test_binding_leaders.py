@@ -1,4 +1,4 @@
-"""What the next leader of bindings goes on with: windows, panic mode and grace periods."""
+"""State that the next leader restores for bindings: windows, panic mode and grace periods."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from support.binding_stage import Stage, binding, policy
 from controller.reconcilers.autoscalingpolicybinding import BindingSettings
 
 
-async def test_a_restart_in_the_middle_of_a_window_loses_nothing() -> None:
-    """The next leader holds as long as this one would have, and no shorter."""
+async def test_a_new_leader_continues_a_stabilization_window() -> None:
+    """Scaling down happens after the same time as without the restart."""
     stage = Stage(loads={"a": 45.0})
     await stage.cycle(follow=True)
     assert stage.replicas["a"] == 9
@@ -25,8 +25,8 @@ async def test_a_restart_in_the_middle_of_a_window_loses_nothing() -> None:
     assert stage.replicas["a"] == 1
 
 
-async def test_a_restart_in_panic_goes_on_panicking() -> None:
-    """Panic since when, and until when, stand in the status."""
+async def test_a_new_leader_continues_panic_mode() -> None:
+    """The status has the times at which panic mode began and ends."""
     panic = {"panicPolicy": {"period": "0s", "panicModeHold": "120s"}}
     rules = {"scaleUp": panic, "scaleDown": {"period": "0s", "stabilizationWindow": "0s"}}
     stage = Stage(loads={"a": 45.0}, policies=[policy(behavior=rules)])
@@ -44,7 +44,7 @@ async def test_a_restart_in_panic_goes_on_panicking() -> None:
 
 @pytest.mark.parametrize("is_new_leader", [False, True])
 async def test_a_window_does_not_end_early_because_the_status_is_old(*, is_new_leader: bool) -> None:
-    """The load stands for 45 s, and only the first decision is written; the window counts from the last."""
+    """The load lasts for 45 s, and only the first decision is written; the window begins at the last."""
     rules = {
         "scaleUp": {"stablePolicy": {"period": "0s"}},
         "scaleDown": {"period": "0s", "stabilizationWindow": "120s"},
@@ -63,8 +63,8 @@ async def test_a_window_does_not_end_early_because_the_status_is_old(*, is_new_l
 
 
 @pytest.mark.parametrize("is_new_leader", [False, True])
-async def test_a_panic_does_not_end_early_because_the_status_is_old(*, is_new_leader: bool) -> None:
-    """A surge lasts for 45 s, because the HPA is late; panic lasts as long as its last moment says."""
+async def test_panic_mode_does_not_end_early_because_the_status_is_old(*, is_new_leader: bool) -> None:
+    """A surge lasts for 45 s, because the HPA is late; the hold time begins at its last moment."""
     panic = {"panicPolicy": {"period": "0s", "panicModeHold": "120s"}}
     rules = {"scaleUp": panic, "scaleDown": {"period": "0s", "stabilizationWindow": "0s"}}
     stage = Stage(loads={"a": 45.0}, policies=[policy(behavior=rules)])
@@ -90,10 +90,8 @@ PANICKY = policy(
 
 
 @pytest.mark.parametrize("is_new_leader", [False, True])
-async def test_a_panic_that_nothing_prolonged_is_not_prolonged_by_a_new_leader(
-    *, is_new_leader: bool
-) -> None:
-    """After the surge no metric is known; the statuses that say so repeat its end and its recommendation."""
+async def test_a_new_leader_does_not_prolong_panic_mode_without_a_surge(*, is_new_leader: bool) -> None:
+    """After the surge no metric is known, and the written statuses repeat its end and recommendation."""
     stage = Stage(loads={"a": 45.0}, policies=[PANICKY])
     await stage.cycle(follow=True)
     stage.loads = {}
@@ -109,8 +107,8 @@ async def test_a_panic_that_nothing_prolonged_is_not_prolonged_by_a_new_leader(
     assert stage.published() == {"a": 1}
 
 
-async def test_an_outage_prolongs_no_panic() -> None:
-    """Nobody saw the load of the last 20 minutes: panic and window ended without a controller."""
+async def test_an_outage_does_not_prolong_panic_mode() -> None:
+    """The load of the last 20 minutes is unknown: panic mode and window ended while no controller ran."""
     stage = Stage(loads={"a": 45.0}, policies=[PANICKY])
     await stage.cycle(times=2)
     assert "panicSince" in stage.status()["decision"]
@@ -123,8 +121,8 @@ async def test_an_outage_prolongs_no_panic() -> None:
     assert stage.published() == {"a": 1}
 
 
-async def test_a_panic_does_not_come_back_with_its_policy() -> None:
-    """While the policy was missing nothing was decided, so the surge did not go on."""
+async def test_panic_mode_does_not_resume_when_a_missing_policy_returns() -> None:
+    """Nothing was decided without the policy, so the surge did not continue."""
     panic = {"panicPolicy": {"period": "0s", "panicModeHold": "60s"}}
     rules = {"scaleUp": panic, "scaleDown": {"period": "0s", "stabilizationWindow": "0s"}}
     stage = Stage(loads={"a": 45.0}, policies=[policy(behavior=rules)])
@@ -140,7 +138,7 @@ async def test_a_panic_does_not_come_back_with_its_policy() -> None:
 
 @pytest.mark.parametrize("is_new_leader", [False, True])
 async def test_a_grace_period_does_not_end_early_because_the_status_is_old(*, is_new_leader: bool) -> None:
-    """A load of one replica for 45 s, then none: zero after the grace period from its last moment."""
+    """A load for one replica lasts for 45 s; the grace period begins at its last moment."""
     lone = binding()
     lone["spec"]["scalingConfiguration"]["minReplicas"] = 0
     at_once = {"period": "0s", "stabilizationWindow": "0s"}
@@ -164,7 +162,9 @@ async def test_a_grace_period_does_not_end_early_because_the_status_is_old(*, is
 
 
 @pytest.mark.parametrize(("bindings", "replicas"), [(1, 1), (200, 9)])
-async def test_the_status_of_one_binding_of_many_can_be_older(bindings: int, replicas: int) -> None:
+async def test_a_new_leader_of_many_bindings_assumes_that_statuses_are_older(
+    bindings: int, replicas: int
+) -> None:
     """One status is written per second, so with 200 bindings the surge can have lasted 3 minutes longer."""
     stage = Stage(loads={"a": 45.0}, policies=[PANICKY])
     await stage.cycle()

@@ -1,4 +1,4 @@
-"""When the status of a binding is written."""
+"""When and how urgently the status of a binding is written."""
 
 from __future__ import annotations
 
@@ -54,6 +54,6 @@ def _status(*conditions: Json, age_seconds: float = 5.0, **more: object) -> Json
         ),
     ],
 )
-def test_a_status_is_written_when_what_it_says_changed(old: Json, new: Json, expected: News | None) -> None:
-    """A status is written at once, in turn or not at all, depending on what differs."""
+def test_a_status_is_written_if_its_content_changed(old: Json, new: Json, expected: News | None) -> None:
+    """It is written at once, in turn or not at all, depending on what differs."""
     assert binding_news(old, new, now=NOW) is expected

@@ -1,4 +1,4 @@
-"""What is said of an object that the API server does not take."""
+"""Messages about owned objects that the API server rejects."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Server(Cluster):
         pass
 
     async def apply(self, *_: Any, **options: Any) -> Json:
-        """Answer as for any path that leads nowhere."""
+        """Respond as to any unknown path."""
         raise NotFound("404 page not found", code=404)
 
 
-async def test_a_kind_that_is_not_served_is_to_be_installed() -> None:
-    """The answer of the server does not say which."""
+async def test_the_message_about_a_kind_that_is_not_served_asks_to_install_its_definition() -> None:
+    """The response of the server does not name the kind."""
     server = Server()
     events = EventRecorder(server, controller="tests", instance="one")
     writer = StatusWriter(cluster=server, events=events, field_manager="tests")

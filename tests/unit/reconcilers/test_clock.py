@@ -1,4 +1,4 @@
-"""What happens when somebody sets the clock of the machine on which the controller runs."""
+"""Changes of the system clock on the machine of the controller."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from controller.reconcilers.advisory import Scope
 from controller.reconcilers.clock import SteadyClock
 
 JUMPS = {
-    "an hour ahead": timedelta(hours=1),
+    "one hour ahead": timedelta(hours=1),
     "ten minutes back": timedelta(minutes=-10),
-    "ten seconds back, so that a rate by that clock would be three times as high": timedelta(seconds=-10),
-    "half a minute ahead, so that it would be a third": timedelta(seconds=30),
+    "ten seconds back, which would make a rate by that clock three times as high": timedelta(seconds=-10),
+    "half a minute ahead, which would make a rate by that clock a third": timedelta(seconds=30),
 }
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS.keys())
-async def test_a_clock_that_is_set_changes_no_rate_and_no_decision(jump: timedelta) -> None:
-    """What is published is dated by the new time, and it is said once."""
+async def test_a_change_of_the_clock_changes_no_rate_and_no_decision(jump: timedelta) -> None:
+    """Published times follow the new clock, and the change is logged once."""
     stage, undisturbed = Stage(), Stage()
     reconciler, other = await stage.watched(Scope()), await undisturbed.watched(Scope())
 
@@ -39,8 +39,8 @@ async def test_a_clock_that_is_set_changes_no_rate_and_no_decision(jump: timedel
     assert beat.startswith((stage.time - STEP).strftime("%Y-%m-%dT%H:%M:%S"))
 
 
-async def test_a_clock_that_runs_says_nothing() -> None:
-    """However many cycles."""
+async def test_a_clock_that_is_not_changed_is_not_logged() -> None:
+    """This holds for any number of cycles."""
     stage = Stage()
     reconciler = stage.reconciler(Scope())
 
@@ -52,8 +52,8 @@ async def test_a_clock_that_runs_says_nothing() -> None:
     assert not [line for line in lines if "clock" in line["event"]]
 
 
-def test_the_steady_clock_begins_with_the_wall_clock_and_goes_on_without_it() -> None:
-    """By the time since boot, in which a machine that sleeps counts."""
+def test_the_steady_clock_starts_at_the_wall_clock_and_continues_by_the_boot_clock() -> None:
+    """The boot clock also counts the time during which the machine is suspended."""
     wall, boot = NOW.timestamp(), 1000.0
     clock = SteadyClock(wall=lambda: wall, boot=lambda: boot)
     began = clock.seconds()

@@ -13,8 +13,8 @@ from controller.observe.objectives import Objectives
 from controller.reconcilers.advisory import Scope
 
 
-async def test_without_advice_the_quiet_give_way_to_the_loud() -> None:
-    """One plan, two numbers, and nothing to save by anybody's hand."""
+async def test_without_advice_the_busy_model_gets_the_accelerators_of_the_idle_one() -> None:
+    """One plan is made, both numbers are published, and there is no advice."""
     stage = Stage()
 
     outcome = await (await stage.watched(Scope())).cycle()
@@ -24,8 +24,8 @@ async def test_without_advice_the_quiet_give_way_to_the_loud() -> None:
     assert all(item["type"] != "Advisory" for item in stage.statuses["quiet"]["conditions"])
 
 
-async def test_what_is_advised_gets_its_decision_and_no_number_and_others_do_not_count_on_it() -> None:
-    """The accelerators that advice alone would free are not there for the loud one."""
+async def test_an_advisory_variant_gets_a_decision_without_a_number() -> None:
+    """The accelerators that only following the advice would free are not given to the busy variant."""
     stage = Stage(annotations={"stowplan.dev/advisory": "true"})
 
     outcome = await (await stage.watched(Scope())).cycle()
@@ -37,8 +37,8 @@ async def test_what_is_advised_gets_its_decision_and_no_number_and_others_do_not
     assert {key: advice.saved_per_hour for key, advice in outcome.advices.items()} == {("ns", "quiet"): 80}
 
 
-async def test_a_cluster_that_is_only_advised_is_planned_once() -> None:
-    """Everybody is told what would be if all followed."""
+async def test_a_cluster_in_advisory_mode_is_planned_once() -> None:
+    """Every status has the decision of a plan that all would follow."""
     stage = Stage()
 
     outcome = await (await stage.watched(Scope(everywhere=True))).cycle()
@@ -49,8 +49,8 @@ async def test_a_cluster_that_is_only_advised_is_planned_once() -> None:
     assert (stage.asked, len(outcome.advices)) == (["solve"], 2)
 
 
-async def test_an_objective_gives_a_priority_and_the_status_says_so() -> None:
-    """To the variant whose pods its pool selects, and to no other."""
+async def test_the_priority_of_an_objective_is_used_and_named_in_the_status() -> None:
+    """It applies to the variant whose pods its pool selects, and to no other."""
     urgent = objective("urgent", "llama", namespace="ns")
     pools = [pool("llama", {"app": "quiet"}, namespace="ns")]
     stage = Stage(objectives=Objectives([urgent], pools))
@@ -65,8 +65,8 @@ async def test_an_objective_gives_a_priority_and_the_status_says_so() -> None:
     )
 
 
-async def test_status_event_and_log_say_the_same_sentence() -> None:
-    """Whoever reads one of them knows what the others say, with the advice in it."""
+async def test_status_event_and_log_have_the_same_message() -> None:
+    """This includes the advice."""
     stage = Stage(annotations={"stowplan.dev/advisory": "true"})
 
     reconciler = await stage.watched(Scope())
@@ -82,8 +82,8 @@ async def test_status_event_and_log_say_the_same_sentence() -> None:
     assert "nothing is scaled, following it would save 80.00 per hour" in stage.events["quiet"]
 
 
-async def test_advice_that_stays_the_same_is_told_once() -> None:
-    """No event and no write follows from a decision that is known."""
+async def test_unchanged_advice_is_reported_once() -> None:
+    """A known decision causes no event and no write."""
     stage = Stage(annotations={"stowplan.dev/advisory": "true"})
     reconciler = await stage.watched(Scope())
     await reconciler.cycle()
@@ -94,8 +94,8 @@ async def test_advice_that_stays_the_same_is_told_once() -> None:
     assert (outcome.written, stage.events) == (0, {})
 
 
-async def test_a_variant_that_cannot_be_planned_is_told_once() -> None:
-    """Also if it never was planned: nobody looks at the status of an object that should just work."""
+async def test_a_variant_that_cannot_be_planned_causes_one_event() -> None:
+    """This holds even if it was never planned, because the status of a new object is rarely looked at."""
     stage = Stage(gone={"quiet"})
     reconciler = await stage.watched(Scope())
     stage.reasons.clear()
@@ -107,8 +107,8 @@ async def test_a_variant_that_cannot_be_planned_is_told_once() -> None:
     assert "does not exist" in stage.events["quiet"]
 
 
-async def test_a_decision_is_told_even_if_what_an_earlier_controller_left_stays() -> None:
-    """The next cycle would find nothing new to tell, and tries to remove it again."""
+async def test_an_event_is_recorded_even_if_an_old_status_field_cannot_be_cleared() -> None:
+    """The next cycle tries to clear the field again, but has no new decision for an event."""
     stage = Stage(annotations={"stowplan.dev/advisory": "true"})
     reconciler = await stage.watched(Scope())
     stage.former = {"numReplicas": 7}
@@ -125,8 +125,8 @@ async def test_a_decision_is_told_even_if_what_an_earlier_controller_left_stays(
     assert set(stage.events) == {"quiet", "loud"}
 
 
-async def test_a_status_that_cannot_be_written_leaves_no_node_closed() -> None:
-    """The error is raised all the same, after the other statuses were written."""
+async def test_a_status_that_cannot_be_written_leaves_no_node_tainted() -> None:
+    """The error is still raised, after the other statuses were written."""
     closed = NODE | {"spec": {"taints": [{"key": "stowplan.dev/moving", "effect": "NoSchedule"}]}}
     stage = Stage()
     reconciler = await stage.watched(Scope())
@@ -140,12 +140,12 @@ async def test_a_status_that_cannot_be_written_leaves_no_node_closed() -> None:
 
 
 def told(stage: Stage) -> Heartbeat | None:
-    """Return what the Lease would say."""
+    """Return the heartbeat that the Lease would have."""
     return heartbeat_of({"metadata": {"annotations": dict(stage.pulse.annotations())}})
 
 
-async def test_an_idle_cycle_asks_the_api_server_for_nothing_and_says_that_it_ended() -> None:
-    """However long nothing changes."""
+async def test_an_idle_cycle_sends_no_requests_and_still_updates_the_heartbeat() -> None:
+    """This holds as long as nothing changes."""
     stage = Stage()
     reconciler = stage.reconciler(Scope())
     await reconciler.cycle()
@@ -158,8 +158,8 @@ async def test_an_idle_cycle_asks_the_api_server_for_nothing_and_says_that_it_en
     assert told(stage) == Heartbeat(time=NOW, newest_decision=NOW)
 
 
-async def test_a_status_that_cannot_be_written_is_left_behind_by_the_heartbeat() -> None:
-    """The others are confirmed all the same."""
+async def test_the_heartbeat_does_not_confirm_a_status_that_cannot_be_written() -> None:
+    """The other statuses are confirmed."""
     stage = Stage(unwritable="quiet")
 
     with pytest.raises(Unavailable):
@@ -168,8 +168,8 @@ async def test_a_status_that_cannot_be_written_is_left_behind_by_the_heartbeat()
     assert told(stage) == Heartbeat(time=NOW, newest_decision=NOW, unconfirmed=frozenset({("ns", "quiet")}))
 
 
-async def test_what_engines_count_becomes_load_and_capacity_in_the_status() -> None:
-    """What one replica serves follows from the step times that the status had, and its limit is named."""
+async def test_engine_counters_become_demand_and_capacity_in_the_status() -> None:
+    """The capacity follows from the step times in the previous status, and its limit is named."""
     stage = Stage()
 
     await (await stage.watched(Scope())).cycle()
@@ -193,8 +193,8 @@ async def test_what_engines_count_becomes_load_and_capacity_in_the_status() -> N
     )
 
 
-async def test_before_engines_have_counted_everything_stays() -> None:
-    """A controller that has just begun to lead knows nothing, and scales nobody down."""
+async def test_nothing_changes_before_engines_have_answered_twice() -> None:
+    """A new leader does not know the load, and scales nothing down."""
     stage = Stage()
 
     await stage.reconciler(Scope()).cycle()
@@ -206,8 +206,8 @@ async def test_before_engines_have_counted_everything_stays() -> None:
     )
 
 
-async def test_only_engines_that_are_ready_are_asked() -> None:
-    """One that is not any longer is none that keeps silent: the others decide."""
+async def test_only_ready_engines_are_scraped() -> None:
+    """An engine that is no longer ready does not count as silent: the others decide."""
     stage = Stage()
     reconciler = await stage.watched(Scope())
     stage.unready = "quiet-2"

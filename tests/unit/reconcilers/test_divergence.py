@@ -1,4 +1,4 @@
-"""What the scheduler made of a plan: who is elsewhere, who waits because of it, and what is said of that."""
+"""Differences between a plan and the scheduler's placement, and messages about pending replicas."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def variant(name: str, size: int, **bound: str | None) -> Variant:
 
 
 def snapshot(*variants: Variant, nodes: tuple[Node, ...] = (A, B)) -> Snapshot:
-    """Return what is seen at one moment."""
+    """Return the state of the cluster at one moment."""
     return Snapshot(nodes=nodes, variants=variants)
 
 
@@ -55,7 +55,7 @@ BIG_WAITS = Waiting(variant=("ns", "big"), pod="big1", node="node-a", takers=("c
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A moment after the plan, and what it amounts to."""
+    """The state at some time after the plan, and the expected differences."""
 
     now: Snapshot
     expected: Divergence
@@ -64,31 +64,31 @@ class Case:
 
 
 CASES = {
-    "what went as planned is in step": Case(
+    "replicas placed as planned are no difference": Case(
         now=snapshot(variant("big", 8, big1="node-a"), variant("chat", 2, chat1="node-b", chat2="node-b")),
         expected=Divergence(),
     ),
-    "one that took the place of another is named": Case(
+    "a pod that took the place of a pending replica is named": Case(
         now=snapshot(variant("big", 8, big1=None), variant("chat", 2, chat1="node-b", chat2="node-a")),
         expected=Divergence(elsewhere=1, waiting=(BIG_WAITS,)),
     ),
-    "one that is bound elsewhere while nobody waits is counted only": Case(
+    "a pod bound to another node is only counted if no replica is pending": Case(
         now=snapshot(variant("big", 8), variant("chat", 2, chat1="node-b", chat2="node-a")),
         expected=Divergence(elsewhere=1),
     ),
-    "one that the scheduler has not come to yet does not wait for ever": Case(
+    "a pod whose place is free is not reported as pending": Case(
         now=snapshot(variant("big", 8, big1=None), variant("chat", 2, chat1="node-b", chat2="node-b")),
         expected=Divergence(),
     ),
-    "one that fits another node will be bound there": Case(
+    "a pod that fits another node is not reported as pending": Case(
         now=snapshot(variant("big", 4, big1=None), variant("chat", 3, chat1="node-b", chat2="node-a")),
         expected=Divergence(elsewhere=1),
     ),
-    "one that the plan had no room for is a shortage and no divergence": Case(
+    "a pod without room in the plan is a shortage and no difference": Case(
         now=snapshot(variant("big", 8, big1="node-a", big2=None), variant("chat", 2, chat1="node-b")),
         expected=Divergence(),
     ),
-    "pods of others that came in between are no pods of ours": Case(
+    "new pods of other workloads are not named": Case(
         now=snapshot(
             variant("big", 8, big1=None),
             variant("chat", 2, chat1="node-b"),
@@ -96,7 +96,7 @@ CASES = {
         ),
         expected=Divergence(waiting=(replace(BIG_WAITS, takers=()),)),
     ),
-    "a node that takes no pods any more is no room": Case(
+    "a node that has become unschedulable has no room": Case(
         now=snapshot(
             variant("big", 8, big1=None),
             variant("chat", 2, chat1="node-b"),
@@ -104,7 +104,7 @@ CASES = {
         ),
         expected=Divergence(waiting=(replace(BIG_WAITS, takers=()),)),
     ),
-    "a variant that still runs more than decided holds the place, and is named": Case(
+    "a variant that runs more replicas than decided and holds the place is named": Case(
         now=snapshot(
             variant("big", 8, big1=None),
             replace(variant("chat", 2, chat1="node-b", chat2="node-a"), desired_replicas=1),
@@ -114,7 +114,7 @@ CASES = {
             waiting=(replace(BIG_WAITS, takers=(), late=("chat still runs 2 replicas instead of 1",)),)
         ),
     ),
-    "a variant that runs what was decided is not late": Case(
+    "a variant that runs the decided replicas is not named": Case(
         now=snapshot(
             variant("big", 8, big1=None),
             replace(variant("chat", 2, chat1="node-b", chat2="node-a"), desired_replicas=2),
@@ -122,24 +122,24 @@ CASES = {
         last=Expectation(snapshot=RUNS_TWO, placements=PLAN.placements[:1]),
         expected=Divergence(waiting=(replace(BIG_WAITS, takers=()),)),
     ),
-    "who was known to wait still does, though the next plan had no room for it": Case(
+    "a known pending replica stays pending if the next plan has no room for it": Case(
         now=snapshot(variant("big", 8, big1=None), variant("chat", 2, chat1="node-b", chat2="node-a")),
         last=Expectation(snapshot=BEFORE, placements=()),
         known=(BIG_WAITS,),
         expected=Divergence(elsewhere=1, waiting=(BIG_WAITS,)),
     ),
-    "who was known to wait and is bound, or gone, does so no more": Case(
+    "a known pending replica that is bound or deleted is no longer reported": Case(
         now=snapshot(variant("big", 8, big1="node-a"), variant("chat", 2, chat1="node-b")),
         known=(BIG_WAITS, replace(BIG_WAITS, pod="big2")),
         expected=Divergence(),
     ),
-    "pods without accelerators have no place in a plan, and may go anywhere": Case(
+    "pods without accelerators are not in a plan and can run on any node": Case(
         now=snapshot(
             variant("big", 8), variant("chat", 2, chat1="node-b"), variant("tiny", 0, tiny1="node-a")
         ),
         expected=Divergence(),
     ),
-    "before the first plan nothing is expected": Case(
+    "there is no difference before the first plan": Case(
         now=snapshot(variant("big", 8, big1=None), variant("chat", 2, chat1="node-a")),
         last=None,
         expected=Divergence(),
@@ -148,13 +148,13 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_it_tells_who_left_the_plan_and_who_waits(case: Case) -> None:
-    """Each moment by a sentence."""
+def test_differences_to_the_plan_and_pending_replicas_are_found(case: Case) -> None:
+    """The id of each case describes the state of the cluster."""
     assert divergence(case.last, case.known, case.now) == case.expected
 
 
-def test_a_sentence_names_number_node_and_takers() -> None:
-    """What waits for one node is said at once."""
+def test_a_message_names_count_node_and_pods_in_the_way() -> None:
+    """Replicas that are pending for the same node are reported together."""
     second = replace(BIG_WAITS, pod="big2", takers=("chat3", "chat2"))
     third = replace(BIG_WAITS, pod="big3", node="node-c", takers=())
     fourth = replace(BIG_WAITS, variant=("ns", "x"), takers=("a", "b", "c", "d", "e"))
@@ -171,15 +171,15 @@ def test_a_sentence_names_number_node_and_takers() -> None:
 
 LATE = "chat still runs 2 replicas instead of 1"
 SENTENCES = {
-    "autoscalers that have not followed need no gate": (
+    "no scheduling gate is advised if autoscalers have not applied the plan": (
         [replace(BIG_WAITS, takers=(), late=(LATE,))],
         f"1 replica planned on node-a waits: {LATE}, because autoscalers have not followed the plan yet",
     ),
-    "what the scheduler did comes first": (
+    "the scheduler's choice takes precedence over late autoscalers": (
         [replace(BIG_WAITS, late=(LATE,))],
         f"1 replica planned on node-a waits: the scheduler assigned chat2 to it; {REMEDY}",
     ),
-    "the gate is advised where one of several causes is the scheduler": (
+    "the scheduling gate is advised if the scheduler is one of several causes": (
         [replace(BIG_WAITS, takers=(), late=(LATE,)), replace(BIG_WAITS, pod="big2", node="node-b")],
         f"1 replica planned on node-a waits: {LATE}, because autoscalers have not followed the plan yet and"
         f" 1 replica planned on node-b waits: the scheduler assigned chat2 to it; {REMEDY}",
@@ -188,13 +188,13 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize(("waiting", "expected"), SENTENCES.values(), ids=SENTENCES)
-def test_a_sentence_tells_the_causes_apart(waiting: list[Waiting], expected: str) -> None:
-    """Only what the gate prevents is followed by the advice to use it."""
+def test_a_message_distinguishes_the_causes(waiting: list[Waiting], expected: str) -> None:
+    """The advice to use the scheduling gate follows only causes that it prevents."""
     assert sentences(waiting) == {("ns", "big"): expected}
 
 
 def test_late_variants_of_other_namespaces_are_not_named() -> None:
-    """Who may read one namespace learns no names of another."""
+    """A user with access to one namespace must not learn names from another."""
     stranger = replace(variant("chat", 2, chat1="node-b", chat2="node-a"), namespace="elsewhere")
     last = Expectation(snapshot=snapshot(variant("big", 8), stranger), placements=PLAN.placements[:1])
     now = snapshot(variant("big", 8, big1=None), replace(stranger, desired_replicas=1))
@@ -204,8 +204,8 @@ def test_late_variants_of_other_namespaces_are_not_named() -> None:
     assert waiting.late == ("variants of other namespaces still run more replicas than planned",)
 
 
-def test_every_pod_of_a_replica_counts_where_it_is() -> None:
-    """Half of a group that was bound elsewhere, on a node that it fills for others."""
+def test_each_pod_of_a_replica_counts_on_its_own_node() -> None:
+    """Half of a group was bound to another node than planned, and takes the place of another replica."""
     group = replace(variant("group", 16), pods_per_replica=2)
     whole = replace(group, replicas=(Replica(name="g0", node="node-a", further_nodes=("node-b",)),))
     big = variant("big", 8, big1=None)
@@ -223,8 +223,8 @@ def test_every_pod_of_a_replica_counts_where_it_is() -> None:
     assert [(item.pod, item.node, item.takers) for item in found.waiting] == [("big1", "node-b", ("g0",))]
 
 
-def test_takers_of_other_namespaces_are_not_named() -> None:
-    """Who may read one namespace learns no names of another."""
+def test_pods_of_other_namespaces_are_not_named() -> None:
+    """A user with access to one namespace must not learn names from another."""
     stranger = replace(variant("chat", 2, chat1="node-b", chat2="node-a"), namespace="elsewhere")
     before = replace(variant("chat", 2, chat1="node-b"), namespace="elsewhere")
     last = Expectation(

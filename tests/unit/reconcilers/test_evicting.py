@@ -1,4 +1,4 @@
-"""What a round of evictions does to a cluster, and what it leaves behind where it is hindered."""
+"""Rounds of evictions: calls to the cluster, and the state after an error."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from apiserver.schema.json import Json
 from controller.reconcilers.eviction_record import ANNOTATION
 
 
-async def test_a_round_closes_the_node_evicts_waits_and_opens_it_again() -> None:
-    """At the second plan; what others wrote to the node stays."""
+async def test_a_round_taints_the_node_evicts_waits_and_removes_the_taint() -> None:
+    """It begins at the second plan with the moves, and taints of others stay on the node."""
     stage = Stage()
     evictor = stage.evictor()
 
@@ -33,8 +33,8 @@ async def test_a_round_closes_the_node_evicts_waits_and_opens_it_again() -> None
     assert stage.taints == [FOREIGN]
 
 
-async def test_the_sentence_says_that_somebody_is_being_moved() -> None:
-    """For as long as the round lasts, and only about those whom it is for."""
+async def test_messages_of_decisions_mention_replicas_that_are_being_moved() -> None:
+    """They do so until the round ends, and only for variants that benefit."""
     stage = Stage()
     evictor = stage.evictor()
     told = replace(PLAN, decisions=(decision("large"), decision("small")))
@@ -52,34 +52,34 @@ async def test_the_sentence_says_that_somebody_is_being_moved() -> None:
 
 
 HINDERED: dict[str, tuple[str, ClusterError, list[str], dict[str, int]]] = {
-    "a budget that allows one of two evicts none": (
+    "nothing is evicted if a budget allows one of two evictions": (
         "try b",
         BUDGET,
         ["try a"],
         {"refused": 1},
     ),
-    "a missing permission on nodes evicts none": (
+    "nothing is evicted without permission to patch nodes": (
         "patch n1",
         Forbidden("nodes are forbidden"),
         ["try a", "try b"],
         {"failed": 1},
     ),
-    "a missing permission on evictions evicts none": ("try a", Forbidden("no"), [], {"failed": 1}),
-    "a pod that is gone ends it": ("try a", NotFound("gone"), [], {"gone": 1}),
-    "a pod that was replaced ends it": ("try a", Conflict("uid"), [], {"gone": 1}),
-    "a server that has too much to do evicts none": (
+    "nothing is evicted without permission to evict": ("try a", Forbidden("no"), [], {"failed": 1}),
+    "a deleted pod ends the round": ("try a", NotFound("gone"), [], {"gone": 1}),
+    "a replaced pod ends the round": ("try a", Conflict("uid"), [], {"gone": 1}),
+    "nothing is evicted if the API server is overloaded": (
         "try b",
         Throttled("too many requests"),
         ["try a"],
         {"busy": 1},
     ),
-    "a node that others write all the time evicts none": (
+    "nothing is evicted if other clients keep changing the node": (
         "patch n1",
         Conflict("modified"),
         ["try a", "try b"],
         {"failed": 1},
     ),
-    "a budget that is used up on the way stops there": (
+    "evictions stop when a budget is used up": (
         "evict b",
         BUDGET,
         ["try a", "try b", "patch n1", "evict a"],
@@ -89,8 +89,8 @@ HINDERED: dict[str, tuple[str, ClusterError, list[str], dict[str, int]]] = {
 
 
 @pytest.mark.parametrize("sentence", HINDERED)
-async def test_what_hinders_a_round(sentence: str) -> None:
-    """It is not tried again before the next round is due."""
+async def test_an_error_ends_a_round(sentence: str) -> None:
+    """There is no retry before the next round is due."""
     call, error, calls, outcomes = HINDERED[sentence]
     stage = Stage({call: error})
     evictor = stage.evictor()
@@ -102,8 +102,8 @@ async def test_what_hinders_a_round(sentence: str) -> None:
         assert await stage.act(evictor) == {}
 
 
-async def test_a_hindrance_is_told_once() -> None:
-    """And tried anew each round."""
+async def test_a_repeated_error_is_logged_once() -> None:
+    """Each round still retries."""
     stage = Stage({"try a": BUDGET})
     evictor = stage.evictor()
     with capture_logs() as lines:
@@ -113,8 +113,8 @@ async def test_a_hindrance_is_told_once() -> None:
     assert [line["why"] for line in lines] == ["the budget allows none"]
 
 
-async def test_a_node_that_others_write_all_the_time_is_named() -> None:
-    """It is no pod that is gone."""
+async def test_a_node_that_other_clients_keep_changing_is_named() -> None:
+    """This conflict is not mistaken for a deleted pod."""
     stage = Stage({"patch n1": Conflict("modified")})
     evictor = stage.evictor()
     with capture_logs() as lines:
@@ -124,8 +124,8 @@ async def test_a_node_that_others_write_all_the_time_is_named() -> None:
     assert [line["why"] for line in lines] == ["node n1 is changed continuously by other clients: modified"]
 
 
-async def test_nodes_that_stay_closed_are_told_once_each() -> None:
-    """Not in turns, as if the other were news."""
+async def test_a_failure_to_remove_the_taint_is_logged_once_per_node() -> None:
+    """Failures for two nodes do not count as changes of one message."""
     refusals: dict[str, ClusterError] = {f"patch {name}": Forbidden("no") for name in ("n1", "n2")}
     stage = Stage(refusals, taints=[OURS], nodes=("n1", "n2"))
     evictor = stage.evictor(replace(RULES, enabled=False))
@@ -137,8 +137,8 @@ async def test_nodes_that_stay_closed_are_told_once_each() -> None:
 
 
 @pytest.mark.parametrize("name", ["small", "large"])
-async def test_nobody_is_moved_by_advice(name: str) -> None:
-    """Neither an advised variant nor for one."""
+async def test_advisory_decisions_cause_no_evictions(name: str) -> None:
+    """Neither replicas of an advisory variant are moved, nor others for one."""
     stage = Stage()
     evictor = stage.evictor()
 
@@ -147,8 +147,8 @@ async def test_nobody_is_moved_by_advice(name: str) -> None:
     assert stage.calls == []
 
 
-async def test_a_node_that_somebody_before_us_closed_is_opened() -> None:
-    """Even where evictions have been switched off since."""
+async def test_a_taint_that_an_earlier_process_left_is_removed() -> None:
+    """This is done even if evictions have been disabled since."""
     stage = Stage(taints=[OURS, FOREIGN])
 
     await stage.act(stage.evictor(replace(RULES, enabled=False)))
@@ -159,8 +159,8 @@ async def test_a_node_that_somebody_before_us_closed_is_opened() -> None:
 HOURLY = replace(RULES, interval_seconds=1.0, per_hour=4)
 
 
-async def test_the_limit_of_an_hour_outlives_the_process() -> None:
-    """Who leads next counts on; an hour after the first of them more may go."""
+async def test_the_limit_per_hour_holds_across_processes() -> None:
+    """The next leader continues to count; more evictions are possible an hour after the first one."""
     stage = Stage()
 
     assert await stage.moved(stage.evictor(HOURLY), tries=3) == 2
@@ -170,8 +170,8 @@ async def test_the_limit_of_an_hour_outlives_the_process() -> None:
     assert await stage.moved(stage.evictor(HOURLY), tries=9) == 2
 
 
-async def test_the_pause_between_rounds_outlives_the_process() -> None:
-    """It is counted from the last eviction: whether the round has ended by now nobody knows."""
+async def test_the_interval_between_rounds_holds_across_processes() -> None:
+    """It begins at the last eviction, because a new leader does not know when the round ended."""
     stage = Stage()
     rules = replace(HOURLY, interval_seconds=300.0)
 
@@ -180,8 +180,8 @@ async def test_the_pause_between_rounds_outlives_the_process() -> None:
     assert await stage.moved(stage.evictor(rules), tries=9) == 2
 
 
-async def test_what_is_evicted_is_on_record_before() -> None:
-    """Who dies in between has counted too much, and nobody is evicted whom no record names."""
+async def test_evictions_are_recorded_before_they_happen() -> None:
+    """A crash in between counts too many evictions, and no eviction happens without a record."""
     counted, uncounted = Stage({"evict a": Forbidden("no")}), Stage({"record": Forbidden("no leases")})
 
     hindered, refused = counted.evictor(), uncounted.evictor()
@@ -192,8 +192,8 @@ async def test_what_is_evicted_is_on_record_before() -> None:
 
 
 @pytest.mark.parametrize("text", ["yesterday x2", "2026-01-01T12:00:00Z", "2026-01-01T12:00:00Z xx"])
-async def test_a_record_that_is_none_stands_for_a_full_hour(text: str) -> None:
-    """Somebody has changed it: nobody is evicted on a guess."""
+async def test_an_invalid_record_prevents_evictions_for_an_hour(text: str) -> None:
+    """It was changed by another client, so the real number of evictions is unknown."""
     stage = Stage()
     stage.lease["metadata"]["annotations"] = {ANNOTATION: text}
     evictor = stage.evictor()
@@ -202,8 +202,8 @@ async def test_a_record_that_is_none_stands_for_a_full_hour(text: str) -> None:
     assert await stage.moved(evictor, tries=70) > 0
 
 
-async def test_without_the_record_nobody_is_evicted_and_it_is_asked_for_again() -> None:
-    """Told once."""
+async def test_nothing_is_evicted_while_the_record_cannot_be_read() -> None:
+    """The error is logged once, and reading is retried."""
     stage = Stage({"read system/lease": Forbidden("leases are forbidden")})
     evictor = stage.evictor()
     with capture_logs() as lines:
@@ -220,10 +220,10 @@ def _budget() -> Json:
 
 
 @pytest.mark.parametrize(("allowed", "outcome"), [(1, {"refused": 1}), (2, {"evicted": 2})])
-async def test_a_round_counts_what_its_own_evictions_take_of_a_budget(
+async def test_a_round_counts_its_own_evictions_against_a_budget(
     allowed: int, outcome: dict[str, int]
 ) -> None:
-    """Each alone would pass under a budget of one; our copy, a moment old, says two."""
+    """A budget of one allows each eviction alone; the cached budget, which is outdated, allows two."""
     stage = Stage(budgets=[_budget()], allowed_now=allowed)
     for item in stage.pods:
         item["metadata"]["labels"] = {"app": "small"}
@@ -237,8 +237,8 @@ async def test_a_round_counts_what_its_own_evictions_take_of_a_budget(
     assert told == ["the disruption budget ns/few allows 1 of 2 evictions"][: 2 - allowed]
 
 
-async def test_budgets_of_others_and_budgets_that_are_gone_hinder_nobody() -> None:
-    """Only what the pods are under counts."""
+async def test_deleted_budgets_and_budgets_of_other_pods_prevent_no_evictions() -> None:
+    """Only budgets that select the pods count."""
     stage = Stage({"look few": NotFound("gone")}, budgets=[_budget()])
     strangers = Stage(budgets=[_budget()])
     for item in stage.pods:
@@ -248,8 +248,8 @@ async def test_budgets_of_others_and_budgets_that_are_gone_hinder_nobody() -> No
     assert await strangers.moved(strangers.evictor(), tries=2) == 2
 
 
-async def test_events_name_nobody_of_other_namespaces() -> None:
-    """Who is moved for strangers is told so, and no more."""
+async def test_events_name_no_objects_of_other_namespaces() -> None:
+    """If such workloads benefit, the event says so without names."""
     stage = Stage()
     evictor = stage.evictor()
     strangers = replace(

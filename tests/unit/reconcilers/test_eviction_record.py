@@ -1,4 +1,4 @@
-"""What is written on the Lease of evictions, and read again."""
+"""The record of evictions on the Lease."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def recorded(moments: list[float]) -> Json:
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    """To the second above, evictions of one second together; what others wrote stays."""
+    """Times are rounded up to seconds and grouped by second; other annotations are kept."""
     written = recorded(MOMENTS)
 
     assert written["spec"] == LEASE["spec"]
@@ -31,21 +31,21 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert moments_in(written) == (MOMENTS[2] - 599, MOMENTS[2] - 599, MOMENTS[2])
 
 
-def test_no_record_is_no_eviction() -> None:
-    """Neither on a Lease of before, nor after an hour in which there was none."""
+def test_a_lease_without_record_or_with_an_empty_one_has_no_evictions() -> None:
+    """An old Lease has no record, and after an hour without evictions it is empty."""
     assert moments_in({"metadata": {}}) == moments_in(recorded([])) == ()
 
 
 def test_renewing_the_lease_keeps_the_record() -> None:
-    """And so does who takes it over."""
+    """This also holds if another process takes over the lease."""
     for identity in ("me", "other"):
         options = LeaseOptions(namespace="ns", name="lease", identity=identity)
         assert moments_in(claimed(recorded(MOMENTS[2:]), options, NOON)) == (MOMENTS[2],)
 
 
 @pytest.mark.parametrize("times", ["x0", "x-3", "x", "3", "x999999999999999", "x1.5", ""])
-def test_a_count_that_nobody_wrote_is_no_record(times: str) -> None:
-    """It is refused, and never taken for no evictions or for more than memory holds."""
+def test_an_implausible_count_is_rejected(times: str) -> None:
+    """It must neither mean that there were no evictions, nor allocate a huge list."""
     lease = {"metadata": {"annotations": {ANNOTATION: f"2026-01-01T12:00:20Z {times}"}}}
 
     with pytest.raises(ValueError, match=r"must end in x1|does not match|unconverted"):

@@ -1,4 +1,4 @@
-"""What goes wrong with one variant: it holds and says why, and the other goes on."""
+"""Faults of one variant: it holds and reports the reason, and the other variant is not affected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def condition(stage: Stage, name: str, kind: str) -> Json:
 
 
 def signals(registry: CollectorRegistry, model: str) -> set[str]:
-    """Return the grades of a model's demand that the metric shows."""
+    """Return the signal states of a model's demand in the metric."""
     return {
         sample.labels["state"]
         for family in registry.collect()
@@ -31,14 +31,14 @@ def signals(registry: CollectorRegistry, model: str) -> set[str]:
 
 
 async def cycles(stage: Stage, reconciler: VariantAutoscalingReconciler, count: int) -> None:
-    """Run cycles in which nothing is written down."""
+    """Run cycles without recording their outcome."""
     for _ in range(count):
         await reconciler.cycle()
         stage.time += STEP
 
 
-async def test_a_dead_engine_blocks_scaling_down_for_a_while_and_then_the_others_decide() -> None:
-    """Condition, event and metric say which of the two it is; the other variant is decided all along."""
+async def test_a_failed_engine_prevents_scaling_down_only_for_a_limited_time() -> None:
+    """Condition, event and metric tell the two phases apart; decisions on the other variant continue."""
     stage, registry = Stage(), CollectorRegistry()
     telemetry = Telemetry(registry)
     reconciler = stage.reconciler(Scope())
@@ -65,8 +65,8 @@ async def test_a_dead_engine_blocks_scaling_down_for_a_while_and_then_the_others
     assert stage.number("loud") == 3
 
 
-async def test_an_engine_of_another_model_does_not_count_and_is_named() -> None:
-    """Neither for the model that it should serve nor for its own; nothing is scaled down without it."""
+async def test_an_engine_that_serves_another_model_is_ignored_and_named() -> None:
+    """It counts for neither model, and the variant is not scaled down without it."""
     stage = Stage(serves={"quiet-1": "loud"})
 
     reconciler = stage.reconciler(Scope())
@@ -79,8 +79,8 @@ async def test_an_engine_of_another_model_does_not_count_and_is_named() -> None:
     assert demand["requestsPerSecond"] == "20"
 
 
-async def test_a_target_that_vanishes_leaves_no_number_and_one_that_returns_is_taken_up_again() -> None:
-    """The other variant is decided all along, with what it left."""
+async def test_a_variant_without_target_publishes_no_number_until_the_target_returns() -> None:
+    """Meanwhile the other variant gets the freed accelerators."""
     stage = Stage()
     reconciler = stage.reconciler(Scope())
     await cycles(stage, reconciler, 2)
@@ -111,10 +111,10 @@ def _silent() -> Iterator[tuple[str, dict[str, str]]]:
 
 
 @pytest.mark.parametrize("failures", [found for _, found in _silent()], ids=[name for name, _ in _silent()])
-async def test_a_model_whose_engines_say_nothing_holds_and_the_other_goes_on(
+async def test_a_model_without_valid_metrics_holds_and_the_other_model_is_decided(
     failures: dict[str, str],
 ) -> None:
-    """For as long as an answer counts at all; the reason is the engine's."""
+    """This lasts for as long as older metrics are valid; the condition has the engine's error."""
     stage = Stage(failures=failures)
 
     await cycles(stage, stage.reconciler(Scope()), 12)

@@ -1,4 +1,4 @@
-"""One ModelRoute behind Gateways: what is written and said of it, and whether it is tried again."""
+"""A ModelRoute behind Gateways: created objects, conditions, and retries."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ HTTP_ROUTE = ChildKey("HTTPRoute", "chat")
 
 @dataclass
 class World:
-    """A namespace with one server, and the API server that it is in."""
+    """A namespace with one server, and its API server."""
 
     stored: dict[ChildKey, Json] = field(default_factory=dict)
     unseen: frozenset[ChildKey] = frozenset()
-    """Objects that the local copies do not have: they bear no label of ours."""
+    """Objects without our label, which are not in the caches."""
 
     value: Json = field(default_factory=lambda: route(annotations=OPTED_IN))
     found: Installed = field(default_factory=Installed)
@@ -42,15 +42,15 @@ class World:
         self.value["metadata"] |= {"namespace": "ns", "uid": "uid"}
 
     def namespace(self, _: str) -> Json | None:
-        """Return a Namespace that says nothing."""
+        """Return a Namespace without annotations."""
         return {"metadata": {"name": "ns", "annotations": {}}}
 
     def installed(self) -> Installed:
-        """Return what is served."""
+        """Return the served definitions."""
         return self.found
 
     def made(self, _: str) -> Mapping[ChildKey, Json]:
-        """Return the local copies."""
+        """Return the cached objects."""
         return {key: item for key, item in self.stored.items() if key not in self.unseen}
 
     def servers(self, _: str) -> Mapping[str, Json]:
@@ -91,11 +91,11 @@ class World:
         self.calls.append(f"delete {resource.kind}")
 
     def record(self, *_: object, **__: object) -> None:
-        """Take an event."""
+        """Discard an event."""
 
 
 class Rig:
-    """A translator in a world."""
+    """A translator with its stubs."""
 
     def __init__(self, world: World) -> None:
         writer = StatusWriter(
@@ -107,15 +107,15 @@ class Rig:
         self._translator = GatewayTranslator(writer, world, world)
 
     async def find(self) -> tuple[str, bool, list[str]]:
-        """Work on the route; returns the reason, whether it is done, and what was called."""
+        """Reconcile the route; return the reason, whether no retry is needed, and the calls."""
         self.world.calls.clear()
         findings, is_done = await self._translator.find(self.world.value)
         reasons = [str(reason) for _, reason, _ in findings.values()]
         return next(iter(reasons), ""), is_done, [*self.world.calls]
 
 
-async def test_it_is_made_once_and_mended() -> None:
-    """What was applied is not applied again, until somebody changes it."""
+async def test_objects_are_applied_once_and_restored_after_a_change() -> None:
+    """An applied object is not applied again until another client changes it."""
     rig = Rig(World())
 
     assert await rig.find() == ("Translated", True, ["apply InferencePool", "apply HTTPRoute"])
@@ -124,8 +124,8 @@ async def test_it_is_made_once_and_mended() -> None:
     assert await rig.find() == ("Translated", True, ["apply InferencePool"])
 
 
-async def test_a_route_that_opts_out_leaves_nothing() -> None:
-    """No condition, no object."""
+async def test_opting_out_deletes_all_objects() -> None:
+    """No condition is left either."""
     rig = Rig(World())
     await rig.find()
     del rig.world.value["metadata"]["annotations"]
@@ -134,8 +134,8 @@ async def test_a_route_that_opts_out_leaves_nothing() -> None:
     assert await rig.find() == ("", True, [])
 
 
-async def test_a_route_that_opts_out_says_what_it_may_not_take_back() -> None:
-    """The object still leads requests; the right may be given later."""
+async def test_a_deletion_that_fails_on_opting_out_is_reported_and_retried() -> None:
+    """The object still routes requests, and the permission may be granted later."""
     rig = Rig(World())
     await rig.find()
     del rig.world.value["metadata"]["annotations"]
@@ -147,8 +147,10 @@ async def test_a_route_that_opts_out_says_what_it_may_not_take_back() -> None:
 
 
 @pytest.mark.parametrize("unseen", [frozenset(), frozenset({HTTP_ROUTE})])
-async def test_what_somebody_else_made_stays_and_is_asked_for_again(unseen: frozenset[ChildKey]) -> None:
-    """Whether it bears our label or not: nobody tells when it goes."""
+async def test_an_existing_object_of_another_owner_is_kept_and_checked_again(
+    unseen: frozenset[ChildKey],
+) -> None:
+    """Without our label there is no event when it is deleted, so the route is retried in any case."""
     foreign = {"kind": "HTTPRoute", "metadata": {"name": "chat"}}
     rig = Rig(World(stored={HTTP_ROUTE: foreign}, unseen=unseen))
 
@@ -156,15 +158,15 @@ async def test_what_somebody_else_made_stays_and_is_asked_for_again(unseen: froz
     assert rig.world.stored[HTTP_ROUTE] is foreign
 
 
-async def test_what_is_refused_is_tried_again() -> None:
-    """The right may be given later. The rest is made."""
+async def test_a_rejected_write_is_retried() -> None:
+    """The permission may be granted later; the other objects are created."""
     rig = Rig(World(refuses="HTTPRoute"))
 
     assert await rig.find() == ("RequestRefused", False, ["apply InferencePool"])
 
 
-async def test_what_cannot_be_translated_any_more_stays() -> None:
-    """Annotations that nobody can read, and definitions that are gone, cut nobody off."""
+async def test_objects_are_kept_when_their_route_can_no_longer_be_translated() -> None:
+    """An invalid annotation, a missing definition or an invalid route does not cut off requests."""
     rig = Rig(World())
     await rig.find()
     there = {*rig.world.stored}
@@ -177,8 +179,8 @@ async def test_what_cannot_be_translated_any_more_stays() -> None:
     assert {*rig.world.stored} == there
 
 
-async def test_who_lost_the_lease_writes_nothing() -> None:
-    """Another process may act by now."""
+async def test_nothing_is_written_after_the_lease_was_lost() -> None:
+    """Another process may act already."""
     rig = Rig(World(leads=False))
 
     with pytest.raises(NotLeading):

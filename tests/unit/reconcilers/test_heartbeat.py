@@ -1,4 +1,4 @@
-"""What the Lease says of cycles."""
+"""The heartbeat of cycles on the Lease."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def stored(number: int, *, decided: object = NOW.isoformat()) -> Json:
-    """Return a VariantAutoscaling that was decided on some time."""
+    """Return a VariantAutoscaling with the time of its decision."""
     return {
         "metadata": {"namespace": "ns", "name": f"v{number}"},
         "status": {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": decided}},
@@ -23,17 +23,17 @@ def stored(number: int, *, decided: object = NOW.isoformat()) -> Json:
 
 
 def statuses(*autoscalings: Json) -> dict[tuple[str, str], Json]:
-    """Return decisions that say what is known."""
+    """Return the stored statuses as decisions."""
     return {("ns", item["metadata"]["name"]): item["status"] for item in autoscalings}
 
 
 def told(pulse: Pulse) -> Heartbeat | None:
-    """Return what a reader of the Lease finds."""
+    """Return the heartbeat that a reader of the Lease finds."""
     return heartbeat_of({"metadata": {"annotations": dict(pulse.annotations())}})
 
 
-def test_a_heartbeat_comes_back_as_it_was_written() -> None:
-    """With fractions of a second, and names."""
+def test_a_heartbeat_is_read_as_it_was_written() -> None:
+    """This includes fractions of a second, and names."""
     beat = Heartbeat(
         time=NOW + timedelta(microseconds=5),
         newest_decision=NOW,
@@ -44,14 +44,14 @@ def test_a_heartbeat_comes_back_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "12", "0001-01-01T00:00:00+23:59"])
-def test_an_annotation_that_says_no_time_says_nothing(text: str) -> None:
-    """Nor does none at all."""
+def test_an_annotation_without_a_valid_time_is_no_heartbeat(text: str) -> None:
+    """The same holds for a Lease without the annotation."""
     assert heartbeat_of({"metadata": {"annotations": {LAST_CYCLE: text}}}) is None
     assert heartbeat_of({"metadata": {}}) is None
 
 
-def test_what_nobody_decided_on_is_not_confirmed() -> None:
-    """Its number grows old, and the others' do not."""
+def test_an_object_without_a_decision_is_not_confirmed() -> None:
+    """Its number becomes outdated, and the others do not."""
     pulse, known = Pulse(), [stored(0), stored(1)]
 
     pulse.beat(known, statuses(known[0]), Published(), time=NOW)
@@ -59,8 +59,8 @@ def test_what_nobody_decided_on_is_not_confirmed() -> None:
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW, unconfirmed=frozenset({("ns", "v1")}))
 
 
-def test_a_cycle_that_left_many_behind_counts_for_nothing() -> None:
-    """The last good one stands."""
+def test_a_cycle_with_too_many_unconfirmed_objects_does_not_change_the_heartbeat() -> None:
+    """The previous heartbeat is kept."""
     pulse, known = Pulse(), [stored(number) for number in range(MOST_UNCONFIRMED + 1)]
     pulse.beat(known, statuses(*known), Published(), time=NOW)
 
@@ -70,8 +70,8 @@ def test_a_cycle_that_left_many_behind_counts_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("decided", ["soon", 7, None, "9999-12-31T23:59:59-23:59"])
-def test_a_time_that_somebody_else_wrote_stops_nothing(decided: object) -> None:
-    """It is passed over."""
+def test_an_invalid_time_of_a_decision_is_ignored(decided: object) -> None:
+    """The other objects determine the newest decision."""
     pulse, known = Pulse(), [stored(0, decided=decided), stored(1)]
 
     pulse.beat(known, statuses(*known), Published(), time=NOW)
@@ -79,8 +79,8 @@ def test_a_time_that_somebody_else_wrote_stops_nothing(decided: object) -> None:
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW)
 
 
-def test_a_decision_whose_writing_waits_is_confirmed_as_it_stands() -> None:
-    """Readers must not wait for a time that is not in the store yet."""
+def test_an_unwritten_decision_is_confirmed_with_its_stored_time() -> None:
+    """Readers must not wait for a time that is not stored yet."""
     pulse, old = Pulse(), stored(0)
     later = (NOW + timedelta(minutes=5)).isoformat()
     new = {("ns", "v0"): {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": later}}}
@@ -94,8 +94,8 @@ def test_a_decision_whose_writing_waits_is_confirmed_as_it_stands() -> None:
     assert written == Heartbeat(time=NOW, newest_decision=NOW + timedelta(minutes=5))
 
 
-def test_advice_is_no_decision_that_readers_wait_for() -> None:
-    """It has a time and no number: the metrics API would never see it, and believe no cycle any more."""
+def test_advice_does_not_count_as_the_newest_decision() -> None:
+    """Advice has no number, so the metrics API never sees its time, and would trust no more cycles."""
     pulse, acted = Pulse(), NOW - timedelta(seconds=60)
     acting = {"metadata": {"namespace": "ns", "name": "a"}, "status": _desired(acted, 1)}
     advised = {"metadata": {"namespace": "ns", "name": "b"}, "status": _desired(NOW, None)}

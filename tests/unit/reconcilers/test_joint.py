@@ -1,4 +1,4 @@
-"""Bindings planned with everything else: one inventory, priorities, and what stands without a plan."""
+"""Bindings in the joint plan: one inventory, priorities, and decisions without a plan."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CAPACITY = "stowplan.dev/capacity"
 
 
 def pair(**annotations: str) -> Json:
-    """Return a binding of an H100 Deployment and a dearer A100 one, each from 0 to 9 replicas."""
+    """Return a binding of an H100 Deployment and a more expensive A100 one, each with 0 to 9 replicas."""
     return optimizer("b", "h100", "a100", annotations=dict(annotations))
 
 
 def stage(*, h100: int = 9, a100: int = 9, load: float = 10, **more: object) -> JointStage:
-    """Return the pair with one H100 replica, whose pod has a load; 10 is what one replica is for."""
+    """Return the pair with one H100 replica whose pod has a load; the target value per replica is 10."""
     return JointStage(
         **{  # type: ignore[arg-type]
             "bindings": {"b": pair()},
@@ -36,21 +36,21 @@ def stage(*, h100: int = 9, a100: int = 9, load: float = 10, **more: object) -> 
 
 
 def limits(world: JointStage, name: str = "b") -> list[str]:
-    """Return what limited a decision."""
+    """Return the limits of a decision."""
     found: list[str] = world.bound.status(name)["decision"].get("limitedBy", [])
     return found
 
 
-async def test_before_the_first_plan_what_runs_stands() -> None:
-    """Nothing is scaled to what nobody has found room for."""
+async def test_before_the_first_plan_the_running_replicas_are_published() -> None:
+    """No target is scaled without knowing that nodes have room."""
     world = stage(load=40, fails=True)
     await world.cycle()
     assert world.bound.published() == {"h100": 1, "a100": 0}
     assert world.bound.reason("Placed") == "AwaitingPlan"
 
 
-async def test_the_next_decision_publishes_what_was_planned() -> None:
-    """With room for all, the cheaper type serves alone."""
+async def test_the_next_decision_publishes_the_plan() -> None:
+    """With enough room, only the cheaper type is used."""
     world = stage(load=40)
     await world.cycle(times=2)
     assert world.bound.published() == {"h100": 4, "a100": 0}
@@ -58,23 +58,23 @@ async def test_the_next_decision_publishes_what_was_planned() -> None:
     assert "Placement" not in limits(world)
 
 
-async def test_where_the_cheaper_type_has_no_room_the_other_one_serves() -> None:
-    """The mix costs the least that nodes allow."""
+async def test_the_more_expensive_type_serves_the_rest_if_the_cheaper_one_has_no_room() -> None:
+    """The mix is the cheapest that fits the nodes."""
     world = stage(load=40, h100=3)
     await world.cycle(times=2)
     assert world.bound.published() == {"h100": 3, "a100": 1}
     assert world.bound.reason("Placed") == "AllPlaced"
 
 
-async def test_unlike_replicas_serve_together_what_is_required() -> None:
-    """Capacities count in the plan, too."""
+async def test_the_plan_uses_the_capacities_of_different_replicas() -> None:
+    """An A100 replica with half the capacity counts as half a replica."""
     world = stage(load=40, h100=3, bindings={"b": pair(**{CAPACITY: "h100=1,a100=0.5"})})
     await world.cycle(times=2)
     assert world.bound.published() == {"h100": 3, "a100": 2}
 
 
 async def test_a_shortage_is_published_with_its_reason() -> None:
-    """Nobody is asked to start what would only wait for a node."""
+    """Replicas that would only be pending are not requested."""
     world = stage(load=60, h100=3, a100=1)
     await world.cycle(times=2)
     assert world.bound.published() == {"h100": 3, "a100": 1}
@@ -85,8 +85,8 @@ async def test_a_shortage_is_published_with_its_reason() -> None:
     assert "requests/s" not in message
 
 
-async def test_what_a_variantautoscaling_holds_is_not_counted_on() -> None:
-    """Both kinds share one inventory, each with its own status."""
+async def test_accelerators_used_by_a_variantautoscaling_are_not_available_to_bindings() -> None:
+    """Both kinds share one inventory, and each has its own status."""
     world = stage(
         load=40,
         h100=4,
@@ -100,8 +100,8 @@ async def test_what_a_variantautoscaling_holds_is_not_counted_on() -> None:
     assert set(world.written) == {"h100-other"}
 
 
-async def test_what_is_told_of_variantautoscalings_leaves_bindings_out() -> None:
-    """Metrics and saved plans name variants only."""
+async def test_the_outcome_for_variantautoscalings_does_not_contain_bindings() -> None:
+    """Metrics and saved plans name only variants."""
     world = stage(autoscalings=[_variant("h100-other")], replicas={"h100": 1, "a100": 0, "h100-other": 2})
     outcome = await world.cycle(times=2)
     assert outcome is not None
@@ -109,8 +109,8 @@ async def test_what_is_told_of_variantautoscalings_leaves_bindings_out() -> None
     assert {item.name for item in world.planned[-1].variants} == {"h100-other", "b/h100", "b/a100"}
 
 
-async def test_a_younger_variantautoscaling_on_a_bound_target_is_told_so() -> None:
-    """It names the binding, whose target is planned once."""
+async def test_a_younger_variantautoscaling_of_a_bound_target_is_not_planned() -> None:
+    """Its message names the binding; the target is planned once."""
     younger = _variant("h100")
     younger["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
     world = stage(autoscalings=[younger])
@@ -121,8 +121,8 @@ async def test_a_younger_variantautoscaling_on_a_bound_target_is_told_so() -> No
     assert "AutoscalingPolicyBinding 'b' is older" in told.message
 
 
-async def test_bindings_elsewhere_are_decided_on_alone() -> None:
-    """It is a choice, for the cluster or a namespace."""
+async def test_bindings_outside_the_scope_of_joint_planning_are_decided_without_the_plan() -> None:
+    """The scope is the cluster or some namespaces."""
     for joint in (NOWHERE, Scope(namespaces=frozenset({"other"}))):
         world = stage(load=40, h100=1, a100=0, joint=joint)
         await world.cycle()
@@ -130,16 +130,16 @@ async def test_bindings_elsewhere_are_decided_on_alone() -> None:
         assert world.exchange.taken().asks == ()
 
 
-async def test_targets_without_accelerators_need_no_place() -> None:
-    """The policy decides on them alone."""
+async def test_targets_without_accelerators_need_no_plan() -> None:
+    """Only the policy decides on them."""
     world = stage(load=40, h100=1, accelerators=0)
     await world.cycle(times=2)
     assert world.bound.published() == {"h100": 4, "a100": 0}
     assert world.bound.reason("Placed") == "NothingToPlace"
 
 
-async def test_a_plan_that_does_not_come_is_not_waited_for_without_end() -> None:
-    """After four intervals the policy decides alone."""
+async def test_without_a_plan_the_policy_decides_after_four_intervals() -> None:
+    """Until then, the decision waits for the plan."""
     world = stage(load=40, fails=True)
     await world.cycle(times=4)
     assert world.bound.reason("Placed") == "AwaitingPlan"
@@ -148,8 +148,8 @@ async def test_a_plan_that_does_not_come_is_not_waited_for_without_end() -> None
     assert world.bound.published() == {"h100": 4, "a100": 0}
 
 
-async def test_a_plan_that_came_once_counts_only_for_a_while() -> None:
-    """A planner that fails later is the same."""
+async def test_a_plan_expires_if_the_planner_fails_later() -> None:
+    """After some intervals the policy decides without it."""
     world = stage(load=40, h100=2, a100=0)
     await world.cycle(times=2)
     world.fails = True
@@ -159,16 +159,16 @@ async def test_a_plan_that_came_once_counts_only_for_a_while() -> None:
     assert world.bound.reason("Placed") == "NotPlanned"
 
 
-async def test_a_paused_binding_is_planned_as_it_runs() -> None:
-    """What it holds is nobody else's."""
+async def test_a_paused_binding_is_planned_with_its_running_replicas() -> None:
+    """Their accelerators are not available to others."""
     world = stage(load=40, bindings={"b": pair(**{"stowplan.dev/paused": "true"})})
     await world.cycle(times=2)
     assert world.bound.published() == {"h100": 1, "a100": 0}
     assert all(item.is_paused for item in world.planned[-1].variants)
 
 
-async def test_a_new_target_is_planned_at_once() -> None:
-    """What is published was granted for the targets of today."""
+async def test_a_changed_list_of_targets_is_planned_at_once() -> None:
+    """The published numbers are granted for the current targets."""
     world = stage(load=40, h100=2, a100=1, replicas={"h100": 1, "a100": 0, "h100-more": 0})
     world.room["h100"] = 2
     await world.cycle()
@@ -179,8 +179,8 @@ async def test_a_new_target_is_planned_at_once() -> None:
     assert world.bound.published() == {"a100": 1, "h100": 2}
 
 
-async def test_a_steady_load_keeps_its_mix() -> None:
-    """Nothing turns while nothing changes."""
+async def test_a_constant_load_keeps_its_mix() -> None:
+    """The numbers do not oscillate."""
     world = stage(load=10, h100=3)
     world.bound.loads = {"h100": 10, "a100": 10}
     seen = []
@@ -190,8 +190,8 @@ async def test_a_steady_load_keeps_its_mix() -> None:
     assert seen[-6:] == [seen[-1]] * 6
 
 
-async def test_what_runs_is_not_exchanged_for_an_exact_fit() -> None:
-    """Six are served by 3 and 2 of one and a half; for eight, two more of those start and none stops."""
+async def test_running_replicas_are_not_replaced_for_an_exact_fit() -> None:
+    """3 H100 (1 each) and 2 A100 (1.5 each) serve 6; for 8, two more A100 start and no H100 stops."""
     world = stage(
         load=80 / 6,
         h100=3,
@@ -203,8 +203,8 @@ async def test_what_runs_is_not_exchanged_for_an_exact_fit() -> None:
     assert world.bound.published() == {"h100": 3, "a100": 4}
 
 
-async def test_limits_of_a_period_hold_for_what_the_plan_granted() -> None:
-    """The history has what was published."""
+async def test_rate_limits_hold_for_granted_replicas() -> None:
+    """The history contains the published numbers."""
     world = stage(load=80)
     behavior = {
         "scaleUp": {"stablePolicy": {"instances": 2, "percent": 0, "period": "60s"}},
@@ -221,8 +221,8 @@ async def test_limits_of_a_period_hold_for_what_the_plan_granted() -> None:
     assert seen[-1] >= 5
 
 
-async def test_two_targets_of_one_name_are_two() -> None:
-    """A target that is not there is no ask."""
+async def test_two_targets_with_the_same_name_and_different_kinds_are_distinguished() -> None:
+    """A missing target prevents the request to the plan."""
     twice = optimizer("b", "h100", "h100")
     twice["spec"]["optimizerConfiguration"]["params"][1]["target"]["targetRef"]["kind"] = "StatefulSet"
     world = stage(bindings={"b": twice})
@@ -253,8 +253,8 @@ LIMITED = {
 
 
 @pytest.mark.parametrize("behavior", LIMITED.values(), ids=LIMITED.keys())
-async def test_with_room_for_all_the_plan_changes_nothing(behavior: Json) -> None:
-    """Limits, windows and panic hold alike, step by step, on any course of the load."""
+async def test_with_enough_room_the_plan_does_not_change_decisions(behavior: Json) -> None:
+    """Limits, windows and panic mode have the same effect at each step of a random load."""
     chance = random.Random(7)
     loads = [chance.choice((5, 10, 20, 40, 80)) for _ in range(8)]
     seen = []
@@ -276,8 +276,8 @@ async def test_with_room_for_all_the_plan_changes_nothing(behavior: Json) -> Non
     assert seen[0] == seen[1]
 
 
-async def test_what_costs_nothing_goes_all_the_same_when_it_is_not_needed() -> None:
-    """A free replica holds accelerators that others want."""
+async def test_replicas_without_cost_are_removed_if_they_are_not_needed() -> None:
+    """They use accelerators that others need."""
     free = pair()
     free["spec"]["optimizerConfiguration"]["params"][0]["cost"] = 0
     world = stage(bindings={"b": free}, replicas={"h100": 6, "a100": 2}, loads={"h100": 2.5, "a100": 2.5})
@@ -289,8 +289,8 @@ async def test_what_costs_nothing_goes_all_the_same_when_it_is_not_needed() -> N
 
 
 @pytest.mark.parametrize("scale_to_zero", [False, True])
-async def test_a_policy_s_own_grace_period_decides_about_the_last_replica(*, scale_to_zero: bool) -> None:
-    """That of models is not for it."""
+async def test_the_policy_decides_about_the_last_replica_of_a_binding(*, scale_to_zero: bool) -> None:
+    """The setting for scaling models to zero has no effect."""
     world = stage(load=0, bindings={"b": binding("b", "h100")}, scale_to_zero=scale_to_zero)
     world.bindings["b"]["spec"]["scalingConfiguration"]["minReplicas"] = 0
     world.bound.policies = [policy(behavior={"scaleDown": {"period": "0s", "stabilizationWindow": "0s"}})]
@@ -298,8 +298,8 @@ async def test_a_policy_s_own_grace_period_decides_about_the_last_replica(*, sca
     assert world.bound.replicas["h100"] == 0
 
 
-async def test_a_binding_beyond_all_counting_stops_nobody_else() -> None:
-    """It is not planned; the other one is."""
+async def test_a_binding_too_large_to_be_planned_does_not_affect_others() -> None:
+    """The other binding is planned."""
     huge = pair(**{CAPACITY: "h100=9999,a100=9999"})
     for param in huge["spec"]["optimizerConfiguration"]["params"]:
         param |= {"minReplicas": 100_000, "maxReplicas": 200_000}
@@ -313,8 +313,8 @@ async def test_a_binding_beyond_all_counting_stops_nobody_else() -> None:
     assert world.bound.published("c") == {"h100-c": 2}
 
 
-async def test_a_model_called_as_a_binding_is_in_plans_is_not_planned() -> None:
-    """Its demand would be mixed with that of the binding."""
+async def test_a_variant_whose_model_id_equals_that_of_a_binding_in_plans_is_not_planned() -> None:
+    """Its demand would be added to that of the binding."""
     impostor = _variant("h100-other")
     impostor["spec"]["modelID"] = "aspb/b"
     world = stage(autoscalings=[impostor], replicas={"h100": 1, "a100": 0, "h100-other": 2})
@@ -324,10 +324,10 @@ async def test_a_model_called_as_a_binding_is_in_plans_is_not_planned() -> None:
     assert "choose another one" in told.message
 
 
-async def test_a_plan_is_made_as_soon_as_somebody_asks_for_it() -> None:
-    """Both run by themselves; nobody waits for the other one's interval."""
+async def test_a_plan_starts_as_soon_as_it_is_requested() -> None:
+    """The two loops run independently, and neither waits for the interval of the other."""
     exchange = Exchange()
-    await exchange.wanted(within_seconds=0.001)  # nobody does
+    await exchange.wanted(within_seconds=0.001)  # no request arrives
     world = stage(load=40)
     world.bound.exchange = exchange
     world.bound.begin()
@@ -336,7 +336,7 @@ async def test_a_plan_is_made_as_soon_as_somebody_asks_for_it() -> None:
     taken = exchange.taken()
     assert [ask.key for ask in taken.asks] == [("ns", "b")]
 
-    exchange.grant(taken.number - 1, {})  # an answer to older asks is none
+    exchange.grant(taken.number - 1, {})  # grants for older requests are dropped
     assert not deciding.done()
     exchange.grant(taken.number, {("ns", "b"): Grant(replicas={("ns", "b/h100"): 2, ("ns", "b/a100"): 2})})
     await deciding

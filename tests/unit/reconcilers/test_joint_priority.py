@@ -1,4 +1,4 @@
-"""Bindings that want the same nodes: who gets the room, and what says why."""
+"""Priorities of bindings that compete for the same nodes, and the conditions that explain them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOWEST = "priority 100, the lowest"
 
 
 def contest(*bindings: Json, **more: object) -> JointStage:
-    """Return bindings of which two want four H100 each, where there are six, and no A100."""
+    """Return bindings of which two need four H100 each; there are six, and no A100."""
     return JointStage(
         **{  # type: ignore[arg-type]
             "bindings": {item["metadata"]["name"]: item for item in bindings},
@@ -30,13 +30,13 @@ def contest(*bindings: Json, **more: object) -> JointStage:
 
 
 def told(world: JointStage, name: str, kind: str = "ServiceClassResolved") -> tuple[str, str]:
-    """Return reason and sentence of a condition of a binding."""
+    """Return reason and message of a binding's condition."""
     (found,) = (item for item in world.bound.status(name)["conditions"] if item["type"] == kind)
     return found["reason"], found["message"]
 
 
-async def test_the_higher_service_class_gets_the_room() -> None:
-    """Two bindings want more than there is."""
+async def test_the_higher_service_class_gets_the_accelerators() -> None:
+    """Two bindings need more than is available."""
     world = contest(binding("high", "h100-high", annotations=PREMIUM), binding("low", "h100-low"))
     await world.cycle(times=2)
     assert world.bound.published("high") == {"h100-high": 4}
@@ -45,8 +45,8 @@ async def test_the_higher_service_class_gets_the_room() -> None:
     assert told(world, "low") == ("NoClass", f"no service class applies: {LOWEST}")
 
 
-async def test_an_objective_that_gives_the_room_is_named() -> None:
-    """By the pool that selects the pods of some targets; so is a class that is not there."""
+async def test_a_priority_from_an_objective_counts_and_is_named() -> None:
+    """The objective's pool selects pods of one target. A missing class of the other binding is named, too."""
     pools = [pool("p", {"app": "h100-high"}, namespace="ns")]
     world = contest(
         optimizer("high", "h100-high", "a100-high"),
@@ -66,10 +66,10 @@ async def test_an_objective_that_gives_the_room_is_named() -> None:
 
 
 @pytest.mark.parametrize(("may_use", "granted"), [(("ann",), {"h100-high": 4}), ((), {"h100-high": 2})])
-async def test_among_tenants_a_class_counts_by_right(
+async def test_among_tenants_a_service_class_needs_permission(
     may_use: tuple[str, ...], granted: dict[str, int]
 ) -> None:
-    """Else it is as if there were none, and the condition says why."""
+    """Otherwise the class is ignored, and the condition gives the reason."""
     written = {**PREMIUM, WRITTEN_BY: record_of({"username": "ann"})}
     high = binding("b", "h100-high", annotations=written)
     world = contest(high, binding("a", "h100-low"), may_use=may_use)
@@ -84,8 +84,8 @@ async def test_among_tenants_a_class_counts_by_right(
     assert "run kubectl annotate --overwrite -n ns aspb b" in text or may_use
 
 
-async def test_among_tenants_a_cost_that_does_not_count_is_told() -> None:
-    """Of each target; one without costs says nothing of them."""
+async def test_among_tenants_a_cost_that_is_not_allowed_sets_a_condition() -> None:
+    """It names each target; a binding without costs has no such condition."""
     written = {WRITTEN_BY: record_of({"username": "ann"})}
     high = optimizer("high", "h100-high", "a100-high", annotations=written)
     world = contest(high, binding("low", "h100-low"), may_use=())

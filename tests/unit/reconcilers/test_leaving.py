@@ -1,4 +1,4 @@
-"""What is written to pods that are to go, and what becomes of planning where it may not be."""
+"""Deletion costs of pods that should be removed first, and planning without permission to set them."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def mark(name: str) -> Mark:
-    """Return a mark of one pod."""
+    """Return the changes of one pod's annotations."""
     return Mark(namespace="ns", name=name, resource_version="7", annotations={"a": "1", "b": None})
 
 
 @dataclass
 class Server:
-    """Takes patches, or refuses them by the name of the pod."""
+    """Accepts patches, or rejects them by the name of the pod."""
 
     refusals: dict[str, ClusterError] = field(default_factory=dict)
     patched: dict[str, Json] = field(default_factory=dict)
     time: datetime = NOON
 
     async def patch_merge(self, _resource: object, name: str, change: Json, *, namespace: str) -> Json:
-        """Take a patch."""
+        """Record a patch."""
         if name in self.refusals:
             raise self.refusals[name]
         self.patched[name] = change | {"namespace": namespace}
         return change
 
     def marker(self) -> PodMarker:
-        """Return a marker that writes here."""
+        """Return a marker that uses this server."""
         return PodMarker(cast("Cluster", self), now=lambda: self.time)
 
 
@@ -57,8 +57,8 @@ async def _warnings(marker: PodMarker, due: Sequence[Mark]) -> list[str]:
     return [line["why"] for line in lines if line["log_level"] == "warning"]
 
 
-async def test_a_mark_names_the_version_that_it_was_decided_on() -> None:
-    """So that whoever has written since is not overwritten."""
+async def test_a_patch_contains_the_resource_version_of_its_decision() -> None:
+    """Later changes by other clients are not overwritten."""
     server = Server()
 
     await server.marker().write([mark("p")])
@@ -67,8 +67,8 @@ async def test_a_mark_names_the_version_that_it_was_decided_on() -> None:
     assert server.patched == {"p": {"metadata": metadata, "namespace": "ns"}}
 
 
-async def test_a_pod_that_is_gone_or_was_written_since_is_no_error() -> None:
-    """The next cycle looks anew."""
+async def test_a_deleted_or_changed_pod_is_no_error() -> None:
+    """The next cycle decides again."""
     server = Server({"gone": NotFound("gone"), "other": Conflict("modified")})
     marker = server.marker()
 
@@ -76,8 +76,8 @@ async def test_a_pod_that_is_gone_or_was_written_since_is_no_error() -> None:
     assert (list(server.patched), marker.is_working) == (["p"], True)
 
 
-async def test_a_missing_permission_is_told_once_and_asked_for_again_later() -> None:
-    """Meanwhile nothing is written, and pods are planned to go as ReplicaSets choose."""
+async def test_a_missing_permission_is_logged_once_and_retried_later() -> None:
+    """Meanwhile nothing is written, and the plan assumes the order of removal of ReplicaSets."""
     server = Server({"p": Forbidden("pods are forbidden")})
     marker = server.marker()
 
@@ -97,8 +97,8 @@ async def test_a_missing_permission_is_told_once_and_asked_for_again_later() -> 
     assert await _warnings(marker, [mark("p")]) == ["again"]
 
 
-def test_only_replica_sets_are_told_which_pods_go() -> None:
-    """A StatefulSet would not listen; what was written before is nobody's to take away."""
+def test_only_pods_of_replica_sets_are_marked() -> None:
+    """StatefulSets ignore deletion costs, and their old annotations are kept."""
     marked = stateful_pod("chat", 0)
     marked["metadata"]["annotations"] = {OURS: "-1", "controller.kubernetes.io/pod-deletion-cost": "-1"}
     found = [

@@ -1,4 +1,4 @@
-"""One Model whose engines load adapters: in which order list, route and status follow what they have."""
+"""A Model whose engines load adapters: the order of changes to the list, the route and the status."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from apiserver.schema.json import Json
 
 
 async def ask_for(stage: ModelStage, *names: str) -> None:
-    """Have the Model ask for some adapters, and work on it until nothing changes."""
+    """Request some adapters, and reconcile the Model until nothing changes."""
     stage.put(loading_backend(*names))
     await stage.settle()
 
 
 @pytest.fixture
 async def stage() -> ModelStage:
-    """Return a Model with one adapter, which both of its engines have."""
+    """Return a Model with one adapter, which is loaded in both of its engines."""
     made = ModelStage()
     await ask_for(made, "law")
     for pod in ("a", "b"):
@@ -27,8 +27,8 @@ async def stage() -> ModelStage:
     return made
 
 
-async def test_requests_are_sent_to_an_adapter_when_all_engines_have_it(stage: ModelStage) -> None:
-    """The list is there before; the pods are left alone."""
+async def test_requests_are_routed_to_an_adapter_after_all_engines_have_loaded_it(stage: ModelStage) -> None:
+    """The list is updated before the route, and the pods are not restarted."""
     stage.applied.clear()
     await ask_for(stage, "law", "tax")
     assert (stage.listed, stage.routed) == ({"law", "tax"}, {"law"})
@@ -48,10 +48,8 @@ async def test_requests_are_sent_to_an_adapter_when_all_engines_have_it(stage: M
 
 
 @pytest.mark.parametrize("spec", [None, {}], ids=["no spec", "no backends"])
-async def test_a_model_that_was_stored_without_what_it_needs_is_told_so(
-    stage: ModelStage, spec: Json | None
-) -> None:
-    """Upstream's definition demanded nothing; the others are served as before."""
+async def test_a_stored_model_without_required_fields_fails(stage: ModelStage, spec: Json | None) -> None:
+    """Upstream's definition had no required fields; other Models are reconciled as usual."""
     stage.items["bare"] = {**stage.items["qwen"], "spec": spec}
     stage.items["bare"]["metadata"] = {**stage.items["bare"]["metadata"], "name": "bare", "uid": "bare"}
     if spec is None:
@@ -62,8 +60,8 @@ async def test_a_model_that_was_stored_without_what_it_needs_is_told_so(
     assert await stage.settle()
 
 
-async def test_an_adapter_that_goes_leaves_the_route_before_the_engines(stage: ModelStage) -> None:
-    """Its route is changed while the list still has it."""
+async def test_a_removed_adapter_leaves_the_route_before_the_engines(stage: ModelStage) -> None:
+    """The route is changed while the list still has the adapter."""
     await ask_for(stage, "law", "tax")
     for pod in ("a", "b"):
         stage.load(pod, "law", "tax")
@@ -75,8 +73,8 @@ async def test_an_adapter_that_goes_leaves_the_route_before_the_engines(stage: M
     assert (stage.listed, stage.routed) == ({"tax"}, {"tax"})
 
 
-async def test_an_adapter_that_fails_is_named_and_takes_nothing_along(stage: ModelStage) -> None:
-    """It is asked for again; what is routed stays where nothing is known."""
+async def test_an_adapter_that_fails_to_load_is_named_and_affects_no_other(stage: ModelStage) -> None:
+    """Loading is retried; the route keeps its adapters while the state of an engine is unknown."""
     await ask_for(stage, "law", "tax")
     for pod in ("a", "b"):
         stage.load(pod, "law", tax="404")

@@ -1,4 +1,4 @@
-"""What the controller of Models makes beside what others have, and when the server refuses some of it."""
+"""Objects made for Models, next to objects of other owners and with errors of the API server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from controller.models.standing import ChildKey
 
 SCALED = {"minReplicas": 50, "maxReplicas": 90}
 ACTING = {"Service", "ModelServer", "AutoscalingPolicyBinding", "HorizontalPodAutoscaler"}
-"""Kinds that scale a backend, or lead requests there."""
+"""Kinds that scale a backend, or route requests to it."""
 
 OWN = {
     "own policies": (SCALED | {"autoscalingPolicy": POLICY}, {}),
@@ -23,15 +23,15 @@ OWN = {
 
 
 def put(stage: ModelStage, members: Json, policy: Json) -> None:
-    """Have a Model ask for two backends of which `l4` is scaled."""
+    """Store a Model with two backends of which `l4` is scaled."""
     whole: Json = {"autoscalingPolicy": policy} if policy else {}
     cost = {"scalingCost": 1} if policy else {}
     stage.put(backend(**members, **cost), backend("h100", **cost), **whole)
 
 
 @pytest.mark.parametrize(("members", "policy"), OWN.values(), ids=OWN.keys())
-async def test_nothing_scales_a_workload_of_somebody_else(members: Json, policy: Json) -> None:
-    """Whoever may write Models may not be one who may scale it. The other backend is made."""
+async def test_a_workload_of_another_owner_is_not_scaled(members: Json, policy: Json) -> None:
+    """A user who can write Models may not be allowed to scale it. The other backend is created."""
     stage = ModelStage()
     key = stage.occupy("Deployment", "qwen-l4", replicas=1)
     put(stage, members, policy)
@@ -57,10 +57,10 @@ async def test_nothing_scales_a_workload_of_somebody_else(members: Json, policy:
 
 @pytest.mark.parametrize(("members", "policy"), OWN.values(), ids=OWN.keys())
 @pytest.mark.parametrize("is_whole", [True, False])
-async def test_what_scales_a_workload_goes_when_somebody_replaces_it(
+async def test_scaling_objects_are_deleted_when_another_owner_replaces_the_workload(
     members: Json, policy: Json, is_whole: bool
 ) -> None:
-    """At once, also while another backend cannot be made."""
+    """This happens at once, even if another backend cannot be created."""
     stage = ModelStage()
     put(stage, members, policy)
     await stage.settle()
@@ -75,8 +75,8 @@ async def test_what_scales_a_workload_goes_when_somebody_replaces_it(
     assert stage.made[key]["spec"] == {"replicas": 1}
 
 
-async def test_a_backend_of_which_one_workload_is_taken_gets_no_requests() -> None:
-    """Decode workers alone serve nobody; they stay as they are."""
+async def test_a_backend_with_one_workload_of_another_owner_gets_no_requests() -> None:
+    """Decode workers alone cannot serve requests; they are not changed."""
     stage = ModelStage()
     stage.put(split(), backend())
     await stage.settle()
@@ -88,8 +88,8 @@ async def test_a_backend_of_which_one_workload_is_taken_gets_no_requests() -> No
     assert {"Service", "ModelServer"} <= stage.kinds("qwen-l4")
 
 
-async def test_an_old_backend_serves_while_the_name_of_the_new_one_is_taken() -> None:
-    """Nothing that serves goes."""
+async def test_an_old_backend_serves_while_the_name_of_the_new_one_is_in_use() -> None:
+    """No object that serves requests is deleted."""
     stage = ModelStage()
     stage.put(backend("old"))
     await stage.settle()
@@ -101,8 +101,8 @@ async def test_an_old_backend_serves_while_the_name_of_the_new_one_is_taken() ->
     assert "qwen-old" in str(stage.made[ChildKey("ModelRoute", "qwen")]["spec"])
 
 
-async def test_what_the_watches_have_not_told_is_ours() -> None:
-    """It is known by its owner: neither taken for another one's, nor written again."""
+async def test_objects_that_the_watches_have_not_reported_are_recognized() -> None:
+    """The owner reference identifies them, so they are neither another owner's nor written again."""
     stage = ModelStage()
     stage.put(backend())
     await stage.settle()
@@ -114,8 +114,8 @@ async def test_what_the_watches_have_not_told_is_ours() -> None:
     assert stage.reason("Failed")[0] == "NothingFailed"
 
 
-async def test_an_object_without_its_label_is_ours() -> None:
-    """The label comes back, and with it the local copy."""
+async def test_an_object_without_its_label_is_recognized() -> None:
+    """The label is restored, so that the watches report the object again."""
     stage = ModelStage()
     stage.put(backend())
     await stage.settle()
@@ -127,8 +127,8 @@ async def test_an_object_without_its_label_is_ours() -> None:
     assert stage.reason("Failed")[0] == "NothingFailed"
 
 
-async def test_a_workload_that_somebody_makes_at_the_same_moment_is_theirs() -> None:
-    """Between the look and the write; neither taken over nor scaled."""
+async def test_a_workload_that_another_client_creates_at_the_same_time_is_not_taken_over() -> None:
+    """It is created between the read and the write, and is not scaled either."""
     stage = ModelStage()
     stage.put(backend(**SCALED, autoscalingPolicy=POLICY))
     key = ChildKey("Deployment", "qwen-l4")
@@ -141,8 +141,8 @@ async def test_a_workload_that_somebody_makes_at_the_same_moment_is_theirs() -> 
     assert stage.reason("Failed")[0] == "ObjectExists"
 
 
-async def test_what_replaced_an_object_that_was_ours_is_not_written() -> None:
-    """A local copy that is behind does not make it ours."""
+async def test_an_object_that_replaced_ours_is_not_written() -> None:
+    """An outdated cache entry does not make it ours."""
     stage = ModelStage()
     stage.put(backend())
     await stage.settle()
@@ -159,8 +159,8 @@ async def test_what_replaced_an_object_that_was_ours_is_not_written() -> None:
     assert stage.reason("Failed")[0] == "ObjectExists"
 
 
-async def test_a_name_that_another_model_holds_is_asked_for_again() -> None:
-    """Nobody tells this one when it is free."""
+async def test_a_name_in_use_by_another_model_is_retried() -> None:
+    """This Model gets no event when the name becomes free."""
     stage = ModelStage()
     stage.put(backend("b-c"), name="a")
     stage.put(backend("c"), name="a-b")
@@ -174,7 +174,7 @@ async def test_a_name_that_another_model_holds_is_asked_for_again() -> None:
 
 
 REFUSALS = {
-    "by a webhook of somebody else": (
+    "by a webhook of another project": (
         "Service",
         error_of(500, status={"reason": "InternalError", "message": "failed calling webhook: refused"}),
     ),
@@ -182,15 +182,15 @@ REFUSALS = {
         "HorizontalPodAutoscaler",
         error_of(500, status={"message": ".spec.x: field not declared in schema"}),
     ),
-    "while it stops": ("ModelServer", error_of(503, status={"message": "not now"})),
+    "while the server stops": ("ModelServer", error_of(503, status={"message": "not now"})),
 }
 
 
 @pytest.mark.parametrize(("kind", "error"), REFUSALS.values(), ids=REFUSALS.keys())
-async def test_an_object_that_the_server_fails_to_write_keeps_no_other_back(
+async def test_an_object_that_the_server_fails_to_write_does_not_block_others(
     kind: str, error: ClusterError
 ) -> None:
-    """All others are made, the status says why, and it is tried again."""
+    """All others are created, the status gives the reason, and the write is retried."""
     stage = ModelStage()
     stage.put(backend(**SCALED, autoscalingPolicy=POLICY))
     stage.fails[kind] = error
@@ -207,8 +207,8 @@ async def test_an_object_that_the_server_fails_to_write_keeps_no_other_back(
     assert stage.reason("Failed")[0] == "NothingFailed"
 
 
-async def test_a_workload_that_is_refused_is_not_scaled() -> None:
-    """Its name may be somebody else's by the time it is tried again."""
+async def test_a_rejected_workload_is_not_scaled() -> None:
+    """Another owner may have used its name by the time of the retry."""
     stage = ModelStage()
     stage.put(backend(**SCALED, autoscalingPolicy=POLICY))
     stage.fails["Deployment"] = error_of(403, status={"message": "exceeded quota"})
@@ -219,8 +219,8 @@ async def test_a_workload_that_is_refused_is_not_scaled() -> None:
 
 
 @pytest.mark.parametrize("error", [error_of(503), error_of(429, status={"message": "too many"})])
-async def test_a_server_that_does_not_answer_is_left_alone(error: ClusterError) -> None:
-    """Nothing more is asked of it until later."""
+async def test_an_unreachable_or_overloaded_server_ends_the_reconciliation(error: ClusterError) -> None:
+    """No further calls are made until the retry."""
     stage = ModelStage()
     stage.put(backend())
     stage.fails["Deployment"] = error
@@ -230,8 +230,8 @@ async def test_a_server_that_does_not_answer_is_left_alone(error: ClusterError) 
     assert stage.applied == []
 
 
-async def test_a_backend_goes_though_an_autoscaler_of_another_one_is_refused() -> None:
-    """As `minReplicas: 0` is before Kubernetes 1.37; the condition says what to do."""
+async def test_a_backend_is_deleted_although_another_backend_s_autoscaler_is_rejected() -> None:
+    """Kubernetes before 1.37 rejects `minReplicas: 0`; the condition names the remedy."""
     stage = ModelStage()
     zero = backend(minReplicas=0, maxReplicas=3, scalingCost=1)
     message = 'HorizontalPodAutoscaler.autoscaling "qwen-l4" is invalid: spec.minReplicas: Invalid value: 0'
@@ -252,14 +252,14 @@ EDITS = {
     "the pods of a Service": ("Service", "selector", {"app": "evil"}),
     "bounds": ("HorizontalPodAutoscaler", "maxReplicas", 999),
     "pods": ("Deployment", "template", {}),
-    "what requests are sent to": ("ModelServer", "workloadPort", {"port": 1}),
+    "the port that requests are sent to": ("ModelServer", "workloadPort", {"port": 1}),
 }
 
 
 @pytest.mark.parametrize(("kind", "member", "value"), EDITS.values(), ids=EDITS.keys())
 @pytest.mark.parametrize("runs", [True, False])
-async def test_what_somebody_edits_is_mended(kind: str, member: str, value: object, runs: bool) -> None:
-    """Of every kind, whether a controller runs meanwhile or not; then nothing more is written."""
+async def test_edits_by_other_clients_are_reverted(kind: str, member: str, value: object, runs: bool) -> None:
+    """This holds for every kind, also after a restart of the controller; then nothing more is written."""
     stage = ModelStage()
     stage.put(backend(**SCALED, autoscalingPolicy=POLICY))
     await stage.settle()
@@ -278,8 +278,8 @@ async def test_what_somebody_edits_is_mended(kind: str, member: str, value: obje
     assert stage.applied == []
 
 
-async def test_replicas_that_somebody_else_decides_are_no_edit() -> None:
-    """They stay, and nothing is written; without a policy they are those of the Model."""
+async def test_replicas_that_an_autoscaler_sets_are_not_reverted() -> None:
+    """They are kept without a write; without a policy, the replicas of the Model are restored."""
     stage = ModelStage()
     stage.put(backend(**SCALED, autoscalingPolicy=POLICY), backend("fixed"))
     await stage.settle()
@@ -296,8 +296,8 @@ async def test_replicas_that_somebody_else_decides_are_no_edit() -> None:
     assert stage.made[ChildKey("Deployment", "qwen-l4")]["spec"]["replicas"] == 60
 
 
-async def test_a_new_process_ends_what_an_old_one_left() -> None:
-    """Nothing that it applies changes anything, so no event brings it back to what waits for that."""
+async def test_a_new_process_completes_the_steps_of_the_previous_one() -> None:
+    """Its applies change nothing, so no event triggers the next step, and a retry is needed."""
     stage = ModelStage()
     stage.put(backend(), backend("old"))
     await stage.settle()

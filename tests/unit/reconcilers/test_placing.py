@@ -1,4 +1,4 @@
-"""Pods with our scheduling gate: who is let in, for which node, and how that is written."""
+"""Pods with our scheduling gate: which are released, for which node, and by which patch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = ("ns", "chat")
 
 
 def pod(name: str, *, gates: tuple[str, ...] = (GATE,), accelerators: int = 1, **spec: JsonValue) -> Json:
-    """Return a pod; those of a higher number are younger."""
+    """Return a pod; a higher number means a later creation."""
     container = {"resources": {"limits": {"nvidia.com/gpu": accelerators}}}
     return {
         "metadata": {
@@ -40,7 +40,7 @@ def pod(name: str, *, gates: tuple[str, ...] = (GATE,), accelerators: int = 1, *
 
 
 def planned(replicas: int, **places: int) -> Plan:
-    """Return a plan that grants replicas of the one variant, some of them on nodes."""
+    """Return a plan that grants replicas of the only variant, some of them with nodes."""
     from_nothing, _ = plan(Snapshot(nodes=(), variants=()), PlanningState(), Settings())
     placements = tuple(
         NodePlacement(namespace="ns", name="chat", node=node, pods=count) for node, count in places.items()
@@ -56,7 +56,7 @@ def planned(replicas: int, **places: int) -> Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class _Granted:
-    """As much of a decision as counts here."""
+    """The part of a decision that is used here."""
 
     namespace: str
     name: str
@@ -65,7 +65,7 @@ class _Granted:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """The pods of the variant, what is granted, and who is let in for which node."""
+    """The pods of the variant, the plan, and the node of each released pod."""
 
     pods: tuple[Json, ...]
     plan: Plan
@@ -76,51 +76,51 @@ class Case:
 TWO = (pod("chat-1"), pod("chat-2"))
 UNBOUND = pod("chat-0", gates=(), affinity=LetIn(pod=pod("chat-0"), node="a").patch()["spec"]["affinity"])
 CASES = {
-    "each gets a place of the plan, the oldest first": Case(
+    "each pod gets a place of the plan, oldest first": Case(
         pods=(TWO[1], TWO[0]), plan=planned(2, b=1, a=1), expected={"chat-1": "a", "chat-2": "b"}
     ),
-    "places of replicas that are yet to be created stay free": Case(
+    "places of replicas that do not exist yet are kept free": Case(
         pods=TWO[:1], plan=planned(3, a=3), expected={"chat-1": "a"}
     ),
-    "more than were granted go on waiting, the youngest of them": Case(
+    "the youngest pods are held if there are more than granted": Case(
         pods=TWO, plan=planned(1, a=1), expected={"chat-1": "a"}
     ),
-    "one that runs counts among those that were granted": Case(
+    "a running pod counts as one of the granted replicas": Case(
         pods=(pod("chat-0", gates=(), nodeName="a"), *TWO), plan=planned(2, a=1), expected={"chat-1": "a"}
     ),
-    "a place of one that was let in before and is not bound yet is not given away": Case(
+    "the place of a pod that was released and is not bound yet is reserved": Case(
         pods=(UNBOUND, TWO[0]), plan=planned(2, a=1, b=1), expected={"chat-1": "b"}
     ),
-    "of several places on its node, one that is not bound yet takes one": Case(
+    "a pod that is not bound yet uses only one of several places on its node": Case(
         pods=(UNBOUND, *TWO), plan=planned(3, a=2, b=1), expected={"chat-1": "a", "chat-2": "b"}
     ),
-    "one that is bound takes none of the places": Case(
+    "a bound pod uses none of the places": Case(
         pods=(UNBOUND | {"spec": UNBOUND["spec"] | {"nodeName": "a"}}, TWO[0]),
         plan=planned(2, a=1),
         expected={"chat-1": "a"},
     ),
-    "one that counts on a node to be added is shown to the node autoscaler": Case(
+    "a pod planned on a node to be added is released, for the node autoscaler": Case(
         pods=TWO, plan=planned(2, a=1), expected={"chat-1": "a", "chat-2": None}
     ),
-    "nobody waits for a plan that is not acted on": Case(
+    "pods are released if the plan is not applied": Case(
         pods=TWO, plan=planned(0, a=2), expected={"chat-1": None, "chat-2": None}, is_acted_on=False
     ),
-    "gates of others are theirs": Case(
+    "gates of other projects are kept": Case(
         pods=(pod("chat-1", gates=("example.com/quota",)),), plan=planned(1, a=1), expected={}
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_gated_pods_are_let_in_as_the_plan_has_room(case: Case) -> None:
-    """Each situation by a sentence."""
+def test_gated_pods_are_released_as_the_plan_has_places(case: Case) -> None:
+    """The id of each case describes the situation."""
     found = let_in({KEY: case.pods}, case.plan, acted_on=lambda _: case.is_acted_on)
 
     assert {item.pod["metadata"]["name"]: item.node for item in found} == case.expected
 
 
-def test_pods_of_a_group_are_let_in_by_the_replica() -> None:
-    """Two of each; one without accelerators takes nobody's place."""
+def test_pods_of_a_group_are_released_per_replica() -> None:
+    """Each replica has two pods; one without accelerators uses no place."""
     group = (pod("chat-1", accelerators=0), pod("chat-2"), pod("chat-3", accelerators=0), pod("chat-4"))
 
     found = let_in({KEY: group}, planned(1, a=1), pods_of=lambda _: 2)
@@ -128,15 +128,15 @@ def test_pods_of_a_group_are_let_in_by_the_replica() -> None:
     assert {item.pod["metadata"]["name"]: item.node for item in found} == {"chat-1": None, "chat-2": "a"}
 
 
-def test_a_gated_pod_of_nobody_is_let_in() -> None:
-    """It would wait for ever: no plan has it."""
+def test_a_gated_pod_without_a_planned_variant_is_released() -> None:
+    """Otherwise it would wait forever, because no plan contains it."""
     assert [item.pod["metadata"]["name"] for item in strays((*TWO, pod("other-3")), {KEY: TWO})] == [
         "other-3"
     ]
 
 
-def test_the_planned_node_is_added_to_what_the_pod_prefers_already() -> None:
-    """The patch is merged: nothing that the template said is lost, and other gates stay."""
+def test_the_planned_node_is_added_to_the_pod_s_preferences() -> None:
+    """The merge patch keeps the affinity of the pod template, and other gates."""
     old = {"weight": 5, "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}
     affinity: Json = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [old]}}
     gated = pod("chat-1", gates=("example.com/quota", GATE), affinity=affinity)
@@ -156,20 +156,20 @@ def test_the_planned_node_is_added_to_what_the_pod_prefers_already() -> None:
 
 
 class Server:
-    """Refuses patches with an error, or takes them."""
+    """Accepts patches, or rejects them with an error."""
 
     def __init__(self, error: ClusterError | None) -> None:
         self.error = error
 
     async def patch_merge(self, *_call: object, **_options: object) -> Json:
-        """Answer one patch."""
+        """Accept or reject a patch."""
         if self.error:
             raise self.error
         return {}
 
 
-async def test_a_missing_permission_is_told_once_and_a_pod_that_is_gone_never() -> None:
-    """The next cycle tries again in any case."""
+async def test_a_missing_permission_is_logged_once_and_a_deleted_pod_never() -> None:
+    """The next cycle retries in any case."""
     server = Server(Forbidden("pods is forbidden"))
     keeper = GateKeeper(cast("Cluster", server))
     due = [LetIn(pod=item, node="a") for item in TWO]

@@ -1,4 +1,4 @@
-"""What is planned only to be told leaves no trace in what planning remembers."""
+"""Hypothetical plans do not change the state of the planner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NODE = Node(name="n1", accelerator="A100", accelerators_allocatable=8)
 
 
 def world(replicas: int, requests_per_second: float, moment_seconds: float) -> Snapshot:
-    """Return a model that runs so many replicas, each serving 10 requests per second, under a load."""
+    """Return a model with a load and some replicas, each of which serves 10 requests per second."""
     load = ModelLoad(
         namespace="ns",
         model_id="m",
@@ -40,8 +40,8 @@ def world(replicas: int, requests_per_second: float, moment_seconds: float) -> S
     return Snapshot(nodes=(NODE,), variants=(chat,), loads=(load,), taken_seconds=moment_seconds)
 
 
-async def test_only_what_is_acted_on_is_remembered() -> None:
-    """A variant may turn twice an hour. Looks for advice that turn it again and again are none of these."""
+async def test_only_plans_that_are_applied_change_the_state() -> None:
+    """A variant may reverse twice per hour; reversals in hypothetical plans, for advice, do not count."""
     async with Solver(deadline_seconds=60.0) as solver:
         advised, acted = RememberingPlanner(solver, SETTINGS), RememberingPlanner(solver, SETTINGS)
         await advised.solve(world(1, 50.0, 1e6))

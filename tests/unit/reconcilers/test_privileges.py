@@ -1,4 +1,4 @@
-"""Questions about privileges: shared, asked again after a while, and never guessed."""
+"""Checks of privileges: cached results, their lifetime, and errors."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ BOTH = frozenset({ANN, BOB})
 
 @dataclass
 class Server:
-    """Lets Ann do everything, and Bob nothing."""
+    """Allows everything for Ann, and nothing for Bob."""
 
     seconds: float = 1000.0
     fault: ClusterError | None = None
     asked: list[Json] = field(default_factory=list)
 
     async def create(self, _resource: object, body: Json, **_options: object) -> Json:
-        """Answer a SubjectAccessReview."""
+        """Record and answer a SubjectAccessReview."""
         self.asked.append(body["spec"])
         if self.fault:
             raise self.fault
         return {"status": {"allowed": body["spec"]["user"] == "ann"}}
 
     def privileges(self) -> Privileges:
-        """Return what asks this server."""
+        """Return privileges that are checked by this server."""
         cluster = cast("Cluster", self)
         return Privileges(cluster, namespace="stowplan-system", seconds=lambda: self.seconds)
 
     def users(self) -> list[str]:
-        """Return who was asked about since the last call."""
+        """Return the users that were checked since the last call."""
         users, self.asked = sorted(item["user"] for item in self.asked), []
         return users
 
 
-async def test_the_right_is_looked_for_where_classes_are_kept() -> None:
-    """The verb `use` on a resource of ours, for the user and the groups of the record."""
+async def test_a_privilege_is_checked_in_the_namespace_of_the_service_classes() -> None:
+    """The check has the verb `use` on our resource, with the user and the groups of the record."""
     server = Server()
 
     found = await server.privileges().grants(frozenset({ANN}))
@@ -69,8 +69,8 @@ async def test_the_right_is_looked_for_where_classes_are_kept() -> None:
     }
 
 
-async def test_answers_are_kept_for_a_while() -> None:
-    """A no for less long: who waits for a right has it soon."""
+async def test_results_are_cached_for_a_limited_time() -> None:
+    """A denial is cached for a shorter time, so that a granted permission has an effect soon."""
     server = Server()
     privileges = server.privileges()
     await privileges.grants(BOTH)
@@ -86,8 +86,8 @@ async def test_answers_are_kept_for_a_while() -> None:
     assert server.users() == ["ann", "bob"], "what no object asks for any more is forgotten"
 
 
-async def test_without_an_answer_the_last_one_counts_for_minutes() -> None:
-    """Then nothing is decided, as when there never was one."""
+async def test_without_a_new_result_the_last_one_counts_for_minutes() -> None:
+    """After that there is an error, as if there never was a result."""
     server = Server()
     privileges = server.privileges()
     await privileges.grants(BOTH)
@@ -102,12 +102,12 @@ async def test_without_an_answer_the_last_one_counts_for_minutes() -> None:
         await server.privileges().grants(BOTH)
 
 
-async def test_without_the_right_to_ask_nothing_is_decided() -> None:
-    """A class that is taken from everybody at once would take their replicas along."""
+async def test_without_permission_to_check_there_is_an_error() -> None:
+    """Denying everybody a class at once would remove their replicas, too."""
     with pytest.raises(Forbidden):
         await Server(fault=Forbidden("not allowed")).privileges().grants(BOTH)
 
 
-async def test_a_record_that_no_server_takes_is_nobodys() -> None:
-    """One object from before admission must not stop the plan of all."""
+async def test_an_invalid_user_in_a_record_has_no_privileges() -> None:
+    """One object from before the webhooks must not prevent the plan for all."""
     assert (await Server(fault=Invalid("no such user")).privileges().grants(BOTH)).allowed == frozenset()

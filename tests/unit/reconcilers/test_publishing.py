@@ -1,4 +1,4 @@
-"""Which statuses are written in a cycle, and how many."""
+"""The statuses that are written in a cycle, and their number."""
 
 from __future__ import annotations
 
@@ -40,31 +40,31 @@ DIFFERS = {
 
 
 def with_decision(**changes: object) -> Json:
-    """Return the status with another decision."""
+    """Return the status with a changed decision."""
     return STATUS | {"decision": STATUS["decision"] | changes}
 
 
 NEWS = {
     "nothing": (STATUS, None),
     "figures": (with_decision(demand={"requestsPerSecond": "7"}), None),
-    "a sentence": (with_decision(message="chat stays at 1 replica: 7 requests/s now"), None),
-    "the moment of the decision": (
+    "a message": (with_decision(message="chat stays at 1 replica: 7 requests/s now"), None),
+    "the time of the decision": (
         STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2026-01-01T13:00:00Z"}},
         None,
     ),
-    "another number": (
+    "another number of replicas": (
         STATUS | {"desiredOptimizedAlloc": STATUS["desiredOptimizedAlloc"] | {"numReplicas": 2}},
         News.URGENT,
     ),
-    "a replica that came": (STATUS | {"currentAlloc": {"numReplicas": 2}}, News.URGENT),
+    "a new replica": (STATUS | {"currentAlloc": {"numReplicas": 2}}, News.URGENT),
     "a shortage": (with_decision(reason="Shortage"), News.URGENT),
-    "a load that is known worse": (with_decision(signal="Held"), News.URGENT),
-    "a condition that turned": (
+    "a worse signal of the load": (with_decision(signal="Held"), News.URGENT),
+    "a changed condition": (
         STATUS | {"conditions": [FOUND | {"status": "False"}, SILENT]},
         News.URGENT,
     ),
-    "what bound the number": (with_decision(boundBy="Demand"), News.ORDINARY),
-    "why a condition holds": (
+    "the limit of the number": (with_decision(boundBy="Demand"), News.ORDINARY),
+    "the reason of a condition that holds": (
         STATUS | {"conditions": [FOUND | {"reason": "TargetNotScaled"}, SILENT]},
         News.ORDINARY,
     ),
@@ -80,22 +80,22 @@ NEWS = {
         STATUS | {"conditions": [FOUND, SILENT | {"message": "1 of 1 report, 7 s old"}]},
         None,
     ),
-    "a profile that is off by a little more than is tolerated": (
+    "a profile that slightly exceeds its tolerance": (
         STATUS | {"conditions": [*STATUS["conditions"], DIFFERS]},
         News.ORDINARY,
     ),
-    "step times to keep": (with_decision(performance=LEARNED), News.ORDINARY),
+    "step times to save": (with_decision(performance=LEARNED), News.ORDINARY),
 }
 
 
 @pytest.mark.parametrize(("new", "want"), NEWS.values(), ids=NEWS.keys())
-def test_how_soon_a_status_is_written_for(new: Json, want: News | None) -> None:
-    """What somebody acts on goes at once, what explains it in turn, and figures never cause a write."""
+def test_how_soon_a_changed_status_is_written(new: Json, want: News | None) -> None:
+    """Values that others act on are written at once, explanations in turn, and figures alone never."""
     assert news(STATUS, new) is want
 
 
 def stored(number: int, status: Json, *, minute: int = 0) -> Json:
-    """Return an object whose status was written at some minute."""
+    """Return an object whose status was written at a given minute."""
     desired = status["desiredOptimizedAlloc"] | {"lastRunTime": f"2026-01-01T12:{minute:02}:00Z"}
     return {
         "metadata": {"namespace": "ns", "name": f"v{number}"},
@@ -104,23 +104,23 @@ def stored(number: int, status: Json, *, minute: int = 0) -> Json:
 
 
 def names(found: list[Json]) -> list[str]:
-    """Return who is written."""
+    """Return the names of the written objects."""
     return [item["metadata"]["name"] for item in found]
 
 
 ORDINARY, URGENT = with_decision(boundBy="Demand"), with_decision(grantedReplicas=2)
 
 
-def test_what_can_wait_is_written_by_age_up_to_the_limit() -> None:
-    """Who was written longest ago is first."""
+def test_statuses_that_are_not_urgent_are_written_oldest_first_up_to_the_limit() -> None:
+    """The status with the earliest time of writing comes first."""
     known = [stored(number, STATUS, minute=59 - number) for number in range(10)]
     statuses = {("ns", f"v{number}"): ORDINARY for number in range(10)}
 
     assert names(due(known, statuses, most=3)) == ["v9", "v8", "v7"]
 
 
-def test_what_cannot_wait_is_written_whatever_the_limit() -> None:
-    """The others have what is left of it."""
+def test_urgent_statuses_are_written_regardless_of_the_limit() -> None:
+    """The others get what is left of the limit."""
     known = [stored(number, STATUS) for number in range(6)]
     statuses = {("ns", f"v{number}"): URGENT if number < 4 else ORDINARY for number in range(6)}
 
@@ -128,8 +128,8 @@ def test_what_cannot_wait_is_written_whatever_the_limit() -> None:
     assert names(due(known, statuses, most=5)) == ["v0", "v1", "v2", "v3", "v4"]
 
 
-def test_everybody_has_a_turn() -> None:
-    """Also where all of them would be written again in each cycle."""
+def test_every_changed_status_is_written_eventually() -> None:
+    """This holds even if all of them change in each cycle."""
     known = [stored(number, STATUS) for number in range(7)]
     seen: set[str] = set()
     for minute in range(1, 4):
@@ -142,8 +142,8 @@ def test_everybody_has_a_turn() -> None:
     assert len(seen) == 7
 
 
-def test_what_nobody_decided_on_is_not_written() -> None:
-    """Its status stands."""
+def test_a_status_without_a_decision_is_not_written() -> None:
+    """It stays unchanged."""
     assert due([stored(0, STATUS)], {}, most=5) == []
 
 
@@ -153,13 +153,13 @@ LEGACY: Json = {
     "desiredOptimizedAlloc": {"accelerator": "A100", "numReplicas": 5},
 }
 LEFT_OVER = {
-    "nothing of anybody else": (STATUS, STATUS, {}),
-    "a number, of which ours has none": (
+    "no foreign fields": (STATUS, STATUS, {}),
+    "a number that our status does not have": (
         STATUS,
         STATUS | {"desiredOptimizedAlloc": {"lastRunTime": "2026-01-01T12:00:00Z"}},
         {"desiredOptimizedAlloc": {"numReplicas": None}},
     ),
-    "a number where ours has no allocation": (
+    "a number if our status has no allocation": (
         LEGACY | UNPLANNED,
         UNPLANNED,
         {"desiredOptimizedAlloc": {"numReplicas": None}},
@@ -169,18 +169,18 @@ LEFT_OVER = {
         STATUS,
         {"currentAlloc": {"itlAverage": None, "load": None}},
     ),
-    "members that are not ours": (STATUS | {"theirs": {"a": 1}}, STATUS, {}),
+    "a member that we do not write": (STATUS | {"theirs": {"a": 1}}, STATUS, {}),
 }
 
 
 @pytest.mark.parametrize(("stored_status", "ours", "want"), LEFT_OVER.values(), ids=LEFT_OVER.keys())
-def test_what_an_earlier_controller_left_is_removed(stored_status: Json, ours: Json, want: Json) -> None:
-    """From the members that only one controller can write, and from no others."""
+def test_fields_of_an_earlier_controller_are_removed(stored_status: Json, ours: Json, want: Json) -> None:
+    """Only members that a single controller may write are concerned."""
     assert left_over(stored_status, ours) == want
 
 
-def test_what_stays_of_an_earlier_controller_is_written_over_once() -> None:
-    """Its accelerator is needed for conversion, and is no news; its number is."""
+def test_remaining_fields_of_an_earlier_controller_cause_one_write() -> None:
+    """Its accelerator is needed for conversion and causes no write; its number does."""
     kept = LEGACY | {"desiredOptimizedAlloc": {"accelerator": "A100"}} | UNPLANNED
 
     assert news(LEGACY | UNPLANNED, UNPLANNED) is News.URGENT

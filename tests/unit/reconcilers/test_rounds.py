@@ -1,4 +1,4 @@
-"""When pods are evicted: one round at a time, not at the first shortage, and so many in an hour."""
+"""Rules for evictions: one round at a time, after a persistent shortage, a limited number per hour."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pod(name: str, node: str = "n1", *, owner: str = "small-abc", **metadata: ob
 
 
 def planned(*benefits: tuple[str, str], replicas: int = 1, name: str = "small", other: bool = False) -> Plan:
-    """Return a plan that moves replicas from one node for somebody; for nobody it moves none."""
+    """Return a plan that moves replicas from one node for some variants, or none if there are no variants."""
     move = Move(namespace="ns", name=name, node="n1", replicas=replicas, benefits=benefits, is_other=other)
     return Plan(
         decisions=(), placements=(), cost=Decimal(0), solver=SOLVED, moves=(move,) if benefits else ()
@@ -43,20 +43,25 @@ def planned(*benefits: tuple[str, str], replicas: int = 1, name: str = "small", 
 
 
 BEGINNINGS = {
-    "a shortage that has stood is acted on": (STOOD, RULES, planned(LARGE), True),
-    "not at its first plan": (replace(STOOD, plans=1), RULES, planned(LARGE), False),
-    "not where evictions are off": (STOOD, replace(RULES, enabled=False), planned(LARGE), False),
-    "not where nothing would move": (STOOD, RULES, planned(), False),
+    "a round begins after a persistent shortage": (STOOD, RULES, planned(LARGE), True),
+    "not at the first plan with the shortage": (replace(STOOD, plans=1), RULES, planned(LARGE), False),
+    "not if evictions are disabled": (STOOD, replace(RULES, enabled=False), planned(LARGE), False),
+    "not if the plan moves nothing": (STOOD, RULES, planned(), False),
     "not soon after the last round": (replace(STOOD, last_seconds=9800.0), RULES, planned(LARGE), False),
     "some time after the last round": (replace(STOOD, last_seconds=9700.0), RULES, planned(LARGE), True),
-    "up to as many as an hour may see": (
+    "evictions up to the limit per hour": (
         replace(STOOD, evictions=(9000.0,)),
         RULES,
         planned(LARGE),
         True,
     ),
-    "and not one more": (replace(STOOD, evictions=(9000.0,)), RULES, planned(LARGE, replicas=2), False),
-    "not while a round is under way": (
+    "not one eviction more than the limit": (
+        replace(STOOD, evictions=(9000.0,)),
+        RULES,
+        planned(LARGE, replicas=2),
+        False,
+    ),
+    "not during another round": (
         begun(STOOD, targets(planned(LARGE), {("ns", "small"): [pod("a")]}, []), [], now_seconds=9.0),
         RULES,
         planned(LARGE),
@@ -66,15 +71,15 @@ BEGINNINGS = {
 
 
 @pytest.mark.parametrize("sentence", BEGINNINGS)
-def test_when_a_round_begins(sentence: str) -> None:
-    """At ten thousand seconds."""
+def test_conditions_for_a_new_round(sentence: str) -> None:
+    """The time is 10 000 s."""
     rounds, rules, plan, expected = BEGINNINGS[sentence]
 
     assert may_begin(rounds, rules, plan, now_seconds=10_000.0) is expected
 
 
-def test_plans_in_a_row_are_counted_for_the_same_only() -> None:
-    """Another shortage starts anew, and one that is over is forgotten."""
+def test_only_consecutive_plans_with_the_same_shortage_are_counted() -> None:
+    """Counting restarts for another shortage, and ends with the shortage."""
     counts, rounds = [], Rounds()
     for plan in (planned(LARGE), planned(LARGE), planned(HUGE), planned(), planned(LARGE)):
         rounds = after_plan(rounds, plan, (), now_seconds=0.0)
@@ -83,15 +88,15 @@ def test_plans_in_a_row_are_counted_for_the_same_only() -> None:
     assert counts == [1, 2, 1, 0, 1]
 
 
-def test_evictions_older_than_an_hour_are_forgotten() -> None:
-    """What counts against the hour is what lies in it."""
+def test_evictions_older_than_an_hour_are_dropped() -> None:
+    """Only evictions within the last hour count against its limit."""
     rounds = after_plan(Rounds(evictions=(0.0, 3000.0)), planned(), (), now_seconds=4000.0)
 
     assert rounds.evictions == (3000.0,)
 
 
-def test_a_round_ends_when_as_many_are_bound_as_before() -> None:
-    """Not while the new pod waits, and not because of the pod that is going."""
+def test_a_round_ends_when_as_many_pods_are_bound_as_before() -> None:
+    """It does not end while the new pod is pending, and the terminating pod does not count."""
     gone, stays = pod("gone"), pod("stays", "n2")
     chosen = targets(planned(LARGE), {("ns", "small"): [gone, stays]}, [])
     rounds = begun(STOOD, chosen, [gone, stays], now_seconds=0.0)
@@ -104,8 +109,8 @@ def test_a_round_ends_when_as_many_are_bound_as_before() -> None:
     assert (bound.current, bound.last_seconds) == (None, 2.0)
 
 
-def test_a_round_that_ran_out_of_time_is_followed_by_a_long_rest() -> None:
-    """What is made anew found no place, for a reason that the plan did not see."""
+def test_a_round_that_timed_out_is_followed_by_a_long_pause() -> None:
+    """The recreated pods fit nowhere, for a reason unknown to the plan."""
     gone = pod("gone")
     chosen = targets(planned(LARGE), {("ns", "small"): [gone]}, [])
     rounds = begun(STOOD, chosen, [gone], now_seconds=0.0)
@@ -118,15 +123,15 @@ def test_a_round_that_ran_out_of_time_is_followed_by_a_long_rest() -> None:
     assert may_begin(rounds, RULES, planned(LARGE), now_seconds=late)
 
 
-def test_a_round_in_which_nobody_was_evicted_is_given_up_until_the_next_is_due() -> None:
-    """A budget that refuses is not asked again at once."""
+def test_a_round_without_evictions_is_abandoned_until_the_next_one_is_due() -> None:
+    """A budget that refused an eviction is not tried again at once."""
     rounds = begun(STOOD, (), (), now_seconds=50.0)
 
     assert (rounds.current, rounds.last_seconds, rounds.evictions) == (None, 50.0, ())
 
 
-def test_the_long_rest_is_over_with_the_round_after_it() -> None:
-    """One that was given up is followed by the usual pause."""
+def test_the_long_pause_is_followed_by_the_usual_one() -> None:
+    """This also holds if the round in between was abandoned."""
     tired = replace(STOOD, last_seconds=0.0, rest_seconds=FRUITLESS_SECONDS)
     rounds = begun(tired, (), (), now_seconds=4000.0)
 
@@ -134,8 +139,8 @@ def test_the_long_rest_is_over_with_the_round_after_it() -> None:
 
 
 @pytest.mark.parametrize(("asked_for", "ends"), [(3, False), (2, False), (1, True), (0, True)])
-def test_a_round_waits_for_no_more_than_are_still_asked_for(asked_for: int, ends: bool) -> None:
-    """Who is scaled down in the meantime never has as many as before."""
+def test_a_round_waits_only_for_the_replicas_that_the_target_still_wants(asked_for: int, ends: bool) -> None:
+    """A target that was scaled down meanwhile never has as many pods as before."""
     gone, stays = (pod(name, labels={"pod-template-hash": "abc"}) for name in ("gone", "stays"))
     chosen = targets(planned(LARGE), {("ns", "small"): [gone]}, [])
     rounds = begun(STOOD, chosen, [gone, stays], now_seconds=0.0)
@@ -148,16 +153,16 @@ def test_a_round_waits_for_no_more_than_are_still_asked_for(asked_for: int, ends
 
 OWNED = {("ns", "small"): [pod("first"), pod("elsewhere", "n2"), pod("second")]}
 CHOSEN: dict[str, tuple[Plan, list[Json], list[str]]] = {
-    "those of the node, in the order in which they would go": (planned(LARGE, replicas=1), [], ["first"]),
-    "as many as the plan says": (planned(LARGE, replicas=2), [], ["first", "second"]),
-    "none where there are no longer enough": (planned(LARGE, replicas=3), [], []),
-    "a pod of others by its name": (
+    "pods of the node, in the order of removal": (planned(LARGE, replicas=1), [], ["first"]),
+    "as many pods as the plan moves": (planned(LARGE, replicas=2), [], ["first", "second"]),
+    "none if there are no longer enough": (planned(LARGE, replicas=3), [], []),
+    "a pod of another workload by its name": (
         planned(LARGE, name="job", other=True),
         [pod("job", owner="jobs")],
         ["job"],
     ),
-    "no pod of others that is gone": (planned(LARGE, name="job", other=True), [], []),
-    "none that nobody makes anew": (
+    "no pod of another workload that is deleted": (planned(LARGE, name="job", other=True), [], []),
+    "no pod that no controller recreates": (
         planned(LARGE, name="job", other=True),
         [pod("job", ownerReferences=[])],
         [],
@@ -167,7 +172,7 @@ CHOSEN: dict[str, tuple[Plan, list[Json], list[str]]] = {
 
 @pytest.mark.parametrize("sentence", CHOSEN)
 def test_which_pods_are_evicted(sentence: str) -> None:
-    """By name."""
+    """Pods are compared by name."""
     plan, others, expected = CHOSEN[sentence]
 
     found = targets(plan, OWNED, others)

@@ -1,4 +1,4 @@
-"""What the controller writes where it is to scale itself, and what keeps it from that."""
+"""Direct scaling: writes of scales, and the reasons for not writing."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ DIRECT = Scope(namespaces=frozenset({"ns"}))
 
 
 def said(stage: DirectStage, name: str = "b") -> tuple[str, str, str]:
-    """Return status, reason and message of the condition."""
+    """Return status, reason and message of the condition ScalingActive."""
     (found,) = [item for item in stage.status(name)["conditions"] if item["type"] == "ScalingActive"]
     return found["status"], found["reason"], found["message"]
 
 
-async def test_it_scales_up_and_down_and_says_so() -> None:
-    """By the load, without any HorizontalPodAutoscaler, and writes nothing where nothing changes."""
+async def test_a_target_is_scaled_up_and_down_with_events() -> None:
+    """No HorizontalPodAutoscaler is needed, and nothing is written while the number stays the same."""
     stage = DirectStage(loads={"a": 20.0})
     outcome = await stage.cycle()
     assert outcome.scaled == {Ending.WRITTEN: 1}
@@ -50,8 +50,8 @@ async def test_it_scales_up_and_down_and_says_so() -> None:
     assert "asks for 4" in stage.notes[0]
 
 
-async def test_to_zero_and_back() -> None:
-    """Zero is what a scale does not say, and any demand that is known brings replicas back."""
+async def test_targets_are_scaled_to_zero_and_back() -> None:
+    """A scale with zero replicas omits the field; any known demand leads to replicas again."""
     value = optimizer("b", "a", "c", annotations={WRITTEN_BY: record_of(ANN)})
     stage = DirectStage(bindings={"b": value}, replicas={"a": 1, "c": 0}, loads={"a": 0.0})
     await stage.cycle(times=6)
@@ -85,24 +85,26 @@ def _older(stage: DirectStage) -> None:
 
 
 UNTOUCHED: dict[str, tuple[Callable[[DirectStage], None], str]] = {
-    "a pause": (lambda s: _annotate(s, "stowplan.dev/paused"), "Paused"),
-    "advice on the binding": (lambda s: _annotate(s, "stowplan.dev/advisory"), "ObjectAdvisory"),
-    "advice on the namespace": (
+    "a paused binding": (lambda s: _annotate(s, "stowplan.dev/paused"), "Paused"),
+    "an advisory binding": (lambda s: _annotate(s, "stowplan.dev/advisory"), "ObjectAdvisory"),
+    "an advisory namespace": (
         lambda s: _advise(s, Scope(namespaces=frozenset({"ns"}))),
         "NamespaceAdvisory",
     ),
-    "advice on the cluster": (lambda s: _advise(s, Scope(everywhere=True)), "ClusterAdvisory"),
-    "an HPA of other metrics": (lambda s: s.autoscalers.append(_hpa()), "TargetScaledByOther"),
-    "an HPA that follows": (lambda s: s.autoscalers.append(follower("a")), "TargetScaledByOther"),
+    "an advisory cluster": (lambda s: _advise(s, Scope(everywhere=True)), "ClusterAdvisory"),
+    "an HPA with other metrics": (lambda s: s.autoscalers.append(_hpa()), "TargetScaledByOther"),
+    "an HPA that reads the decision": (lambda s: s.autoscalers.append(follower("a")), "TargetScaledByOther"),
     "an older binding": (_older, "NothingDecided"),
     "no policy": (lambda s: s.policies.clear(), "NothingDecided"),
-    "a binding of before the webhooks": (lambda s: s.bindings.update(b=binding()), "WriterUnknown"),
+    "a binding from before the webhooks": (lambda s: s.bindings.update(b=binding()), "WriterUnknown"),
 }
 
 
 @pytest.mark.parametrize(("prepare", "reason"), UNTOUCHED.values(), ids=UNTOUCHED)
-async def test_nothing_is_written_by(prepare: Callable[[DirectStage], None], reason: str) -> None:
-    """Not even tried, and the condition says why."""
+async def test_nothing_is_written_if_scaling_is_not_active(
+    prepare: Callable[[DirectStage], None], reason: str
+) -> None:
+    """There is not even an attempt, and the condition gives the reason."""
     stage = DirectStage(loads={"a": 20.0})
     prepare(stage)
     await stage.cycle(times=3)
@@ -111,8 +113,8 @@ async def test_nothing_is_written_by(prepare: Callable[[DirectStage], None], rea
     assert said(stage)[:2] == ("False", reason)
 
 
-async def test_an_hpa_that_follows_goes_on_following() -> None:
-    """Until somebody deletes it: to change the mode leaves no target alone."""
+async def test_an_existing_hpa_that_reads_the_decision_keeps_scaling() -> None:
+    """The controller takes over when it is deleted, so the target is always scaled by one of them."""
     stage = DirectStage(loads={"a": 20.0}, autoscalers=[follower("a")])
     await stage.cycle()
     assert stage.published() == {"a": 4}
@@ -123,8 +125,8 @@ async def test_an_hpa_that_follows_goes_on_following() -> None:
     assert stage.scales == ["a: 2 -> 4"]
 
 
-async def test_elsewhere_nothing_is_written_or_said() -> None:
-    """Other namespaces have the mode `published`."""
+async def test_nothing_is_written_in_other_namespaces() -> None:
+    """They have the mode `published`, and no condition ScalingActive."""
     stage = DirectStage(
         loads={"a": 20.0}, settings=BindingSettings(direct=Scope(namespaces=frozenset({"x"})))
     )
@@ -161,16 +163,16 @@ REFUSED: dict[str, tuple[str, ClusterError, Ending, str, str]] = {
         "ControllerMayNotScale",
         GRANT,
     ),
-    "a server that answers": ("write a", Unavailable("cut off"), Ending.FAILED, "WriteFailed", "cut off"),
+    "a response of the server": ("write a", Unavailable("cut off"), Ending.FAILED, "WriteFailed", "cut off"),
     "the target": ("read a", NotFound("gone"), Ending.FAILED, "WriteFailed", "gone"),
 }
 
 
 @pytest.mark.parametrize(("call", "error", "ending", "reason", "told"), REFUSED.values(), ids=REFUSED)
-async def test_what_is_missing_is_told_and_stops_nobody_else(
+async def test_what_is_missing_is_named_and_affects_no_other_binding(
     call: str, error: ClusterError, ending: Ending, reason: str, told: str
 ) -> None:
-    """Tried anew in each cycle; other bindings are scaled."""
+    """Each cycle retries, and other bindings are scaled."""
     stage = DirectStage(
         loads={"a": 20.0, "c": 20.0},
         bindings={"b": written_by_ann(), "other": written_by_ann("other", "c")},
@@ -191,8 +193,8 @@ async def test_what_is_missing_is_told_and_stops_nobody_else(
     assert said(stage)[0] == "True"
 
 
-async def test_a_missing_right_is_known_before_the_load_comes() -> None:
-    """A write without effect is tried until it went well once; then never again."""
+async def test_a_missing_permission_is_detected_before_the_load_changes() -> None:
+    """A dry run is repeated until it has succeeded once."""
     stage = DirectStage(loads={"a": 10.0}, refusals={"write a": Forbidden("no scale")})
     await stage.cycle(times=2)
     assert said(stage)[1] == "ControllerMayNotScale"
@@ -203,8 +205,8 @@ async def test_a_missing_right_is_known_before_the_load_comes() -> None:
     assert stage.scales == ["(a: 2)"]
 
 
-async def test_who_wrote_the_binding_must_still_be_allowed() -> None:
-    """Asked again before each write, whatever admission said once."""
+async def test_the_writer_of_the_binding_must_still_be_allowed_to_scale() -> None:
+    """The permission is checked before each write, whatever the result at admission was."""
     stage = DirectStage(loads={"a": 20.0}, may_scale=set())
     assert (await stage.cycle()).scaled == {Ending.REFUSED: 1}
     await stage.cycle()
@@ -220,8 +222,8 @@ async def test_who_wrote_the_binding_must_still_be_allowed() -> None:
     assert said(stage)[1] == "WriterMayNotScale"
 
 
-async def test_of_several_targets_all_must_be_allowed() -> None:
-    """Nothing is done by halves."""
+async def test_the_writer_must_be_allowed_to_scale_all_targets() -> None:
+    """Otherwise none of them is scaled."""
     value = optimizer("b", "a", "c", annotations={WRITTEN_BY: record_of(ANN)})
     stage = DirectStage(
         bindings={"b": value},
@@ -235,8 +237,8 @@ async def test_of_several_targets_all_must_be_allowed() -> None:
     assert said(stage)[1] == "WriterMayNotScale"
 
 
-async def test_a_scale_that_somebody_writes_meanwhile_is_decided_anew() -> None:
-    """Between reading and writing, or since the decision was taken; never overwritten."""
+async def test_a_scale_that_another_client_changes_is_decided_again() -> None:
+    """It is not overwritten, whether it changed since the decision or between reading and writing."""
     stage = DirectStage(loads={"a": 20.0})
     stage.meanwhile = lambda: stage.scaled_by_somebody("a", 3)
     assert (await stage.cycle()).scaled == {Ending.CONFLICT: 1}
@@ -247,16 +249,16 @@ async def test_a_scale_that_somebody_writes_meanwhile_is_decided_anew() -> None:
     assert stage.scales == ["a: 3 -> 6"]
 
 
-async def test_who_lost_the_lease_writes_nothing() -> None:
-    """Asked right before the write."""
+async def test_nothing_is_written_after_the_lease_was_lost() -> None:
+    """Leadership is checked right before the write."""
     stage = DirectStage(loads={"a": 20.0}, leads=False)
 
     assert (await stage.cycle()).scaled == {Ending.NOT_LEADING: 1}
     assert stage.scales == []
 
 
-async def test_a_binding_that_changed_since_the_decision_is_left_alone() -> None:
-    """A pause that our copy does not have yet holds all the same."""
+async def test_a_binding_that_changed_since_the_decision_is_not_scaled() -> None:
+    """A pause takes effect even if the cache does not have it yet."""
     stage = DirectStage(loads={"a": 20.0})
     stored = written_by_ann(**{"stowplan.dev/paused": "true"})
     original = stage.get
@@ -269,8 +271,8 @@ async def test_a_binding_that_changed_since_the_decision_is_left_alone() -> None
     assert stage.scales == []
 
 
-async def test_what_is_not_written_down_is_not_done() -> None:
-    """The next leader must find the decision in the status, and the history that it went by."""
+async def test_a_decision_is_carried_out_only_after_its_status_was_written() -> None:
+    """The next leader must find the decision and its history in the status."""
     stage = DirectStage(
         loads={"a": 20.0, "c": 20.0},
         bindings={"b": written_by_ann(), "other": written_by_ann("other", "c")},
@@ -287,8 +289,8 @@ async def test_what_is_not_written_down_is_not_done() -> None:
     assert outcome.scaled == {Ending.WRITTEN: len(stage.scales)}
 
 
-async def test_the_next_leader_goes_on_after_a_decision_that_was_not_carried_out() -> None:
-    """It decides from what runs; the rate counts from when replicas were asked for, whoever asked."""
+async def test_the_next_leader_continues_after_a_decision_that_was_not_carried_out() -> None:
+    """It starts from the running replicas; the rate limit counts replicas since they were requested."""
     slow = {
         "scaleUp": {"stablePolicy": {"period": "60s", "instances": 1, "percent": 0, "selectPolicy": "Or"}}
     }
@@ -313,8 +315,8 @@ def replace_behavior(policy: Json, behavior: Json) -> Json:
     return policy | {"spec": policy["spec"] | {"behavior": behavior}}
 
 
-async def test_another_leader_does_not_change_its_mind_about_a_condition() -> None:
-    """It goes by the status until it has tried itself."""
+async def test_a_new_leader_keeps_a_condition_until_its_own_attempt() -> None:
+    """Before that it uses the condition in the status."""
     stage = DirectStage(loads={"a": 10.0}, refusals={"write a": Forbidden("no scale")})
     await stage.cycle(times=2)
     before, count = said(stage), len(stage.written)

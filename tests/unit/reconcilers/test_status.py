@@ -1,4 +1,4 @@
-"""The status that follows from a decision, and when it is worth writing."""
+"""The status that follows from a decision, and which changes of it are written."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ ADVICE = Advice(
 
 
 def stored(manifest: Json, status: Json | None = None) -> Json:
-    """Return a manifest as the API server would hand it out."""
+    """Return a manifest as the API server would return it."""
     metadata = {"namespace": "ns", "uid": "u", "generation": 4} | manifest["metadata"]
     return manifest | {"metadata": metadata, "status": status or {}}
 
 
-def test_the_status_is_valid_in_both_versions() -> None:
-    """What the controller writes, the schema takes, also after conversion."""
+def test_the_status_is_valid_in_both_api_versions() -> None:
+    """The schema accepts what the controller writes, also after conversion."""
     for manifest in (variant("chat"), legacy_variant("chat")):
         value = stored(convert(manifest, "llmd.ai/v1alpha2"))
         value["status"] = planned_status(value, VERDICT, now=NOW)
@@ -77,8 +77,8 @@ def test_the_status_is_valid_in_both_versions() -> None:
         assert validate(v1alpha1.VariantAutoscaling, convert(value, SPOKE)) == []
 
 
-def test_numbers_and_sentence_are_the_decision_s() -> None:
-    """One sentence, the same everywhere."""
+def test_the_status_has_the_numbers_and_the_message_of_the_decision() -> None:
+    """The message is the same in the decision and in the condition."""
     status = planned_status(stored(variant("chat")), VERDICT, now=NOW)
 
     assert status["desiredOptimizedAlloc"]["numReplicas"] == 3
@@ -90,16 +90,16 @@ def test_numbers_and_sentence_are_the_decision_s() -> None:
     assert {item["observedGeneration"] for item in status["conditions"]} == {4}
 
 
-def test_a_cost_that_does_not_count_is_told_while_it_does_not() -> None:
-    """With the reason, and what to do, in its sentence."""
+def test_a_cost_that_is_not_allowed_sets_a_condition() -> None:
+    """The condition exists only while the cost is ignored."""
     refused = replace(VERDICT, unpriced="the listed price counts")
     for verdict, want in ((refused, ["CostNotAllowed"]), (VERDICT, [])):
         conditions = planned_status(stored(variant("chat")), verdict, now=NOW)["conditions"]
         assert [item["reason"] for item in conditions if item["type"] == "CostResolved"] == want
 
 
-def test_a_limit_that_what_runs_exceeds_is_told_while_it_is() -> None:
-    """With the sentence of the decision."""
+def test_a_limit_that_running_replicas_exceed_sets_a_condition() -> None:
+    """The condition has the decision's text, and exists only while the limit is exceeded."""
     exceeded = replace(VERDICT, decision=replace(DECISION, excess=("quota a by 4", "budget b by 2")))
     told = {"status": "False", "reason": "LimitExceeded", "message": "quota a by 4; budget b by 2"}
     for verdict, want in ((exceeded, [told]), (VERDICT, [])):
@@ -108,8 +108,8 @@ def test_a_limit_that_what_runs_exceeds_is_told_while_it_is() -> None:
         assert [{key: item[key] for key in told} for item in found] == want
 
 
-def test_the_reasons_have_numbers() -> None:
-    """Rates as decimal text with four digits; times and counts as whole numbers."""
+def test_the_status_has_the_figures_of_the_decision() -> None:
+    """Rates are decimal text with four digits; times and counts are integers."""
     status = planned_status(stored(variant("chat")), VERDICT, now=NOW)
 
     assert status["decision"] == {
@@ -140,8 +140,8 @@ def test_the_reasons_have_numbers() -> None:
     }
 
 
-def test_what_is_not_known_has_no_number() -> None:
-    """No load, no lengths, no capacity: none of them is 0."""
+def test_unknown_figures_are_omitted() -> None:
+    """An unknown load, length or capacity is not 0."""
     unknown = replace(
         LOAD, signal=Signal.UNKNOWN, requests_per_second=None, prompt_tokens=None, output_tokens=None
     )
@@ -169,7 +169,7 @@ def test_what_is_not_known_has_no_number() -> None:
     ],
 )
 def test_rates_are_written_without_exponents(rate: float, text: str) -> None:
-    """As far as four digits go; both versions take the text."""
+    """They have four significant digits, and the schema accepts the text."""
     load = replace(LOAD, requests_per_second=rate, upper_requests_per_second=rate)
     value = stored(variant("chat"))
 
@@ -179,8 +179,8 @@ def test_rates_are_written_without_exponents(rate: float, text: str) -> None:
     assert validate(v1alpha2.VariantAutoscaling, value) == []
 
 
-def test_what_was_learned_is_kept_in_the_status() -> None:
-    """After a restart learning goes on from there."""
+def test_learned_step_times_are_stored_in_the_status() -> None:
+    """Learning continues from them after a restart."""
     learned = Learned(
         parameters=StepParameters(alpha_ms=13.2, beta_ms=0.10512, delta_ms=0.0),
         samples=211.6,
@@ -200,8 +200,8 @@ def test_what_was_learned_is_kept_in_the_status() -> None:
     assert validate(v1alpha2.VariantAutoscaling, value) == []
 
 
-def test_engines_that_are_not_as_declared_are_a_condition() -> None:
-    """And there is none where nothing is wrong."""
+def test_engines_that_differ_from_their_declared_profile_set_a_condition() -> None:
+    """Otherwise there is no such condition."""
     wrong = Shown(
         problems=(
             "variantProfile predicts 41 ms ITL at batch 24, engines show 63 ms",
@@ -229,8 +229,10 @@ SIGNALS = {
 
 
 @pytest.mark.parametrize(("signal", "want"), SIGNALS.items(), ids=SIGNALS.keys())
-def test_the_condition_tells_how_well_the_load_is_known(signal: Signal, want: tuple[str, str, str]) -> None:
-    """How many of its own replicas report, how old the oldest report is, and whose silence is passed over."""
+def test_the_condition_metricsavailable_describes_the_signal_of_the_load(
+    signal: Signal, want: tuple[str, str, str]
+) -> None:
+    """It counts reporting replicas, and names the age of the oldest report and ignored silent replicas."""
     told = replace(
         VERDICT,
         variant=replace(
@@ -252,8 +254,8 @@ def test_the_condition_tells_how_well_the_load_is_known(signal: Signal, want: tu
     assert (found["status"], found["reason"], found["message"]) == (want[0], want[1], text + want[2])
 
 
-def test_a_load_that_is_not_known_yet_is_no_silence() -> None:
-    """Rates need two answers, so a new controller knows none while every engine reports."""
+def test_the_condition_distinguishes_an_unknown_load_from_silent_engines() -> None:
+    """A rate needs two answers, so a new controller knows no load although every engine reports."""
     replicas = (Replica(name="q", node="n", ready=True, report_age_seconds=0.2),)
     told = replace(
         VERDICT,
@@ -271,16 +273,16 @@ def test_a_load_that_is_not_known_yet_is_no_silence() -> None:
     )
 
 
-def test_a_legacy_status_names_its_variant() -> None:
-    """Readers of the old version find their identifier."""
+def test_a_legacy_status_has_the_variant_id() -> None:
+    """Readers of the old version need this identifier."""
     status = planned_status(stored(convert(legacy_variant("chat"), "llmd.ai/v1alpha2")), VERDICT, now=NOW)
 
     assert status["currentAlloc"]["variantID"] == "meta/llama-3.1-8b-A100-1"
     assert status["currentAlloc"]["maxBatch"] == 4
 
 
-def test_a_transition_keeps_its_time_until_the_value_turns() -> None:
-    """The time says since when, not when it was last looked at."""
+def test_the_transition_time_of_a_condition_changes_only_with_its_status() -> None:
+    """It does not change when the condition is evaluated again."""
     first = planned_status(stored(variant("chat")), VERDICT, now=NOW)
     later = NOW + timedelta(minutes=5)
     blind = replace(VERDICT, decision=replace(DECISION, load=replace(LOAD, signal=Signal.UNKNOWN)))
@@ -292,8 +294,8 @@ def test_a_transition_keeps_its_time_until_the_value_turns() -> None:
     assert times["MetricsAvailable"] == "2026-01-01T12:05:00Z"
 
 
-def test_moving_numbers_are_no_news_but_decisions_are() -> None:
-    """The sentence changes every few seconds; the watch must not."""
+def test_changed_figures_cause_no_write_and_changed_decisions_do() -> None:
+    """The message changes every few seconds, which must not cause watch events."""
     value = stored(variant("chat"))
     status = planned_status(value, VERDICT, now=NOW)
     moved = replace(DECISION, load=replace(LOAD, requests_per_second=41.1), message="chat goes short, still")
@@ -304,8 +306,8 @@ def test_moving_numbers_are_no_news_but_decisions_are() -> None:
     assert not news(status, planned_status(value, VERDICT, now=NOW + timedelta(hours=30)))
 
 
-def test_advice_is_told_in_full_and_gives_nobody_a_number_to_act_on() -> None:
-    """The grant stands beside its reasons; an allocation without a number has no metric."""
+def test_advice_is_published_in_full_but_without_a_number_to_scale_to() -> None:
+    """The granted replicas are in the decision; an allocation without a number has no metric."""
     for manifest in (variant("chat"), legacy_variant("chat")):
         value = stored(convert(manifest, "llmd.ai/v1alpha2"))
         value["status"] = status = planned_status(value, replace(VERDICT, advice=ADVICE), now=NOW)
@@ -324,8 +326,8 @@ def test_advice_is_told_in_full_and_gives_nobody_a_number_to_act_on() -> None:
         assert status["desiredOptimizedAlloc"]["lastRunTime"] == "2026-01-01T12:00:00Z"
 
 
-def test_that_others_are_being_moved_is_news() -> None:
-    """So the status says so at once, and no longer when it is over."""
+def test_a_message_about_replicas_being_moved_is_written() -> None:
+    """The status is written when the move begins."""
     value = variant("chat")
     value["metadata"] |= {"namespace": "ns", "generation": 1}
     status = planned_status(value, VERDICT, now=NOW)
@@ -337,8 +339,8 @@ def test_that_others_are_being_moved_is_news() -> None:
     assert not news(later, later)
 
 
-def test_another_grant_is_news_even_where_it_is_advice() -> None:
-    """There is no published number that would change with it."""
+def test_a_changed_grant_is_written_even_if_it_is_advice() -> None:
+    """Advice has no published number that would change with it."""
     value, advised = stored(variant("chat")), replace(VERDICT, advice=ADVICE)
     status = planned_status(value, advised, now=NOW)
     decided = replace(advised, decision=replace(DECISION, replicas=4))
@@ -348,8 +350,8 @@ def test_another_grant_is_news_even_where_it_is_advice() -> None:
     assert news(status, planned_status(value, VERDICT, now=NOW))
 
 
-def test_an_order_that_is_not_understood_is_a_condition() -> None:
-    """Planning went on without it."""
+def test_an_invalid_annotation_sets_a_condition() -> None:
+    """The plan ignores the annotation."""
     wrong = (
         False,
         ConditionReason.ANNOTATION_NOT_UNDERSTOOD,
@@ -363,8 +365,8 @@ def test_an_order_that_is_not_understood_is_a_condition() -> None:
     assert status["desiredOptimizedAlloc"]["numReplicas"] == 3
 
 
-def test_a_sentence_beyond_the_schema_is_cut_and_not_refused() -> None:
-    """A status that the server refuses would leave the old decision standing."""
+def test_a_message_that_is_too_long_for_the_schema_is_truncated() -> None:
+    """If the server rejected the status, the old decision would remain."""
     long = replace(VERDICT, decision=replace(DECISION, message="chat " * 300))
     value = stored(variant("chat"))
 
@@ -375,7 +377,7 @@ def test_a_sentence_beyond_the_schema_is_cut_and_not_refused() -> None:
 
 
 def test_without_a_plan_there_is_no_number() -> None:
-    """An old number would be acted on."""
+    """An HPA would apply an old number."""
     why = Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message="Deployment 'chat' does not exist")
 
     status = unplanned_status(stored(variant("chat")), why, now=NOW)
@@ -385,8 +387,8 @@ def test_without_a_plan_there_is_no_number() -> None:
     assert {item["status"] for item in status["conditions"]} == {"False"}
 
 
-def test_a_failed_solver_is_told_in_the_condition() -> None:
-    """The replicas stand, and the condition says that nothing was decided anew."""
+def test_a_failed_solver_sets_a_condition() -> None:
+    """The condition reports that the replicas are not from a new decision."""
     failed = replace(
         VERDICT, solver=SolverReport(status=SolverStatus.FAILED, unproven="", gap=0, message="x")
     )

@@ -1,4 +1,4 @@
-"""What is written of an object, and told of it, while a local copy of it lags behind."""
+"""Writes of statuses and events while the cached object is outdated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WELL = {"Initialized": "True", "Active": "False", "Failed": "False", "FieldsEffe
 
 
 class Server:
-    """The API server, whose object a copy shows before or after the last write."""
+    """The API server with one object, and a cached copy from before or after the last write."""
 
     def __init__(self) -> None:
         self.writer = StatusWriter(
@@ -35,11 +35,11 @@ class Server:
         return self.live
 
     def record(self, value: Json, *, type: str, reason: str, **options: Any) -> None:  # noqa: A002
-        """Take an event."""
+        """Record an event."""
         self.told.append(f"{type} {reason}")
 
     async def say(self, **conditions: str) -> None:
-        """Write conditions, each of a status, and with that as its reason."""
+        """Write conditions with the given statuses; the reason of each contains its status."""
         status = {
             "conditions": [
                 {"type": kind, "status": said, "reason": f"{kind}{said}", "message": ""}
@@ -49,15 +49,15 @@ class Server:
         await self.writer.write(MODELS, self.writer.latest(self.copy), status, own=OWN)
 
 
-async def test_that_nothing_is_wrong_with_a_new_object_is_no_news() -> None:
-    """What it has reached is, and what is wrong."""
+async def test_conditions_of_a_new_object_cause_events_only_if_noteworthy() -> None:
+    """An achieved state and a problem are events; the absence of problems is not."""
     server = Server()
     await server.say(FieldsEffective="False")
     assert server.told == ["Normal InitializedTrue", "Warning FieldsEffectiveFalse"]
 
 
-async def test_a_copy_that_lags_behind_repeats_nothing() -> None:
-    """And what changes meanwhile is told once."""
+async def test_an_outdated_copy_causes_no_repeated_writes_or_events() -> None:
+    """A change in the meantime causes one write and one event."""
     server = Server()
     await server.say()
     await server.say()
@@ -72,8 +72,8 @@ async def test_a_copy_that_lags_behind_repeats_nothing() -> None:
     assert server.writer.written == {}
 
 
-async def test_what_no_copy_tells_of_any_more_is_forgotten() -> None:
-    """Such as objects that were deleted right after the write."""
+async def test_written_statuses_are_kept_for_a_limited_number_of_objects() -> None:
+    """An object that was deleted right after the write never appears in the cache."""
     server = Server()
     for number in range(REMEMBERED + 2):
         metadata = server.copy["metadata"] | {"uid": str(number), "resourceVersion": "1"}

@@ -1,4 +1,4 @@
-"""What Prometheus is told of decisions, and that what is gone is told no longer."""
+"""Prometheus metrics of decisions, which end with the objects that they describe."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ TOLD = (
 )
 
 
-def test_every_number_of_a_decision_is_told() -> None:
-    """Replicas by variant, load by model, gaps by level, nodes by pool, savings by advice."""
+def test_every_figure_of_a_decision_is_a_metric() -> None:
+    """The labels are variant for replicas and advice, model for load, level for gaps, and pool for nodes."""
     registry = CollectorRegistry()
 
     Telemetry(registry).observe(OUTCOME, seconds=0.1)
@@ -86,8 +86,8 @@ def test_every_number_of_a_decision_is_told() -> None:
     assert registry.get_sample_value("stowplan_placements_diverged_total") == 3
 
 
-def test_an_unknown_load_has_a_state_and_no_number() -> None:
-    """And what was known of it before is told no longer."""
+def test_an_unknown_load_has_a_state_and_no_value() -> None:
+    """Its earlier values are removed."""
     registry = CollectorRegistry()
     telemetry = Telemetry(registry)
     unknown = replace(LOAD, signal=Signal.UNKNOWN, signal_age_seconds=None, requests_per_second=None)
@@ -108,8 +108,8 @@ def test_an_unknown_load_has_a_state_and_no_number() -> None:
     assert registry.get_sample_value("stowplan_signal_state", MODEL | {"state": "Unknown"}) == 1
 
 
-def test_evictions_are_counted_by_how_they_ended() -> None:
-    """Over all cycles."""
+def test_evictions_are_counted_by_outcome() -> None:
+    """The counters add up all cycles."""
     registry = CollectorRegistry()
     telemetry = Telemetry(registry)
 
@@ -123,8 +123,8 @@ def test_evictions_are_counted_by_how_they_ended() -> None:
     assert counted == {"evicted": 3, "refused": 1}
 
 
-def test_series_end_with_what_they_are_about() -> None:
-    """A variant that is gone, or acted on again, must not look decided or advised for ever."""
+def test_series_end_with_the_objects_that_they_describe() -> None:
+    """A deleted variant, or one that is no longer advisory, must not keep its last values."""
     registry = CollectorRegistry()
     telemetry = Telemetry(registry)
     telemetry.observe(OUTCOME, seconds=0.1)
@@ -135,8 +135,8 @@ def test_series_end_with_what_they_are_about() -> None:
     assert [registry.get_sample_value(name, labels) for name, labels, _ in TOLD] == [None] * len(TOLD)
 
 
-def test_reversals_are_counted_until_the_variant_is_gone() -> None:
-    """One of the same name that comes later begins at 0, and has no direction yet."""
+def test_reversals_are_counted_until_the_variant_is_deleted() -> None:
+    """A later variant of the same name starts without a count and without a direction."""
     registry = CollectorRegistry()
     telemetry = Telemetry(registry)
     found = []

@@ -1,4 +1,4 @@
-"""Statuses of ModelServers, ModelRoutes and InferenceObjectives: what is written, and when nothing is."""
+"""Statuses of ModelServers, ModelRoutes and InferenceObjectives, and when they are written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OBJECTIVE = TrafficKey("InferenceObjective", "chat", "urgent")
 
 
 class Translation(StrEnum):
-    """What somebody else finds out."""
+    """A condition type and a reason from another part of the controller."""
 
     TRANSLATED = "Translated"
     PARTIALLY = "Partially"
@@ -44,7 +44,7 @@ async def translated(_: Json) -> tuple[Findings, bool]:
 
 @dataclass
 class World:
-    """A namespace, and the API server that statuses are written to."""
+    """A namespace, and its API server, which records statuses and events."""
 
     objects: dict[TrafficKey, Json] = field(
         default_factory=lambda: {
@@ -56,7 +56,7 @@ class World:
     ready: int = 1
     upstream: str = ""
     undeclared: frozenset[str] = frozenset()
-    """Members of a status that the installed definition does not have."""
+    """Fields of the status that the installed definition does not have."""
 
     time: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     further: Mapping[str, Further] = field(default_factory=dict)
@@ -68,11 +68,11 @@ class World:
         return self.objects.get(key)
 
     def servers(self, _: str) -> Mapping[str, Json]:
-        """Return the one ModelServer."""
+        """Return the only ModelServer."""
         return {"a": self.objects[SERVER]}
 
     def routes(self, _: str) -> Sequence[Json]:
-        """Return the one ModelRoute."""
+        """Return the only ModelRoute."""
         return [self.objects[ROUTE]]
 
     def pods(self, _: str) -> Sequence[Json]:
@@ -84,7 +84,7 @@ class World:
         return PoolWorld(pools={POOL_GROUPS[0]: {"llama": pool("llama", A)}}, pods=self.pods(namespace))
 
     async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
-        """Write a status as server-side apply does: conditions of others stay."""
+        """Store a status like server-side apply: conditions of other field managers are kept."""
         if unknown := self.undeclared & body["status"].keys():
             lines = [f".status.{name}: field not declared in schema" for name in sorted(unknown)]
             raise Unavailable(
@@ -99,11 +99,11 @@ class World:
         return body
 
     def record(self, _: Json, *, type: str, reason: str, **__: str) -> None:  # noqa: A002 (the API's word)
-        """Take an event."""
+        """Record an event."""
         self.events.append((type, reason))
 
     async def reconcile(self, key: TrafficKey) -> Json:
-        """Look at an object an hour later; what is written of it, empty for nothing."""
+        """Reconcile an object an hour later; return the written status, which is empty without a write."""
         self.time += timedelta(hours=1)
         self.writes.clear()
         self.events.clear()
@@ -125,8 +125,8 @@ def conditions(status: Json) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("key", [SERVER, ROUTE, OBJECTIVE], ids=lambda key: key.kind)
-async def test_what_is_said_is_not_written_again(key: TrafficKey) -> None:
-    """Nor where somebody else has a condition in the same list."""
+async def test_an_unchanged_status_is_not_written_again(key: TrafficKey) -> None:
+    """This also holds if another controller has a condition in the same list."""
     world = World()
 
     first = await world.reconcile(key)
@@ -141,8 +141,8 @@ async def test_what_is_said_is_not_written_again(key: TrafficKey) -> None:
     assert world.events == []
 
 
-async def test_a_change_of_numbers_is_written_and_no_event() -> None:
-    """Only another status or reason is something to tell, and what does not hold is a warning."""
+async def test_changed_figures_are_written_without_an_event() -> None:
+    """Only a changed status or reason is an event, and a condition that does not hold is a warning."""
     world = World()
     await world.reconcile(SERVER)
     assert world.events == []
@@ -159,8 +159,8 @@ async def test_a_change_of_numbers_is_written_and_no_event() -> None:
     assert status["conditions"][2]["lastTransitionTime"] != since
 
 
-async def test_where_another_controller_acts_only_that_is_said() -> None:
-    """What was said before goes; an InferenceObjective is nobody else's."""
+async def test_next_to_an_upstream_controller_only_this_fact_is_reported() -> None:
+    """Earlier conditions are removed; InferenceObjectives have no upstream controller."""
     world = World()
     await world.reconcile(ROUTE)
 
@@ -170,8 +170,8 @@ async def test_where_another_controller_acts_only_that_is_said() -> None:
     assert conditions(await world.reconcile(OBJECTIVE))["Accepted"] == ("True", "Accepted")
 
 
-async def test_conditions_that_are_found_out_elsewhere_are_written_with_the_others() -> None:
-    """Of their kind, in the same status, and once."""
+async def test_further_conditions_are_written_in_the_same_status() -> None:
+    """They apply only to objects of their kind, and are written once."""
     world = World(further={"ModelRoute": Further(types=frozenset(map(str, Translation)), find=translated)})
     status = conditions(await world.reconcile(ROUTE))
     assert status["Translated"] == ("False", "Partially")
@@ -180,8 +180,8 @@ async def test_conditions_that_are_found_out_elsewhere_are_written_with_the_othe
     assert await world.reconcile(ROUTE) == {}
 
 
-async def test_a_definition_that_lacks_some_of_the_status_gets_the_rest() -> None:
-    """Or nothing, where it has none of it."""
+async def test_fields_that_the_installed_definition_lacks_are_omitted() -> None:
+    """Nothing is written if it lacks all of them."""
     world = World(undeclared=frozenset({"endpoints", "readyEndpoints"}))
     assert set(await world.reconcile(SERVER)) == {"conditions", "observedGeneration"}
     assert await world.reconcile(SERVER) == {}
@@ -190,8 +190,8 @@ async def test_a_definition_that_lacks_some_of_the_status_gets_the_rest() -> Non
     assert await world.reconcile(SERVER) == {}
 
 
-async def test_what_is_being_deleted_is_left_alone() -> None:
-    """And so is what is gone."""
+async def test_an_object_that_is_being_deleted_is_ignored() -> None:
+    """The same holds for a deleted one."""
     world = World()
     world.objects[SERVER]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert await world.reconcile(SERVER) == {}

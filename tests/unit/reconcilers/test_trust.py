@@ -1,4 +1,4 @@
-"""Where the bundle of trusted authorities is written, and where not."""
+"""Which conversion webhooks get the bundle of trusted authorities."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ OURS: Final[Json] = {"name": CONVERSION, "namespace": NAMESPACE, "path": "/conve
 
 
 def converted(client: Json | None) -> Json:
-    """Return a definition whose objects a webhook converts, or none."""
+    """Return a definition with a conversion webhook, or without any."""
     if client is None:
         return {"spec": {"conversion": {"strategy": "None"}}}
     return {"spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client}}}}
 
 
-def test_our_conversion_gets_the_bundle() -> None:
-    """Unless another one is named meanwhile, or it has it already."""
+def test_our_conversion_webhook_gets_the_bundle() -> None:
+    """The patch tests for concurrent changes, and is empty if the bundle is already there."""
     test, add = conversion_patch(converted({"service": OURS}), "QQ==", namespace=NAMESPACE)
 
     assert (test["op"], test["value"]) == ("test", OURS)
@@ -38,6 +38,6 @@ OTHERS: Final[dict[str, Json | None]] = {
 
 
 @pytest.mark.parametrize("client", OTHERS.values(), ids=OTHERS.keys())
-def test_what_others_convert_is_theirs(client: Json | None) -> None:
-    """They trust an authority of their own."""
+def test_conversion_webhooks_of_others_get_no_bundle(client: Json | None) -> None:
+    """They trust their own authority."""
     assert not conversion_patch(converted(client), "QQ==", namespace=NAMESPACE)

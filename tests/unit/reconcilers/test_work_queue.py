@@ -1,4 +1,4 @@
-"""Keys that wait to be worked on."""
+"""The queue of keys to reconcile."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import asyncio
 from controller.reconcilers.work_queue import WorkQueue
 
 
-async def test_a_key_waits_once() -> None:
-    """However often it was added."""
+async def test_a_key_that_was_added_twice_is_taken_once() -> None:
+    """Other keys are taken in order."""
     queue: WorkQueue[str] = WorkQueue()
     for key in ("a", "b", "a"):
         queue.add(key)
@@ -18,8 +18,8 @@ async def test_a_key_waits_once() -> None:
     assert await queue.take() == "c"
 
 
-async def test_a_key_is_due_once() -> None:
-    """Whoever adds it again meanwhile can see that: else each failure would begin a chain of attempts."""
+async def test_a_timed_key_is_taken_once() -> None:
+    """Callers can see that it is timed; otherwise each failure would start its own series of retries."""
     queue: WorkQueue[str] = WorkQueue()
     queue.add_later("a", 0.0)
     assert queue.is_timed("a")
@@ -28,8 +28,8 @@ async def test_a_key_is_due_once() -> None:
     assert not queue.is_timed("a")
 
 
-async def test_a_key_is_not_worked_on_twice_at_a_time() -> None:
-    """What is added meanwhile is worked on afterwards."""
+async def test_a_key_is_not_processed_twice_at_the_same_time() -> None:
+    """A key that is added meanwhile is processed afterwards."""
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.take()
