@@ -1,4 +1,4 @@
-"""The program beside an engine: adapters are fetched, loaded and unloaded, and failures are told."""
+"""The loader container beside an engine: it downloads, loads and unloads adapters, and reports failures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class Pod:
-    """One pod: an engine that is simulated, and the real loader."""
+    """A pod with a simulated engine and the real loader."""
 
     def __init__(self, host: LoaderHost) -> None:
         self.served = Served("qwen", broken=frozenset({"broken"}))
@@ -31,7 +31,7 @@ class Pod:
         self._pod: Json = {}
 
     def ask_for(self, *names: str) -> None:
-        """Bring a list of adapters to the pod, as the kubelet does."""
+        """Write a list of adapters to the pod, as the kubelet does."""
         objects = expand(model(loading_backend(*names))).objects if names else ()
         if not self._pod:
             template = one(objects, "Deployment")["spec"]["template"]
@@ -55,7 +55,7 @@ class Pod:
             await runner.cleanup()
 
     async def page(self, path: str = "/") -> tuple[int, Json]:
-        """Return the code and the page of the loader; 0 where nobody answers yet."""
+        """Return the status code and the page of the loader; the code is 0 before it listens."""
         try:
             async with (
                 aiohttp.ClientSession() as session,
@@ -66,7 +66,7 @@ class Pod:
             return 0, {}
 
     async def wait(self, is_so: Callable[[int, Json], bool], path: str = "/") -> Json:
-        """Wait until a page of the loader is as it should be."""
+        """Wait until a page of the loader fulfills a condition."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not is_so(*(found := await self.page(path))):  # noqa: ASYNC110 - a page is no event
                 await asyncio.sleep(0.1)
@@ -75,18 +75,18 @@ class Pod:
 
 @pytest.fixture
 def pod(tmp_path: Path) -> Iterator[Pod]:
-    """Return a pod with nothing in it."""
+    """Return an empty pod."""
     with LoaderHost(tmp_path / "pods") as host:
         yield Pod(host)
 
 
 def is_ready(code: int, _: Json) -> bool:
-    """Tell whether the pod may get requests."""
+    """Tell whether the pod is ready for requests."""
     return code == 200
 
 
-async def test_adapters_follow_the_list_without_a_restart(pod: Pod) -> None:
-    """Before the pod is ready at first, later while it is; and again where the engine was restarted."""
+async def test_loaded_adapters_follow_the_list_without_a_restart_of_the_pod(pod: Pod) -> None:
+    """The first list is loaded before the pod is ready; adapters are loaded again after an engine restart."""
     pod.ask_for("a", "b")
     assert (await pod.wait(lambda code, _: code != 0, "/ready")) == {"loaded": {}, "failed": {}}
     async with pod.engine():
@@ -102,8 +102,8 @@ async def test_adapters_follow_the_list_without_a_restart(pod: Pod) -> None:
     await pod.wait(lambda code, _: code == 503, "/ready")
 
 
-async def test_a_fetch_that_is_no_longer_wanted_gives_its_place_back(pod: Pod) -> None:
-    """It is ended: else as many that hang would keep every other adapter out for ever."""
+async def test_the_download_of_an_adapter_that_is_no_longer_listed_is_stopped(pod: Pod) -> None:
+    """Otherwise hanging downloads, whose number is limited, would block all other adapters forever."""
     hanging = [f"{number}-hanging" for number in range(MOST_FETCHES)]
     pod.ask_for(*hanging, "a")
     async with pod.engine():
@@ -114,17 +114,17 @@ async def test_a_fetch_that_is_no_longer_wanted_gives_its_place_back(pod: Pod) -
 
 
 ANSWERS = {
-    "cut off": (b"Content-Length: 1000\r\n\r\n{", "does not report its adapters: IncompleteRead"),
+    "response cut off": (b"Content-Length: 1000\r\n\r\n{", "does not report its adapters: IncompleteRead"),
     "no JSON": (b"Content-Length: 1\r\n\r\n{", "cannot be read: JSONDecodeError"),
     "a list": (b"Content-Length: 2\r\n\r\n[]", "cannot be read: TypeError"),
 }
 
 
 @pytest.mark.parametrize(("answer", "said"), ANSWERS.values(), ids=ANSWERS.keys())
-async def test_an_answer_of_the_engine_that_cannot_be_read_is_said(
+async def test_an_unreadable_response_of_the_engine_is_logged(
     pod: Pod, tmp_path: Path, answer: bytes, said: str
 ) -> None:
-    """As what it is; the loader goes on, and comes to the next answer."""
+    """The log names the actual error and not the list; the loader continues with the next response."""
 
     async def tell(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -140,8 +140,8 @@ async def test_an_answer_of_the_engine_that_cannot_be_read_is_said(
     assert "list of adapters" not in log.read_text(encoding="utf-8")
 
 
-async def test_what_fails_is_told_and_keeps_nothing_else(pod: Pod) -> None:
-    """The engine serves with what it has; what somebody else loaded is left alone."""
+async def test_failed_adapters_are_reported_and_do_not_block_others(pod: Pod) -> None:
+    """The engine serves with the others; an adapter that another client loaded is kept."""
     pod.served.adapters["own"] = "elsewhere/own"
     pod.ask_for("a", "missing", "broken")
     async with pod.engine():

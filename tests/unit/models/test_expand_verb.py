@@ -1,4 +1,4 @@
-"""`stowplan expand`, as a person uses it."""
+"""The command `stowplan expand`."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ spec: {inferenceEngine: vLLM, workloadSelector: {matchLabels: {app: l4}}, worklo
 """
 
 
-def test_it_prints_manifests(capsys: pytest.CaptureFixture[str]) -> None:
-    """One document for each object, in the order in which they are to be made."""
+def test_the_command_prints_manifests(capsys: pytest.CaptureFixture[str]) -> None:
+    """There is one document per object, in the order of creation."""
     assert main(["-f", FIXED, "-n", "chat"]) == 0
 
     documents = [*yaml.safe_load_all(capsys.readouterr().out)]
@@ -47,15 +47,17 @@ def test_it_prints_manifests(capsys: pytest.CaptureFixture[str]) -> None:
     assert {item["metadata"]["namespace"] for item in documents} == {"chat"}
 
 
-def test_it_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """One list."""
+def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """The objects are one list."""
     assert main(["-f", FIXED, "-o", "json"]) == 0
 
     assert len(json.loads(capsys.readouterr().out)) == 4
 
 
-def test_a_backend_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The others are printed, and the exit code says so."""
+def test_a_backend_that_cannot_be_expanded_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others are printed, and the exit code is 1."""
     file = tmp_path / "model.yaml"
     file.write_text(MODEL, encoding="utf-8")
 
@@ -77,10 +79,10 @@ def test_a_backend_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.Ca
         ("a: [", "error:"),
     ],
 )
-def test_nothing_is_printed_of_what_is_wrong(
+def test_nothing_is_printed_for_invalid_input(
     text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Half of what was meant would be applied."""
+    """Otherwise incomplete output could be applied."""
     file = tmp_path / "model.yaml"
     file.write_text(text, encoding="utf-8")
 
@@ -91,7 +93,7 @@ def test_nothing_is_printed_of_what_is_wrong(
 
 
 def test_routes_are_translated_for_gateways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Those of Models and those of the files; what a Gateway cannot say is told."""
+    """This includes the routes of Models and of the files; what a Gateway cannot express causes a warning."""
     file = tmp_path / "route.yaml"
     file.write_text(ROUTE, encoding="utf-8")
 
@@ -107,8 +109,10 @@ def test_routes_are_translated_for_gateways(tmp_path: Path, capsys: pytest.Captu
     assert f"{file}:1: Warning: ModelRoute chat: spec.rateLimit: a Gateway does not count tokens" in said.err
 
 
-def test_gateways_that_cannot_be_read_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is printed."""
+def test_an_invalid_reference_to_gateways_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No objects are printed."""
     file = tmp_path / "route.yaml"
     file.write_text(ROUTE, encoding="utf-8")
 
@@ -120,8 +124,8 @@ def test_gateways_that_cannot_be_read_are_told(tmp_path: Path, capsys: pytest.Ca
     )
 
 
-def test_the_documentation_prints_what_the_verb_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    """Kinds and names of docs/models.md, in order."""
+def test_the_documentation_shows_the_output_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kinds and names in docs/models.md are compared in order."""
     page = (SAMPLES.parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
     shown = page.partition("```console")[2].partition("```")[0].splitlines()
     main(["-f", FIXED])
@@ -132,8 +136,8 @@ def test_the_documentation_prints_what_the_verb_prints(capsys: pytest.CaptureFix
     assert all(f"\n{line}\n" in printed for line in shown if line.startswith("  name: "))
 
 
-def test_annotations_that_are_empty_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As a person leaves them who has taken the last one out."""
+def test_empty_annotations_are_accepted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are null in a file from which the last annotation was deleted."""
     file = tmp_path / "route.yaml"
     file.write_text(ROUTE.replace("{name: chat}", "{name: chat, annotations: , labels: }"), encoding="utf-8")
     assert main(["-f", str(file), "--gateways", "infra/inference"]) == 0

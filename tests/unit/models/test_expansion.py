@@ -1,4 +1,4 @@
-"""What Models become: workloads, Services, routes, policies, autoscalers."""
+"""Expansion of Models to workloads, Services, routes, policies and autoscalers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SCALED = {"minReplicas": 1, "maxReplicas": 4}
 
 
 @pytest.mark.parametrize("path", sorted((SAMPLES / "model").glob("*.yaml")), ids=lambda path: str(path.stem))
-def test_a_sample_becomes_valid_objects(path: Path) -> None:
-    """Nothing is left out, and what is of our kinds is valid."""
+def test_a_sample_is_expanded_to_valid_objects(path: Path) -> None:
+    """No object is omitted, and objects of our kinds are valid."""
     for value in yaml.safe_load_all(path.read_text(encoding="utf-8")):
         assert errors_of(value) == []
         expansion = expand(value)
@@ -31,7 +31,7 @@ def test_a_sample_becomes_valid_objects(path: Path) -> None:
         assert [error for item in expansion.objects for error in errors_of(item)] == []
 
 
-def test_a_server_becomes_a_deployment_with_a_service() -> None:
+def test_an_engine_worker_is_expanded_to_a_deployment_with_a_service() -> None:
     """The Service and the ModelServer select exactly its pods."""
     objects = expand(model(backend("a"), backend("b"))).objects
     deployment = one(objects, "Deployment", "qwen-a")
@@ -53,8 +53,8 @@ def test_a_server_becomes_a_deployment_with_a_service() -> None:
     ]
 
 
-def test_weights_are_fetched_with_as_much_as_the_engine_has() -> None:
-    """A ResourceQuota admits no pod with a container that names nothing; accelerators are the engine's."""
+def test_the_download_of_weights_has_the_resources_of_the_engine_without_accelerators() -> None:
+    """A ResourceQuota rejects pods with a container without limits; only the engine needs accelerators."""
     limits = {GPU: 1, "memory": "8Gi"}
     objects = expand(model(backend(workers=[worker(resources={"limits": limits})]))).objects
     spec = one(objects, "Deployment")["spec"]["template"]["spec"]
@@ -62,8 +62,8 @@ def test_weights_are_fetched_with_as_much_as_the_engine_has() -> None:
     assert spec["initContainers"][0]["resources"] == {"limits": {"memory": "8Gi"}}
 
 
-def test_several_pods_become_a_leader_worker_set() -> None:
-    """Only leaders answer; the engine is divided as it has nodes and accelerators, unless it says so."""
+def test_a_replica_of_several_pods_is_expanded_to_a_leaderworkerset() -> None:
+    """Only leaders respond; by default the parallelism follows from the numbers of pods and accelerators."""
     spread = worker(pods=4, resources={"limits": {GPU: 8}})
     objects = expand(model(backend(workers=[spread]))).objects
     groups = one(objects, "LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]
@@ -79,8 +79,8 @@ def test_several_pods_become_a_leader_worker_set() -> None:
     assert one(objects, "Service")["spec"]["selector"]["leaderworkerset.sigs.k8s.io/worker-index"] == "0"
 
 
-def test_a_division_in_the_config_stands() -> None:
-    """Nothing is added to it."""
+def test_parallelism_in_the_config_is_not_changed() -> None:
+    """No argument for it is added."""
     spread = worker(pods=2, config={"tensor_parallel_size": 16})
     objects = expand(model(backend(workers=[spread]))).objects
     leader = one(objects, "LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"]
@@ -90,8 +90,8 @@ def test_a_division_in_the_config_stands() -> None:
     assert words[words.index("--tensor-parallel-size") + 1] == "16"
 
 
-def test_nodes_of_sglang_run_one_command() -> None:
-    """Each knows its rank from the variables of the LeaderWorkerSet."""
+def test_all_nodes_of_sglang_run_the_same_command() -> None:
+    """The rank comes from the environment variables of the LeaderWorkerSet."""
     spread = worker(pods=2, image="lmsysorg/sglang:v0.5.3")
     objects = expand(model(backend(type="SGLang", workers=[spread]))).objects
     groups = one(objects, "LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]
@@ -106,8 +106,8 @@ def test_nodes_of_sglang_run_one_command() -> None:
     ]
 
 
-def test_prefill_and_decode_are_paired() -> None:
-    """One ModelServer for both, which tells them by role and pairs them by the label of the backend."""
+def test_prefill_and_decode_workers_are_paired() -> None:
+    """One ModelServer selects both, distinguishes them by role and pairs them by a group label."""
     config = {"kv-transfer-config": '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'}
     workers = [
         worker(type="prefill", replicas=3, config=config),
@@ -135,8 +135,8 @@ def test_prefill_and_decode_are_paired() -> None:
     }
 
 
-def test_adapters_are_routed_to_the_backends_that_have_them() -> None:
-    """By a rule for each, behind the rule of the model's own name."""
+def test_adapters_are_routed_to_the_backends_that_list_them() -> None:
+    """Each adapter has a rule, after the rule for the model's own name."""
     law, tax = ({"name": name, "artifactURL": f"hf://example/{name}"} for name in ("law", "tax"))
     objects = expand(model(backend("a", loraAdapters=[law, tax]), backend("b", loraAdapters=[law]))).objects
     spec = one(objects, "ModelRoute")["spec"]
@@ -149,8 +149,8 @@ def test_adapters_are_routed_to_the_backends_that_have_them() -> None:
     ] == [("qwen", ["qwen-a", "qwen-b"]), ("law", ["qwen-a", "qwen-b"]), ("tax", ["qwen-a"])]
 
 
-def test_many_adapters_have_routes_of_their_own() -> None:
-    """A ModelRoute takes ten names: no adapter is left without one."""
+def test_many_adapters_are_divided_among_several_routes() -> None:
+    """A ModelRoute accepts only ten adapters."""
     adapters = [{"name": f"a{place:03}", "artifactURL": f"hf://example/{place}"} for place in range(25)]
     objects = expand(model(backend(loraAdapters=adapters))).objects
     routes = [item for item in objects if item["kind"] == "ModelRoute"]
@@ -160,8 +160,8 @@ def test_many_adapters_have_routes_of_their_own() -> None:
     assert [item["spec"].get("modelName") for item in routes] == ["qwen", None, None]
 
 
-def test_the_name_that_engines_serve_is_that_of_the_router() -> None:
-    """`served-model-name` of a worker is what a ModelServer rewrites requests to."""
+def test_the_modelserver_has_the_served_name_of_the_engine() -> None:
+    """The router rewrites requests to the name in the worker's `served-model-name`."""
     served = backend(workers=[worker(config={"served_model_name": "own"})])
     objects = expand(model(served)).objects
 
@@ -184,8 +184,8 @@ def test_the_name_that_engines_serve_is_that_of_the_router() -> None:
         ({"quantization": None}, []),
     ],
 )
-def test_a_member_of_the_config_is_an_argument(config: Json, words: list[str]) -> None:
-    """In the form that the engine's command line has for it."""
+def test_a_config_entry_becomes_an_argument_of_the_engine(config: Json, words: list[str]) -> None:
+    """It has the form that the engine's command line expects."""
     plain, set_ = (
         engine_of(one(expand(model(backend(workers=[worker(config=item)]))).objects, "Deployment"))["command"]
         for item in ({}, config)
@@ -194,8 +194,8 @@ def test_a_member_of_the_config_is_an_argument(config: Json, words: list[str]) -
     assert Counter(set_) - Counter(plain) == Counter(words)
 
 
-def test_a_policy_of_a_backend_scales_each_part() -> None:
-    """A policy, and for each part a binding and an autoscaler, within the bounds of its engines."""
+def test_a_policy_of_a_backend_scales_each_role() -> None:
+    """There is one policy, and for each role a binding and an autoscaler with bounds in engines."""
     objects = expand(model(split(**SCALED, autoscalingPolicy=POLICY))).objects
     bounds = {
         item["metadata"]["name"]: (
@@ -212,8 +212,8 @@ def test_a_policy_of_a_backend_scales_each_part() -> None:
     assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 8)
 
 
-def test_a_policy_of_the_model_goes_by_the_cost_of_an_engine() -> None:
-    """A backend's cost is that of all engines of a replica; only the ratio between backends counts."""
+def test_a_policy_of_the_model_uses_the_cost_per_engine() -> None:
+    """A backend's cost is for all engines of a replica; only the ratio between backends matters."""
     twice = backend("a", **SCALED, scalingCost=10, workers=[worker(replicas=2)])
     once = backend("b", **SCALED, scalingCost=10)
     objects = expand(model(twice, once, autoscalingPolicy=POLICY)).objects
@@ -225,8 +225,8 @@ def test_a_policy_of_the_model_goes_by_the_cost_of_an_engine() -> None:
     ]
 
 
-def test_metrics_are_read_where_the_engine_answers() -> None:
-    """At the port and path that the documented variables name."""
+def test_metrics_are_scraped_from_the_engine_s_port_and_path() -> None:
+    """The documented environment variables define both."""
     env = [
         {"name": "RUNTIME_URL", "value": "http://localhost:9000"},
         {"name": "RUNTIME_METRICS_PATH", "value": "/prometheus"},
@@ -239,8 +239,8 @@ def test_metrics_are_read_where_the_engine_answers() -> None:
     assert engine_of(one(objects, "Deployment"))["ports"] == [{"name": "http", "containerPort": 9000}]
 
 
-def test_orders_for_the_model_are_orders_for_its_bindings() -> None:
-    """All but who wrote it, and what is about Gateways: that is an order for its routes."""
+def test_annotations_of_the_model_are_copied_to_its_bindings() -> None:
+    """The record of the writer is not; annotations about Gateways are copied to the routes instead."""
     gateways = {"stowplan.dev/parent-refs": "infra/inference", "stowplan.dev/request-priority": "5"}
     annotations = {"stowplan.dev/paused": "true", "stowplan.dev/written-by": "{}", "other": "x", **gateways}
     value = model(backend(**SCALED, autoscalingPolicy=POLICY), metadata={"annotations": annotations})
@@ -251,8 +251,8 @@ def test_orders_for_the_model_are_orders_for_its_bindings() -> None:
     assert route["metadata"]["annotations"] == gateways
 
 
-def test_autoscalers_are_left_out_on_demand() -> None:
-    """Where the controller scales by itself, or KEDA does."""
+def test_autoscalers_are_optional() -> None:
+    """They are not needed if the controller scales by itself, or KEDA does."""
     value = model(backend(**SCALED, autoscalingPolicy=POLICY))
     kinds = {item["kind"] for item in expand(value, ExpansionSettings(has_autoscalers=False)).objects}
 
@@ -260,8 +260,8 @@ def test_autoscalers_are_left_out_on_demand() -> None:
     assert "HorizontalPodAutoscaler" not in kinds
 
 
-def test_what_is_made_in_a_cluster_belongs_to_the_model() -> None:
-    """So that it goes with it."""
+def test_objects_of_a_stored_model_have_an_owner_reference() -> None:
+    """They are deleted with the Model."""
     value = model(metadata={"uid": "u", "namespace": "chat"})
 
     for item in expand(value).objects:
@@ -313,8 +313,8 @@ def _models(draw: st.DrawFn) -> Json:
 
 @settings(max_examples=often(60))
 @given(value=_models())
-def test_any_model_becomes_valid_objects(value: Json) -> None:
-    """Of different names within a kind, the same each time, and all targets of a route are there."""
+def test_any_model_is_expanded_to_valid_objects(value: Json) -> None:
+    """Names are unique within a kind, the result is reproducible, and all targets of routes exist."""
     expansion = expand(value)
     names = Counter((item["kind"], item["metadata"]["name"]) for item in expansion.objects)
     servers = {name for kind, name in names if kind == "ModelServer"}
@@ -335,8 +335,8 @@ def test_any_model_becomes_valid_objects(value: Json) -> None:
 @pytest.mark.parametrize(
     ("minor", "has_tolerance"), [("30", False), ("32+", False), ("33", True), ("36+", True)]
 )
-def test_an_autoscaler_has_a_tolerance_where_the_server_knows_it(minor: str, has_tolerance: bool) -> None:
-    """An older one would refuse the whole object."""
+def test_an_autoscaler_has_a_tolerance_if_the_server_supports_it(minor: str, has_tolerance: bool) -> None:
+    """An older server would reject the whole object."""
     value = model(backend(**SCALED, autoscalingPolicy=POLICY))
     objects = expand(value, expansion_settings(ModelsConfig(), {"major": "1", "minor": minor})).objects
     behavior = one(objects, "HorizontalPodAutoscaler")["spec"]["behavior"]

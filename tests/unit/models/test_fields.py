@@ -1,4 +1,4 @@
-"""Every field of a Model has an effect on what it becomes, or a note says that it has none."""
+"""Every field of a Model affects its objects, or a note says that it has no effect."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _ELSEWHERE: Final = (
     "spec.backends.workers.affinity",
     "spec.backends.workers.config",
 )
-"""Whole values that are handed on as they are."""
+"""Values that are copied as a whole."""
 
 Change = tuple[Json, Json]
-"""A Model without a field, or with another value, and the Model with it."""
+"""A Model without a field or with another value, and the same Model with the field."""
 
 
 def with_backend(**members: Any) -> Change:
-    """Return a Model of one backend, and the same with some members of the backend."""
+    """Return a Model with one backend, and the same with some fields of the backend."""
     return model(), model(backend(**members))
 
 
 def with_worker(**members: Any) -> Change:
-    """Return a Model of one worker, and the same with some members of the worker."""
+    """Return a Model with one worker, and the same with some fields of the worker."""
     return model(), model(backend(workers=[worker(**members)]))
 
 
 def scaled(**members: Any) -> Json:
-    """Return a Model that a policy scales over two backends."""
+    """Return a Model whose policy scales two backends."""
     low = {"minReplicas": 1, "maxReplicas": 3, "scalingCost": 2}
     return model(backend("a", **{**low, **members}), backend("b", **low), autoscalingPolicy=POLICY)
 
@@ -94,7 +94,7 @@ def _adapters(first: Json, second: Json) -> Change:
 
 
 def fields(node: Node, path: str) -> Iterator[str]:
-    """Yield the paths of all fields below one, down to what is handed on whole."""
+    """Yield the paths of all fields below a node, except those inside values that are copied as a whole."""
     for prop in node.properties:
         here = f"{path}.{prop.name}"
         inner = prop.node.items or prop.node
@@ -104,14 +104,14 @@ def fields(node: Node, path: str) -> Iterator[str]:
             yield from fields(inner, here)
 
 
-def test_each_field_is_tried() -> None:
-    """A field that is added to the kind needs a line in the table above."""
+def test_each_field_has_a_case() -> None:
+    """A new field of the kind needs an entry in the table above."""
     assert set(fields(node_of(ModelSpec), "spec")) == set(CHANGES)
 
 
 @pytest.mark.parametrize("field", CHANGES)
 def test_the_field_has_an_effect(field: str) -> None:
-    """What the Model becomes differs with it."""
+    """The objects with and without it differ."""
     before, after = CHANGES[field]()
 
     assert expand(before).objects != expand(after).objects
@@ -149,8 +149,8 @@ def test_the_field_has_an_effect(field: str) -> None:
         ),
     ],
 )
-def test_what_has_no_effect_is_said(changed: Json, said: str) -> None:
-    """The backend is made all the same."""
+def test_a_field_without_effect_causes_a_note(changed: Json, said: str) -> None:
+    """The backend is still expanded."""
     expansion = expand(model(backend(**changed)))
 
     assert [str(note) for note in expansion.notes] == [said]
@@ -176,8 +176,8 @@ def test_what_has_no_effect_is_said(changed: Json, said: str) -> None:
         ),
     ],
 )
-def test_a_backend_that_cannot_be_made_is_left_out(changed: Json, said: str) -> None:
-    """The other backends are made, and nothing refers to the one that is missing."""
+def test_a_backend_that_cannot_be_expanded_is_omitted(changed: Json, said: str) -> None:
+    """The other backends are expanded, and no object refers to the omitted one."""
     expansion = expand(model(backend(**changed), backend("other")))
 
     assert [str(note) for note in expansion.notes] == [said]
@@ -185,8 +185,8 @@ def test_a_backend_that_cannot_be_made_is_left_out(changed: Json, said: str) -> 
     assert {item["metadata"]["name"] for item in expansion.objects} == {"qwen-other", "qwen"}
 
 
-def test_parts_are_not_scaled_by_the_policy_of_the_model() -> None:
-    """Its replicas are those of one kind, and prefill and decode are two."""
+def test_prefill_and_decode_workers_are_not_scaled_by_the_policy_of_the_model() -> None:
+    """That policy counts one kind of replica per backend, and these are two."""
     low = {"minReplicas": 1, "maxReplicas": 3, "scalingCost": 2}
     expansion = expand(model(split("s", **low), backend("a", **low), autoscalingPolicy=POLICY))
 

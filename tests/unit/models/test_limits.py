@@ -1,4 +1,4 @@
-"""What a Model asks for beyond what its objects may have: the rest is made, and what is missing is said."""
+"""Models that exceed limits of their objects: the rest is created, and a note names what is missing."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from controller.models.expansion import expand
 CANARY = backend("canary", routeWeight=0, loraAdapters=adapters("law"))
 
 UNROUTED = {
-    "an adapter of a backend without weight": (
+    "an adapter that only a backend without weight has": (
         [backend("stable"), CANARY],
         ["spec.backends[1].loraAdapters: requests for law are not served: routeWeight of"],
         [["qwen-stable", "qwen-canary"]],
     ),
-    "an adapter that another backend has as well": (
+    "an adapter that a backend with weight also has": (
         [backend("stable", loraAdapters=adapters("law")), CANARY],
         [],
         [["qwen-stable", "qwen-canary"]],
     ),
-    "no weight at all": (
+    "no backend with weight": (
         [CANARY],
         ["spec.backends: there is no ModelRoute: no created backend has a routeWeight"],
         [],
     ),
-    "more backends than a rule leads to": (
+    "more backends than targets allowed in a rule": (
         [CANARY | {"loraAdapters": []}, *(backend(f"b{place:02}") for place in range(17))],
         ["spec.backends[17]: gets no requests: a rule of a ModelRoute leads to 16 backends"],
         [[f"qwen-b{place:02}" for place in range(16)]],
@@ -35,10 +35,10 @@ UNROUTED = {
 
 
 @pytest.mark.parametrize(("backends", "notes", "targets"), UNROUTED.values(), ids=UNROUTED.keys())
-def test_what_no_route_leads_to_is_said(
+def test_adapters_and_backends_without_route_cause_a_note(
     backends: list[Json], notes: list[str], targets: list[list[str]]
 ) -> None:
-    """And keeps nothing else from its requests: a ModelRoute with one bad rule is refused as a whole."""
+    """The other routes stay valid, because a ModelRoute with one invalid rule is rejected as a whole."""
     expansion = expand(model(*backends))
     routes = [item for item in expansion.objects if item["kind"] == "ModelRoute"]
 
@@ -54,8 +54,8 @@ def test_what_no_route_leads_to_is_said(
 
 
 @pytest.mark.parametrize("policy", [{}, {"autoscalingPolicy": POLICY}])
-def test_replicas_end_where_a_binding_ends(policy: Json) -> None:
-    """A binding beyond would be refused; that it ends is said."""
+def test_replicas_are_limited_to_the_maximum_of_a_binding(policy: Json) -> None:
+    """A binding with more would be rejected; a note reports the limit."""
     most = {"minReplicas": 1, "maxReplicas": 500_000, "workers": [worker(replicas=10)]}
     own = {"scalingCost": 1} if policy else {"autoscalingPolicy": POLICY}
     expansion = expand(model(backend(**most, **own), **policy))
@@ -69,8 +69,8 @@ def test_replicas_end_where_a_binding_ends(policy: Json) -> None:
 
 
 @pytest.mark.parametrize("names", [(), ("law",)])
-def test_a_condition_on_the_body_holds_where_rules_have_none(names: tuple[str, ...]) -> None:
-    """Rules for adapters of some backends only go by the body themselves."""
+def test_a_body_match_of_the_model_applies_only_if_no_rule_matches_the_body(names: tuple[str, ...]) -> None:
+    """Rules for adapters that not all backends have match the body, which causes a note."""
     match = {"body": {"model": "other"}, "headers": {"team": {"exact": "a"}}}
     expansion = expand(model(backend("a", loraAdapters=adapters(*names)), backend("b"), modelMatch=match))
     matches = [rule["modelMatch"] for rule in one(expansion.objects, "ModelRoute")["spec"]["rules"]]

@@ -1,4 +1,4 @@
-"""Adapters that engines load while they run: no restart, and no request before and after they are there."""
+"""Adapters that engines load at runtime: no restart, and requests only while they are loaded."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ OTHER = {"law": "/weights/other"}
 
 
 def template(*backends: Json) -> Json:
-    """Return the template of the pods of a Model."""
+    """Return the pod template of a Model."""
     found: Json = one(expand(model(*backends)).objects, "Deployment")["spec"]["template"]
     return found
 
 
-def test_a_change_of_adapters_leaves_the_pods_alone() -> None:
-    """Only the list of them is another one."""
+def test_a_change_of_adapters_does_not_change_the_pods() -> None:
+    """Only the list in the ConfigMap changes."""
     before, after = loading_backend("law", "tax"), loading_backend("sql", "law")
 
     assert template(before) == template(after)
@@ -41,27 +41,30 @@ def test_a_change_of_adapters_leaves_the_pods_alone() -> None:
 
 
 PODS_CHANGE = {
-    "the engine was not allowed to": (loading_backend("a", env=[]), loading_backend("b", env=[])),
-    "an engine that spans nodes": (
+    "loading at runtime is not enabled in the engine": (
+        loading_backend("a", env=[]),
+        loading_backend("b", env=[]),
+    ),
+    "an engine on several nodes": (
         loading_backend("a", workers=[worker(pods=2)]),
         loading_backend("b", workers=[worker(pods=2)]),
     ),
-    "several servers of one engine": (
+    "an engine with several API servers": (
         loading_backend("a", workers=[worker(config={"api-server-count": 2})]),
         loading_backend("b", workers=[worker(config={"api-server-count": 2})]),
     ),
-    "SGLang without the size of adapters": (
+    "SGLang without a maximum size of adapters": (
         loading_backend("a", type="SGLang"),
         loading_backend("b", type="SGLang"),
     ),
-    "one from a bucket": (loading_backend("a"), loading_backend("a", loraAdapters=BUCKET)),
-    "the first one": (loading_backend(), loading_backend("a")),
+    "an adapter in a bucket": (loading_backend("a"), loading_backend("a", loraAdapters=BUCKET)),
+    "the first adapter": (loading_backend(), loading_backend("a")),
 }
 
 
 @pytest.mark.parametrize(("before", "after"), PODS_CHANGE.values(), ids=PODS_CHANGE.keys())
-def test_otherwise_the_engines_are_restarted(before: Json, after: Json) -> None:
-    """Their pods are told the adapters, or fetch them first."""
+def test_engines_are_restarted_if_they_cannot_load_adapters_at_runtime(before: Json, after: Json) -> None:
+    """Their pods have the adapters as arguments, or download them before the start."""
     kinds = ("Deployment", "LeaderWorkerSet")
     was, now = (
         [item for item in expand(model(value)).objects if item["kind"] in kinds] for value in (before, after)
@@ -69,8 +72,8 @@ def test_otherwise_the_engines_are_restarted(before: Json, after: Json) -> None:
     assert was != now
 
 
-def test_sglang_loads_adapters_by_its_own_paths() -> None:
-    """Where it knows how large they may be."""
+def test_sglang_loads_adapters_at_its_own_paths() -> None:
+    """It needs the maximum size of adapters."""
     spec = template(loading_backend("a", type="SGLang", workers=[worker(config=SETTINGS)]))["spec"]
     options = json.loads(spec["containers"][1]["command"][-1])
 
@@ -78,8 +81,8 @@ def test_sglang_loads_adapters_by_its_own_paths() -> None:
     assert "--lora-paths" not in spec["containers"][0]["command"]
 
 
-def test_prefill_and_decode_have_one_list() -> None:
-    """Each beside a loader of its own."""
+def test_prefill_and_decode_workers_share_one_list() -> None:
+    """Each pod has its own loader."""
     value = loading_backend("a")
     objects = expand(model(split(env=value["env"], loraAdapters=value["loraAdapters"]))).objects
 
@@ -91,8 +94,8 @@ def test_prefill_and_decode_have_one_list() -> None:
     ] == [["engine", "adapters"]] * 2
 
 
-def test_a_thousand_adapters_are_within_the_limits_of_every_object() -> None:
-    """Of one Model: 125 in each of eight backends, with the longest names and sources."""
+def test_a_thousand_adapters_of_a_model_exceed_no_limit_of_an_object() -> None:
+    """Each of eight backends has 125, with the longest names and sources."""
     backends = [
         backend(
             f"b{part}",
@@ -116,14 +119,14 @@ def test_a_thousand_adapters_are_within_the_limits_of_every_object() -> None:
 
 
 def told(pod: str, loaded: dict[str, str] | None = None, **members: Any) -> Told:
-    """Return what the loader of a pod tells."""
+    """Return the report of a pod's loader."""
     return Told(pod=pod, backend="l4", loaded=loaded or {}, **members)
 
 
 STANDS: dict[str, tuple[list[Told], bool, Loading]] = {
-    "every engine has it": ([told("a", WANTED["l4"]), told("b", WANTED["l4"])], False, Loading()),
-    "no engine is ready: one that gets ready has it": ([], False, Loading()),
-    "one does not have it yet": (
+    "every engine has the adapter": ([told("a", WANTED["l4"]), told("b", WANTED["l4"])], False, Loading()),
+    "no engine is ready: an engine that becomes ready has loaded the adapter": ([], False, Loading()),
+    "one engine has not loaded the adapter yet": (
         [told("a", WANTED["l4"]), told("b")],
         False,
         Loading(
@@ -131,12 +134,12 @@ STANDS: dict[str, tuple[list[Told], bool, Loading]] = {
             awaited=("adapter law to be loaded in 1 of 2 pods of l4",),
         ),
     ),
-    "one lost it: requests go on": (
+    "one engine lost the adapter: requests continue": (
         [told("a", WANTED["l4"]), told("b")],
         True,
         Loading(awaited=("adapter law to be loaded in 1 of 2 pods of l4",)),
     ),
-    "it has another one of that name": (
+    "the engine has another adapter of that name": (
         [told("a", OTHER)],
         False,
         Loading(
@@ -144,17 +147,17 @@ STANDS: dict[str, tuple[list[Told], bool, Loading]] = {
             awaited=("adapter law to be loaded in 1 of 1 pods of l4",),
         ),
     ),
-    "it cannot be loaded anywhere": (
+    "no engine can load the adapter": (
         [told("a", failed={"law": "404"})],
         True,
         Loading(unloaded=frozenset({("l4", "law")}), troubles=("adapter law is not loaded in pod a: 404",)),
     ),
-    "nothing is known: what is routed stays": (
+    "the state is unknown: a routed adapter stays routed": (
         [told("a", silent="no answer")],
         True,
         Loading(troubles=("container adapters of pod a does not report what is loaded: no answer",)),
     ),
-    "nothing is known: nothing new is routed": (
+    "the state is unknown: a new adapter is not routed": (
         [told("a", silent="no answer")],
         False,
         Loading(
@@ -166,13 +169,15 @@ STANDS: dict[str, tuple[list[Told], bool, Loading]] = {
 
 
 @pytest.mark.parametrize(("engines", "is_routed", "want"), STANDS.values(), ids=STANDS.keys())
-def test_requests_follow_what_engines_have(engines: list[Told], is_routed: bool, want: Loading) -> None:
-    """All have a new one; not a single one has one that goes."""
+def test_adapters_are_routed_as_engines_have_loaded_them(
+    engines: list[Told], is_routed: bool, want: Loading
+) -> None:
+    """A new adapter must be loaded in all engines; a routed one is removed if no engine has it."""
     assert loading(WANTED, engines, {("l4", "law")} if is_routed else ()) == want
 
 
-def test_an_adapter_that_is_not_loaded_is_in_no_route() -> None:
-    """Of that backend; another one that has it gets its requests."""
+def test_an_adapter_that_is_not_loaded_is_not_routed() -> None:
+    """This applies per backend; another backend that has loaded it gets the requests."""
     value = model(loading_backend("law", of="a"), loading_backend("law", of="b"))
 
     assert routed_pairs(expand(value).objects) == {("a", "law"), ("b", "law")}
@@ -182,8 +187,8 @@ def test_an_adapter_that_is_not_loaded_is_in_no_route() -> None:
     )
 
 
-def test_an_adapter_leaves_the_route_before_the_list() -> None:
-    """And only then the engines."""
+def test_a_removed_adapter_leaves_the_route_before_the_list() -> None:
+    """The engines unload it after that."""
     owner = {"uid": "u", "namespace": "chat"}
     before, after = (model(loading_backend(*names), metadata=owner) for names in (("law", "tax"), ("tax",)))
     children = {key_of(item): item for item in expand(before).objects}
@@ -203,14 +208,14 @@ def test_an_adapter_leaves_the_route_before_the_list() -> None:
 
 
 class Pods:
-    """Answers for pods by their names, and counts how often it was asked."""
+    """Responds for pods by name, and records the calls."""
 
     def __init__(self, **answers: str) -> None:
         self.answers = answers
         self.asked: list[str] = []
 
     async def read(self, pod: Json, port: int, path: str) -> str:
-        """Return the answer of a pod."""
+        """Return the response of a pod."""
         name = pod["metadata"]["name"]
         self.asked.append(f"{name}:{port}{path}")
         if name not in self.answers:
@@ -232,8 +237,8 @@ def pod(name: str, *, restarts: int = 0, is_ready: bool = True) -> Json:
     }
 
 
-async def test_a_pod_is_asked_until_it_has_what_is_wanted() -> None:
-    """Then no more, unless its engine is restarted, or something else is wanted."""
+async def test_a_pod_is_polled_until_it_has_loaded_the_wanted_adapters() -> None:
+    """It is polled again if its engine was restarted or other adapters are wanted."""
     page = json.dumps({"loaded": WANTED["l4"], "failed": {}})
     pods = Pods(a=page, b="[]")
     reader, key = AdapterReader(pods), ("chat", "qwen")

@@ -1,4 +1,4 @@
-"""What a Model becomes is planned with everything else, where its namespace opts in."""
+"""Joint planning of the objects of Models in namespaces that opt in."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def node(product: str, count: int) -> Json:
 
 
 def on(product: str) -> Json:
-    """Return the affinity to nodes with a product."""
+    """Return an affinity to nodes with a product."""
     term = {"matchExpressions": [{"key": PRODUCT, "operator": "In", "values": [product]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
@@ -53,7 +53,7 @@ def granted(
     required: float,
     objectives: Objectives = NO_OBJECTIVES,
 ) -> Mapping[str, Grant]:
-    """Return by binding what is granted of what each of them asks for."""
+    """Return the grants by binding, where each requests the same number of replicas."""
     made = [item for value in models for item in expand(value).objects]
     asks = [
         Ask(value=item, required=required, binding=read_binding(item))
@@ -89,13 +89,13 @@ def granted(
 
 
 def numbers(grant: Grant) -> dict[str, int]:
-    """Return granted replicas by the workload."""
+    """Return the granted replicas by workload."""
     assert grant.why_not == ""
     return {name.rpartition("/")[2]: count for (_, name), count in grant.replicas.items()}
 
 
 def of_two_types(**members: Any) -> Json:
-    """Return a Model that one policy spreads over a cheap backend and a dear one."""
+    """Return a Model whose policy scales a cheap backend and an expensive one."""
     backends = [
         backend(
             name,
@@ -109,8 +109,8 @@ def of_two_types(**members: Any) -> Json:
     return model(*backends, metadata=PLACE, autoscalingPolicy=POLICY, **members)
 
 
-def test_the_cheaper_backend_serves_where_it_has_room_and_the_dearer_one_the_rest() -> None:
-    """By the affinity of the workers, which says the type, and the costs of the Model."""
+def test_the_expensive_backend_serves_what_does_not_fit_the_cheap_one() -> None:
+    """The types come from the affinity of the workers, and the costs from the Model."""
     nodes = [node("NVIDIA-L4", 3), node("NVIDIA-H100-80GB-HBM3", 8)]
 
     found = granted([of_two_types()], nodes, required=5)
@@ -120,7 +120,7 @@ def test_the_cheaper_backend_serves_where_it_has_room_and_the_dearer_one_the_res
 
 
 def scaled(name: str, **metadata: Any) -> Json:
-    """Return a Model whose one backend has a policy."""
+    """Return a Model with a policy for its only backend."""
     return model(
         backend(maxReplicas=8, minReplicas=1, autoscalingPolicy=POLICY), name=name, metadata=PLACE | metadata
     )
@@ -129,14 +129,16 @@ def scaled(name: str, **metadata: Any) -> Json:
 CLASS = {"annotations": {"stowplan.dev/service-class": "classes/premium"}}
 URGENT = Objectives([objective("urgent", "p")], [pool("p", {"stowplan.dev/model": "a"})])
 FIRST = {
-    "a service class by the annotation of the Model": ([scaled("a", **CLASS), scaled("b")], NO_OBJECTIVES),
-    "an objective by the label of its pods": ([scaled("a"), scaled("b")], URGENT),
+    "a service class in the Model's annotation": ([scaled("a", **CLASS), scaled("b")], NO_OBJECTIVES),
+    "an objective that selects its pods by label": ([scaled("a"), scaled("b")], URGENT),
 }
 
 
 @pytest.mark.parametrize(("models", "objectives"), FIRST.values(), ids=FIRST.keys())
-def test_the_model_of_higher_priority_gets_the_room(models: list[Json], objectives: Objectives) -> None:
-    """And the other one is told why it gets less."""
+def test_the_model_of_higher_priority_gets_the_accelerators(
+    models: list[Json], objectives: Objectives
+) -> None:
+    """The grant of the other one is marked as short."""
     found = granted(models, [node("NVIDIA-L4", 5)], required=4, objectives=objectives)
 
     assert (numbers(found["a-l4"]), numbers(found["b-l4"])) == ({"a-l4": 4}, {"b-l4": 1})
@@ -144,8 +146,8 @@ def test_the_model_of_higher_priority_gets_the_room(models: list[Json], objectiv
     assert found["b-l4"].is_short
 
 
-def test_what_is_written_on_a_binding_orders_nothing() -> None:
-    """Its condition would say that an annotation of ours means nothing."""
+def test_annotations_that_expansion_adds_to_a_binding_are_no_settings() -> None:
+    """Otherwise its condition would report them as invalid."""
     value = model(backend(maxReplicas=3, scalingCost=1), owner="the chat team", autoscalingPolicy=POLICY)
     made = one(expand(value).objects, "AutoscalingPolicyBinding")
 
@@ -154,14 +156,14 @@ def test_what_is_written_on_a_binding_orders_nothing() -> None:
 
 
 WORKLOADS = {
-    "prefill and decode, each by its own binding": split(maxReplicas=8, minReplicas=1),
+    "prefill and decode workers, each with its own binding": split(maxReplicas=8, minReplicas=1),
     "replicas of several pods": backend(minReplicas=1, workers=[worker(pods=2)]),
 }
 
 
 @pytest.mark.parametrize("given", WORKLOADS.values(), ids=WORKLOADS.keys())
-def test_every_workload_that_a_policy_scales_can_be_planned(given: Json) -> None:
-    """Whatever kind it is."""
+def test_every_kind_of_workload_that_a_policy_scales_can_be_planned(given: Json) -> None:
+    """All replicas are granted if there is room."""
     value = model(given | {"maxReplicas": 8, "autoscalingPolicy": POLICY}, metadata=PLACE)
 
     found = granted([value], [node(f"NVIDIA-L4-{number}", 8) for number in range(4)], required=3)

@@ -1,4 +1,4 @@
-"""The conditions of a Model, and the sentences in them."""
+"""The conditions of a Model and their messages."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ NOTHING = Steps(apply=(), delete=(), awaited=())
 
 
 def test_the_reference_names_every_condition() -> None:
-    """In the order of the code, and no other."""
+    """The order is that of the code, and no other names are listed."""
     (conditions,) = (prop for prop in node_of(ModelStatus).properties if prop.name == "conditions")
 
     assert re.findall(r"`(\w+)`:", describe_property(conditions)) == [*ModelCondition]
 
 
 def report(*backends: Json, available: int = 2, **members: Any) -> Report:
-    """Return the report of a Model all of whose objects are made."""
+    """Return the report of a Model whose objects all exist."""
     value = model(*backends, metadata={"uid": "u", "namespace": "chat", "generation": 3})
     expansion = expand(value)
     children = {}
@@ -63,15 +63,15 @@ def pod(**status: Any) -> Json:
 
 
 def ended(state: str, **members: Any) -> Json:
-    """Return a container that ended with an error before, and what it does now."""
+    """Return a container with an earlier failure, and its current state."""
     waits = {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}
     last = {"terminated": {"exitCode": 28, **members}}
     now = waits if state == "waiting" else {}
     return {"name": "fetch-weights", "ready": False, "state": {state: now}, "lastState": last}
 
 
-def test_of_a_model_that_serves_all_is_well() -> None:
-    """Nothing changes, nothing failed."""
+def test_a_model_that_serves_has_no_problems() -> None:
+    """No change is in progress, and nothing failed."""
     found = findings(report())
 
     assert {str(kind): (holds, str(reason)) for kind, (holds, reason, _) in found.items()} == {
@@ -168,47 +168,47 @@ def test_of_a_model_that_serves_all_is_well() -> None:
         ),
     ],
 )
-def test_a_condition_says_why(
+def test_a_condition_has_a_reason_and_a_message(
     given: Report, condition: ModelCondition, said: tuple[bool, ModelReason, str]
 ) -> None:
-    """In a sentence that names the object or the field."""
+    """The message names the object or the field."""
     assert findings(given)[condition] == said
 
 
 ROLLING: dict[str, tuple[str, Json, bool]] = {
-    "one that is new": ("Deployment", {}, False),
-    "one whose first pods start": (
+    "a new workload": ("Deployment", {}, False),
+    "a workload whose first pods start": (
         "Deployment",
         {"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 0},
         False,
     ),
-    "one that its controller has not seen changed": (
+    "a change that the workload's controller has not observed": (
         "Deployment",
         {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2},
         True,
     ),
-    "one that somebody has just scaled": (
+    "a workload that was just scaled": (
         "Deployment",
         {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1},
         False,
     ),
-    "one that is replaced": (
+    "a workload whose pods are being replaced": (
         "Deployment",
         {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1},
         True,
     ),
-    "groups, whose controller does not tell what it has seen": (
+    "groups, whose controller reports no observed generation": (
         "LeaderWorkerSet",
         {"replicas": 2, "updatedReplicas": 2},
         False,
     ),
-    "groups that are replaced": ("LeaderWorkerSet", {"replicas": 2, "updatedReplicas": 1}, True),
+    "groups that are being replaced": ("LeaderWorkerSet", {"replicas": 2, "updatedReplicas": 1}, True),
 }
 
 
 @pytest.mark.parametrize(("kind", "status", "is_rolling"), ROLLING.values(), ids=ROLLING.keys())
-def test_replicas_are_being_replaced(kind: str, status: Json, *, is_rolling: bool) -> None:
-    """Of a workload of two replicas, in its second generation."""
+def test_a_rollout_is_reported_as_updating(kind: str, status: Json, *, is_rolling: bool) -> None:
+    """The workload has two replicas, and generation 2."""
     given = report(backend(workers=[worker(pods=2 if kind == "LeaderWorkerSet" else 1)]))
     child = next(item for key, item in given.standing.children.items() if key.kind == kind)
     child["metadata"]["generation"] = 2
@@ -218,8 +218,8 @@ def test_replicas_are_being_replaced(kind: str, status: Json, *, is_rolling: boo
     assert (holds, reason == ModelReason.ROLLING_OUT) == (is_rolling, is_rolling)
 
 
-def test_all_that_failed_is_said_at_once() -> None:
-    """The first cause gives the reason; pods of one backend are named once."""
+def test_the_message_contains_all_failures() -> None:
+    """The first cause determines the reason; only one pod of each backend is named."""
 
     def pending(name: str, of: str) -> Json:
         conditions = [{"type": "PodScheduled", "reason": "Unschedulable", "message": f"no {of}"}]
@@ -294,13 +294,13 @@ def test_all_that_failed_is_said_at_once() -> None:
         (pod(phase="Failed", containerStatuses=[ended("waiting")]), ""),
     ],
 )
-def test_a_pod_that_needs_help_says_so(given: Json, said: str) -> None:
-    """What goes on by itself is no trouble."""
+def test_a_pod_that_needs_intervention_is_reported(given: Json, said: str) -> None:
+    """A state that resolves by itself is not reported."""
     assert pod_trouble(given) == said
 
 
-def test_the_status_is_valid_and_stands_still() -> None:
-    """A later look at the same state writes the same, times included."""
+def test_the_status_is_valid_and_stable() -> None:
+    """For the same state, a later status is identical, including times."""
     first = report()
     status = model_status(first, now=NOW)
     value = {**first.model, "status": status}
@@ -314,7 +314,7 @@ def test_the_status_is_valid_and_stands_still() -> None:
 
 
 def test_the_documentation_explains_every_condition_and_reason() -> None:
-    """In docs/models.md."""
+    """They are listed in docs/models.md."""
     page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
 
     assert [str(item) for item in (*ModelCondition, *ModelReason) if f"`{item}`" not in page] == []

@@ -1,4 +1,4 @@
-"""The scripts that run in pods: weights are fetched once and whole, and an engine stops when it is idle."""
+"""The scripts that run in pods: complete downloads without repetition, and a stop when an engine is idle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ touch "$4/model.safetensors"
 
 
 class Pod:
-    """Runs the init containers of a Deployment, with programs of ours in the place of theirs."""
+    """Runs the init containers of a Deployment with stubs of the download programs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ class Pod:
         }
 
     def start(self, container: Json, **environment: str) -> subprocess.Popen[bytes]:
-        """Start an init container; its mounts are folders of ours."""
+        """Start an init container, with folders of the test as its mounts."""
         words = [
             word.replace("/weights/", f"{self.folder}/weights/").replace(
                 "/sources/", f"{self.folder}/sources/"
@@ -59,7 +59,7 @@ class Pod:
         return subprocess.Popen(words, env=self._environment | environment)
 
     def calls(self) -> list[str]:
-        """Return how the programs were called."""
+        """Return the arguments of the program calls."""
         text = self.log.read_text(encoding="utf-8").replace(str(self.folder), "")
         return [line.rpartition("-")[0] for line in text.splitlines()]
 
@@ -77,8 +77,8 @@ def fetchers(**members: Any) -> list[Json]:
     return found
 
 
-def test_what_is_complete_is_not_fetched_again(pod: Pod) -> None:
-    """The second pod with the same cache finds it."""
+def test_a_complete_download_is_not_repeated(pod: Pod) -> None:
+    """A second pod with the same cache uses it."""
     [container] = fetchers()
 
     assert [pod.start(container).wait() for _ in range(2)] == [0, 0]
@@ -87,8 +87,8 @@ def test_what_is_complete_is_not_fetched_again(pod: Pod) -> None:
     ]
 
 
-def test_pods_that_share_a_cache_wait_for_each_other(pod: Pod) -> None:
-    """One of them fetches."""
+def test_pods_that_share_a_cache_download_once(pod: Pod) -> None:
+    """The others wait for it."""
     [container] = fetchers(cacheURI="pvc://models")
     running = [pod.start(container) for _ in range(4)]
 
@@ -96,8 +96,8 @@ def test_pods_that_share_a_cache_wait_for_each_other(pod: Pod) -> None:
     assert len(pod.calls()) == 1
 
 
-def test_an_attempt_that_broke_off_is_gone_on_with(pod: Pod) -> None:
-    """It does not count as complete, and what it left is still there."""
+def test_an_interrupted_download_is_resumed(pod: Pod) -> None:
+    """It does not count as complete, and its files are kept."""
     [container] = fetchers()
     pod.fails.touch()
 
@@ -110,8 +110,8 @@ def test_an_attempt_that_broke_off_is_gone_on_with(pod: Pod) -> None:
     ("environment", "endpoint"),
     [({}, ""), ({"ENDPOINT": "http://minio:9000"}, " --endpoint-url http://minio:9000")],
 )
-def test_a_bucket_is_asked_at_its_endpoint(pod: Pod, environment: dict[str, str], endpoint: str) -> None:
-    """`ENDPOINT` names it; without it, that of AWS."""
+def test_a_bucket_is_read_at_its_endpoint(pod: Pod, environment: dict[str, str], endpoint: str) -> None:
+    """`ENDPOINT` defines it; the default is that of AWS."""
     [container] = fetchers(modelURI="s3://bucket/llama")
 
     assert pod.start(container, **environment).wait() == 0
@@ -120,8 +120,8 @@ def test_a_bucket_is_asked_at_its_endpoint(pod: Pod, environment: dict[str, str]
     assert text.rstrip().endswith(endpoint.strip())
 
 
-def test_a_volume_is_copied_to_another_one(pod: Pod) -> None:
-    """A disk of the node may be much faster."""
+def test_a_volume_is_copied_to_a_cache(pod: Pod) -> None:
+    """A disk of the node can be much faster."""
     source = pod.folder / "sources" / "claim" / "llama"
     source.mkdir(parents=True)
     (source / "model.safetensors").write_text("weights", encoding="utf-8")
@@ -131,15 +131,15 @@ def test_a_volume_is_copied_to_another_one(pod: Pod) -> None:
     [copied] = pod.folder.glob("weights/*/model.safetensors")
     assert copied.read_text(encoding="utf-8") == "weights"
 
-    # A copy that was broken off is newer than its source.
+    # An interrupted copy is newer than its source.
     copied.write_text("wei", encoding="utf-8")
     copied.parent.with_name(f"{copied.parent.name}.complete").unlink()
     assert pod.start(container).wait() == 0
     assert copied.read_text(encoding="utf-8") == "weights"
 
 
-def test_a_volume_is_used_where_it_lies() -> None:
-    """Nothing is fetched, and the engine reads it there."""
+def test_without_a_cache_the_engine_reads_a_volume_directly() -> None:
+    """Nothing is copied."""
     deployment = one(expand(model(backend(modelURI="pvc://claim/llama/8b"))).objects, "Deployment")
     words = engine_of(deployment)["command"]
 
@@ -152,7 +152,7 @@ def test_a_volume_is_used_where_it_lies() -> None:
 
 @contextmanager
 def engine(answers: list[str]) -> Iterator[int]:
-    """Serve one page of metrics after the other; the last one stays. Yields the port."""
+    """Serve the pages of metrics in turn, and then the last one forever. Yields the port."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -163,7 +163,7 @@ def engine(answers: list[str]) -> Iterator[int]:
                 answers.pop(0)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Discard the message."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -183,14 +183,14 @@ def engine(answers: list[str]) -> Iterator[int]:
         'sglang:num_running_reqs{model_name="m"} 2.0\n',
     ],
 )
-def test_an_engine_stops_when_nothing_is_in_work(busy: str) -> None:
-    """It is asked until neither a running nor a waiting request is left."""
+def test_an_engine_stops_when_no_requests_are_left(busy: str) -> None:
+    """It is polled until no request is running or waiting."""
     answers = [busy, busy.translate(str.maketrans("123", "000"))]
     deployment = one(expand(model()).objects, "Deployment")
     words = engine_of(deployment)["lifecycle"]["preStop"]["exec"]["command"]
     with engine(answers) as port:
         command = [*words[:-2], f"http://127.0.0.1:{port}/metrics", "0"]
-        environment = os.environ | {"http_proxy": "http://127.0.0.1:1"}  # it is for what fetches
+        environment = os.environ | {"http_proxy": "http://127.0.0.1:1"}  # the proxy is for downloads
 
         assert subprocess.run(command, check=False, timeout=60, env=environment).returncode == 0
     assert len(answers) == 1

@@ -1,4 +1,4 @@
-"""What is still to be done for a Model: in which order, and what waits for what."""
+"""The next steps for a Model: their order, and what each waits for."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SCALED = {"minReplicas": 1, "maxReplicas": 4, "autoscalingPolicy": POLICY}
 
 
 def owned(*backends: Json) -> Json:
-    """Return a Model that is in a cluster."""
+    """Return a Model that is stored in a cluster."""
     return model(*backends, metadata={"uid": "u", "namespace": "chat"})
 
 
 class Namespace:
-    """Does what is to be done, as an API server would."""
+    """Carries out steps as an API server would."""
 
     def __init__(self) -> None:
         self.children: dict[ChildKey, Json] = {}
@@ -29,11 +29,11 @@ class Namespace:
         self.done: list[str] = []
 
     def standing(self) -> Standing:
-        """Return what there is."""
+        """Return the current state."""
         return Standing(children=copy.deepcopy(self.children), applied=self.applied)
 
     def act(self, value: Json) -> Steps:
-        """Do the next steps for a Model."""
+        """Carry out the next steps for a Model."""
         found = steps(value, expand(value), self.standing())
         for item in found.apply:
             self._apply(item)
@@ -43,7 +43,7 @@ class Namespace:
         return found
 
     def serve(self, *names: str) -> None:
-        """Have all replicas of some workloads available."""
+        """Make all replicas of some workloads available."""
         for name in names:
             item = self.children[ChildKey("Deployment", name)]
             item["status"] = {"availableReplicas": item["spec"]["replicas"]}
@@ -57,8 +57,8 @@ class Namespace:
         self.applied[key_of(item)] = fingerprint(item, self.children[key_of(item)])
 
 
-def test_everything_is_made_once() -> None:
-    """What runs before what sends requests to it; then nothing is left to do."""
+def test_each_object_is_created_once() -> None:
+    """A workload comes before the objects that send requests to it; then no steps are left."""
     namespace = Namespace()
     value = owned(backend(**SCALED))
 
@@ -75,8 +75,8 @@ def test_everything_is_made_once() -> None:
     assert namespace.act(value) == Steps(apply=(), delete=(), awaited=())
 
 
-def test_what_another_one_scales_keeps_its_replicas() -> None:
-    """With the version that was seen, so that a number that changes meanwhile is not lost."""
+def test_a_scaled_workload_keeps_its_replicas() -> None:
+    """The resource version is included, so that a concurrent change of the number is not overwritten."""
     namespace = Namespace()
     namespace.act(owned(backend(**SCALED)))
     key = ChildKey("Deployment", "qwen-l4")
@@ -88,8 +88,8 @@ def test_what_another_one_scales_keeps_its_replicas() -> None:
     assert item["metadata"]["resourceVersion"] == "1"
 
 
-def test_a_fixed_number_of_replicas_is_that_of_the_model() -> None:
-    """Nobody else decides it."""
+def test_a_fixed_number_of_replicas_is_set_by_the_model() -> None:
+    """No autoscaler changes it."""
     namespace = Namespace()
     namespace.act(owned(backend()))
     edited = owned(backend(minReplicas=5, maxReplicas=5))
@@ -99,8 +99,8 @@ def test_a_fixed_number_of_replicas_is_that_of_the_model() -> None:
     assert "resourceVersion" not in item["metadata"]
 
 
-def test_a_renamed_backend_goes_when_the_new_one_serves() -> None:
-    """First the new one, then the route, then the end of the old one."""
+def test_a_renamed_backend_is_deleted_when_the_new_one_is_ready() -> None:
+    """The new backend is created first, then the route is changed, then the old one is deleted."""
     namespace = Namespace()
     namespace.act(owned(backend("old")))
     namespace.serve("qwen-old")
@@ -122,8 +122,8 @@ def test_a_renamed_backend_goes_when_the_new_one_serves() -> None:
     ]
 
 
-def test_a_backend_that_is_taken_out_goes_when_the_others_serve() -> None:
-    """As long as one of them does not, it may be all that serves."""
+def test_a_removed_backend_is_deleted_when_the_others_are_ready() -> None:
+    """Before that, it may be the only one that serves."""
     namespace = Namespace()
     namespace.act(owned(backend("a"), backend("b")))
     namespace.serve("qwen-b")
@@ -137,8 +137,8 @@ def test_a_backend_that_is_taken_out_goes_when_the_others_serve() -> None:
     assert {item["metadata"]["name"] for item in namespace.act(value).delete} == {"qwen-b"}
 
 
-def test_nothing_goes_of_a_model_that_cannot_be_made_whole() -> None:
-    """An edit that takes an image away must not take the backend away, nor its requests and its replicas."""
+def test_nothing_is_deleted_while_a_backend_of_the_model_cannot_be_expanded() -> None:
+    """An edit that removes an image must not remove the backend, its requests or its replicas."""
     namespace = Namespace()
     costs = {"scalingCost": 1, "minReplicas": 1, "maxReplicas": 3}
     value = model(
@@ -160,8 +160,8 @@ def test_nothing_goes_of_a_model_that_cannot_be_made_whole() -> None:
     assert not steps(broken, invalid, namespace.standing()).delete
 
 
-def test_what_is_of_another_one_is_left_alone() -> None:
-    """Neither applied nor deleted."""
+def test_objects_of_another_owner_are_not_changed() -> None:
+    """They are neither applied nor deleted."""
     namespace = Namespace()
     namespace.act(owned(backend("a")))
     other = owned(backend("a"))
