@@ -1,4 +1,4 @@
-"""What annotations say about Gateways, and what is said of those that say nothing."""
+"""Annotations about Gateways, and notes on invalid ones."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ KIND = {"group": "gateway.networking.k8s.io", "kind": "Gateway"}
         ("a/b/x,a/b/y", [{"name": "b", "namespace": "a", "sectionName": name} for name in "xy"]),
     ],
 )
-def test_gateways_are_named(text: str, parents: list[Json]) -> None:
-    """Each as an HTTPRoute names it."""
+def test_gateways_are_converted_to_parent_references(text: str, parents: list[Json]) -> None:
+    """They have the form of an HTTPRoute."""
     assert parent_refs(route(annotations={PARENTS: text}), None) == ([KIND | item for item in parents], [])
 
 
@@ -42,15 +42,15 @@ def test_gateways_are_named(text: str, parents: list[Json]) -> None:
         (",".join(f"g{number}" for number in range(33)), "33 Gateways: at most 32 are allowed"),
     ],
 )
-def test_what_names_no_gateway_is_said(text: str, said: str) -> None:
-    """With what is allowed."""
+def test_an_invalid_reference_to_a_gateway_causes_a_note(text: str, said: str) -> None:
+    """The note says what is allowed."""
     _, notes = parent_refs(route(annotations={PARENTS: text}), None)
 
     assert [str(note) for note in notes] == [f"metadata.annotations[{PARENTS}]: {said}"]
 
 
-def test_a_route_says_otherwise_than_its_namespace() -> None:
-    """The namespace speaks for the routes that say nothing; an empty text is a word, too."""
+def test_the_annotation_of_a_route_overrides_that_of_its_namespace() -> None:
+    """The namespace's annotation is the default; an empty text on the route opts out."""
     namespace = {"metadata": {"name": "ns", "annotations": {PARENTS: "infra/inference"}}}
 
     assert is_opted_in(route(), namespace)
@@ -63,8 +63,8 @@ def test_a_route_says_otherwise_than_its_namespace() -> None:
     ("text", "value"),
     [("10", 10), ("-3", -3), ("2147483647", 2**31 - 1), ("2147483648", None), ("high", None), ("", None)],
 )
-def test_a_priority_is_a_whole_number(text: str, value: int | None) -> None:
-    """Of 32 bits."""
+def test_a_priority_is_an_integer(text: str, value: int | None) -> None:
+    """It has 32 bits."""
     found, notes = priority(route(annotations={"stowplan.dev/request-priority": text}))
 
     assert found == value
@@ -85,7 +85,7 @@ def test_a_priority_is_a_whole_number(text: str, value: int | None) -> None:
     ],
 )
 def test_an_endpoint_picker_is_a_service(name: str, text: str | None, picker: tuple[str, int] | None) -> None:
-    """By default that which the Inference Extension's own chart makes; some names no Service can have."""
+    """The default is the name in the Inference Extension's chart; some names are invalid for a Service."""
     annotations = {} if text is None else {"stowplan.dev/endpoint-picker": text}
     found, notes = picker_reference(server(name, annotations=annotations))
 

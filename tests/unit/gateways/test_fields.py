@@ -19,41 +19,41 @@ _ROLES: Final = {"matchLabels": {"app": "l4"}, "pdGroup": _GROUP}
 _LIMIT: Final = {"inputTokensPerUnit": 1000}
 
 Change = tuple[Translation, Translation]
-"""What becomes of a route without a field, or with another value, and with it."""
+"""The translations of a route without a field or with another value, and with the field."""
 
 
 def of_rule(**members: Any) -> Change:
-    """Return the change by members of a rule."""
+    """Return the translations without and with fields of a rule."""
     return translated(route()), translated(route(rule() | members))
 
 
 def of_match(**match: Any) -> Change:
-    """Return the change by conditions of a rule."""
+    """Return the translations without and with conditions of a rule."""
     return translated(route()), translated(route(rule(**match)))
 
 
 def of_route(**members: Any) -> Change:
-    """Return the change by members of a route."""
+    """Return the translations without and with fields of a route."""
     return translated(route()), translated(route(**members))
 
 
 def of_server(**members: Any) -> Change:
-    """Return the change by members of a server."""
+    """Return the translations without and with fields of a server."""
     return translated(route(), server()), translated(route(), server(**members))
 
 
 def of_limit(**members: Any) -> Change:
-    """Return the change by a limit."""
+    """Return the translations without and with a rate limit."""
     return translated(route()), translated(route(rateLimit=_LIMIT | members))
 
 
 def of_group(**members: Any) -> Change:
-    """Return the change by the labels of roles."""
+    """Return the translations without and with the labels of roles."""
     return translated(route()), of_server(workloadSelector=_ROLES | {"pdGroup": _GROUP | members})[1]
 
 
 def of_policy(**members: Any) -> Change:
-    """Return the change by a traffic policy."""
+    """Return the translations without and with a traffic policy."""
     return of_server(trafficPolicy=members)
 
 
@@ -99,7 +99,7 @@ CHANGES: Final[Mapping[str, Change]] = {
 
 
 def fields(node: Node, path: str) -> Iterator[str]:
-    """Yield the paths of all fields below one."""
+    """Yield the paths of all fields below a node."""
     for prop in node.properties:
         inner = prop.node.items or prop.node.values or prop.node
         here = f"{path}.{prop.name}"
@@ -109,8 +109,8 @@ def fields(node: Node, path: str) -> Iterator[str]:
             yield here
 
 
-def test_each_field_is_tried() -> None:
-    """A field that is added to one of the kinds needs a line in the table above."""
+def test_each_field_has_a_case() -> None:
+    """A new field of one of the kinds needs an entry in the table above."""
     declared = {"ModelRoute": ModelRouteSpec, "ModelServer": ModelServerSpec}
     expected = {path for kind, spec in declared.items() for path in fields(node_of(spec), kind)}
 
@@ -119,7 +119,7 @@ def test_each_field_is_tried() -> None:
 
 @pytest.mark.parametrize("field", CHANGES)
 def test_the_field_has_an_effect_or_a_note(field: str) -> None:
-    """What is made differs with it, or a note names it or what it is part of."""
+    """The objects differ with it, or a note names it or a field that contains it."""
     before, after = CHANGES[field]
     path = f"spec.{field.partition('.')[2]}"
 
@@ -151,8 +151,8 @@ PATHS: Final[Mapping[str, Json]] = {
     ],
     ids=list(PATHS),
 )
-def test_what_cannot_be_said_is_noted(members: Json, note: str) -> None:
-    """With the path of the field; the rest is translated."""
+def test_a_field_that_cannot_be_translated_causes_a_note(members: Json, note: str) -> None:
+    """The note has the path of the field; the rest is translated."""
     found = translated(route(**members))
 
     assert [str(item) for item in found.notes] == [note]

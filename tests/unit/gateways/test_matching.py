@@ -1,4 +1,4 @@
-"""What a rule's conditions become, where the text of one may change the meaning of what surrounds it."""
+"""Conversion of a rule's conditions, where the text of one can change the meaning of the whole expression."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import re2
 from controller.gateways.matching import match_of
 
 QUOTED = {
-    "a quotation that stays open": r"\Qa.b",
-    "one that is closed": r"\Qa.b\E",
-    "one after another": r"\Qa\E.\Qb",
+    "a quotation without an end": r"\Qa.b",
+    "a quotation with an end": r"\Qa.b\E",
+    "one quotation after another": r"\Qa\E.\Qb",
     "an escaped backslash before a letter": r"\\Qa",
-    "one that ends in a backslash": "\\Qa\\",
+    "a quotation that ends in a backslash": "\\Qa\\",
 }
 
 
 @pytest.mark.parametrize("regex", QUOTED.values(), ids=QUOTED.keys())
-def test_an_expression_is_found_anywhere_whatever_it_quotes(regex: str) -> None:
-    """It is enclosed in others, which a quotation must not include."""
+def test_an_expression_matches_anywhere_even_if_it_has_quotations(regex: str) -> None:
+    """It is enclosed in other expressions, which must not become part of a quotation."""
     match, notes = match_of({"uri": {"regex": regex}, "headers": {"x-a": {"regex": regex}}}, "spec.rules[0]")
 
     assert match is not None

@@ -1,4 +1,4 @@
-"""The condition of a translated route, and that the documentation explains it."""
+"""The condition of a translated route, and its documentation."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ TAKEN = frozenset({ChildKey("HTTPRoute", "chat")})
         (Outcome(refused="HTTPRoute chat: no"), "RequestRefused", "HTTPRoute chat: no"),
     ],
 )
-def test_the_worst_comes_first_and_nothing_is_left_out(outcome: Outcome, reason: str, text: str) -> None:
-    """One condition has one reason; its message has all of them."""
+def test_the_most_severe_problem_gives_the_reason_and_the_message_contains_all(
+    outcome: Outcome, reason: str, text: str
+) -> None:
+    """A condition has only one reason."""
     holds, why, said = finding(outcome)
 
     assert (str(why), said) == (reason, text)
     assert holds == (reason == "Translated")
 
 
-def test_every_reason_is_explained() -> None:
-    """In the table of docs/gateways.md."""
+def test_every_reason_is_documented() -> None:
+    """The table is in docs/gateways.md."""
     page = (SAMPLES.parents[1] / "docs" / "gateways.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith("| `Translated`"))
 

@@ -1,6 +1,6 @@
-"""A Gateway takes the rule that a ModelRoute means, for every request, unless a note says that it may not.
+"""A Gateway selects the same rule as a ModelRoute for every request, unless a note says that it may not.
 
-Both sides are written down here once more, in the words of their contracts.
+Both sides are implemented here independently, from their specifications.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REGEXES: Final = ("^gold", "er$", "gold|silver", "^/v1", "chat")
 
 @dataclass(frozen=True)
 class Request:
-    """What decides where a request goes. A header that it lacks is empty."""
+    """The parts of a request that select a rule. A missing header is empty."""
 
     path: str
     model: str
@@ -32,7 +32,7 @@ class Request:
 
 
 def meant(value: Json, request: Request) -> int | None:
-    """Return the rule that a ModelRoute means for a request; None where it answers with 404."""
+    """Return the rule that a ModelRoute selects for a request, or None if the response is 404."""
     spec = value["spec"]
     if request.model not in {spec.get("modelName"), *spec.get("loraAdapters", [])}:
         return None
@@ -50,7 +50,7 @@ def meant(value: Json, request: Request) -> int | None:
 
 
 def _leads(condition: Json, path: str) -> bool:
-    # The one difference that is not noted: a prefix that ends in / takes the path without it, too.
+    # The one difference without a note: a prefix that ends in / also matches the path without it.
     return _holds(condition, f"{path}/" if condition.get("prefix", "").endswith("/") else path)
 
 
@@ -63,7 +63,7 @@ def _holds(condition: Json, text: str) -> bool:
 
 
 def taken(rules: list[Json], request: Request) -> str | None:
-    """Return the name of the rule that a Gateway takes: of those that match the most specific one."""
+    """Return the name of the rule that a Gateway selects: the most specific one of those that match."""
     headers = {name: text for name, text in request.headers.items() if text} | {HEADER: request.model}
     found = [
         (_rank(match), -position, item["name"])
@@ -76,7 +76,7 @@ def taken(rules: list[Json], request: Request) -> str | None:
 
 
 def _rank(match: Json) -> tuple[int, int, int]:
-    # How regular expressions rank is up to a Gateway; here they rank below every prefix.
+    # The rank of regular expressions depends on the Gateway; here it is below every prefix.
     path = match["path"]
     kinds = ("RegularExpression", "PathPrefix", "Exact")
     return (
@@ -137,8 +137,8 @@ def _routed(matches: list[dict[str, Any]]) -> Json:
     [{}, {"uri": {"exact": "/v1"}}, {"headers": {"x-a": {"exact": "gold"}}}],
     [Request(path="/v1", model="chat", headers={"x-a": "gold", "x-b": ""})],
 )
-def test_the_same_rule_is_taken(matches: list[dict[str, Any]], requests: list[Request]) -> None:
-    """Wherever nothing is noted: rules in their order, conditions together, names apart."""
+def test_a_gateway_selects_the_same_rule(matches: list[dict[str, Any]], requests: list[Request]) -> None:
+    """This holds for every translation without notes, whatever the order and conditions of the rules."""
     value = _routed(matches)
     translation = translated(value)
     if said(translation):
@@ -149,8 +149,8 @@ def test_the_same_rule_is_taken(matches: list[dict[str, Any]], requests: list[Re
         assert taken(rules, request) == (None if position is None else f"rule-{position}")
 
 
-def test_a_rule_stays_ahead_of_more_specific_ones() -> None:
-    """It gets their conditions, too."""
+def test_a_rule_precedes_later_rules_that_are_more_specific() -> None:
+    """Their conditions are added to its matches."""
     value = _routed([{}, {"uri": {"exact": "/v1"}}, {"headers": {"x-a": {"exact": "gold"}}}])
     first, *_ = http_rules(translated(value))
 
@@ -166,8 +166,8 @@ def test_a_rule_stays_ahead_of_more_specific_ones() -> None:
     ]
 
 
-def test_where_the_order_is_up_to_the_gateway_a_note_says_so() -> None:
-    """How a regular expression ranks beside a prefix is not in the contract."""
+def test_a_note_says_that_the_order_of_two_rules_depends_on_the_gateway() -> None:
+    """The specification does not rank regular expressions and prefixes."""
     value = _routed([{"uri": {"regex": "chat"}}, {"uri": {"prefix": "/v1/"}}])
 
     assert said(translated(value)) == [
@@ -175,8 +175,8 @@ def test_where_the_order_is_up_to_the_gateway_a_note_says_so() -> None:
     ]
 
 
-def test_many_overlapping_rules_fit_and_are_noted() -> None:
-    """Combinations double with each rule; what an HTTPRoute cannot hold is said, and soon."""
+def test_many_overlapping_rules_are_limited_and_cause_a_note() -> None:
+    """Combinations double with each rule; an HTTPRoute has a limit, and the translation must be fast."""
     matches = [
         {"headers": {f"x-{number}-{more}": {"exact": "a"} for more in range(number)}} for number in range(16)
     ]

@@ -1,4 +1,4 @@
-"""What is done for a route behind Gateways: nothing twice, nothing of others, pools while they are used."""
+"""Steps for a route behind Gateways: no repetition, no changes to foreign objects, pools while in use."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ POOL = ChildKey("InferencePool", "l4")
 
 
 def stored(name: str = "chat", **members: Any) -> Json:
-    """Return a route that is in the cluster."""
+    """Return a route that is stored in the cluster."""
     value = route(name=name, **members)
     value["metadata"] |= {"namespace": "ns", "uid": f"uid-of-{name}"}
     return value
 
 
 def pool(*owners: Json) -> Json:
-    """Return the pool of the server as it was applied for some routes."""
+    """Return the pool of the server as applied for some routes."""
     made, _ = pool_of(server())
     assert made is not None
     return shared_by(made, owners)
@@ -37,7 +37,7 @@ def live(*items: Json) -> Mapping[ChildKey, Json]:
 
 
 def done(value: Json, *, is_wanted: bool = True, servers: Sequence[Json] = (), **around: Any) -> list[str]:
-    """Return what is done for a route."""
+    """Return the steps for a route."""
     known = {item["metadata"]["name"]: item for item in servers or [server()]}
     found = translated(value, *known.values()) if is_wanted else None
     applied = {key: fingerprint(item, item) for key, item in around.get("children", {}).items()}
@@ -47,15 +47,15 @@ def done(value: Json, *, is_wanted: bool = True, servers: Sequence[Json] = (), *
     ]
 
 
-def test_everything_is_made_pools_first() -> None:
-    """What requests come to is there before what leads to it."""
+def test_pools_are_created_before_routes() -> None:
+    """The target of requests exists before the route that sends them."""
     value = stored()
 
     assert done(value, sharing=[value]) == ["apply InferencePool/l4", "apply HTTPRoute/chat"]
 
 
-def test_what_is_as_it_should_be_stays() -> None:
-    """Nothing is written twice; what somebody changed is written again."""
+def test_only_changed_objects_are_applied_again() -> None:
+    """An object that another client changed is restored."""
     value = stored()
     objects = [*translated(value).objects, pool(value)]
 
@@ -67,8 +67,8 @@ def test_what_is_as_it_should_be_stays() -> None:
     ]
 
 
-def test_a_pool_goes_with_the_last_of_its_routes() -> None:
-    """The others keep it, and own it without the one that left."""
+def test_a_pool_is_deleted_with_the_last_of_its_routes() -> None:
+    """Until then it keeps only the other routes as owners."""
     first, second = stored(), stored("other")
     children = live(*translated(first).objects, pool(first, second))
 
@@ -82,8 +82,8 @@ def test_a_pool_goes_with_the_last_of_its_routes() -> None:
     ]
 
 
-def test_a_pool_goes_with_its_server_and_stays_while_that_is_invalid() -> None:
-    """What cannot be made any more after an edit stays as it was."""
+def test_a_pool_is_deleted_with_its_server_but_not_if_the_server_is_invalid() -> None:
+    """After an invalid edit of the server, the pool is kept as it was."""
     value = stored(rules=[rule("l4"), rule("h100")])
     children = live(*translated(value, server("h100")).objects, pool(value))
     there = [server("h100")]
@@ -94,8 +94,8 @@ def test_a_pool_goes_with_its_server_and_stays_while_that_is_invalid() -> None:
     assert kept == ["apply InferencePool/h100"]
 
 
-def test_what_somebody_else_made_is_neither_written_nor_deleted() -> None:
-    """Whatever labels it has."""
+def test_objects_of_another_owner_are_neither_written_nor_deleted() -> None:
+    """This does not depend on their labels."""
     value = stored()
     foreign = pool(value)
     foreign["metadata"] |= {"ownerReferences": [], "annotations": {}}

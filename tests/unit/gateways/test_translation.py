@@ -1,4 +1,4 @@
-"""What a route becomes: names of requests, what endpoint pickers are told, and what a cluster lacks."""
+"""Translation of a route: model names, information for endpoint pickers, and missing definitions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def of_kind(translation: Translation, kind: str) -> list[Json]:
     return [item for item in translation.objects if item["kind"] == kind]
 
 
-def test_requests_of_all_names_come_to_each_rule() -> None:
-    """By the header of body-based routing; a rule about one name gets that only."""
+def test_each_rule_matches_requests_for_all_names_of_the_route() -> None:
+    """The match is on the header of body-based routing; a rule with a name in its body matches only that."""
     value = route(rule(body={"model": "law"}), rule(), loraAdapters=["law", "chat"])
 
     names = [
@@ -36,8 +36,8 @@ def test_requests_of_all_names_come_to_each_rule() -> None:
     assert names == [["law"], ["chat", "law"]]
 
 
-def test_a_route_that_answers_to_many_names_becomes_several() -> None:
-    """An HTTPRoute has 128 matches at most: sixteen rules for nine names are more."""
+def test_a_route_with_many_names_is_divided_into_several() -> None:
+    """An HTTPRoute has at most 128 matches, and sixteen rules for nine names need more."""
     rules = [rule(uri={"exact": f"/v1/{number}"}) for number in range(16)]
     made = of_kind(translated(route(*rules, loraAdapters=[f"a{n}" for n in range(8)])), "HTTPRoute")
 
@@ -45,8 +45,8 @@ def test_a_route_that_answers_to_many_names_becomes_several() -> None:
     assert [sum(len(each["matches"]) for each in item["spec"]["rules"]) for item in made] == [128, 16]
 
 
-def test_a_model_has_its_own_name_behind_the_route() -> None:
-    """Requests for adapters stay as they are."""
+def test_the_model_name_is_rewritten_to_that_of_the_server() -> None:
+    """Requests for adapters are not changed."""
     value = route(rule("l4", "h100"), loraAdapters=["law"])
     found = translated(value, server("l4", model="Qwen/Qwen3-8B"), server("h100", model="chat"))
 
@@ -60,8 +60,8 @@ def test_a_model_has_its_own_name_behind_the_route() -> None:
     ]
 
 
-def test_a_pool_does_not_say_which_engine_its_pods_have_but_they_do() -> None:
-    """Those of a Model at once; others have to be given the label, which is then believed."""
+def test_the_engine_type_is_a_label_of_pods_and_not_of_the_pool() -> None:
+    """Pods of a Model have the label; for others a note asks to set it."""
     label = "inference.networking.k8s.io/engine-type"
     objects = expand(model(backend(type="SGLang"))).objects
     server = one(objects, "ModelServer")
@@ -72,8 +72,8 @@ def test_a_pool_does_not_say_which_engine_its_pods_have_but_they_do() -> None:
     assert [note.path for note in pool_of(server)[1]] == ["spec.inferenceEngine"]
 
 
-def test_a_priority_becomes_an_objective_of_each_pool() -> None:
-    """With more than one pool a request cannot know which objective to name."""
+def test_a_priority_is_translated_to_an_objective_of_each_pool() -> None:
+    """With more than one pool, a request cannot know which objective to name, which causes a note."""
     annotations = {"stowplan.dev/request-priority": "-5"}
     one = translated(route(annotations=annotations))
     two = translated(route(rule("l4", "h100"), annotations=annotations), server("l4"), server("h100"))
@@ -88,7 +88,7 @@ def test_a_priority_becomes_an_objective_of_each_pool() -> None:
 
 
 def test_a_rule_has_the_longest_timeout_and_the_most_attempts_of_its_targets() -> None:
-    """None is the longest; what does not hold for a server is noted at the server."""
+    """A note names each server whose own value has no effect."""
     slow = server("slow", trafficPolicy={"timeout": "2m", "retry": {"attempts": 3}})
     fast = server("fast", trafficPolicy={"timeout": "1500ms"})
     found = translated(route(rule("slow", "fast")), slow, fast)
@@ -104,8 +104,8 @@ def test_a_rule_has_the_longest_timeout_and_the_most_attempts_of_its_targets() -
     ]
 
 
-def test_requests_never_go_to_fewer_servers_than_the_route_says() -> None:
-    """A server that is missing keeps its share: its requests fail, and others don't get more."""
+def test_a_missing_server_keeps_its_share_of_the_requests() -> None:
+    """Its requests fail, and the other servers do not get more."""
     found = translated(route(rule("l4", "gone")))
 
     assert [item["name"] for item in http_rules(found)[0]["backendRefs"]] == ["l4", "gone"]
@@ -119,8 +119,8 @@ def test_requests_never_go_to_fewer_servers_than_the_route_says() -> None:
     ("milliseconds", "text"),
     [(0, "0s"), (1, "1ms"), (90_000, "1m30s"), (3_600_001, "1h1ms"), (604_800_000, "168h")],
 )
-def test_a_duration_is_written_as_the_gateway_api_reads_it(milliseconds: int, text: str) -> None:
-    """GEP-2257: at most four parts of at most five digits."""
+def test_a_duration_has_the_format_of_the_gateway_api(milliseconds: int, text: str) -> None:
+    """GEP-2257 allows at most four parts of at most five digits."""
     assert gateway_duration(milliseconds) == text
 
 
@@ -137,8 +137,8 @@ def _definition(name: str, fields: tuple[str, ...] = (), version: str = "") -> J
     }
 
 
-def test_what_a_cluster_lacks_is_not_written() -> None:
-    """Fields of younger releases, kinds that are not installed, and versions that are not served."""
+def test_fields_and_kinds_that_the_cluster_lacks_are_omitted() -> None:
+    """The cluster has an older release, lacks definitions, or does not serve a version."""
     definitions = [
         _definition(HTTP_ROUTES, ("name", "matches", "timeouts")),
         _definition(REWRITES, version="v1alpha9"),
