@@ -1,4 +1,4 @@
-"""Scaling to zero and back by what stands before the replicas."""
+"""Scaling to zero and back by a metric of pods before the replicas, such as a router."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ BINDING = lone_binding("a", min_replicas=0, max_replicas=5)
 HELD = DEFAULT_SIZING.held_seconds
 
 TOLD = {
-    "nobody is watched": (None, Activity.UNWATCHED),
-    "no pod is there": ((), Activity.UNKNOWN),
+    "no activity metric": (None, Activity.UNWATCHED),
+    "no pod": ((), Activity.UNKNOWN),
     "one of two is silent": ((Value(value=0.0), None), Activity.UNKNOWN),
-    "one of two sees a request": ((Value(value=0.5), None), Activity.SEEN),
-    "both see nothing": ((Value(value=0.0), Value(value=0.0)), Activity.IDLE),
-    "what was seen is old": ((Value(value=1.0, age_seconds=HELD + 1),), Activity.UNKNOWN),
-    "that nothing was seen is old": ((Value(value=0.0, age_seconds=HELD),), Activity.UNKNOWN),
-    "no number": ((Value(value=float("nan")),), Activity.UNKNOWN),
+    "one of two reports a request": ((Value(value=0.5), None), Activity.SEEN),
+    "both report no request": ((Value(value=0.0), Value(value=0.0)), Activity.IDLE),
+    "an outdated report of a request": ((Value(value=1.0, age_seconds=HELD + 1),), Activity.UNKNOWN),
+    "an outdated report of no request": ((Value(value=0.0, age_seconds=HELD),), Activity.UNKNOWN),
+    "not a number": ((Value(value=float("nan")),), Activity.UNKNOWN),
 }
 
 
 @pytest.mark.parametrize(("values", "want"), TOLD.values(), ids=TOLD.keys())
-def test_what_pods_say_together(values: tuple[Value | None, ...] | None, want: Activity) -> None:
-    """One that sees a request is enough; that nobody does is only known from all of them."""
+def test_activity_is_combined_from_the_reports_of_all_pods(
+    values: tuple[Value | None, ...] | None, want: Activity
+) -> None:
+    """One pod with a request is enough; inactivity needs a report of all of them."""
     assert activity_among(values, DEFAULT_SIZING) is want
 
 
@@ -48,7 +50,7 @@ def decided(
     grace_seconds: float = 0.0,
     load: float = 0.0,
 ) -> BindingDecision:
-    """Return a decision; replicas that there are have a load."""
+    """Return a decision; the existing replicas share a load."""
     pods = tuple({"m": Value(value=load / current)} for _ in range(current))
     seen = BindingSeen(targets=(TargetSeen(current_replicas=current, pods=pods),), activity=activity)
     return decide_binding(
@@ -57,37 +59,37 @@ def decided(
 
 
 SLEEPING = {
-    "a request wakes it": ((Value(value=3.0),), 1),
-    "nothing is asked for": ((Value(value=0.0),), 0),
-    "silence does not wake it": ((None,), 0),
-    "nobody is watched": (None, 0),
+    "a request is reported": ((Value(value=3.0),), 1),
+    "no request is reported": ((Value(value=0.0),), 0),
+    "the pod is silent": ((None,), 0),
+    "no activity metric": (None, 0),
 }
 
 
 @pytest.mark.parametrize(("activity", "want"), SLEEPING.values(), ids=SLEEPING.keys())
-def test_from_zero_replicas(activity: tuple[Value | None, ...] | None, want: int) -> None:
-    """One replica starts at once; how many there should be is known when it reports."""
+def test_activity_starts_one_replica_from_zero(activity: tuple[Value | None, ...] | None, want: int) -> None:
+    """The number of replicas is decided when this one reports."""
     assert decided(0, activity).replicas == (want,)
 
 
 LAST = {
-    "requests are seen": ((Value(value=3.0),), 1),
-    "nothing is seen": ((Value(value=0.0),), 0),
-    "what is before the replicas is silent": ((None,), 1),
-    "nobody is watched": (None, 0),
+    "requests are reported": ((Value(value=3.0),), 1),
+    "no requests are reported": ((Value(value=0.0),), 0),
+    "the pod is silent": ((None,), 1),
+    "no activity metric": (None, 0),
 }
 
 
 @pytest.mark.parametrize(("activity", "want"), LAST.values(), ids=LAST.keys())
-def test_the_last_replica_goes_only_when_nothing_is_before_it(
+def test_the_last_replica_is_removed_only_without_activity(
     activity: tuple[Value | None, ...] | None, want: int
 ) -> None:
-    """Else it would go and come back."""
+    """Otherwise it would be removed and started again."""
     assert decided(1, activity).replicas == (want,)
 
 
-def test_the_grace_period_counts_from_the_last_activity() -> None:
-    """A request that waits before idle replicas begins it anew."""
+def test_the_grace_period_begins_at_the_last_activity() -> None:
+    """A waiting request restarts it, even if the replicas are idle."""
     history = decided(1, (Value(value=0.0),), grace_seconds=60.0).history
     history = decided(1, (Value(value=1.0),), history=history, now_seconds=1050.0, grace_seconds=60.0).history
     soon = decided(1, (Value(value=0.0),), history=history, now_seconds=1100.0, grace_seconds=60.0)
@@ -96,8 +98,8 @@ def test_the_grace_period_counts_from_the_last_activity() -> None:
     assert (soon.replicas, late.replicas) == ((1,), (0,))
 
 
-def test_of_several_targets_the_cheapest_wakes() -> None:
-    """One replica of capacity 1 is required together."""
+def test_activity_starts_the_cheapest_of_several_targets() -> None:
+    """Together they need one replica of capacity 1."""
     cheap, dear = (replace(BINDING.targets[0], cost=cost) for cost in (1, 2))
     binding = replace(BINDING, targets=(dear, cheap), expansion_percent=100)
     asleep = TargetSeen(current_replicas=0)
@@ -106,8 +108,8 @@ def test_of_several_targets_the_cheapest_wakes() -> None:
     assert decide_binding(POLICY, binding, History(), seen, 1000.0).replicas == (0, 1)
 
 
-def test_sentences_say_what_woke_it_or_let_it_sleep() -> None:
-    """In the words of the page."""
+def test_messages_explain_scaling_from_and_to_zero() -> None:
+    """The wording is that of the documentation."""
     assert sentence(decided(0, (Value(value=1.0),)).whole).startswith(
         "from 0 to 1 replica: requests arrive or wait before the replicas, which asks for 1"
     )

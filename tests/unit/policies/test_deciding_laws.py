@@ -1,4 +1,4 @@
-"""What holds of every decision, whatever the policy, the history and the numbers."""
+"""Properties of every decision, for any policy, history and numbers."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ NOW = 1_000_000.0
 
 
 def of_load(load: float, current: int) -> Observation:
-    """Return an observation of the same total of every metric."""
+    """Return an observation with the same total for every metric."""
     seen = MetricSeen(total=Value(value=load))
     return Observation(current_replicas=current, metrics=dict.fromkeys(NAMES, seen))
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """Draw the history of half an hour."""
+    """Draw a history of half an hour."""
     history, now = History(), NOW - 2000.0
     for _ in range(draw(st.integers(0, 8))):
         now += draw(st.floats(0.0, 400.0))
@@ -79,20 +79,20 @@ def histories(draw: st.DrawFn) -> History:
 
 
 @given(POLICIES, BOUNDS, histories(), OBSERVATIONS)
-def test_bounds_hold_whatever_is_seen(
+def test_bounds_hold_for_any_observation(
     policy: ScalingPolicy, bounds: Bounds, history: History, observation: Observation
 ) -> None:
-    """No float makes a decision fail or leave its bounds."""
+    """No float makes a decision fail or exceed its bounds."""
     found = decide(policy, bounds, history, observation, NOW)
 
     assert bounds.min_replicas <= found.replicas <= bounds.max_replicas
 
 
 @given(POLICIES, BOUNDS, histories(), OBSERVATIONS)
-def test_deciding_twice_is_deciding_once(
+def test_a_repeated_decision_is_the_same(
     policy: ScalingPolicy, bounds: Bounds, history: History, observation: Observation
 ) -> None:
-    """At the same moment, with the history of the first decision."""
+    """It has the same time, and the history of the first decision."""
     first = decide(policy, bounds, history, observation, NOW)
     second = decide(policy, bounds, first.history, observation, NOW)
 
@@ -101,10 +101,10 @@ def test_deciding_twice_is_deciding_once(
 
 
 @given(POLICIES, BOUNDS, histories(), st.integers(0, 60), st.tuples(st.floats(0, 1e6), st.floats(0, 1e6)))
-def test_more_load_never_gets_fewer_replicas(
+def test_more_load_never_leads_to_fewer_replicas(
     policy: ScalingPolicy, bounds: Bounds, history: History, current: int, loads: tuple[float, float]
 ) -> None:
-    """Unless panic is slower than ordinary times: admission warns of such a policy."""
+    """A panic policy with a period is excluded: it can be slower, which causes a warning at admission."""
     assume(policy.panic is None or policy.panic.period_seconds == 0)
     low, high = sorted(loads)
 
@@ -120,7 +120,7 @@ def test_more_load_never_gets_fewer_replicas(
     st.integers(0, 12),
     st.floats(0, 50),
 )
-def test_more_load_of_pods_never_asks_for_fewer(
+def test_more_load_of_pods_never_leads_to_fewer_replicas(
     loads: list[float], silent: list[bool], current: int, more: float
 ) -> None:
     """Some pods may be silent, and some not ready."""
@@ -149,7 +149,7 @@ def test_more_load_of_pods_never_asks_for_fewer(
 def test_no_rate_is_exceeded_within_any_period(
     steps: list[tuple[float, float]], up: StableLimits, down: StableLimits
 ) -> None:
-    """Between any two moments that are less than a period apart."""
+    """It is checked between any two times that are less than a period apart."""
     policy = ScalingPolicy(
         metrics=(PolicyMetric(name="m", target=10.0),), tolerance_percent=0, up=up, down=down
     )
@@ -176,10 +176,10 @@ def _reach(limits: StableLimits, before: int, *, up: bool) -> int:
 
 
 @given(POLICIES, histories(), st.integers(1, 50), st.floats(0, 1e5))
-def test_an_unknown_metric_scales_nothing_down(
+def test_an_unknown_metric_prevents_scaling_down(
     policy: ScalingPolicy, history: History, current: int, load: float
 ) -> None:
-    """The other one may still ask for more."""
+    """The other metric can still lead to more replicas."""
     assume(len(policy.metrics) > 1)
     seen = Observation(current_replicas=current, metrics={"m": MetricSeen(total=Value(value=load))})
     found = decide(policy, Bounds(min_replicas=0, max_replicas=10**6), history, seen, NOW)
@@ -192,10 +192,10 @@ def test_an_unknown_metric_scales_nothing_down(
 
 
 @given(POLICIES, histories(), st.integers(0, 50), st.floats(0, 1e5))
-def test_nothing_is_scaled_down_in_panic(
+def test_panic_mode_prevents_scaling_down(
     policy: ScalingPolicy, history: History, current: int, load: float
 ) -> None:
-    """Whatever the load fell to."""
+    """This holds for any load."""
     assume(policy.panic is not None)
     history = replace(history, panic_since_seconds=NOW - 5, panic_until_seconds=NOW + 5)
     found = decide(policy, Bounds(min_replicas=0, max_replicas=10**6), history, of_load(load, current), NOW)
@@ -203,8 +203,8 @@ def test_nothing_is_scaled_down_in_panic(
     assert found.replicas >= current
 
 
-def test_a_metric_that_nobody_can_count_is_no_zero() -> None:
-    """NaN, infinity, less than nothing, and as much as a float holds."""
+def test_an_invalid_metric_value_does_not_count_as_zero() -> None:
+    """NaN, infinity and negative values change nothing; a sum beyond floats scales up within the limits."""
     policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=1e-9),), tolerance_percent=0)
     bounds = Bounds(min_replicas=0, max_replicas=100)
     for value in (math.nan, math.inf, -math.inf, -1.0):
@@ -214,8 +214,8 @@ def test_a_metric_that_nobody_can_count_is_no_zero() -> None:
     assert decide(policy, bounds, History(), seen, NOW).replicas == 14
 
 
-def test_zero_replicas_sleep_until_a_total_asks_for_some() -> None:
-    """No pod can; the decision says so."""
+def test_a_total_is_needed_to_scale_from_zero() -> None:
+    """There is no pod with a metric, and the decision says so."""
     policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),))
     bounds = Bounds(min_replicas=0, max_replicas=9)
     asleep = decide(policy, bounds, History(), Observation(current_replicas=0), NOW)
@@ -226,8 +226,8 @@ def test_zero_replicas_sleep_until_a_total_asks_for_some() -> None:
     assert decide(policy, bounds, awake.history, of_load(15.0, 1), NOW + 30.0).replicas == 2
 
 
-def test_what_is_remembered_is_bounded() -> None:
-    """A year of noise takes no more room than an hour."""
+def test_the_size_of_a_history_is_bounded() -> None:
+    """Long noise does not enlarge it."""
     history = History()
     for number in range(5000):
         now = NOW + number * 5.0
@@ -243,7 +243,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 @pytest.mark.parametrize(("first", "change", "want"), [(10, 1, 80), (200, -1, 130)])
 def test_many_small_steps_do_not_exceed_a_limit(first: int, change: int, want: int) -> None:
-    """One replica each cycle: more steps within the period than there are entries."""
+    """One replica changes per cycle, so a period has more steps than the history has entries."""
     limits = StableLimits(instances=70, percent=0, period_seconds=1800.0)
     policy = ScalingPolicy(
         metrics=(PolicyMetric(name="m", target=10.0),), tolerance_percent=0, up=limits, down=limits
@@ -267,10 +267,10 @@ def test_many_small_steps_do_not_exceed_a_limit(first: int, change: int, want: i
     st.floats(0.0, 1800.0),
     st.sampled_from((0, 1, -1)),
 )
-def test_what_is_forgotten_of_counts_only_slows(
+def test_dropped_entries_of_a_history_only_make_limits_stricter(
     steps: list[tuple[float, int]], period: float, slope: int
 ) -> None:
-    """The most is never less than it was, the fewest never more; while there is room, both are exact."""
+    """The maximum is never too small and the minimum never too large; both are exact if all entries fit."""
     history, now, course = History(), NOW, []
     for number, (seconds, noise) in enumerate(steps):
         now += seconds
@@ -288,8 +288,8 @@ def test_what_is_forgotten_of_counts_only_slows(
         assert (fewest, most) == (min(true), max(true))
 
 
-def test_time_in_which_nothing_is_known_is_not_idle() -> None:
-    """A replica that was silent for long is not gone with its first answer, even if that is zero."""
+def test_time_without_metrics_does_not_count_as_idle() -> None:
+    """After a long silence a replica is not removed at its first report, even if that is zero."""
     policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),), down=StableLimits())
     bounds = Bounds(min_replicas=0, max_replicas=9, grace_seconds=600.0)
     busy, idle = ({"m": MetricSeen(pods=(PodValue(seen=Value(value=v)),))} for v in (10.0, 0.0))
@@ -305,8 +305,8 @@ def test_time_in_which_nothing_is_known_is_not_idle() -> None:
     assert found.index(0) == 16 + 10 - 1
 
 
-def test_a_replica_that_was_just_started_has_its_grace() -> None:
-    """It is there for a person who scaled up from zero, and whom it has not served yet."""
+def test_a_replica_that_was_just_started_is_kept_for_the_grace_period() -> None:
+    """A user may have scaled up from zero, and not sent a request yet."""
     policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),), down=StableLimits())
     bounds = Bounds(min_replicas=0, max_replicas=9, grace_seconds=600.0)
     history = History(active_seconds=NOW - 3600.0)

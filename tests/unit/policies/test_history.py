@@ -1,4 +1,4 @@
-"""A history as a document: what goes out comes back, and what is none is refused."""
+"""The text format of a history: written histories are read, and invalid ones are rejected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOMENTS = st.integers(0, 10**12).map(lambda milliseconds: milliseconds / 1000)
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """Draw a history whose moments are whole milliseconds."""
+    """Draw a history whose times are whole milliseconds."""
     history, now = History(), 0.0
     for _ in range(draw(st.integers(0, 100))):
         now = round(now + draw(st.integers(0, 60_000)) / 1000, 3)
@@ -44,8 +44,8 @@ def histories(draw: st.DrawFn) -> History:
 
 
 @given(histories())
-def test_what_is_written_is_read(history: History) -> None:
-    """Whoever leads next goes on with the same, in a bounded number of characters."""
+def test_a_history_is_read_as_it_was_written(history: History) -> None:
+    """The next leader continues with the same history; the number of characters is bounded."""
     text = history.document()
 
     assert read_history(text) == history
@@ -54,29 +54,29 @@ def test_what_is_written_is_read(history: History) -> None:
 
 GOOD = json.loads(History().document())
 UNREADABLE = {
-    "no JSON": "{",
-    "no object": "[]",
-    "another format": json.dumps(GOOD | {"format": 3}),
-    "the format before": json.dumps(GOOD | {"format": 1, "counts": [[1.0, 2]]}),
-    "a part is missing": json.dumps({key: value for key, value in GOOD.items() if key != "lows"}),
-    "no moment": json.dumps(GOOD | {"active": "yesterday"}),
-    "a moment that never comes": '{"format":2,"highs":[[Infinity,1]]}',
-    "no number of replicas": json.dumps(GOOD | {"peaks": [[1.0, -1]]}),
-    "half a replica": json.dumps(GOOD | {"peaks": [[1.0, 1.5]]}),
-    "a truth": json.dumps(GOOD | {"peaks": [[1.0, True]]}),
-    "not in order": json.dumps(GOOD | {"peaks": [[2.0, 2], [1.0, 1]]}),
-    "no staircase": json.dumps(GOOD | {"highs": [[1.0, 1], [2.0, 2]]}),
-    "no falling counts": json.dumps(GOOD | {"peaks": [[1.0, 1], [2.0, 2]]}),
+    "invalid JSON": "{",
+    "not an object": "[]",
+    "an unknown format": json.dumps(GOOD | {"format": 3}),
+    "the previous format": json.dumps(GOOD | {"format": 1, "counts": [[1.0, 2]]}),
+    "a missing part": json.dumps({key: value for key, value in GOOD.items() if key != "lows"}),
+    "an invalid time": json.dumps(GOOD | {"active": "yesterday"}),
+    "an infinite time": '{"format":2,"highs":[[Infinity,1]]}',
+    "a negative number of replicas": json.dumps(GOOD | {"peaks": [[1.0, -1]]}),
+    "a fraction of a replica": json.dumps(GOOD | {"peaks": [[1.0, 1.5]]}),
+    "a boolean": json.dumps(GOOD | {"peaks": [[1.0, True]]}),
+    "entries not in order": json.dumps(GOOD | {"peaks": [[2.0, 2], [1.0, 1]]}),
+    "highs that do not decrease": json.dumps(GOOD | {"highs": [[1.0, 1], [2.0, 2]]}),
+    "peaks that do not decrease": json.dumps(GOOD | {"peaks": [[1.0, 1], [2.0, 2]]}),
     "too many entries": json.dumps(GOOD | {"dips": [[float(n), n] for n in range(65)]}),
     "too many metrics": json.dumps(GOOD | {"silent": {str(n): 1.0 for n in range(33)}}),
-    "too long": " " * (LONGEST_CHARACTERS + 1),
-    "too deep": "[" * 5000,
+    "too many characters": " " * (LONGEST_CHARACTERS + 1),
+    "too deeply nested": "[" * 5000,
 }
 
 
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_what_is_no_history_is_refused(text: str) -> None:
-    """Somebody may have written there."""
+def test_an_invalid_history_is_rejected(text: str) -> None:
+    """Other clients may have changed it."""
     with pytest.raises(UnreadableHistoryError):
         read_history(text)
 
@@ -87,16 +87,16 @@ def test_what_is_no_history_is_refused(text: str) -> None:
         lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(list(GOOD)), inner),
     )
 )
-def test_any_document_is_a_history_or_refused(value: object) -> None:
-    """Nothing else comes of it."""
+def test_any_document_is_either_read_or_rejected(value: object) -> None:
+    """There is no other exception."""
     try:
         read_history(json.dumps(GOOD | value if isinstance(value, dict) else value))
     except UnreadableHistoryError:
         return
 
 
-def test_what_lies_in_the_future_happened_just_now() -> None:
-    """A clock was set back: no window holds for hours, and no panic either."""
+def test_times_in_the_future_are_replaced_by_the_current_time() -> None:
+    """If the clock was set back, windows and panic mode must not last for hours."""
     ahead = History(
         highs=(Entry(9000.0, 5),),
         peaks=(Entry(9000.0, 5),),
@@ -115,8 +115,8 @@ def test_what_lies_in_the_future_happened_just_now() -> None:
 STORED = replace(History(), decided_seconds=100.0).recommended(100.0, 9)
 
 
-def test_what_a_stored_history_ends_with_went_on() -> None:
-    """The latest recommendation, a surge and activity; what was over at its end stays over."""
+def test_the_state_at_the_last_stored_decision_is_continued() -> None:
+    """This applies to the recommendation, a surge and activity; what had ended before it is not continued."""
     going_on = replace(STORED, panic_since_seconds=70.0, panic_until_seconds=160.0)
     active = replace(going_on, active_seconds=100.0).resumed(145.0, hold_seconds=60.0)
     idle = replace(going_on, active_seconds=40.0, panic_until_seconds=130.0).resumed(145.0, hold_seconds=60.0)
@@ -127,8 +127,8 @@ def test_what_a_stored_history_ends_with_went_on() -> None:
     assert (idle.panic_until_seconds, idle.active_seconds) == (130.0, 40.0)
 
 
-def test_what_was_over_at_the_last_stored_decision_stays_over() -> None:
-    """No metric is known for 45 s: the last recommendation and the surge are older than the decision."""
+def test_what_had_ended_before_the_last_stored_decision_is_not_continued() -> None:
+    """Without metrics for 45 s, the last recommendation and the surge are older than the decision."""
     surged = replace(STORED, panic_since_seconds=100.0, panic_until_seconds=160.0, active_seconds=100.0)
     unknown = replace(surged, decided_seconds=145.0)
     active = replace(unknown, active_seconds=145.0).resumed(190.0, hold_seconds=60.0)
@@ -137,14 +137,14 @@ def test_what_was_over_at_the_last_stored_decision_stays_over() -> None:
     assert active == replace(unknown, active_seconds=190.0)
 
 
-def test_a_history_that_was_just_stored_or_has_no_decision_stays() -> None:
-    """Nothing can have happened since, or nothing is known of what did."""
+def test_a_history_that_was_just_stored_or_has_no_decision_is_unchanged() -> None:
+    """Nothing can have happened since, or it is unknown what did."""
     assert STORED.resumed(100.0, hold_seconds=60.0) is STORED
     assert History().resumed(100.0, hold_seconds=60.0) == History()
 
 
 def test_a_history_without_the_time_of_its_decision_ends_with_its_recommendation() -> None:
-    """Older processes stored no more."""
+    """Older processes did not store this time."""
     older = {key: value for key, value in json.loads(STORED.document()).items() if key != "decided"}
 
     assert read_history(json.dumps(older)) == STORED

@@ -1,4 +1,4 @@
-"""What pods expose, and the numbers that decisions count with."""
+"""Metrics that pods expose, and the values that decisions use."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ NAMED = {
 
 
 @pytest.mark.parametrize(("name", "want"), NAMED.items(), ids=NAMED.keys())
-def test_series_are_found_by_the_names_of_a_policy(name: str, want: Exposed) -> None:
-    """All series of a name together: two engines in a pod are one pod."""
+def test_series_are_found_by_the_metric_names_of_a_policy(name: str, want: Exposed) -> None:
+    """Series of the same name are added: two engines in a pod are one pod."""
     assert exposed(text_string_to_metric_families(TEXT), {name}) == {name: want}
 
 
-def test_what_is_no_number_is_not_exposed() -> None:
-    """Nor is what is not there."""
+def test_missing_series_and_nan_are_omitted() -> None:
+    """A prefix of a name does not count either."""
     assert exposed(text_string_to_metric_families(TEXT), {"nonsense", "missing", "vllm"}) == {}
 
 
 def play(*courses: tuple[float, Exposed]) -> list[float | None]:
-    """Return the value of a metric at each look."""
+    """Return the value of a metric after each scrape."""
     memory, values = PodMemory(), []
     for seconds, item in courses:
         look = Look(seconds, {"m": item})
@@ -65,13 +65,13 @@ def counter(value: float) -> Exposed:
     return Exposed(value=value, is_counter=True)
 
 
-def test_a_gauge_is_its_value() -> None:
-    """At once."""
+def test_a_gauge_counts_with_its_value() -> None:
+    """It is known at the first scrape."""
     assert play((0, Exposed(value=3)), (15, Exposed(value=4))) == [3, 4]
 
 
-def test_a_counter_is_its_rate_over_a_minute() -> None:
-    """Unknown at the first look, then over what there is, and never below zero after a restart."""
+def test_a_counter_counts_with_its_rate_over_a_minute() -> None:
+    """It is unknown at first, then the rate over the available time, and never negative after a restart."""
     course = [(0.0, 0.0), (15.0, 30.0), (60.0, 120.0), (75.0, 300.0), (90.0, 5.0), (105.0, 20.0)]
 
     assert play(*((seconds, counter(value)) for seconds, value in course)) == [
@@ -84,8 +84,8 @@ def test_a_counter_is_its_rate_over_a_minute() -> None:
     ]
 
 
-def test_a_histogram_is_the_95th_percentile_of_what_it_gained() -> None:
-    """What it counted before does not matter; nothing gained is zero."""
+def test_a_histogram_counts_with_the_95th_percentile_of_its_increase() -> None:
+    """Earlier counts do not matter; without an increase the value is zero."""
 
     def histogram(fast: float, all_: float) -> Exposed:
         return Exposed(buckets={0.5: fast, 1.0: all_, float("inf"): all_})
@@ -97,8 +97,8 @@ def test_a_histogram_is_the_95th_percentile_of_what_it_gained() -> None:
     ]
 
 
-def test_a_histogram_with_other_buckets_begins_anew() -> None:
-    """An engine was updated in place."""
+def test_a_histogram_with_changed_buckets_starts_again() -> None:
+    """The engine was updated in place."""
     assert play(
         (0, Exposed(buckets={float("inf"): 1})), (15, Exposed(buckets={1.0: 1, float("inf"): 2}))
     ) == [
@@ -107,8 +107,8 @@ def test_a_histogram_with_other_buckets_begins_anew() -> None:
     ]
 
 
-def test_what_is_remembered_of_a_pod_is_bounded() -> None:
-    """By number and by age; gauges are not remembered at all."""
+def test_the_number_of_stored_scrapes_of_a_pod_is_bounded() -> None:
+    """They are limited by number and by age; gauges are not stored."""
     memory = PodMemory()
     for number in range(1000):
         memory = memory.with_look(Look(number / 2, {"m": counter(number), "g": Exposed(value=1)}))

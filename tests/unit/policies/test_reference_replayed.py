@@ -1,4 +1,4 @@
-"""The reference that ours is measured beside does what the reference was seen to do."""
+"""The reference implementation in the benchmark behaves like the observed reference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLICY = ScalingPolicy(
 
 
 def play(load: Callable[[float], float], *, is_mended: bool, first: int, ticks: int) -> dict[float, int]:
-    """Return the changes of replicas that are ready at once, by their moments."""
+    """Return the changes of replicas by time; all replicas are ready at once."""
     found, current, changes = Reference(POLICY, BOUNDS, is_mended=is_mended), first, {}
     for tick in range(ticks):
         now = 15.0 * tick
@@ -35,8 +35,8 @@ def test_e1_growth_in_steps() -> None:
         assert changes == {60.0: 5, 135.0: 10, 210.0: 18}
 
 
-def test_e2_a_hold_that_feeds_itself() -> None:
-    """Load 100 until 120 s, then 15: never released, and as mended released after the window."""
+def test_e2_a_window_that_is_prolonged_by_its_own_result() -> None:
+    """Load 100 until 120 s, then 15: replicas stay; the corrected version removes them after the window."""
 
     def load(now: float) -> float:
         return 100.0 if now < 120 else 15.0

@@ -1,7 +1,7 @@
-"""The reference's own vectors, by their numbers, where the contract agrees; the others stand in `DIFFERENT`.
+"""The reference's test vectors by number, where our specification agrees; the others are in `DIFFERENT`.
 
-R are recommendations, C corrections, H histograms, W windows. What a vector of the reference calls `unready`
-are replicas that are asked for and not ready.
+R are recommendations, C corrections, H histograms, W windows. In a vector of the reference, `unready` are
+replicas that are requested and not ready.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from controller.policies.policy import Bounds, PanicRules, PolicyMetric, Scaling
 
 NOW = 1_000_000.0
 FREE = StableLimits(period_seconds=0.0)
-"""No limit, no window: what is left is the recommendation."""
+"""No limit and no window: the decision is the recommendation."""
 
 ORDINARY = StableLimits()
 NOTHING = History()
@@ -41,12 +41,12 @@ DIFFERENT = {
     "aggregation": "metrics are sums over the replicas, whatever their names: an average would be divided by"
     " the target as if it were a sum",
 }
-"""Where the contract disagrees, and why; `docs/policies.md` has the same in prose."""
+"""Where our specification differs, and why; `docs/policies.md` has the same in prose."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class R:
-    """A recommendation: what is there, what its pods say, and what is to come of it."""
+    """A recommendation: bounds, current replicas, metrics of pods, and the expected replicas."""
 
     bounds: tuple[int, int]
     current: int
@@ -58,12 +58,12 @@ class R:
 
 
 def same(count: int, value: float | None) -> tuple[tuple[float | None, ...], ...]:
-    """Return some pods that say the same of one metric."""
+    """Return pods with the same value of one metric."""
     return ((value,),) * count
 
 
 def said(value: float | None) -> Value | None:
-    """Return what a pod or a source says."""
+    """Return the value that a pod or a source reports."""
     return None if value is None else Value(value=value)
 
 
@@ -88,8 +88,8 @@ RECOMMENDED = {
 
 
 @pytest.mark.parametrize("case", RECOMMENDED.values(), ids=RECOMMENDED.keys())
-def test_recommendations(case: R) -> None:
-    """Per-pod values with silent and unready pods; silent for so long that the others decide."""
+def test_recommendations_of_the_reference(case: R) -> None:
+    """The values are per pod, and silent pods have been silent for so long that the others decide."""
     names = [f"m{place}" for place in range(len(case.targets))]
     metrics = tuple(PolicyMetric(name=name, target=t) for name, t in zip(names, case.targets, strict=True))
     policy = ScalingPolicy(metrics=metrics, tolerance_percent=case.tolerance, up=FREE, down=FREE)
@@ -114,7 +114,7 @@ def test_recommendations(case: R) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class C:
-    """A correction: what is there, what is wanted, and what is done."""
+    """A correction: current, wanted and expected replicas."""
 
     current: int
     wanted: int
@@ -172,8 +172,8 @@ CORRECTED = {
 
 
 @pytest.mark.parametrize("case", CORRECTED.values(), ids=CORRECTED.keys())
-def test_corrections(case: C) -> None:
-    """Limits, windows and panic between a recommendation and what is done."""
+def test_corrections_of_the_reference(case: C) -> None:
+    """Limits, windows and panic mode are applied to a recommendation."""
     panic = None
     if case.panic_percent is not None:
         panic = PanicRules(percent=case.panic_percent, period_seconds=60.0)
@@ -192,8 +192,8 @@ def test_corrections(case: C) -> None:
     assert (steps[-1].after if steps else case.wanted) == case.want
 
 
-def test_c19_bounds_go_before_everything() -> None:
-    """C19: at most 10 replicas, 15 are there."""
+def test_c19_bounds_take_precedence() -> None:
+    """C19: the maximum is 10, and 15 replicas exist."""
     policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=1.0),))
     seen = Observation(current_replicas=15, metrics={"m": MetricSeen(total=Value(value=15))})
 
@@ -213,8 +213,10 @@ QUANTILES: dict[str, tuple[Buckets | None, Buckets, int, float | str]] = {
 
 
 @pytest.mark.parametrize(("past", "now", "percent", "want"), QUANTILES.values(), ids=QUANTILES.keys())
-def test_quantiles(past: Buckets | None, now: Buckets, percent: int, want: float | str) -> None:
-    """Of what a histogram gained, interpolated within its bucket."""
+def test_quantiles_of_the_reference(
+    past: Buckets | None, now: Buckets, percent: int, want: float | str
+) -> None:
+    """They are quantiles of a histogram's increase, interpolated within its bucket."""
     if isinstance(want, str):
         with pytest.raises(UncountableError, match=want):
             quantile(past, now, percent)
@@ -223,7 +225,7 @@ def test_quantiles(past: Buckets | None, now: Buckets, percent: int, want: float
 
 
 def recommended(values: tuple[int, ...]) -> History:
-    """Return a history with a recommendation each two seconds."""
+    """Return a history with a recommendation every two seconds."""
     history = History()
     for seconds, value in zip((1.0, 3.0, 5.0, 7.0), values, strict=True):
         history = history.recommended(seconds, value)
@@ -232,13 +234,13 @@ def recommended(values: tuple[int, ...]) -> History:
 
 @pytest.mark.parametrize(("now", "want"), [(7, 6), (12, 5), (14, 5), (16, 2), (18, None)])
 def test_w1_the_highest_recommendation_of_a_window(now: float, want: int | None) -> None:
-    """6, 3, 5 and 2 at 1, 3, 5 and 7 s, over 10 s."""
+    """The recommendations are 6, 3, 5 and 2 at 1, 3, 5 and 7 s; the window is 10 s."""
     assert recommended((6, 3, 5, 2)).highest(now, 10.0) == want
 
 
 @pytest.mark.parametrize(("now", "want"), [(7, 3), (12, 3), (14, 5), (16, 7), (18, None)])
 def test_w2_the_lowest_recommendation_of_a_window(now: float, want: int | None) -> None:
-    """6, 3, 5 and 7 at 1, 3, 5 and 7 s, over 10 s."""
+    """The recommendations are 6, 3, 5 and 7 at 1, 3, 5 and 7 s; the window is 10 s."""
     assert recommended((6, 3, 5, 7)).lowest(now, 10.0) == want
 
 
@@ -246,7 +248,7 @@ def test_w2_the_lowest_recommendation_of_a_window(now: float, want: int | None) 
     (7, 10, 3), (12, 10, 3), (14, 10, 3), (16, 10, 4), (18, 10, 4), (18, 2, 2), (26, 10, 4),
 ])  # fmt: skip
 def test_w4_the_fewest_replicas_of_a_period(now: float, current: int, want: int) -> None:
-    """6, 3, 9 and 4 replicas since 1, 3, 5 and 7 s, over 10 s."""
+    """There are 6, 3, 9 and 4 replicas since 1, 3, 5 and 7 s; the period is 10 s."""
     history = History()
     for seconds, count in ((1, 6), (3, 3), (5, 9), (7, 4)):
         history = history.counted(seconds, count)
@@ -259,11 +261,11 @@ def test_w4_the_fewest_replicas_of_a_period(now: float, current: int, want: int)
 @pytest.mark.parametrize(
     ("now", "want"), [(12, "foo"), (14, "bar"), (16, "quz"), (18, "abc"), (21, "abc"), (23, None)]
 )
-def test_w5_what_a_look_is_compared_with(now: float, want: str | None) -> None:
-    """The newest look of 10 s ago or more, and of 15 s at most.
+def test_w5_the_scrape_that_another_one_is_compared_with(now: float, want: str | None) -> None:
+    """It is the newest scrape that is at least 10 s and at most 15 s old.
 
-    At 7 s the reference has none; here the oldest counts meanwhile, so that a new pod is known at its second
-    look.
+    At 7 s the reference has none; here the oldest one is used until then, so that a new pod has a value at
+    its second scrape.
     """
     looks = [Look(s, {name: Exposed()}) for s, name in ((1, "foo"), (3, "bar"), (5, "quz"), (7, "abc"))]
     found = baseline(looks, float(now), window_seconds=10.0, kept_seconds=15.0)
@@ -271,8 +273,8 @@ def test_w5_what_a_look_is_compared_with(now: float, want: str | None) -> None:
     assert (next(iter(found.exposed)) if found else None) == want
 
 
-def test_e3_the_defaults_of_generated_policies_panic_at_once() -> None:
-    """E3: load 10, and 180 from 60 s on; a panic policy of all defaults without a period has no limit."""
+def test_e3_generated_policies_with_default_values_enter_panic_mode_at_once() -> None:
+    """E3: load 10, and 180 from 60 s on; a panic policy without a period has no limit."""
     policy = ScalingPolicy(
         metrics=(PolicyMetric(name="m", target=10.0),), panic=PanicRules(period_seconds=0.0)
     )
@@ -298,7 +300,7 @@ distribution."""
 
 
 def test_every_vector_is_a_test_or_listed_as_different() -> None:
-    """None is left out silently, and none is made up."""
+    """No vector is missing, and none is invented."""
     named = {found[1].upper() for name in globals() if (found := re.match(r"test_([a-z]\d+)_", name))}
     tested = {*RECOMMENDED, *CORRECTED, *QUANTILES, *named}
     variants = {"R11 by the seed", "W4 at 28 s"}

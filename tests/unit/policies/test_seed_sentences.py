@@ -1,6 +1,6 @@
-"""Every sentence of the seed's page that says how scaling behaves, as the name of a test.
+"""Every sentence about scaling behaviour in the seed's page, as the name of a test.
 
-The page: `seeds/registry.volcano.sh-v1alpha1.md`. `play` decides once per interval.
+The page is `seeds/registry.volcano.sh-v1alpha1.md`. `play` decides once per interval.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PLAIN = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),), tolerance_
 def play(
     policy: ScalingPolicy, loads: Iterable[float], *, current: int, bounds: Bounds = BOUNDS
 ) -> list[Decision]:
-    """Return the decisions on a course of loads, each done at once."""
+    """Return the decisions for a series of loads, each of which takes effect at once."""
     history, made = History(), []
     for number, load in enumerate(loads):
         seen = Observation(current_replicas=current, metrics={"m": MetricSeen(total=Value(value=load))})
@@ -56,17 +56,17 @@ def counts(decisions: list[Decision]) -> list[int]:
 
 
 def with_up(**changes: Any) -> ScalingPolicy:
-    """Return a policy that limits growth only."""
+    """Return a policy that only limits scaling up."""
     return replace(PLAIN, up=replace(StableLimits(), **changes))
 
 
 def with_down(**changes: Any) -> ScalingPolicy:
-    """Return a policy that limits release only."""
+    """Return a policy that only limits scaling down."""
     return replace(PLAIN, down=replace(StableLimits(), **changes))
 
 
 def tolerance() -> None:
-    """By replicas: 10 % of 10 is one replica, of 20 two."""
+    """Compare in replicas: 10 % of 10 are one replica, of 20 two."""
     policy = replace(PLAIN, tolerance_percent=10)
     assert counts(play(policy, [101], current=10)) == [11]
     assert counts(play(policy, [211], current=20)) == [22]
@@ -76,7 +76,7 @@ def tolerance() -> None:
 
 
 def several_metrics() -> None:
-    """Of several, follow the one that wants most."""
+    """Follow the metric that needs the most replicas."""
     policy = replace(PLAIN, metrics=(*PLAIN.metrics, PolicyMetric(name="n", target=1.0)))
     both = {"m": MetricSeen(total=Value(value=50)), "n": MetricSeen(total=Value(value=7))}
     seen = Observation(current_replicas=6, metrics=both)
@@ -89,21 +89,21 @@ def target_value() -> None:
 
 
 def instances_up() -> None:
-    """Two at most within 30 s."""
+    """Add at most two replicas within 30 s."""
     assert counts(play(with_up(instances=2, percent=0, period_seconds=30), [100] * 5, current=1)) == [
         3, 3, 5, 5, 7,
     ]  # fmt: skip
 
 
 def instances_down() -> None:
-    """Two at most within 30 s."""
+    """Remove at most two replicas within 30 s."""
     assert counts(play(with_down(instances=2, percent=0, period_seconds=30), [0] * 4, current=8)) == [
         6, 6, 4, 4,
     ]  # fmt: skip
 
 
 def percent_up() -> None:
-    """Half of what there was at most."""
+    """Add at most half of the earlier replicas within a period."""
     assert counts(play(with_up(instances=0, percent=50, period_seconds=15), [100] * 3, current=4)) == [
         6,
         9,
@@ -112,7 +112,7 @@ def percent_up() -> None:
 
 
 def percent_down() -> None:
-    """Half of what there was at most."""
+    """Remove at most half of the earlier replicas within a period."""
     assert counts(play(with_down(instances=0, percent=50, period_seconds=15), [10] * 3, current=8)) == [
         4,
         2,
@@ -121,37 +121,37 @@ def percent_down() -> None:
 
 
 def period() -> None:
-    """One in a minute, whatever the interval."""
+    """Add one replica per minute, for any interval."""
     slow = with_up(instances=1, percent=0, period_seconds=60)
     assert counts(play(slow, [100] * 6, current=1)) == [2, 2, 2, 2, 3, 3]
 
 
 def select_or() -> None:
-    """Follow the looser limit."""
+    """Apply the looser limit."""
     assert counts(play(with_up(instances=1, percent=100), [100], current=4)) == [8]
     assert counts(play(with_down(instances=3, percent=25), [0], current=4)) == [1]
 
 
 def select_and() -> None:
-    """Follow the tighter limit."""
+    """Apply the stricter limit."""
     assert counts(play(with_up(instances=1, percent=100, select="And"), [100], current=4)) == [5]
     assert counts(play(with_down(instances=3, percent=25, select="And"), [0], current=4)) == [3]
 
 
 def window_up() -> None:
-    """Follow the lowest of the last 30 s."""
+    """Follow the lowest recommendation of the last 30 s."""
     steady = with_up(period_seconds=0, window_seconds=30)
     assert counts(play(steady, [10, 100, 10, 100, 100, 100, 100], current=1)) == [1, 1, 1, 1, 1, 10, 10]
 
 
 def window_down() -> None:
-    """Follow the highest of the last 45 s."""
+    """Follow the highest recommendation of the last 45 s."""
     steady = with_down(period_seconds=0, window_seconds=45)
     assert counts(play(steady, [100, 20, 60, 20, 20, 20, 20], current=10)) == [10, 10, 10, 10, 6, 6, 2]
 
 
 def last_value(items: Iterable[Exposed]) -> float | None:
-    """Return what a metric counts as, after a scrape each minute."""
+    """Return the value of a metric after one scrape per minute."""
     memory, value = PodMemory(), None
     for number, item in enumerate(items):
         look = Look(60.0 * number, {"m": item})
@@ -161,7 +161,7 @@ def last_value(items: Iterable[Exposed]) -> float | None:
 
 
 def minute_and_delay() -> None:
-    """Keep the delay, but not the average (docs/policies.md): gauges as they are, rates by a minute."""
+    """Keep the delay, but not the average (docs/policies.md): gauges as they are, rates over a minute."""
     rise = [10.0] * 5 + [100.0]
     assert last_value(Exposed(value=value) for value in rise) == 100.0
     counted = [Exposed(value=value, is_counter=True) for value in (0, 60, 120, 180, 240, 840)]
@@ -171,11 +171,11 @@ def minute_and_delay() -> None:
     whole = [{1.0: item[1.0], 9.0: item[1.0], math.inf: item[math.inf]} for item in buckets]
     slow = last_value(Exposed(buckets=item) for item in [*whole, late])
     assert slow is not None
-    assert slow > 8.0  # all of the last minute took long, few of the five minutes
+    assert slow > 8.0  # in the last minute all requests were slow, in five minutes only few
 
     steady = with_down(period_seconds=0, window_seconds=300)
     assert counts(play(steady, rise, current=1)) == [1] * 5 + [10], "growth is not delayed by an average"
-    # Raw recommendations stand in the window: one that was held does not hold the next one.
+    # The window has raw recommendations: one that had no effect does not delay the next one.
     assert counts(play(steady, [100] * 3 + [15] * 25, current=10)) == [10] * 23 + [2] * 5
 
 
@@ -188,7 +188,7 @@ PANICKY = replace(
 
 
 def panic_threshold() -> None:
-    """At 200 % of what is there, and not below."""
+    """Begin panic at 200 % of the current replicas, and not below."""
     below, beyond = play(PANICKY, [39], current=2)[0], play(replace(PANICKY), [31], current=2)[0]
     assert (below.replicas, below.panic_since_seconds) == (4, 1000.0)
     assert (beyond.replicas, beyond.panic_since_seconds) == (4, 1000.0)
@@ -197,18 +197,18 @@ def panic_threshold() -> None:
 
 
 def panic_percent() -> None:
-    """Double at most, while ordinary times allow one in a minute."""
+    """At most double the number per period, while the ordinary limit is one replica per minute."""
     assert counts(play(PANICKY, [1000] * 4, current=2)) == [4, 8, 16, 32]
 
 
 def panic_period() -> None:
-    """Doubled at most within 30 s."""
+    """At most double the number within 30 s."""
     slow = replace(PANICKY, panic=replace(RULES, period_seconds=30))
     assert counts(play(slow, [1000] * 5, current=2)) == [4, 4, 8, 8, 16]
 
 
 def panic_hold() -> None:
-    """45 s after demand was last beyond the threshold; nothing falls meanwhile."""
+    """End panic 45 s after demand last exceeded the threshold, and scale nothing down before."""
     played = play(PANICKY, [80, 80, 10, 10, 10, 10, 10], current=4)
     assert counts(played) == [8, 8, 8, 8, 1, 1, 1]
     assert [decision.panic_since_seconds for decision in played[:5]] == [1000.0] * 4 + [None]
@@ -216,14 +216,14 @@ def panic_hold() -> None:
 
 
 def surge() -> None:
-    """Ordinary limits lag, panic follows."""
+    """Lag with ordinary limits, and follow the surge with panic."""
     calm = replace(PANICKY, panic=None)
     assert counts(play(calm, [10, 200, 200, 200], current=1)) == [1, 2, 2, 2]
     assert counts(play(PANICKY, [10, 200, 200, 200, 200, 200], current=1)) == [1, 2, 4, 8, 16, 20]
 
 
 def quickly() -> None:
-    """Ordinary scaling waits for its window while the peak goes unserved; panic responds at once."""
+    """Miss the peak with an ordinary window, and respond at once with panic."""
     calm = replace(PLAIN, up=StableLimits(period_seconds=0.0, window_seconds=60))
     hasty = replace(calm, panic=RULES)
     peak = [10, 10, 40, 40, 40, 40, 40, 40]
@@ -232,19 +232,19 @@ def quickly() -> None:
 
 
 def bounds() -> None:
-    """They go before everything else."""
+    """Apply bounds before everything else."""
     narrow = Bounds(min_replicas=2, max_replicas=5)
     assert counts(play(PLAIN, [0, 1000, 30], current=1, bounds=narrow)) == [2, 5, 3]
 
 
 def grace() -> None:
-    """One replica stays until nothing was asked for during 40 s; demand brings it back."""
+    """Keep one replica until there was no demand for 40 s; start one again with demand."""
     patient = replace(BOUNDS, grace_seconds=40)
     assert counts(play(PLAIN, [30, 0, 0, 0, 5], current=3, bounds=patient)) == [3, 1, 1, 0, 1]
 
 
 def optimizer() -> None:
-    """Fill the cheaper ones first, then the others."""
+    """Fill the cheaper target first, then the other."""
     targets = (
         Share(min_replicas=0, max_replicas=4, cost=100),
         Share(min_replicas=1, max_replicas=8, cost=60),
@@ -254,7 +254,7 @@ def optimizer() -> None:
 
 
 def precisely() -> None:
-    """With capacities, the mix that leaves least over, within the cost that is allowed."""
+    """Choose the mix with the least excess within the allowed cost, given capacities."""
     targets = (
         Share(min_replicas=0, max_replicas=4, cost=9, capacity=2.5),
         Share(min_replicas=0, max_replicas=8, cost=5, capacity=1.0),
@@ -275,7 +275,7 @@ def cost_expansion() -> None:
 
 
 def unlike_binding(first: int, second: int) -> Binding:
-    """Return a binding of two targets with these costs; one replica of the first serves as much as two."""
+    """Return a binding of two targets with these costs; the first has twice the capacity of the second."""
     targets = tuple(
         BoundTarget(
             target=TargetObject(api_version="apps/v1", kind="Deployment", name=name),
@@ -290,7 +290,7 @@ def unlike_binding(first: int, second: int) -> Binding:
 
 
 def ratio() -> None:
-    """Load by load, the ratio of the two is another one."""
+    """Change the ratio of the two targets with each load."""
     binding, history = unlike_binding(30, 10), History()
     mixes: list[tuple[int, ...]] = [(0, 1)]
     for number, load in enumerate((20, 40, 60, 100, 120)):
@@ -305,7 +305,7 @@ def ratio() -> None:
 
 
 def additional_labels() -> None:
-    """They stand beside the target that is scaled, and choose among its pods."""
+    """Read labels next to the scaled target, which select among its pods."""
     bound = {"minReplicas": 1, "maxReplicas": 2, "target": {
         "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
         "additionalMatchLabels": {"role": "leader"},
@@ -368,13 +368,13 @@ SENTENCES: Mapping[str, Callable[[], None]] = {
 
 
 @pytest.mark.parametrize("holds", SENTENCES.values(), ids=SENTENCES.keys())
-def test_the_page_is_kept(holds: Callable[[], None]) -> None:
-    """Each sentence, by an example."""
+def test_each_sentence_of_the_page_holds(holds: Callable[[], None]) -> None:
+    """There is an example of each."""
     holds()
 
 
-def test_defaults_are_those_of_the_page_and_nothing_is_left_open() -> None:
-    """Tolerance 10, one instance or 100 % in 15 s, windows of 0 s and 5 m, no panic."""
+def test_defaults_are_those_of_the_page() -> None:
+    """Tolerance 10 %, one replica or 100 % in 15 s, windows of 0 s and 5 min, no panic."""
     policy = read_policy(
         {
             "apiVersion": "registry.volcano.sh/v1alpha1",

@@ -1,4 +1,4 @@
-"""What the targets of a binding get together: by the policy's decision, and without exchanging what runs."""
+"""Decisions for the targets of a binding: one policy, and no exchange of running replicas."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ SMALL = replace(lone_binding("small", min_replicas=0, max_replicas=9).targets[0]
 
 
 def pair(*targets: BoundTarget, rate: int = 100) -> Binding:
-    """Return a binding of unlike targets."""
+    """Return a binding of targets with different capacities."""
     return Binding(policy="p", targets=targets, expansion_percent=rate)
 
 
 def decided(
     binding: Binding, counts: tuple[int, ...], load: float, policy: ScalingPolicy = POLICY
 ) -> BindingDecision:
-    """Return the first decision on a total load."""
+    """Return the first decision for a total load."""
     targets = tuple(TargetSeen(current_replicas=count) for count in counts)
     seen = BindingSeen(targets=targets, totals={"m": Value(value=load)})
     return decide_binding(policy, binding, History(), seen, NOW)
 
 
-def test_a_lone_target_gets_what_is_decided() -> None:
-    """Whatever its capacity and cost."""
+def test_a_single_target_gets_the_decided_replicas() -> None:
+    """This does not depend on its capacity and cost."""
     binding = Binding(policy="p", targets=(BIG,))
 
     assert decided(binding, (1,), 30.0).replicas == (3,)
 
 
-def test_pods_of_unlike_targets_count_by_what_they_serve() -> None:
-    """A big one is to have two and a half times the target: with that, nothing is asked for."""
+def test_metrics_of_pods_are_divided_by_the_capacity_of_their_target() -> None:
+    """A big replica may have two and a half times the target value; with exactly that, nothing changes."""
     seen = BindingSeen(
         targets=(
             TargetSeen(current_replicas=2, pods=({"m": Value(value=25.0)}, {"m": Value(value=25.0)})),
@@ -69,7 +69,7 @@ def test_pods_of_unlike_targets_count_by_what_they_serve() -> None:
 @pytest.mark.parametrize(
     ("counts", "load", "want"),
     [
-        ((4, 0), 90.0, (4, 0)),  # 9 of 10: one of the big ones serves more than is to go
+        ((4, 0), 90.0, (4, 0)),  # they serve 10 for 9: one big replica serves more than the excess
         ((4, 0), 70.0, (3, 0)),
         ((3, 3), 70.0, (2, 2)),
         ((0, 5), 100.0, (2, 5)),
@@ -77,8 +77,10 @@ def test_pods_of_unlike_targets_count_by_what_they_serve() -> None:
         ((1, 1), 36.0, (1, 2)),
     ],
 )
-def test_nothing_is_exchanged(counts: tuple[int, ...], load: float, want: tuple[int, ...]) -> None:
-    """Less is required: nothing starts. More is required: nothing stops."""
+def test_running_replicas_are_not_exchanged(
+    counts: tuple[int, ...], load: float, want: tuple[int, ...]
+) -> None:
+    """If less is required, no replica starts; if more is required, none stops."""
     assert decided(pair(BIG, SMALL), counts, load).replicas == want
 
 
@@ -86,17 +88,17 @@ def test_nothing_is_exchanged(counts: tuple[int, ...], load: float, want: tuple[
     ("counts", "load", "want", "least"),
     [((4, 0), 10.0, (1, 0), (0, 1)), ((0, 5), 100.0, (2, 5), (4, 0))],
 )
-def test_the_cost_limit_holds_among_the_mixes_that_can_be_reached(
+def test_the_cost_limit_applies_to_mixes_without_exchange(
     counts: tuple[int, int], load: float, want: tuple[int, int], least: tuple[int, int]
 ) -> None:
-    """What runs may cost more than the rate allows of the least cost; from nothing, the least is chosen."""
+    """Running replicas may cost more than the limit allows; from zero, the cheapest mix is chosen."""
     assert decided(pair(BIG, SMALL), counts, load).replicas == want
     assert decided(pair(BIG, SMALL), (0, 0), load).replicas == least
     assert cost(want) > cost(least)
 
 
 def cost(mix: tuple[int, int]) -> int:
-    """Return what a mix of both costs."""
+    """Return the cost of a mix of both."""
     return BIG.cost * mix[0] + SMALL.cost * mix[1]
 
 
@@ -106,10 +108,10 @@ def cost(mix: tuple[int, int]) -> int:
     st.sampled_from((0, 10, 30)),
     st.sampled_from((100, 150, 200)),
 )
-def test_what_runs_only_grows_or_only_shrinks(
+def test_replicas_of_all_targets_only_grow_or_only_shrink(
     counts: tuple[int, int], load: float, tolerance: int, rate: int
 ) -> None:
-    """So ready replicas never go before others are there to take their load."""
+    """Ready replicas never stop before others are ready to take their load."""
     policy = replace(POLICY, tolerance_percent=tolerance)
     found = decided(pair(BIG, SMALL, rate=rate), counts, load, policy).replicas
     changes = [after - before for before, after in zip(counts, found, strict=True)]
@@ -118,7 +120,7 @@ def test_what_runs_only_grows_or_only_shrinks(
 
 
 def _shrunk(counts: tuple[int, int], ready: tuple[int, int], load: float) -> tuple[int, ...]:
-    """Return the replicas that remain of some of which a part is ready; their metrics come as a total."""
+    """Return the replicas after scaling down; some are not ready, and metrics are a total."""
     targets = tuple(
         TargetSeen(current_replicas=count, ready_replicas=here)
         for count, here in zip(counts, ready, strict=True)
@@ -130,9 +132,9 @@ def _shrunk(counts: tuple[int, int], ready: tuple[int, int], load: float) -> tup
 @pytest.mark.parametrize(
     ("ready", "want"),
     [
-        ((2, 4), (0, 4)),  # all: the most expensive stop
-        ((2, 0), (2, 0)),  # the small ones never start: the big ones stay, although they cost more
-        ((1, 0), (1, 2)),  # one big is not enough: of the others, the cheapest
+        ((2, 4), (0, 4)),  # all are ready: the most expensive stop
+        ((2, 0), (2, 0)),  # small replicas are not ready: the big ones stay although they cost more
+        ((1, 0), (1, 2)),  # one big replica is not enough: the cheapest of the others stay
         ((0, 0), (0, 4)),
     ],
 )
@@ -149,7 +151,7 @@ def test_replicas_that_are_not_ready_stop_first(ready: tuple[int, int], want: tu
 def test_no_ready_replica_stops_while_another_one_remains_that_is_not(
     counts: tuple[int, int], ready: tuple[int, int], load: float
 ) -> None:
-    """Whatever the costs and the load."""
+    """This holds for any costs and load."""
     found = _shrunk(counts, ready, load)
     there = tuple(map(min, ready, counts))
     stops = any(after < here for after, here in zip(found, there, strict=True))
@@ -158,13 +160,13 @@ def test_no_ready_replica_stops_while_another_one_remains_that_is_not(
     assert not (stops and waits)
 
 
-def test_a_bound_that_was_lowered_holds_at_once() -> None:
-    """What must go is replaced by others."""
+def test_a_lowered_bound_takes_effect_at_once() -> None:
+    """Replicas above it are replaced by others."""
     assert decided(pair(replace(BIG, max_replicas=1), SMALL), (3, 0), 75.0).replicas == (1, 5)
 
 
 def _course(down: StableLimits, cycles: int) -> list[tuple[int, History]]:
-    """Return the big replicas, and what is remembered, of each cycle of 15 s with hardly any load."""
+    """Return the big replicas and the history of each cycle of 15 s, with a minimal load."""
     policy = replace(POLICY, down=down)
     binding = pair(replace(BIG, min_replicas=1, max_replicas=8))
     history, count, course = History(), 8, []
@@ -176,8 +178,8 @@ def _course(down: StableLimits, cycles: int) -> list[tuple[int, History]]:
     return course
 
 
-def test_a_replica_larger_than_the_limit_goes_all_the_same() -> None:
-    """One in each period: 2.5 go where 2 and less are allowed; and what is remembered was there."""
+def test_a_replica_that_counts_more_than_the_rate_limit_can_be_removed() -> None:
+    """One goes per period: it counts 2.5, and the limit is 2 or less. The history has only real counts."""
     course = _course(StableLimits(instances=1, percent=10, period_seconds=60.0), 40)
     counts = [count for count, _ in course]
 
@@ -188,8 +190,8 @@ def test_a_replica_larger_than_the_limit_goes_all_the_same() -> None:
         assert history.peaks[-1].replicas == history.dips[-1].replicas == math.ceil(2.5 * count)
 
 
-def test_a_limit_of_nothing_holds_for_large_replicas_too() -> None:
-    """No replica goes, however small it is."""
+def test_a_limit_of_zero_also_holds_for_large_replicas() -> None:
+    """No replica is removed."""
     course = _course(StableLimits(instances=0, percent=0, period_seconds=60.0), 20)
 
     assert {count for count, _ in course} == {8}
@@ -205,10 +207,10 @@ GRANTED = {
 
 
 @pytest.mark.parametrize(("granted", "count", "limits"), GRANTED.values(), ids=GRANTED.keys())
-def test_what_is_granted_instead_has_its_reason(
+def test_a_decision_that_the_plan_changed_names_placement_as_its_limit(
     granted: tuple[int, int], count: int, limits: list[Limit]
 ) -> None:
-    """The number of the whole, the history and the reasons are those of what is published."""
+    """The total, the history and the limits are those of the published numbers."""
     binding = pair(BIG, SMALL)
     decision = decided(binding, (0, 5), 20.0)
     assert decision.replicas == (0, 2)

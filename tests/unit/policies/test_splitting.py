@@ -1,4 +1,4 @@
-"""How a load is shared among unlike targets: the reference's vectors that hold, and every mix tried out."""
+"""Division of a load among different targets: the reference's valid vectors, and a search of all mixes."""
 
 from __future__ import annotations
 
@@ -23,26 +23,28 @@ O_VECTORS = {
     "O5": ([(100, 1, 3), (60, 2, 5)], 8, (3, 5)),
     "O8": ([(1, 1, 10)], 10, (10,)),
 }
-"""(cost, fewest, most) of each target, what is required, and what comes of it."""
+"""(cost, minimum, maximum) of each target, the requirement, and the expected replicas."""
 
 DIFFERENT = {
     "O7": "there are no blocks: a mix is found as a whole",
     "K table, rows a100 and h100": "spread by blocks, up to a third above the least cost: the seed says"
     " integer programming, so the row `cheapest possible for K` holds",
 }
-"""Where the contract disagrees with the reference, and why."""
+"""Where our specification differs from the reference, and why."""
 
 
 @pytest.mark.parametrize(("targets", "required", "want"), O_VECTORS.values(), ids=O_VECTORS.keys())
-def test_vectors(targets: list[tuple[int, int, int]], required: int, want: tuple[int, ...]) -> None:
-    """Costs, bounds, and what is required."""
+def test_distribution_vectors_of_the_reference(
+    targets: list[tuple[int, int, int]], required: int, want: tuple[int, ...]
+) -> None:
+    """They have costs, bounds and a requirement."""
     shares = [Share(cost=cost, min_replicas=low, max_replicas=high) for cost, low, high in targets]
 
     assert split(required, shares, expansion_percent=100) == want
 
 
 def test_every_vector_is_a_test_or_listed_as_different() -> None:
-    """None is left out silently; `test_k_table` has the other row of the table."""
+    """No vector is missing; `test_k_table` has the other row of the table."""
     table = {"K table, rows a100 and h100"}
 
     assert O_VECTORS.keys().isdisjoint(DIFFERENT)
@@ -56,7 +58,7 @@ GREEDY = {1: 60, 2: 120, 3: 220, 4: 320, 5: 380, 6: 440, 7: 540, 8: 640, 9: 700,
 @pytest.mark.parametrize("required", CHEAPEST)
 @pytest.mark.parametrize("rate", [0, 50, 100, 150, 200])
 def test_k_table(required: int, rate: int) -> None:
-    """Replicas that serve alike cost the least possible, never more than the reference's blocks do."""
+    """Replicas of equal capacity cost the least possible, and never more than the reference's blocks."""
     found = split(required, (H100, A100), expansion_percent=rate)
 
     assert sum(found) == required
@@ -75,7 +77,7 @@ SHARES = st.builds(
 
 @given(st.lists(SHARES, min_size=1, max_size=3), st.floats(0, 30), st.sampled_from((0, 100, 120, 150, 200)))
 def test_no_other_mix_is_better(shares: list[Share], required: float, rate: int) -> None:
-    """Of all mixes in bounds that serve it within the cost: least excess, least cost, fewest changes."""
+    """Among all mixes within bounds and cost that suffice: least excess, least cost, fewest starts."""
     required = round(required, 3)
     found = split(required, shares, expansion_percent=rate)
     mixes = list(itertools.product(*(range(s.min_replicas, s.max_replicas + 1) for s in shares)))
@@ -102,8 +104,8 @@ def _order(shares: list[Share], mix: tuple[int, ...]) -> tuple[float, int, int]:
     return round(capacity_of(shares, mix), 6), _cost(shares, mix), changes
 
 
-def test_what_is_there_is_kept_where_it_makes_no_difference() -> None:
-    """Equal costs: those that run stay, whatever the order."""
+def test_running_replicas_are_kept_among_equally_good_mixes() -> None:
+    """With equal costs, this holds for any order of targets."""
     first = Share(min_replicas=0, max_replicas=9, cost=5, current_replicas=1)
     second = Share(min_replicas=0, max_replicas=9, cost=5, current_replicas=4)
 
@@ -111,8 +113,8 @@ def test_what_is_there_is_kept_where_it_makes_no_difference() -> None:
     assert split(6, (first, second), expansion_percent=200) == (2, 4)
 
 
-def test_a_million_replicas_are_shared_at_once() -> None:
-    """Cheapest first; of capacities that are nearly alike, as precisely."""
+def test_a_million_replicas_are_divided_quickly() -> None:
+    """The cheapest come first; the result is as precise for capacities that are nearly equal."""
     many = 500_000
     cheap = Share(min_replicas=0, max_replicas=many, cost=2)
     dear = Share(min_replicas=0, max_replicas=many, cost=3, capacity=1.001)
@@ -133,8 +135,10 @@ LARGE = [(8, 1000, 1e6), (16, 1000, 1e6), (64, 1000, 1e6), (256, 1000, 1e6), (25
 
 @pytest.mark.parametrize(("number", "most", "required"), LARGE)
 @pytest.mark.parametrize("least", [0.001, 1000.0])
-def test_no_valid_binding_takes_long(number: int, most: int, required: float, least: float) -> None:
-    """As many targets, replicas, costs and capacities as the API allows: the work stays small."""
+def test_the_largest_valid_bindings_are_divided_quickly(
+    number: int, most: int, required: float, least: float
+) -> None:
+    """With the most targets, replicas, costs and capacities that the API allows, the work stays limited."""
     random = Random(number)
     shares = [
         Share(
@@ -169,10 +173,10 @@ def test_no_valid_binding_takes_long(number: int, most: int, required: float, le
     st.floats(0, 1e7),
     st.sampled_from((0, 100, 200, 2**31 - 1)),
 )
-def test_a_coarse_mix_serves_enough_without_a_replica_too_many(
+def test_a_coarse_mix_suffices_without_a_superfluous_replica(
     shares: list[Share], required: float, rate: int
 ) -> None:
-    """Whatever the capacities, within the work that is allowed."""
+    """This holds for any capacities, within the limit of the work."""
     required = round(required, 3)
     found = split(required, shares, expansion_percent=rate)
     served = capacity_of(shares, found)
@@ -186,8 +190,8 @@ def test_a_coarse_mix_serves_enough_without_a_replica_too_many(
             assert count == share.min_replicas or served - share.capacity < required + 1e-6
 
 
-def test_costs_that_differ_by_one_are_not_confused() -> None:
-    """The greatest ones, whose products exceed 64 bits beside their order."""
+def test_large_costs_that_differ_by_one_are_distinguished() -> None:
+    """With the greatest costs, products combined with their order exceed 64 bits."""
     first = Share(min_replicas=0, max_replicas=10_000, cost=2**31 - 1, capacity=1.001)
     second = replace(first, cost=2**31 - 2)
 
@@ -195,8 +199,8 @@ def test_costs_that_differ_by_one_are_not_confused() -> None:
     assert split(5005, (second, first), expansion_percent=100) == (5000, 0)
 
 
-def test_what_serves_most_for_its_cost_is_not_mixed_with_dear_replicas() -> None:
-    """Capacities of a tiny common divisor: free replicas serve all of it."""
+def test_free_replicas_that_suffice_are_not_mixed_with_expensive_ones() -> None:
+    """The capacities have a tiny common divisor."""
     dear = Share(min_replicas=0, max_replicas=8, cost=100, capacity=0.333)
     middle = Share(min_replicas=0, max_replicas=27, cost=1, capacity=2.5)
     free = Share(min_replicas=2, max_replicas=39, capacity=1.27)
