@@ -1,4 +1,4 @@
-"""What is told of a variant: the facts, what to check next, and in which words."""
+"""The account of a variant in `stowplan explain`: facts, advice and text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DECISION = {
 
 
 def moment(ago_seconds: float) -> str:
-    """Return a time so long ago."""
+    """Return a time that is the given number of seconds ago."""
     return (NOW - timedelta(seconds=ago_seconds)).isoformat()
 
 
@@ -64,17 +64,17 @@ def decided(ago_seconds: float = 12.0, **members: Any) -> dict[str, Any]:
 
 
 def placed(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest as a server would have it."""
+    """Return a manifest as stored by a server."""
     return manifest | {"metadata": manifest["metadata"] | {"namespace": "llm", "generation": 4}}
 
 
 def told(evidence: Evidence, columns: int = 100) -> str:
-    """Return the text."""
+    """Return the account as text for a terminal of some width."""
     return drawn(account_parts(account_of(evidence, now=NOW)), terminal(columns))
 
 
 def complete(autoscaling: dict[str, Any]) -> Evidence:
-    """Return evidence with everything that there should be."""
+    """Return evidence without gaps."""
     target = deployment("chat", product="NVIDIA-L4", accelerators=1, replicas=1)
     return Evidence(
         autoscaling=autoscaling,
@@ -83,8 +83,8 @@ def complete(autoscaling: dict[str, Any]) -> Evidence:
     )
 
 
-def test_the_facts_stand_in_the_order_of_questions() -> None:
-    """The sentence first, then the numbers behind it."""
+def test_the_text_has_the_message_before_the_figures() -> None:
+    """The figures have a fixed order."""
     lines = told(complete(decided())).splitlines()
 
     assert lines[:2] == [
@@ -106,7 +106,7 @@ def test_the_facts_stand_in_the_order_of_questions() -> None:
     assert "check:" not in "\n".join(lines)
 
 
-def test_only_what_keeps_an_autoscaler_from_scaling_is_told() -> None:
+def test_only_conditions_that_keep_an_autoscaler_from_scaling_are_shown() -> None:
     """Limits and scaling to zero are ordinary states."""
     conditions = [
         {"type": "AbleToScale", "status": "True", "message": "ready"},
@@ -140,8 +140,8 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize(("members", "line"), UNKNOWN.values(), ids=UNKNOWN.keys())
-def test_what_is_not_known_has_no_number(members: dict[str, Any], line: str) -> None:
-    """A status leaves out what it does not know."""
+def test_unknown_figures_are_omitted(members: dict[str, Any], line: str) -> None:
+    """A status does not contain them."""
     value = decided(**members)
     status = value["status"]
     known = {name: item for name, item in status["decision"].items() if item is not None}
@@ -151,8 +151,8 @@ def test_what_is_not_known_has_no_number(members: dict[str, Any], line: str) -> 
     assert line in lines
 
 
-def test_the_last_events_come_first() -> None:
-    """With how often and how long ago, a series by its last occurrence."""
+def test_the_latest_events_come_first() -> None:
+    """Each has its count and age; a series counts by its last occurrence."""
     events: list[dict[str, Any]] = [
         {"reason": "ScaleUp", "note": "older", "eventTime": moment(7200), "type": "Normal"},
         {
@@ -174,7 +174,7 @@ ADVICE = {
         Evidence(autoscaling=placed(variant("chat"))),
         "there is no decision yet: check whether the controller runs",
     ),
-    "a controller that has stopped": (
+    "a stopped controller": (
         replace(complete(decided()), heartbeat=Heartbeat(time=NOW - timedelta(hours=1))),
         "the controller finished its last cycle 60 min ago: check whether the controller runs",
     ),
@@ -183,19 +183,19 @@ ADVICE = {
         "the controller could not write the status in its last cycle: check its log (kubectl -n"
         " stowplan-system logs deploy/stowplan-controller)",
     ),
-    "a spec that has changed since": (
+    "a spec that has changed since the decision": (
         complete(decided() | {"metadata": {"name": "chat", "namespace": "llm", "generation": 5}}),
         "the spec has changed since",
     ),
-    "nobody acts on it": (
+    "no autoscaler": (
         Evidence(autoscaling=decided()),
         "no HorizontalPodAutoscaler targets Deployment 'chat'",
     ),
-    "nothing to scale": (
+    "no scale target": (
         Evidence(autoscaling=decided()),
         "the scale target Deployment 'chat' does not exist",
     ),
-    "what may not be read": (
+    "objects that may not be read": (
         Evidence(autoscaling=decided(), unread=['events.events.k8s.io is forbidden: User "x"']),
         "some objects could not be read: events.events.k8s.io is forbidden",
     ),
@@ -203,13 +203,13 @@ ADVICE = {
 
 
 @pytest.mark.parametrize(("evidence", "expected"), ADVICE.values(), ids=ADVICE.keys())
-def test_what_is_missing_is_said_with_what_to_check(evidence: Evidence, expected: str) -> None:
-    """A variant that does not scale has a reason, and somebody looks for it here."""
+def test_a_problem_is_named_with_advice_on_what_to_check(evidence: Evidence, expected: str) -> None:
+    """Users look here for the reason why a variant does not scale."""
     assert any(expected in text for text in account_of(evidence, now=NOW).advice)
 
 
-def test_what_may_not_be_read_is_not_said_to_be_missing() -> None:
-    """No right to see autoscalers is not the same as none."""
+def test_objects_that_may_not_be_read_are_not_reported_as_missing() -> None:
+    """A missing permission to read autoscalers does not mean that there are none."""
     unread = ("horizontalpodautoscalers.autoscaling is forbidden", "deployments.apps is forbidden")
 
     advice = account_of(Evidence(autoscaling=decided(), unread=unread), now=NOW).advice
@@ -217,8 +217,8 @@ def test_what_may_not_be_read_is_not_said_to_be_missing() -> None:
     assert [text.partition(":")[0] for text in advice] == ["some objects could not be read"] * 2
 
 
-def test_what_was_not_looked_for_is_not_said_to_be_missing() -> None:
-    """Only what is planned for is looked up."""
+def test_objects_that_were_not_looked_up_are_not_reported_as_missing() -> None:
+    """Only kinds of targets that can be planned are looked up."""
     target = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "chat"}
     autoscaling = placed(variant("chat", scaleTargetRef=target))
 
@@ -227,8 +227,8 @@ def test_what_was_not_looked_for_is_not_said_to_be_missing() -> None:
     assert not any("is not there" in text for text in advice)
 
 
-def test_an_old_decision_that_a_cycle_has_just_confirmed_needs_no_advice() -> None:
-    """Nothing has changed for an hour, and the controller says so."""
+def test_an_old_decision_that_a_recent_cycle_confirmed_needs_no_advice() -> None:
+    """Nothing has changed for an hour, and the heartbeat is recent."""
     evidence = replace(
         complete(decided(ago_seconds=3600)), heartbeat=Heartbeat(time=NOW - timedelta(seconds=9))
     )
@@ -239,19 +239,19 @@ def test_an_old_decision_that_a_cycle_has_just_confirmed_needs_no_advice() -> No
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_the_text_fits_the_terminal(columns: int) -> None:
-    """Long sentences go on under their beginning."""
+    """Long sentences are wrapped and indented."""
     text = told(complete(decided(message="because " * 40)), columns)
 
     assert max(map(cell_len, text.splitlines())) <= columns
 
 
-def test_an_object_cannot_steer_the_terminal() -> None:
-    """Messages come from whoever may write a status."""
+def test_control_characters_of_an_object_are_not_printed() -> None:
+    """Anyone who may write a status can set its message."""
     assert "\x1b" not in told(complete(decided(message="\x1b[2Jgone")))
 
 
-def test_json_holds_what_the_status_says() -> None:
-    """Nothing is rounded for programs."""
+def test_json_has_the_values_of_the_status() -> None:
+    """Programs get values that are not rounded."""
     document = account_of(complete(decided()), now=NOW).as_json()
 
     assert document["decision"] == DECISION
@@ -266,5 +266,5 @@ def test_json_holds_what_the_status_says() -> None:
     ("seconds", "text"), [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (200_000, "2 d")]
 )
 def test_ages_have_one_unit(seconds: float, text: str) -> None:
-    """The largest of which there are two."""
+    """It is the largest unit of which there are at least two."""
     assert duration(seconds) == text

@@ -1,4 +1,4 @@
-"""Which variant `stowplan explain` is asked about, and what it says without a cluster."""
+"""Arguments of `stowplan explain`, and its behaviour without a cluster."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ contexts:
 @pytest.mark.parametrize(
     ("context", "namespace"), [(None, "chat"), ("here", "chat"), ("bare", "default"), ("unknown", "default")]
 )
-def test_the_namespace_is_the_context_s(tmp_path: Path, context: str | None, namespace: str) -> None:
-    """As kubectl has it."""
+def test_the_default_namespace_is_that_of_the_kubeconfig_context(
+    tmp_path: Path, context: str | None, namespace: str
+) -> None:
+    """This is the behaviour of kubectl."""
     path = tmp_path / "config"
     path.write_text(KUBECONFIG, encoding="utf-8")
 
@@ -32,8 +34,8 @@ def test_the_namespace_is_the_context_s(tmp_path: Path, context: str | None, nam
 
 
 @pytest.mark.parametrize("text", ["", "7", ": : :", "contexts: 7", "contexts: [7]\ncurrent-context: x"])
-def test_a_kubeconfig_that_says_nothing_names_no_namespace(tmp_path: Path, text: str) -> None:
-    """Connecting tells what is wrong with it."""
+def test_the_namespace_is_default_if_the_kubeconfig_is_invalid(tmp_path: Path, text: str) -> None:
+    """The error is reported when connecting."""
     path = tmp_path / "config"
     path.write_text(text, encoding="utf-8")
 
@@ -41,8 +43,10 @@ def test_a_kubeconfig_that_says_nothing_names_no_namespace(tmp_path: Path, text:
 
 
 @pytest.mark.parametrize("words", [["deploy/x"], ["va"], ["va/"], ["va/x/y"], ["x", "y"], []])
-def test_what_is_no_variant_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The message shows how to say it."""
+def test_an_argument_that_is_not_a_variant_is_rejected(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message shows the expected form."""
     with pytest.raises(SystemExit) as ended:
         cli.main(["explain", *words])
 
@@ -54,10 +58,10 @@ def test_what_is_no_variant_is_refused(words: list[str], capsys: pytest.CaptureF
     "words",
     [["va/x"], ["va", "x"], ["VariantAutoscaling/x"], ["x"], ["aspb/x"], ["AutoscalingPolicyBinding", "x"]],
 )
-def test_a_variant_is_asked_for_in_any_way_that_kubectl_takes(
+def test_variants_and_bindings_can_be_named_in_any_form_that_kubectl_accepts(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a kubeconfig the answer says where it was looked for."""
+    """Without a kubeconfig, the message names the path that was searched."""
     missing = tmp_path / "none"
 
     assert cli.main(["explain", *words, "--kubeconfig", str(missing)]) == 2
