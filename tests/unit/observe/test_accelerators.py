@@ -1,4 +1,4 @@
-"""Accelerators by their many names, and how many a pod asks for."""
+"""Normalised names of accelerator types, and the number of accelerators that a pod requests."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from controller.observe.accelerators import accelerators_in, accelerators_of, no
         ("", ""),
     ],
 )
-def test_differently_spelled_products_meet(product: str, want: str) -> None:
-    """Vendor, memory and form factor go."""
+def test_product_names_are_normalised_to_the_accelerator_type(product: str, want: str) -> None:
+    """Vendor, memory size and form factor are removed."""
     assert normalised(product) == want
 
 
@@ -44,13 +44,13 @@ def test_differently_spelled_products_meet(product: str, want: str) -> None:
         ("junk", 0),
     ],
 )
-def test_quantities_are_read_in_every_spelling(quantity: str | int, want: int) -> None:
-    """One oddly spelled pod must not stop the planning of all."""
+def test_quantities_are_parsed_in_every_notation(quantity: str | int, want: int) -> None:
+    """An unparsable quantity counts as 0, so that one such pod does not stop planning."""
     assert accelerators_in({"nvidia.com/gpu": quantity, "cpu": "7"}) == want
 
 
-def test_the_most_telling_label_names_the_type() -> None:
-    """Feature discovery goes before what a cloud writes."""
+def test_the_most_specific_node_label_gives_the_accelerator_type() -> None:
+    """The label of GPU feature discovery takes precedence over that of a cloud provider."""
     labels = {"cloud.google.com/gke-accelerator": "nvidia-l4", "nvidia.com/gpu.product": "NVIDIA-L40S"}
 
     assert product_of(labels) == "L40S"
@@ -58,27 +58,31 @@ def test_the_most_telling_label_names_the_type() -> None:
 
 
 def container(count: int | str, **members: str) -> Json:
-    """Return a container that is limited to some accelerators."""
+    """Return a container with a limit of some accelerators."""
     return {"resources": {"limits": {"nvidia.com/gpu": count, "cpu": "4"}}, **members}
 
 
 @pytest.mark.parametrize(
     ("spec", "want"),
     [
-        pytest.param({"containers": [container(2), container("3")]}, 5, id="containers add up"),
+        pytest.param(
+            {"containers": [container(2), container("3")]}, 5, id="requests of containers are summed"
+        ),
         pytest.param(
             {"containers": [container(2)], "initContainers": [container(8)]},
             8,
-            id="a hungrier init container",
+            id="an init container with a larger request",
         ),
         pytest.param(
             {"containers": [container(2)], "initContainers": [container(1, restartPolicy="Always")]},
             3,
-            id="a sidecar counts with the others",
+            id="a sidecar is added to the other containers",
         ),
-        pytest.param({"containers": [{}]}, 0, id="no accelerator at all"),
+        pytest.param({"containers": [{}]}, 0, id="no accelerator"),
     ],
 )
-def test_a_pod_asks_for_what_its_containers_ask(spec: Json, want: int) -> None:
-    """Requests of a pod follow the scheduler's arithmetic."""
+def test_the_request_of_a_pod_is_computed_from_its_containers_as_by_the_scheduler(
+    spec: Json, want: int
+) -> None:
+    """The larger of the sum over containers and sidecars and of each init container counts."""
     assert accelerators_of(spec) == want

@@ -1,4 +1,4 @@
-"""What command lines say of an engine, and that those who say nothing are no error."""
+"""Values of flags in the command lines of inference engines."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from controller.observe.arguments import engine_argument
         ({}, None),
     ],
     ids=[
-        "with =",
-        "apart, with underscores",
-        "in a script",
-        "without its value",
-        "something else",
-        "no words",
-        "nothing",
+        "flag=value",
+        "flag and value separate, with underscores",
+        "in a shell script",
+        "flag without a value",
+        "another argument",
+        "no arguments",
+        "neither args nor command",
     ],
 )
-def test_engine_argument(container: dict[str, Any], want: int | None) -> None:
-    """The number that a flag is given, or nothing."""
+def test_engine_argument_returns_the_value_of_a_flag(container: dict[str, Any], want: int | None) -> None:
+    """A missing flag or value gives None."""
     assert engine_argument({"containers": [{"name": "engine", **container}]}, "max-num-seqs") == want

@@ -1,4 +1,4 @@
-"""What bindings scale, and which pods are asked for it."""
+"""Scale targets of AutoscalingPolicyBindings, and the pods whose metrics they read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SERVING = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelS
 
 
 def metadata(name: str, **more: Any) -> Json:
-    """Return what an API server says of an object."""
+    """Return the metadata of an object as the API server returns it."""
     base = {"namespace": "ns", "name": name, "uid": name, "generation": 1}
     return base | {"creationTimestamp": "2026-01-01T00:00:00Z"} | more
 
 
 def binding(name: str, reference: Json, *, target: Json | None = None, **more: Any) -> Json:
-    """Return a binding of one object."""
+    """Return a binding to the referenced object."""
     scaling = {"minReplicas": 1, "maxReplicas": 9, "target": {"targetRef": reference} | (target or {})}
     spec = {"policyRef": {"name": "p"}, "scalingConfiguration": scaling}
     kind = "AutoscalingPolicyBinding"
@@ -39,7 +39,7 @@ POLICY = {
 
 
 def pod(name: str, owner: Json, labels: dict[str, str], *, ready: bool = True) -> Json:
-    """Return a pod that something made."""
+    """Return a pod with a controller owner."""
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]}
     owners = [owner | {"controller": True}]
     return {
@@ -49,8 +49,8 @@ def pod(name: str, owner: Json, labels: dict[str, str], *, ready: bool = True) -
     }
 
 
-def test_targets_are_named_as_the_reference_page_names_them() -> None:
-    """Known kinds by themselves, all others by their scale; without a kind it is a ModelInfer."""
+def test_bindings_map_to_the_targets_that_the_reference_page_documents() -> None:
+    """Known kinds map to their own target kind, others to a scaled target; the default kind is ModelInfer."""
     bindings = [
         binding("a", DEPLOYMENT),
         binding("b", GROUPS),
@@ -73,16 +73,16 @@ def test_targets_are_named_as_the_reference_page_names_them() -> None:
     }
 
 
-def test_the_oldest_binding_of_a_target_is_told() -> None:
-    """To those that plan variants."""
+def test_bound_targets_returns_the_oldest_binding_of_each_target() -> None:
+    """Planning of variants compares its age."""
     old = binding("z", DEPLOYMENT, creationTimestamp="2025-01-01T00:00:00Z")
     found = bound_targets([binding("a", DEPLOYMENT), old])
 
     assert found == {TargetKey(TargetKind.DEPLOYMENT, "ns", "chat"): ("2025-01-01T00:00:00Z", ("ns", "z"))}
 
 
-def test_ready_leaders_with_the_labels_are_asked() -> None:
-    """Workers have no engine of their own, and metrics of others do not count, but they are ready, too."""
+def test_only_ready_leader_pods_with_matching_labels_are_scraped() -> None:
+    """Workers have no engine and non-matching pods no relevant metrics, but both count as ready replicas."""
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "large"}
     group = {SET_NAME: "large", WORKER_INDEX: "0", "tier": "gold"}
     pods = [
@@ -104,8 +104,8 @@ def test_ready_leaders_with_the_labels_are_asked() -> None:
     assert [item["metadata"]["name"] for item in state.pods] == ["large-0"]
 
 
-def test_what_was_stored_around_admission_is_a_condition() -> None:
-    """Neither a policy nor a binding that is none stops the others."""
+def test_an_invalid_object_that_bypassed_admission_is_reported_in_a_condition() -> None:
+    """An invalid binding does not affect other bindings."""
     broken = binding("a", DEPLOYMENT) | {"spec": {"scalingConfiguration": {}}}
     world = BoundWorld(policies=[POLICY], bindings=[broken, binding("b", DEPLOYMENT)])
     first, second = BoundReader(lambda namespace: namespace == "ns").cases(world)

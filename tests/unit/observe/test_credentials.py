@@ -1,4 +1,4 @@
-"""Engines behind TLS and a token: who is trusted, and what is read again."""
+"""Scraping of engines over TLS with a bearer token, and reloading of rotated files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DAY = timedelta(days=1)
 
 
 class Issued:
-    """An authority, a server's pair and a token, as files."""
+    """A certificate authority, a server's key pair and a token, as files."""
 
     def __init__(self, folder: Path) -> None:
         self.ca, self.certificate, self.key = folder / "ca.crt", folder / "tls.crt", folder / "tls.key"
@@ -37,7 +37,7 @@ class Issued:
         self.issue()
 
     def issue(self) -> None:
-        """Put a new authority and a new pair in place."""
+        """Write a new authority and a new key pair."""
         now = datetime.now(UTC)
         issuer = authority.new_authority("engines", lifetime=10 * DAY, now=now)
         leaf = authority.new_leaf(issuer, (SERVER,), lifetime=DAY, now=now)
@@ -47,7 +47,7 @@ class Issued:
 
     @asynccontextmanager
     async def engine(self) -> AsyncIterator[Json]:
-        """Serve `/metrics` over TLS to whoever has the token; yields the pod."""
+        """Serve `/metrics` over TLS to requests with the token; yields the pod."""
 
         async def metrics(request: web.Request) -> web.Response:
             known = request.headers.get("Authorization") == f"Bearer {self.token.read_text().strip()}"
@@ -73,7 +73,7 @@ class Issued:
             await runner.cleanup()
 
     def limits(self, **changes: Any) -> ScrapeLimits:
-        """Return how to ask such an engine."""
+        """Return scrape limits with the credentials for this engine."""
         good = Credentials(ca_file=str(self.ca), server_name=SERVER, token_file=str(self.token))
         return ScrapeLimits(
             port_names=("http",),
@@ -88,18 +88,18 @@ class Issued:
 
 @pytest.fixture
 def issued(tmp_path: Path) -> Issued:
-    """Return an authority with files."""
+    """Return an authority with its files."""
     return Issued(tmp_path)
 
 
 async def ask(issued: Issued, limits: ScrapeLimits) -> Scraped:
-    """Ask the engine once."""
+    """Scrape the engine once."""
     async with issued.engine() as pod, Scraper(limits) as scraper:
         return await scraper.scrape([pod])
 
 
-async def test_a_trusted_engine_answers_whoever_has_the_token(issued: Issued) -> None:
-    """By the name that all engines' certificates are for."""
+async def test_an_engine_with_a_trusted_certificate_is_scraped_with_the_token(issued: Issued) -> None:
+    """The certificate is verified for the one configured server name."""
     scraped = await ask(issued, issued.limits())
 
     assert scraped.failures == {}
@@ -109,31 +109,37 @@ async def test_a_trusted_engine_answers_whoever_has_the_token(issued: Issued) ->
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
-        pytest.param({"ca_file": ""}, "certificate verify failed", id="an authority that nobody knows"),
-        pytest.param({"server_name": "other.example"}, "mismatch", id="a certificate for somebody else"),
-        pytest.param({"server_name": ""}, "mismatch", id="a certificate that is not for the address"),
+        pytest.param({"ca_file": ""}, "certificate verify failed", id="an unknown authority"),
+        pytest.param({"server_name": "other.example"}, "mismatch", id="a certificate for another name"),
+        pytest.param(
+            {"server_name": ""}, "mismatch", id="no server name: the certificate is not for the pod's address"
+        ),
         pytest.param({"token_file": ""}, "HTTP 401", id="no token"),
-        pytest.param({"token_file": "/nowhere/token"}, "the token cannot be read", id="a missing token"),
-        pytest.param({"ca_file": "/nowhere/ca.crt"}, "certificates cannot be used", id="a missing authority"),
+        pytest.param({"token_file": "/nowhere/token"}, "the token cannot be read", id="a missing token file"),
+        pytest.param(
+            {"ca_file": "/nowhere/ca.crt"}, "certificates cannot be used", id="a missing authority file"
+        ),
     ],
 )
-async def test_every_other_engine_is_a_failure(issued: Issued, changes: dict[str, str], want: str) -> None:
-    """And says why."""
+async def test_a_scrape_with_wrong_credentials_fails_with_its_reason(
+    issued: Issued, changes: dict[str, str], want: str
+) -> None:
+    """The failure message names what is wrong."""
     scraped = await ask(issued, issued.limits(**changes))
 
     assert scraped.readings == {}
     assert want in scraped.failures["ns", "engine"]
 
 
-async def test_checks_are_skipped_only_where_that_is_asked_for(issued: Issued) -> None:
-    """Then anybody may answer."""
+async def test_insecure_skip_verify_disables_certificate_verification(issued: Issued) -> None:
+    """Without an authority and a server name, the engine is still scraped."""
     scraped = await ask(issued, issued.limits(ca_file="", server_name="", insecure_skip_verify=True))
 
     assert list(scraped.readings) == [("ns", "engine")]
 
 
 async def test_rotated_files_are_read_again(issued: Issued) -> None:
-    """A new authority, a new pair and a new token need no restart."""
+    """A new authority, key pair and token take effect without a restart."""
     async with Scraper(issued.limits()) as scraper:
         for token in ("first", "second"):
             issued.issue()
@@ -144,8 +150,8 @@ async def test_rotated_files_are_read_again(issued: Issued) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "two\nlines", "ümlaut", "nul\x00"])
-async def test_a_token_that_no_header_can_carry_is_refused(tmp_path: Path, text: str) -> None:
-    """Before anything is sent."""
+async def test_a_token_that_is_invalid_in_a_header_is_rejected(tmp_path: Path, text: str) -> None:
+    """The error is raised before any request is sent."""
     (tmp_path / "token").write_text(text)
     files = CredentialFiles(Credentials(token_file=str(tmp_path / "token")))
 
@@ -153,8 +159,8 @@ async def test_a_token_that_no_header_can_carry_is_refused(tmp_path: Path, text:
         await files.arguments(is_encrypted=True)
 
 
-async def test_without_tls_nothing_but_the_token_is_used(issued: Issued) -> None:
-    """Certificates of a plain source are not even opened."""
+async def test_without_tls_only_the_token_is_read(issued: Issued) -> None:
+    """For an unencrypted source, certificate files are not opened."""
     files = CredentialFiles(Credentials(ca_file="/nowhere", token_file=str(issued.token)))
 
     assert await files.arguments(is_encrypted=False) == {"headers": {"Authorization": "Bearer secret"}}

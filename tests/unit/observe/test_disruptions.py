@@ -1,4 +1,4 @@
-"""Which budget pods are under, and how many evictions it allows, as the API server would judge."""
+"""PodDisruptionBudgets that apply to pods, and the number of evictions that the API server would allow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from controller.observe.disruptions import Disruptions
 
 
 def budget(name: str, selector: Json | None, allowed: int = 1, **metadata: Any) -> Json:
-    """Return a budget of namespace `ns`."""
+    """Return a PodDisruptionBudget of namespace `ns`."""
     return {
         "metadata": {"namespace": "ns", "name": name} | metadata,
         "spec": {} if selector is None else {"selector": selector},
@@ -31,13 +31,17 @@ def _asks(key: str, operator: str, *values: str) -> Json:
 WEB, DB = pod(app="web"), pod(app="db")
 FOUND: dict[str, tuple[list[Json], list[Json], tuple[str, int | None]]] = {
     "without budgets there is no limit": ([], [WEB], ("", None)),
-    "what the status allows is allowed": (
+    "the status gives the number of allowed evictions": (
         [budget("b", {"matchLabels": {"app": "web"}}, 3)],
         [WEB, WEB],
         ("b", 3),
     ),
-    "a budget of others is none": ([budget("b", {"matchLabels": {"app": "db"}})], [WEB], ("", None)),
-    "a budget of another namespace is none": (
+    "a budget that selects other pods does not apply": (
+        [budget("b", {"matchLabels": {"app": "db"}})],
+        [WEB],
+        ("", None),
+    ),
+    "a budget of another namespace does not apply": (
         [budget("b", {}) | {"metadata": {"namespace": "other", "name": "b"}}],
         [WEB],
         ("", None),
@@ -50,20 +54,20 @@ FOUND: dict[str, tuple[list[Json], list[Json], tuple[str, int | None]]] = {
         [WEB, DB],
         ("", 0),
     ),
-    "a status of an older budget allows nothing": ([budget("b", {}, generation=3)], [WEB], ("b", 0)),
+    "a status of an older generation allows nothing": ([budget("b", {}, generation=3)], [WEB], ("b", 0)),
     "In": ([budget("b", _asks("app", "In", "web", "db"))], [WEB], ("b", 1)),
-    "In, of others": ([budget("b", _asks("app", "In", "db"))], [WEB], ("", None)),
+    "In, without a matching value": ([budget("b", _asks("app", "In", "db"))], [WEB], ("", None)),
     "NotIn": ([budget("b", _asks("tier", "NotIn", "low"))], [WEB], ("b", 1)),
     "Exists": ([budget("b", _asks("app", "Exists"))], [WEB], ("b", 1)),
     "DoesNotExist": ([budget("b", _asks("app", "DoesNotExist"))], [WEB], ("", None)),
-    "an operator that nobody knows may select": ([budget("b", _asks("app", "Like"))], [WEB], ("b", 1)),
-    "where there is no pod there is nothing to evict": ([budget("b", {})], [], ("", None)),
+    "an unknown operator is taken to select": ([budget("b", _asks("app", "Like"))], [WEB], ("b", 1)),
+    "without pods no budget applies": ([budget("b", {})], [], ("", None)),
 }
 
 
 @pytest.mark.parametrize("sentence", FOUND)
-def test_evictions_that_are_allowed(sentence: str) -> None:
-    """The name of the budget and a number; None for no limit."""
+def test_the_applicable_budget_and_its_allowed_evictions_are_found(sentence: str) -> None:
+    """The result is the budget's name and a number; None means no limit."""
     budgets, pods, expected = FOUND[sentence]
 
     assert Disruptions(budgets).of(pods) == expected

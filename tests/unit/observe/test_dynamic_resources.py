@@ -1,4 +1,4 @@
-"""Devices and claims of Dynamic Resource Allocation as accelerators on nodes, of pods and of templates."""
+"""Devices and claims of Dynamic Resource Allocation, counted as accelerators of nodes, pods and templates."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NVIDIA, AMD, INTEL = "gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com"
 
 
 def device(name: str, **attributes: str) -> Json:
-    """Return a device with texts as attributes."""
+    """Return a device with string attributes."""
     return {"name": name, "attributes": {key: {"string": text} for key, text in attributes.items()}}
 
 
 def gpu(name: str, product: str = "NVIDIA H100 80GB HBM3", kind: str = "gpu") -> Json:
-    """Return a device as NVIDIA's driver tells of it."""
+    """Return a device as NVIDIA's driver publishes it."""
     return device(name, type=kind, productName=product) | {"capacity": {"memory": {"value": "80Gi"}}}
 
 
@@ -39,7 +39,9 @@ def a_slice(*devices: Json, driver: str = NVIDIA, node: str | None = "n1", **poo
     ("slices", "want"),
     [
         pytest.param([a_slice(gpu("a"), gpu("b"))], {"n1": ("H100", 2)}, id="whole devices of a node"),
-        pytest.param([a_slice(gpu("a"), gpu("m", kind="mig"))], {"n1": ("H100", 1)}, id="no partitions"),
+        pytest.param(
+            [a_slice(gpu("a"), gpu("m", kind="mig"))], {"n1": ("H100", 1)}, id="partitions are not counted"
+        ),
         pytest.param(
             [
                 a_slice(
@@ -56,12 +58,12 @@ def a_slice(*devices: Json, driver: str = NVIDIA, node: str | None = "n1", **poo
             {"n1": ("MAX-1550", 1)},
             id="Intel, with the attribute's full name",
         ),
-        pytest.param([a_slice(gpu("a"), driver="dra.net")], {}, id="devices of another sort"),
-        pytest.param([a_slice(gpu("a"), node=None)], {}, id="devices that any node may reach"),
+        pytest.param([a_slice(gpu("a"), driver="dra.net")], {}, id="devices that are no accelerators"),
+        pytest.param([a_slice(gpu("a"), node=None)], {}, id="devices that are not local to a node"),
         pytest.param(
             [a_slice(gpu("a"), gpu("b") | {"taints": [{"key": "broken", "effect": "NoExecute"}]})],
             {"n1": ("H100", 1)},
-            id="a device that repels",
+            id="a tainted device is not counted",
         ),
         pytest.param(
             [a_slice(gpu("a")), a_slice(gpu("a"), gpu("b"), generation=2)],
@@ -71,17 +73,19 @@ def a_slice(*devices: Json, driver: str = NVIDIA, node: str | None = "n1", **poo
         pytest.param(
             [a_slice(gpu("a"), gpu("b")), a_slice(gpu("a"), generation=2, resourceSliceCount=2)],
             {"n1": ("H100", 2)},
-            id="the one before while the newest is incomplete",
+            id="the previous generation while the newest is incomplete",
         ),
         pytest.param(
             [a_slice(gpu("a"), gpu("b"), gpu("c", product="NVIDIA L4"))],
             {"n1": ("H100", 2)},
-            id="of two types the more frequent one",
+            id="the more frequent one of two types",
         ),
     ],
 )
-def test_slices_are_nodes_with_accelerators(slices: list[Json], want: dict[str, tuple[str, int]]) -> None:
-    """Whole or as the cache keeps them."""
+def test_resource_slices_give_the_accelerators_of_each_node(
+    slices: list[Json], want: dict[str, tuple[str, int]]
+) -> None:
+    """The result is the same for complete slices and for their cached projections."""
     expected = {node: NodeDevices(product=product, count=count) for node, (product, count) in want.items()}
     projection = Projection()
 
@@ -101,12 +105,12 @@ def node(**allocatable: str) -> Json:
     ("allocatable", "want"),
     [
         pytest.param({"cpu": "8"}, 2, id="devices only"),
-        pytest.param({"nvidia.com/gpu": "2"}, 2, id="a device plugin shows the same cards"),
-        pytest.param({"nvidia.com/gpu": "1"}, 2, id="a device plugin shows some of them"),
+        pytest.param({"nvidia.com/gpu": "2"}, 2, id="a device plugin reports the same devices"),
+        pytest.param({"nvidia.com/gpu": "1"}, 2, id="a device plugin reports some of the devices"),
     ],
 )
-def test_a_node_has_its_devices_once(allocatable: dict[str, str], want: int) -> None:
-    """With their type, where no label names one."""
+def test_devices_of_a_node_are_counted_once(allocatable: dict[str, str], want: int) -> None:
+    """The devices also give the accelerator type if no label does."""
     resources = DynamicResources(slices=[a_slice(gpu("a"), gpu("b"))])
 
     (found,) = inventory([Translation(resources=resources).node(node(**allocatable))], [], frozenset())
@@ -120,7 +124,7 @@ def request(count: int = 1, *, device_class: str = NVIDIA, **members: object) ->
 
 
 def claim(name: str, *requests: Json, held: list[str] | None = None) -> Json:
-    """Return a ResourceClaim, allocated where devices are given."""
+    """Return a ResourceClaim, allocated if `held` lists devices."""
     found: Json = {
         "metadata": {"namespace": "ns", "name": name},
         "spec": {"devices": {"requests": list(requests)}},
@@ -140,7 +144,7 @@ def template(name: str, *requests: Json) -> Json:
 
 
 def pod(name: str, *, claims: list[Json], made: dict[str, str] | None = None) -> Json:
-    """Return a pod with claims."""
+    """Return a pod with claims; `made` maps their names to generated ResourceClaims."""
     statuses = [{"name": key, "resourceClaimName": text} for key, text in (made or {}).items()]
     return {
         "metadata": {"namespace": "ns", "name": name},
@@ -189,38 +193,38 @@ CLASSES = [
             [claim("p-gpu", request(2), held=["a", "b"])],
             [pod("p", claims=OWN, made={"gpu": "p-gpu"})],
             [2],
-            id="what was allocated",
+            id="an allocated claim",
         ),
         pytest.param(
             [claim("p-gpu", request(2))],
             [pod("p", claims=OWN, made={"gpu": "p-gpu"})],
             [2],
-            id="what is asked for and not allocated yet",
+            id="a claim that is not allocated yet",
         ),
-        pytest.param([], [pod("p", claims=OWN)], [2], id="a claim that is not made yet"),
+        pytest.param([], [pod("p", claims=OWN)], [2], id="a claim that is not created yet"),
         pytest.param(
             [claim("shared", request(2), held=["a", "b"])],
             [pod("p", claims=SHARED), pod("q", claims=SHARED)],
             [2, 0],
-            id="a claim that pods share is held once",
+            id="a claim that pods share is counted once",
         ),
         pytest.param(
             [claim("shared", request(1), held=["unknown"])],
             [pod("p", claims=SHARED)],
             [0],
-            id="a device that is no accelerator",
+            id="an allocated device that is no accelerator",
         ),
-        pytest.param([], [pod("p", claims=SHARED)], [0], id="a claim that is not there"),
+        pytest.param([], [pod("p", claims=SHARED)], [0], id="a claim that does not exist"),
         pytest.param(
             [claim("shared", request(allocationMode="All"), held=["a", "b", "c", "d"])],
             [pod("p", claims=SHARED)],
             [4],
-            id="all devices of a node, once they are allocated",
+            id="all devices of a node, after allocation",
         ),
     ],
 )
-def test_pods_hold_what_their_claims_hold(claims: list[Json], pods: list[Json], want: list[int]) -> None:
-    """Whole or as the caches keep them."""
+def test_claims_give_the_accelerators_of_pods(claims: list[Json], pods: list[Json], want: list[int]) -> None:
+    """The result is the same for complete objects and for their cached projections."""
     projection = Projection()
     kept = [projection.resource_claim(copy.deepcopy(item)) for item in claims]
     small = [projection.pod(copy.deepcopy(item)) for item in pods]
@@ -243,19 +247,19 @@ def workload(*entries: Json) -> Json:
 @pytest.mark.parametrize(
     ("requests", "want"),
     [
-        pytest.param([request(2)], 2, id="by the class's name"),
-        pytest.param([request(2, device_class="whole")], 2, id="by a class of one's own"),
-        pytest.param([request(2, device_class="part")], 0, id="parts of devices"),
-        pytest.param([request(2, device_class="unknown")], 0, id="devices of another sort"),
-        pytest.param([request(2), request(1, device_class="rdma")], 2, id="a network card besides"),
-        pytest.param([request(2, adminAccess=True)], 0, id="for watching only"),
-        pytest.param([{"name": "gpu", "deviceClassName": NVIDIA}], 1, id="as v1beta1 had it"),
+        pytest.param([request(2)], 2, id="by the name of the device class"),
+        pytest.param([request(2, device_class="whole")], 2, id="by a user-defined device class"),
+        pytest.param([request(2, device_class="part")], 0, id="partitions of devices"),
+        pytest.param([request(2, device_class="unknown")], 0, id="an unknown device class"),
+        pytest.param([request(2), request(1, device_class="rdma")], 2, id="a network card in addition"),
+        pytest.param([request(2, adminAccess=True)], 0, id="admin access for monitoring only"),
+        pytest.param([{"name": "gpu", "deviceClassName": NVIDIA}], 1, id="the format of v1beta1"),
         pytest.param(
             [{"name": "gpu", "firstAvailable": [{"deviceClassName": NVIDIA, "count": 2}] * 2}],
             2,
-            id="alternatives of one size",
+            id="alternatives with equal counts",
         ),
-        pytest.param([request(allocationMode="All")], "all devices of a node", id="all"),
+        pytest.param([request(allocationMode="All")], "all devices of a node", id="all devices of a node"),
         pytest.param(
             [
                 {
@@ -267,12 +271,12 @@ def workload(*entries: Json) -> Json:
                 }
             ],
             r"may be for \[2, 4\] accelerators",
-            id="alternatives of two sizes",
+            id="alternatives with different counts",
         ),
     ],
 )
-def test_templates_ask_for_what_their_claims_will_hold(requests: list[Json], want: int | str) -> None:
-    """Or cannot be planned, and say why."""
+def test_claim_templates_give_the_accelerators_per_replica(requests: list[Json], want: int | str) -> None:
+    """If the count is not determined, the error gives the reason."""
     resources = DynamicResources(slices=SLICES, templates=[template("t", *requests)], classes=CLASSES)
     value = Translation(resources=resources).workload(
         workload({"name": "gpu", "resourceClaimTemplateName": "t"})
@@ -289,25 +293,27 @@ def test_templates_ask_for_what_their_claims_will_hold(requests: list[Json], wan
     ("entry", "want"),
     [
         pytest.param(
-            {"name": "gpu", "resourceClaimName": "shared"}, "share ResourceClaim 'shared'", id="one for all"
+            {"name": "gpu", "resourceClaimName": "shared"},
+            "share ResourceClaim 'shared'",
+            id="one claim shared by all replicas",
         ),
         pytest.param(
             {"name": "gpu", "resourceClaimTemplateName": "gone"},
             "ResourceClaimTemplate 'gone' does not exist",
-            id="a template that is gone",
+            id="a template that does not exist",
         ),
     ],
 )
-def test_a_template_that_cannot_be_counted_is_not_taken_for_none(entry: Json, want: str) -> None:
-    """Zero accelerators would fit anywhere."""
+def test_a_claim_whose_devices_cannot_be_counted_makes_the_target_unplannable(entry: Json, want: str) -> None:
+    """If it counted as zero accelerators, the replica would fit on any node."""
     resources = DynamicResources(slices=SLICES, claims=[claim("shared", request(2))])
 
     with pytest.raises(UnplannableTargetError, match=want):
         target_of(KEY, Translation(resources=resources).workload(workload(entry)))
 
 
-def test_groups_are_read_alike() -> None:
-    """Leader and workers each by their own template."""
+def test_claim_templates_are_counted_for_each_pod_of_a_leader_worker_group() -> None:
+    """Here the leader has no template of its own and uses that of the workers."""
     spec = workload({"name": "gpu", "resourceClaimTemplateName": "t"})["spec"]["template"]["spec"]
     value = {
         "metadata": {"namespace": "ns", "name": "chat"},
@@ -322,8 +328,8 @@ def test_groups_are_read_alike() -> None:
     assert found.accelerators_per_replica == 8
 
 
-def test_without_any_of_it_nothing_is_copied() -> None:
-    """Clusters that do not use it lose nothing."""
+def test_objects_without_device_claims_are_returned_uncopied() -> None:
+    """Clusters without Dynamic Resource Allocation have no extra cost."""
     translation = Translation(resources=DynamicResources())
     plain, some = node(), workload()
     other = pod("p", claims=[])

@@ -1,4 +1,4 @@
-"""The endpoints that bindings name: pods asked there, within the same fence, and Prometheus instead."""
+"""Scraping of metrics endpoints that bindings name, and Prometheus as an alternative source."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOW = 5000.0
 
 
 def pod(address: str = "127.0.0.1", *, name: str = "p", **spec: object) -> Json:
-    """Return a pod that declares no port at all."""
+    """Return a pod without a declared port."""
     return {
         "metadata": {"namespace": "ns", "name": name},
         "spec": {"containers": [{}], **spec},
@@ -42,7 +42,7 @@ def pod(address: str = "127.0.0.1", *, name: str = "p", **spec: object) -> Json:
 
 
 def scraper(*, limit_bytes: int = 1 << 16) -> Scraper:
-    """Return a scraper that may ask the loopback network."""
+    """Return a scraper whose only allowed network is loopback."""
     limits = ScrapeLimits(
         port_names=("http",),
         pod_networks=parse_networks(["127.0.0.0/8"]),
@@ -55,7 +55,7 @@ def scraper(*, limit_bytes: int = 1 << 16) -> Scraper:
 
 @asynccontextmanager
 async def served(handler: Handler, *, path: str = "/custom/metrics") -> AsyncIterator[int]:
-    """Serve one path; the port."""
+    """Serve one path; yields the port."""
     app = web.Application()
     app.router.add_route("*", path, handler)
     runner = web.AppRunner(app)
@@ -71,8 +71,8 @@ async def _text(_: web.Request) -> web.StreamResponse:
     return web.Response(text=TEXT)
 
 
-async def test_an_endpoint_is_asked_once_for_all_that_want_it() -> None:
-    """Two bindings that name the same page of a pod are one request; each gets what it asked for."""
+async def test_an_endpoint_that_several_bindings_name_is_requested_once() -> None:
+    """Each binding still gets the metrics that it names."""
     count = 0
 
     async def counting(request: web.Request) -> web.StreamResponse:
@@ -114,10 +114,12 @@ async def _nameless_label(_: web.Request) -> web.StreamResponse:
         (_garbage, "not a Prometheus exposition"),
         (_nameless_label, "not a Prometheus exposition"),
     ],
-    ids=["a redirect", "a gigabyte", "garbage", "a label without a name"],
+    ids=["a redirect", "a response over the limit", "invalid text", "a label without a name"],
 )
-async def test_an_answer_that_is_none_is_a_failure(handler: Handler, why: str) -> None:
-    """It says what is wrong, and costs nobody else anything."""
+async def test_an_invalid_response_fails_with_its_reason_and_affects_no_other_pod(
+    handler: Handler, why: str
+) -> None:
+    """A valid endpoint of another pod is still read."""
     async with served(handler) as bad, served(_text) as good, scraper() as asking:
         found = await asking.expose(
             [
@@ -133,10 +135,10 @@ async def test_an_answer_that_is_none_is_a_failure(handler: Handler, why: str) -
 @pytest.mark.parametrize(
     "value",
     [pod("169.254.169.254"), pod("10.0.0.1"), pod("evil.example"), pod(""), pod(hostNetwork=True)],
-    ids=["link-local", "another network", "a name", "no address", "the node's network"],
+    ids=["link-local", "another network", "a host name", "no address", "the node's network"],
 )
-async def test_only_pods_are_asked(value: Json) -> None:
-    """Whatever a binding says, the address is that of a pod within the pods' networks."""
+async def test_only_addresses_within_the_pod_networks_are_requested(value: Json) -> None:
+    """Whatever a binding contains, the request goes to a pod's address or is not sent."""
     async with scraper() as asking:
         found = await asking.expose([question(value, port=80, path="/", names=NAMES)])
 
@@ -144,8 +146,8 @@ async def test_only_pods_are_asked(value: Json) -> None:
     assert not found.looks
 
 
-def test_lines_of_other_series_are_not_even_parsed() -> None:
-    """One that is broken spoils nothing."""
+def test_lines_of_unrequested_series_are_not_parsed() -> None:
+    """An invalid line of another series does no harm."""
     assert exposed_in(TEXT, ["queue"]) == {"queue": Exposed(value=7)}
     with pytest.raises(UnreadableMetricsError):
         exposed_in(TEXT, ["unrelated"])
@@ -170,8 +172,8 @@ ttft_bucket{le="+Inf",model="b"} 20
 
 
 @pytest.mark.parametrize(("wanted", "want"), MATCHED.values(), ids=MATCHED.keys())
-def test_label_matchers_choose_among_series(wanted: str, want: Exposed | None) -> None:
-    """So that one router can speak of many models; with types or without."""
+def test_label_matchers_select_series(wanted: str, want: Exposed | None) -> None:
+    """A router may export series of many models; metric types may be given or not."""
     series = [
         Series(name=name, labels=dict(re.findall(r'(\w+)="([^"]*)"', labels)), value=float(value))
         for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (.*)$", LABELLED, flags=re.MULTILINE)
@@ -185,8 +187,8 @@ def test_label_matchers_choose_among_series(wanted: str, want: Exposed | None) -
     ]
 
 
-def test_series_without_types_are_told_by_their_names() -> None:
-    """As Prometheus answers: without types."""
+def test_metric_types_are_inferred_from_series_names_if_none_are_given() -> None:
+    """Prometheus returns series without types."""
     series = [
         Series(name="queue", labels={"engine": "0"}, value=3.0),
         Series(name="done_total", labels={}, value=12.0),
@@ -202,8 +204,8 @@ def test_series_without_types_are_told_by_their_names() -> None:
     assert series_names(["queue", 'x"} or vector(1) #']) == ["queue", "queue_bucket"]
 
 
-def test_a_metric_may_be_called_by_nothing_but_a_suffix() -> None:
-    """Nothing but its own value is unknown for it."""
+def test_a_metric_named_only_by_a_suffix_does_not_affect_others() -> None:
+    """Its own value is not specified here."""
     series = [Series(name="_total", labels={}, value=12.0), Series(name="queue", labels={}, value=3.0)]
 
     found = exposed_series(series, ["_total", "queue"])
@@ -211,8 +213,8 @@ def test_a_metric_may_be_called_by_nothing_but_a_suffix() -> None:
     assert found["queue"] == Exposed(value=3)
 
 
-async def test_prometheus_is_asked_for_the_names_of_policies() -> None:
-    """A look is as old as its scrape; a pod that Prometheus does not know is a failure."""
+async def test_prometheus_is_queried_for_the_metric_names_of_policies() -> None:
+    """The time of a value is that of its scrape; a pod without series in Prometheus is a failure."""
     queries = []
 
     async def answer(request: web.Request) -> web.StreamResponse:

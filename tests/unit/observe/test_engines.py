@@ -1,4 +1,4 @@
-"""What is remembered of engines, and what they counted between two of their answers."""
+"""Records of engines, and the counter increases between two of their readings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP_SECONDS = 15.0
 
 
 def reading(time_seconds: float, totals: Totals, *, waiting: int = 0, **changes: Any) -> Reading:
-    """Return what an engine says at a moment."""
+    """Return a reading of an engine at a moment."""
     fields: dict[str, Any] = {
         "time_seconds": time_seconds,
         "kv_usage": 0.5,
@@ -31,16 +31,17 @@ def reading(time_seconds: float, totals: Totals, *, waiting: int = 0, **changes:
 
 
 def at(time_seconds: float, requests: float, *, waiting: int = 0, **changes: Any) -> Reading:
-    """Return what an engine says that has finished so many requests of 100 + 10 tokens."""
+    """Return a reading of an engine that has finished some requests of 100 prompt and 10 output tokens."""
     return reading(time_seconds, counted(requests, prompt_tokens=100 * requests), waiting=waiting, **changes)
 
 
 def watched(
     *looks: Reading | None, came_at: int = 0, ready_at: int | None = None
 ) -> list[EngineReport | None]:
-    """Return what is known of one pod after each look, one every 15 s; at None it does not answer.
+    """Return the report on one pod after each reading, one every 15 s; None: the scrape failed.
 
-    Another pod is there from the beginning, this one from a look on; it is asked from then on, or from later.
+    Another pod exists from the beginning, this one from reading `came_at` on. It is scraped from `ready_at`
+    on, by default from `came_at` on.
     """
     first = came_at if ready_at is None else ready_at
     records, found = EngineRecords(), []
@@ -54,14 +55,14 @@ def watched(
 
 
 def interval(*looks: Reading | None, came_at: int = 0, ready_at: int | None = None) -> EngineInterval | None:
-    """Return what was counted up to the last look."""
+    """Return the interval up to the last reading."""
     report = watched(*looks, came_at=came_at, ready_at=ready_at)[-1]
     assert report is not None
     return report.interval
 
 
-def test_what_was_counted_between_two_answers() -> None:
-    """Requests of 100 prompt and 10 answer tokens, 20 ms between two tokens; the queue grew by 4."""
+def test_an_interval_holds_the_counter_increases_between_two_readings() -> None:
+    """Requests have 100 prompt and 10 output tokens, 20 ms between two tokens; the queue grew by 4."""
     found = interval(at(0, 50), at(15, 80, waiting=4))
 
     assert found == EngineInterval(
@@ -72,14 +73,14 @@ def test_what_was_counted_between_two_answers() -> None:
         computed_prompt_tokens=3_000.0,
         generation_tokens=300.0,
         finished=30.0,
-        inter_token_seconds=pytest.approx(5.4),  # type: ignore[arg-type]  # stands for one
+        inter_token_seconds=pytest.approx(5.4),  # type: ignore[arg-type]  # compares as a float
         inter_tokens=270.0,
     )
     assert found.arrivals == 34.0
 
 
-def test_a_report_is_the_newest_answer() -> None:
-    """With its age, also where the pods' clock is ahead of ours."""
+def test_a_report_gives_the_newest_reading_and_its_age() -> None:
+    """The age is not negative if the pod's clock is ahead."""
     records = EngineRecords().updated({KEY: at(7, 50, waiting=2)}, {KEY}, asked={KEY}, now_seconds=10.0)
 
     assert records.reports(now_seconds=30.0) == {
@@ -88,8 +89,8 @@ def test_a_report_is_the_newest_answer() -> None:
     assert records.reports(now_seconds=5.0)[KEY].age_seconds == 0.0
 
 
-def test_a_pod_that_is_gone_is_forgotten() -> None:
-    """Nothing is remembered of nobody, nor of one that is no engine of ours."""
+def test_only_pods_that_are_present_and_scraped_have_records() -> None:
+    """The record of a deleted pod is removed, and a reading of a pod that is not scraped is ignored."""
     records = EngineRecords().updated(
         {KEY: at(0, 5), ("ns", "stranger"): at(0, 9)}, {KEY, OTHER}, asked={KEY}, now_seconds=0.0
     )
@@ -100,66 +101,68 @@ def test_a_pod_that_is_gone_is_forgotten() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class First:
-    """When a pod comes, becomes ready and first answers, and what that says."""
+    """When a pod appears, becomes ready and first returns metrics, and what is expected of that reading."""
 
     looks: tuple[Reading | None, ...]
     came_at: int = 0
     ready_at: int | None = None
-    """None: at once."""
+    """None: when it appears."""
 
     want: tuple[float, float] | None
-    """What was finished, and in which time; None where there is nothing to go by."""
+    """Finished requests and seconds of the interval; None: no interval."""
 
 
 FIRST_ANSWERS = {
-    "a pod that was there at the first look: it may have counted for days": First(
-        looks=(at(0, 50),), want=None
+    "a pod that existed at the first reading may have counted for days": First(looks=(at(0, 50),), want=None),
+    "a pod that existed at the first reading and returns metrics later": First(
+        looks=(None, None, at(30, 50)), want=None
     ),
-    "also where it answers later": First(looks=(None, None, at(30, 50)), want=None),
-    "also where it becomes ready later": First(looks=(None, None, at(30, 50)), ready_at=2, want=None),
-    "a pod that was ready when it came under watch: its variant may be new, and the pod old": First(
+    "a pod that existed at the first reading and becomes ready later": First(
+        looks=(None, None, at(30, 50)), ready_at=2, want=None
+    ),
+    "a pod that was ready when it appeared may be old and only its variant new": First(
         looks=(None, at(15, 50)), came_at=1, want=None
     ),
-    "a pod that was not ready when it came: all that it counted is new": First(
+    "all counts are new for a pod that was not ready when it appeared": First(
         looks=(None, None, at(30, 50)), came_at=1, ready_at=2, want=(50.0, 15.0)
     ),
-    "since the look before it was ready, however long it took to start": First(
+    "time starts at the reading before readiness, however long the start took": First(
         looks=(None, None, None, None, at(60, 50)), came_at=1, ready_at=4, want=(50.0, 15.0)
     ),
-    "since then also where its first answers failed": First(
+    "time starts there too if the first scrapes failed": First(
         looks=(None, None, None, None, at(60, 50)), came_at=1, ready_at=2, want=(50.0, 45.0)
     ),
-    "as much of that time as was over when it answered": First(
+    "time ends when the reading was taken": First(
         looks=(None, None, at(27, 50)), came_at=1, ready_at=2, want=(50.0, 12.0)
     ),
-    "nothing where that was no time at all": First(
+    "no interval if that time is too short": First(
         looks=(None, None, at(15.5, 50)), came_at=1, ready_at=2, want=None
     ),
-    "nothing where its clock is behind": First(
+    "no interval if the pod's clock is behind": First(
         looks=(None, None, at(-100, 50)), came_at=1, ready_at=2, want=None
     ),
 }
 
 
 @pytest.mark.parametrize("first", FIRST_ANSWERS.values(), ids=FIRST_ANSWERS.keys())
-def test_the_first_answer_of(first: First) -> None:
-    """A rate over the time in which the pod can have had requests."""
+def test_the_first_interval_covers_the_time_in_which_the_pod_can_have_had_requests(first: First) -> None:
+    """If the start of that time is unknown, there is no interval."""
     found = interval(*first.looks, came_at=first.came_at, ready_at=first.ready_at)
 
     assert (found and (found.finished, found.seconds)) == first.want
     assert found is None or not found.restarted
 
 
-def test_the_queue_of_a_new_engine_counts_as_come() -> None:
-    """It began without one."""
+def test_the_queue_of_a_new_engine_counts_as_arrivals() -> None:
+    """The engine started with an empty queue."""
     found = interval(None, None, at(30, 10, waiting=3), came_at=1, ready_at=2)
 
     assert found is not None
     assert (found.waiting_change, found.arrivals) == (3.0, 13.0)
 
 
-def test_a_pod_of_the_name_of_one_that_is_gone_is_a_new_one() -> None:
-    """A StatefulSet makes its pods anew by the same names."""
+def test_a_recreated_pod_with_the_name_of_a_deleted_pod_is_a_new_engine() -> None:
+    """A StatefulSet recreates its pods with the same names."""
     records = EngineRecords().updated({KEY: at(0, 50)}, {KEY}, asked={KEY}, now_seconds=0.0)
     records = records.updated({}, set(), asked=(), now_seconds=15.0)
     records = records.updated({}, {KEY}, asked=(), now_seconds=30.0)
@@ -176,13 +179,13 @@ FELL: dict[str, dict[str, float]] = {
     "generated tokens": {"generation_tokens": 9.0},
     "finished requests": {"finished": 9.0},
     "times between tokens": {"inter_tokens": 9.0},
-    "their sum": {"inter_token_seconds": 0.1},
+    "the sum of times between tokens": {"inter_token_seconds": 0.1},
 }
 
 
 @pytest.mark.parametrize("fallen", FELL.values(), ids=FELL.keys())
-def test_a_counter_that_fell_belongs_to_a_new_process(fallen: dict[str, Any]) -> None:
-    """All of them began anew then: what they say is what was counted since."""
+def test_a_counter_that_decreased_indicates_a_restart(fallen: dict[str, Any]) -> None:
+    """All counters restarted at zero, so their values are the increases since then."""
     now = replace(counted(80, prompt_tokens=8_000), **fallen)
 
     found = interval(at(0, 50), reading(15, now, waiting=2))
@@ -195,8 +198,8 @@ def test_a_counter_that_fell_belongs_to_a_new_process(fallen: dict[str, Any]) ->
     )  # fmt: skip
 
 
-def test_after_a_restart_it_counts_on() -> None:
-    """Only the interval in which it fell is about a new process."""
+def test_the_interval_after_a_restart_is_a_normal_one() -> None:
+    """Only the interval in which a counter decreased is marked as restarted."""
     found = interval(at(0, 50), at(15, 3), at(30, 7))
 
     assert found is not None
@@ -204,7 +207,7 @@ def test_after_a_restart_it_counts_on() -> None:
 
 
 def of_two(time_seconds: float, *requests: float | None, waiting: int = 0) -> Reading:
-    """Return what a pod says whose endpoints have finished so many requests; None where one is missing."""
+    """Return a reading of a pod by the finished requests of each endpoint; None: the endpoint is missing."""
     parts = {
         frozenset({("instance", f"10.0.0.1:{number}")}): Part(
             waiting=waiting, totals=counted(finished, prompt_tokens=100 * finished)
@@ -216,26 +219,28 @@ def of_two(time_seconds: float, *requests: float | None, waiting: int = 0) -> Re
 
 
 SEVERAL: dict[str, tuple[tuple[Reading, ...], float | None]] = {
-    "what both counted": ((of_two(0, 5000, 900), of_two(15, 5030, 960)), 90.0),
-    "nothing while one is missing": ((of_two(0, 5000, 900), of_two(15, None, 960)), None),
-    "nothing when it is back: its history is no arrivals": (
+    "the increases of both endpoints": ((of_two(0, 5000, 900), of_two(15, 5030, 960)), 90.0),
+    "no interval while one endpoint is missing": ((of_two(0, 5000, 900), of_two(15, None, 960)), None),
+    "no interval when it returns: its history is not arrivals": (
         (of_two(0, 5000, 900), of_two(15, None, 960), of_two(30, 5060, 990)), None,
     ),
-    "what both counted from then on": (
+    "the increases of both endpoints after it has returned": (
         (of_two(0, 5000, 900), of_two(15, None, 960), of_two(30, 5060, 990), of_two(45, 5070, 999)), 19.0,
     ),
-    "nothing where one is there in place of the other": ((of_two(0, 5000), of_two(15, None, 900)), None),
-    "what is left where one has gone for good": (
+    "no interval if one endpoint replaced the other": ((of_two(0, 5000), of_two(15, None, 900)), None),
+    "the remaining endpoint if the other stays away": (
         (of_two(0, 5000, 900), of_two(15, None, 960), of_two(30, None, 990)), 30.0,
     ),
-    "what both counted where one began anew": ((of_two(0, 5000, 900), of_two(15, 5030, 7)), 37.0),
-    "also where the sum rose": ((of_two(0, 5000, 4), of_two(15, 5030, 2)), 32.0),
+    "both endpoints if one restarted": ((of_two(0, 5000, 900), of_two(15, 5030, 7)), 37.0),
+    "both if one restarted and the sum increased": ((of_two(0, 5000, 4), of_two(15, 5030, 2)), 32.0),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("looks", "want"), SEVERAL.values(), ids=SEVERAL.keys())
-def test_of_several_endpoints_counts(looks: tuple[Reading, ...], want: float | None) -> None:
-    """No endpoint's history is ever taken for the arrivals of one cycle."""
+def test_counts_of_several_endpoints_of_a_pod_are_summed_to_one_interval(
+    looks: tuple[Reading, ...], want: float | None
+) -> None:
+    """An endpoint's history is never taken for the arrivals of one cycle."""
     found = interval(*looks)
 
     assert (found and (found.finished, found.prompt_tokens, found.seconds)) == (
@@ -243,16 +248,16 @@ def test_of_several_endpoints_counts(looks: tuple[Reading, ...], want: float | N
     )
 
 
-def test_an_endpoint_that_begins_anew_has_lost_its_queue_alone() -> None:
-    """The others' grew or shrank."""
+def test_the_restart_of_one_endpoint_discards_only_its_own_queue() -> None:
+    """The queue change of the other endpoint is still counted."""
     found = interval(of_two(0, 5000, 900, waiting=10), of_two(15, 5030, 7, waiting=12))
 
     assert found is not None
     assert (found.waiting_change, found.restarted) == (2.0 + 12.0, True)
 
 
-def test_an_endpoint_that_missed_a_scrape_has_not_lost_its_cache() -> None:
-    """One that stays away has."""
+def test_the_cache_of_an_endpoint_is_kept_for_one_missed_scrape() -> None:
+    """The cache of an endpoint that misses two scrapes is no longer counted."""
     reports = watched(of_two(0, 5, 9), of_two(15, None, 9), of_two(30, 5, 9), of_two(45, None, 9))
     gone = watched(of_two(0, 5, 9), of_two(15, None, 9), of_two(30, None, 9))
 
@@ -261,16 +266,16 @@ def test_an_endpoint_that_missed_a_scrape_has_not_lost_its_cache() -> None:
 
 
 OLD_NEWS = {
-    "the same answer again: its source has not asked since": at(15, 80),
-    "other counters of the same moment": at(15, 90),
-    "an answer from before": at(10, 70),
-    "no answer": None,
+    "the same reading again: its source has not scraped since": at(15, 80),
+    "other counters with the same time": at(15, 90),
+    "an older reading": at(10, 70),
+    "no reading": None,
 }
 
 
 @pytest.mark.parametrize("look", OLD_NEWS.values(), ids=OLD_NEWS.keys())
-def test_what_is_not_newer_counts_nothing(look: Reading | None) -> None:
-    """What was counted is told once; the answer grows older, and counting goes on from it."""
+def test_a_reading_that_is_not_newer_gives_no_interval(look: Reading | None) -> None:
+    """The report keeps its content and its age grows; the next interval starts at the last newer reading."""
     before, after, last = watched(at(0, 50), at(15, 80), look, at(45, 100))[1:]
 
     assert before is not None
@@ -282,7 +287,7 @@ def test_what_is_not_newer_counts_nothing(look: Reading | None) -> None:
 
 
 def test_a_pod_that_was_not_ready_for_a_while_keeps_its_record() -> None:
-    """Nobody asks it then; its next answer is about all of that time."""
+    """It is not scraped meanwhile; the interval of its next reading covers all of that time."""
     reports = watched(at(0, 50), None, None, at(45, 80))
 
     assert [report and report.age_seconds for report in reports] == [0.0, 15.0, 30.0, 0.0]
@@ -291,22 +296,24 @@ def test_a_pod_that_was_not_ready_for_a_while_keeps_its_record() -> None:
     assert (reports[-1].interval.finished, reports[-1].interval.seconds) == (30.0, 45.0)
 
 
-def test_answers_in_quick_succession_give_no_rate() -> None:
-    """A request in a hundredth of a second is no hundred per second; what it counted is not made up for."""
+def test_readings_in_quick_succession_give_no_interval() -> None:
+    """One request in 0.01 s is no rate of 100 requests per second."""
     assert interval(at(0, 50), at(0.01, 51)) is None
 
 
 @pytest.mark.parametrize(
     ("before", "now", "want"),
     [
-        pytest.param(None, None, 3_000.0, id="all prompts where the engine does not tell"),
-        pytest.param(1_000.0, 1_700.0, 700.0, id="without what the cache had"),
-        pytest.param(None, 700.0, 3_000.0, id="all prompts where it did not tell before"),
-        pytest.param(1_000.0, 900.0, 0.0, id="never less than nothing"),
+        pytest.param(None, None, 3_000.0, id="all prompt tokens if the engine has no such counter"),
+        pytest.param(1_000.0, 1_700.0, 700.0, id="without the tokens that were cached"),
+        pytest.param(None, 700.0, 3_000.0, id="all prompt tokens if the earlier reading has no such counter"),
+        pytest.param(1_000.0, 900.0, 0.0, id="never negative"),
     ],
 )
-def test_computed_prompt_tokens(before: float | None, now: float | None, want: float) -> None:
-    """They cost time; those of the prefix cache don't."""
+def test_computed_prompt_tokens_exclude_cached_ones(
+    before: float | None, now: float | None, want: float
+) -> None:
+    """Tokens of the prefix cache cost no computation."""
     first = replace(counted(50, prompt_tokens=5_000), computed_prompt_tokens=before)
     second = replace(counted(80, prompt_tokens=8_000), computed_prompt_tokens=now)
 
@@ -322,16 +329,18 @@ BOUNDS = (100.0, 1_000.0, math.inf)
 @pytest.mark.parametrize(
     ("before", "bounds", "want"),
     [
-        pytest.param((4.0, 9.0, 9.0), BOUNDS, (2.0, 7.0, 8.0), id="what came since"),
-        pytest.param((), BOUNDS, (6.0, 16.0, 17.0), id="all where nobody told before"),
-        pytest.param((4.0, 9.0, 9.0), (50.0, 500.0, math.inf), (6.0, 16.0, 17.0), id="all of other bounds"),
-        pytest.param((9.0, 9.0, 9.0), BOUNDS, (0.0, 7.0, 8.0), id="never less than nothing"),
+        pytest.param((4.0, 9.0, 9.0), BOUNDS, (2.0, 7.0, 8.0), id="the increase since the earlier reading"),
+        pytest.param((), BOUNDS, (6.0, 16.0, 17.0), id="all counts if the earlier reading has no histogram"),
+        pytest.param(
+            (4.0, 9.0, 9.0), (50.0, 500.0, math.inf), (6.0, 16.0, 17.0), id="all counts if the bounds changed"
+        ),
+        pytest.param((9.0, 9.0, 9.0), BOUNDS, (0.0, 7.0, 8.0), id="never negative"),
     ],
 )
-def test_prompt_lengths(
+def test_an_interval_has_a_histogram_of_prompt_lengths(
     before: tuple[float, ...], bounds: tuple[float, ...], want: tuple[float, ...]
 ) -> None:
-    """A histogram of the requests of the interval."""
+    """It is the increase between the two readings, if their bounds agree."""
     known = (BOUNDS[: len(before)], before)
     now = (bounds, (6.0, 16.0, 17.0))
     first = replace(counted(50, prompt_tokens=5_000), prompt_lengths=known)

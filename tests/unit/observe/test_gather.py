@@ -1,4 +1,4 @@
-"""From raw objects to one snapshot: who is planned for, with which numbers, and who is not and why."""
+"""Conversion of API objects to a snapshot: planned variants, and reasons for unplanned ones."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.cluster import Budget, NodePool
 
 
-def test_a_variant_is_read_with_everything_around_it() -> None:
-    """Spec, Deployment, autoscaler, pods and settings make one record."""
+def test_a_planned_variant_combines_all_objects_that_describe_it() -> None:
+    """Its values come from its spec, its Deployment, autoscaler and pods, and from settings."""
     reference = {"name": "classes", "key": "premium"}
     value = placed(variant("chat", variantCost=None, accelerator="A100", sloClassRef=reference))
 
@@ -43,8 +43,8 @@ def test_a_variant_is_read_with_everything_around_it() -> None:
     assert seen.facts[found.key].max_num_seqs == 64
 
 
-def test_what_others_hold_is_not_free() -> None:
-    """Pods of planned variants are planning's to count; everybody else's accelerators are taken."""
+def test_accelerators_of_other_pods_are_counted_as_used_by_others() -> None:
+    """Pods of planned variants do not count as others, and neither does a pod without a node."""
     pods = (pod("chat-1"), pod("stranger", owner="", accelerators=3), pod("pending", owner="", node=""))
 
     (node,) = gathered(placed(variant("chat")), pods=pods).snapshot.nodes
@@ -58,8 +58,8 @@ def test_what_others_hold_is_not_free() -> None:
     assert node.schedulable
 
 
-def test_pods_stand_in_the_order_in_which_they_are_to_go() -> None:
-    """From the node that becomes empty first, or as ReplicaSets choose."""
+def test_replicas_are_listed_in_removal_order() -> None:
+    """With steering, pods of the node that becomes empty first lead; otherwise ReplicaSet order applies."""
     nodes = (NODE, NODE | {"metadata": NODE["metadata"] | {"name": "n2"}})
     pods = (pod("a"), pod("b"), pod("c", node="n2"))
 
@@ -74,8 +74,8 @@ def test_pods_stand_in_the_order_in_which_they_are_to_go() -> None:
     assert names(Terms(steers_removal=False)) == ["a", "b", "c"]
 
 
-def test_what_may_be_evicted_is_part_of_the_snapshot() -> None:
-    """Of variants by their disruption budget, of others by their word."""
+def test_the_snapshot_contains_which_pods_may_be_evicted() -> None:
+    """Replicas of variants depend on disruption budgets, other pods on their annotation as well."""
     batch = pod("batch", owner="batch")
     batch["metadata"]["annotations"] = {"stowplan.dev/movable": "true"}
     budget: Json = {
@@ -94,8 +94,8 @@ def test_what_may_be_evicted_is_part_of_the_snapshot() -> None:
     assert node.accelerators_used_by_others == 1
 
 
-def test_a_node_that_nobody_builds_is_left_out_and_named() -> None:
-    """A typing error in one node stops no plan."""
+def test_a_node_with_implausibly_many_accelerators_is_omitted_and_reported() -> None:
+    """A wrong value in one node does not stop planning."""
     huge = NODE | {
         "metadata": {"name": "huge", "labels": {}},
         "status": NODE["status"] | {"allocatable": {"nvidia.com/gpu": "1000000"}},
@@ -109,8 +109,8 @@ def test_a_node_that_nobody_builds_is_left_out_and_named() -> None:
     )
 
 
-def test_the_older_of_two_claims_wins() -> None:
-    """The younger stands back and says which target it is about."""
+def test_the_older_of_two_variants_with_one_target_is_planned() -> None:
+    """The younger variant is unplanned with reason TargetClaimed."""
     old = placed(variant("old", scaleTargetRef={"kind": "Deployment", "name": "chat"}))
     young = placed(variant("chat"), creationTimestamp="2026-01-02T00:00:00Z")
 
@@ -124,8 +124,10 @@ def test_the_older_of_two_claims_wins() -> None:
     ("since", "want"),
     [("2025-12-31T00:00:00Z", []), ("2026-01-01T00:00:00Z", []), ("2026-01-02T00:00:00Z", ["chat"])],
 )
-def test_an_older_binding_decides_on_its_target(since: str, want: list[str]) -> None:
-    """Of the same age the binding goes first: both sides must come to the same."""
+def test_a_variant_is_unplanned_if_a_binding_of_its_target_is_not_younger(
+    since: str, want: list[str]
+) -> None:
+    """If both are of the same age, the binding wins, so that both controllers decide alike."""
     found = gathered(placed(variant("chat")), bound={key_of(CHAT): (since, ("ns", "b"))})
 
     assert [item.name for item in found.snapshot.variants] == want
@@ -134,8 +136,8 @@ def test_an_older_binding_decides_on_its_target(since: str, want: list[str]) -> 
         assert "AutoscalingPolicyBinding 'b' is older" in found.unplanned["ns", "chat"].message
 
 
-def test_a_younger_claim_does_not_say_which_model_is_served() -> None:
-    """A typing error in a duplicate must not blind the one that is planned."""
+def test_the_oldest_variant_of_a_target_determines_its_model() -> None:
+    """A wrong model in a younger duplicate does not affect the planned variant."""
     old = placed(variant("old", modelID="llama", scaleTargetRef={"kind": "Deployment", "name": "chat"}))
     young = placed(variant("chat", modelID="typo"), creationTimestamp="2026-01-02T00:00:00Z")
     other = placed(variant("set", modelID="x", scaleTargetRef={"kind": "StatefulSet", "name": "chat"}))
@@ -159,16 +161,16 @@ UNPLANNED = {
 
 
 @pytest.mark.parametrize(("target", "want"), UNPLANNED.values(), ids=UNPLANNED.keys())
-def test_what_cannot_be_planned_says_why(target: Json, want: str) -> None:
-    """Each is named with a reason, and nothing else is held up."""
+def test_a_variant_with_an_invalid_target_is_unplanned_with_a_reason(target: Json, want: str) -> None:
+    """Other variants are still planned."""
     found = gathered(placed(variant("odd", scaleTargetRef=target)), placed(variant("chat")))
 
     assert found.unplanned["ns", "odd"].reason == want
     assert [item.name for item in found.snapshot.variants] == ["chat"]
 
 
-def test_a_cost_beyond_all_bounds_stops_one_variant_only() -> None:
-    """A number that planning refuses is that variant's own problem."""
+def test_a_cost_out_of_bounds_makes_only_its_own_variant_unplanned() -> None:
+    """The message names the field and the bounds."""
     found = gathered(placed(variant("chat", variantCost="9" * 30)))
 
     assert found.unplanned["ns", "chat"].reason == "InvalidConfiguration"
@@ -186,8 +188,8 @@ MALFORMED: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
-def test_what_cannot_be_read_stops_nobody_else(body: Json) -> None:
-    """One object stored around admission must not end planning for all the others."""
+def test_a_malformed_variant_does_not_affect_other_variants(body: Json) -> None:
+    """Objects that bypassed admission may be malformed."""
     broken = {"metadata": {"name": "broken"}} | body
 
     found = gathered(placed(broken, creationTimestamp="2025-01-01T00:00:00Z"), placed(variant("chat")))
@@ -196,8 +198,8 @@ def test_what_cannot_be_read_stops_nobody_else(body: Json) -> None:
     assert found.unplanned["ns", "broken"].reason == "InvalidConfiguration"
 
 
-def test_an_autoscaler_that_is_switched_off_is_not_counted_on() -> None:
-    """Zero replicas set by hand stay zero, and the way out is named."""
+def test_a_disabled_autoscaler_limits_its_variant_to_zero_replicas() -> None:
+    """Scaling the target to zero by hand disabled it; the message contains how to enable it."""
     resting = placed(deployment("chat", product=A100, accelerators=2, replicas=0))
     condition = {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled"}
     switched_off = placed(autoscaler("chat")) | {"status": {"conditions": [condition]}}
@@ -208,16 +210,16 @@ def test_an_autoscaler_that_is_switched_off_is_not_counted_on() -> None:
     assert "scale it to 1" in found.unheeded["ns", "chat"]
 
 
-def test_a_variant_without_an_autoscaler_is_planned_and_told() -> None:
-    """Something else may read the metric."""
+def test_a_variant_without_an_autoscaler_is_planned_and_reported() -> None:
+    """A component other than a HorizontalPodAutoscaler may read the metric."""
     found = gathered(placed(variant("chat")), autoscalers=())
 
     assert found.snapshot.variants[0].max_replicas is None
     assert "no HorizontalPodAutoscaler" in found.unheeded["ns", "chat"]
 
 
-def test_orders_and_demands_on_nodes_reach_the_record() -> None:
-    """Annotations of the object, affinity of the template."""
+def test_annotations_and_node_affinity_are_part_of_the_planned_variant() -> None:
+    """Annotations are those of the object, and node affinity is that of the pod template."""
     orders = {"stowplan.dev/paused": "true", "stowplan.dev/replicas": "2", "stowplan.dev/preemption": "Never"}
     picky = placed(deployment("chat", product=A100, accelerators=2))
     expression = {"key": "zone", "operator": "In", "values": ["a"]}
@@ -234,15 +236,15 @@ def test_orders_and_demands_on_nodes_reach_the_record() -> None:
 
 
 def started(name: str, time: str | None) -> Json:
-    """Return a pod that its node took on at a time."""
+    """Return a pod with a start time; None: not started by a node."""
     value = pod(name)
     value["status"] |= {"startTime": time} if time else {}
     return value
 
 
 @pytest.mark.parametrize(("hold_seconds", "want"), [(0.0, 0), (60.0, 1), (120.0, 2)])
-def test_replicas_that_started_only_a_while_ago_are_held(hold_seconds: float, want: int) -> None:
-    """One that no node has taken on has not started, and without a hold none is young."""
+def test_replicas_younger_than_the_minimum_hold_are_held(hold_seconds: float, want: int) -> None:
+    """A pod without a start time is not held, and without a minimum hold none is."""
     pods = (
         started("new", "2025-12-31T23:59:30Z"),
         started("newer-than-two-minutes", "2025-12-31T23:58:30Z"),
@@ -256,8 +258,8 @@ def test_replicas_that_started_only_a_while_ago_are_held(hold_seconds: float, wa
     assert found.held_replicas == want
 
 
-def test_grace_keeps_a_last_replica_and_starts_none() -> None:
-    """A rule for a model that has no replica would demand one."""
+def test_a_model_without_replicas_has_no_grace_rule() -> None:
+    """A rule for such a model would start a replica."""
     terms = Terms(grace_seconds=600.0)
     resting = placed(deployment("chat", product=A100, accelerators=2, replicas=0))
 
@@ -268,8 +270,8 @@ def test_grace_keeps_a_last_replica_and_starts_none() -> None:
     assert gathered(placed(variant("chat"))).snapshot.models == ()
 
 
-def test_limits_and_growth_come_from_settings_and_from_the_cluster() -> None:
-    """What a person declared goes before what Karpenter says of a pool of the same name."""
+def test_limits_and_node_pools_come_from_settings_and_from_the_cluster() -> None:
+    """A declared node pool takes precedence over Karpenter's NodePool of the same name."""
     declared = NodePool(
         name="gpus", accelerator="A100", accelerators_per_node=8, price_per_node=Decimal(9), nodes_addable=1
     )
@@ -294,8 +296,8 @@ def test_limits_and_growth_come_from_settings_and_from_the_cluster() -> None:
     assert [problem.split(":")[0] for problem in found.problems] == ["Karpenter NodePool odd"]
 
 
-def test_pods_of_targets_have_engines_whether_they_are_ready_or_not() -> None:
-    """Strangers' have none of ours."""
+def test_pods_of_planned_targets_have_engines_whether_ready_or_not() -> None:
+    """Other pods are not listed."""
     unready = pod("chat-2")
     unready["status"]["conditions"] = []
     pods = (pod("chat-1"), unready, pod("stranger", owner="other"))

@@ -1,4 +1,4 @@
-"""From raw objects to one snapshot: targets that are no Deployments, and what rules of pods ask."""
+"""Conversion of API objects to a snapshot: StatefulSets, LeaderWorkerSets and scheduling rules of pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from controller.planning.snapshot import Spread
 
 
 def test_a_stateful_set_is_planned_with_its_own_autoscaler() -> None:
-    """Of the same name as a Deployment: kinds are told apart. Its highest number goes first."""
+    """A Deployment of the same name is another target. The pod of the highest ordinal is removed first."""
     reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "chat"}
     follower = placed(autoscaler("chat", least=2, most=5))
     follower["spec"]["scaleTargetRef"] = reference
@@ -38,7 +38,7 @@ def test_a_stateful_set_is_planned_with_its_own_autoscaler() -> None:
 
 
 def big(**changes: object) -> Json:
-    """Return a LeaderWorkerSet of groups of two pods of four accelerators."""
+    """Return a LeaderWorkerSet whose groups have two pods with four accelerators each."""
     fields: Json = {"product": A100, "accelerators": 4, "size": 2} | changes
     return placed(leader_worker_set("big", **fields))
 
@@ -46,8 +46,8 @@ def big(**changes: object) -> Json:
 BIG = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "big"}
 
 
-def test_a_group_is_one_replica_and_only_its_leader_is_asked() -> None:
-    """Its pods hold accelerators on several nodes, and cost what all of them cost."""
+def test_a_leader_worker_group_is_one_replica_and_only_its_leader_is_scraped() -> None:
+    """Its pods hold accelerators on several nodes, and its cost is that of all of them."""
     pods = tuple(
         group_pod("big", group, worker, node=f"n{worker}", accelerators=4)
         for group in (0, 1)
@@ -69,8 +69,8 @@ def test_a_group_is_one_replica_and_only_its_leader_is_asked() -> None:
     assert [item["metadata"]["name"] for item in engine_pods(world)] == ["big-1", "big-0"]
 
 
-def test_a_group_that_no_plan_can_say_stops_nobody_else() -> None:
-    """It is left out, and says why."""
+def test_an_unsupported_leader_worker_set_is_unplanned_without_affecting_others() -> None:
+    """The message gives the reason."""
     claim = placed(variant("big", scaleTargetRef=BIG))
 
     found = gathered(claim, placed(variant("chat")), others=(big(leader_accelerators=1),))
@@ -80,8 +80,8 @@ def test_a_group_that_no_plan_can_say_stops_nobody_else() -> None:
     assert "its leader requests 1 accelerators" in found.unplanned["ns", "big"].message
 
 
-def test_rules_of_pods_reach_the_record_and_what_is_left_out_is_told() -> None:
-    """Those of the Deployment's template."""
+def test_scheduling_rules_of_pods_are_planned_or_reported_as_unsupported() -> None:
+    """The rules are those of the Deployment's pod template."""
     picky = placed(deployment("chat", product=A100, accelerators=2))
     rule = {"maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}
     own = {"labelSelector": {"matchLabels": {"app": "chat"}}}

@@ -1,4 +1,4 @@
-"""How long a binding waits before its last replica goes, where an annotation says so."""
+"""The grace period before a binding's last replica is removed, as set by an annotation."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ ANNOTATION = "stowplan.dev/scale-to-zero-grace-period"
 
 
 def binding(text: str | None) -> Json:
-    """Return a binding with the annotation, or without any."""
+    """Return a binding, with the annotation if a text is given."""
     return {"metadata": {"annotations": {} if text is None else {ANNOTATION: text}}}
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [(None, 60.0), ("0s", 0.0), ("90s", 90.0), ("30m", 1800.0), ("1m30s", 90.0)]
 )
-def test_the_annotation_goes_before_the_setting(text: str | None, seconds: float) -> None:
-    """Without it the setting counts."""
+def test_the_annotation_takes_precedence_over_the_setting(text: str | None, seconds: float) -> None:
+    """Without the annotation, the setting applies."""
     assert grace_seconds(binding(text), 60.0) == seconds
     assert annotations_finding(binding(text))[0]
 
 
 @pytest.mark.parametrize("text", ["31m", "-1s", "soon", "", "60"])
-def test_what_is_not_understood_changes_nothing(text: str) -> None:
-    """The setting counts, and the condition says what is allowed."""
+def test_an_invalid_annotation_is_ignored_and_reported(text: str) -> None:
+    """The setting applies, and the condition gives the allowed values."""
     holds, reason, message = annotations_finding(binding(text))
 
     assert grace_seconds(binding(text), 60.0) == 60.0

@@ -1,4 +1,4 @@
-"""Since when a model has had no request, as far as anybody watched."""
+"""The time since the last known request of a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reading(time_seconds: float, *, running: int = 0, finished: float = 5) -> Re
 
 
 def watched(*looks: Reading | None) -> float:
-    """Return how long the model is idle after a look every 10 s; None is an engine that is gone."""
+    """Return the idle time of the model after a reading every 10 s; None: the engine's pod is gone."""
     engines, idleness = EngineRecords(), Idleness()
     now_seconds = 0.0
     for look in looks:
@@ -37,30 +37,30 @@ def watched(*looks: Reading | None) -> float:
     return idleness.idle_seconds(MODEL, now_seconds=now_seconds - 10)
 
 
-def test_a_model_is_idle_since_it_was_last_seen_busy() -> None:
-    """Time counts from the last reading with a request in it."""
+def test_idle_time_starts_at_the_last_reading_with_a_running_request() -> None:
+    """Later readings without requests do not restart it."""
     assert watched(reading(0), reading(10, running=1), reading(20), reading(30)) == 20
 
 
-def test_requests_that_came_and_went_between_two_looks_are_seen() -> None:
-    """Counters of finished requests tell of them."""
+def test_requests_that_started_and_finished_between_two_readings_are_detected() -> None:
+    """The counter of finished requests has increased."""
     assert watched(reading(0), reading(10), reading(20, finished=6), reading(30, finished=6)) == 10
 
 
-def test_after_a_restart_nobody_knows_so_time_counts_from_there() -> None:
-    """A model that may have been busy a second ago keeps its replica."""
+def test_idle_time_starts_at_zero_after_a_restart_of_the_controller() -> None:
+    """The model may have been busy just before, so its replica is kept."""
     assert watched(reading(0)) == 0
     assert watched(reading(0), reading(10)) == 10
     assert Idleness().idle_seconds(MODEL, now_seconds=10**6) == 0
 
 
-def test_while_no_engine_runs_nothing_is_idle() -> None:
-    """A replica that comes back has its whole grace."""
+def test_idle_time_starts_over_when_an_engine_returns() -> None:
+    """A new replica has its whole grace period."""
     assert watched(reading(0), reading(10), None, reading(30)) == 0
 
 
-def test_an_engine_that_only_misses_a_look_does_not_start_the_time_over() -> None:
-    """Its last word still stands; whether that may be acted on is another question."""
+def test_a_missed_scrape_does_not_restart_idle_time() -> None:
+    """The last reading still counts; whether it is recent enough to act on is checked elsewhere."""
     engines = EngineRecords().updated({POD: reading(0)}, {POD}, asked={POD}, now_seconds=0.0)
     first = Idleness().updated(PODS, before=EngineRecords(), after=engines, now_seconds=0.0)
     silent = engines.updated({}, {POD}, asked={POD}, now_seconds=50.0)

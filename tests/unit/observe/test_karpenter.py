@@ -1,4 +1,4 @@
-"""Karpenter's NodePools: what they pin down is planned with, and nothing is guessed."""
+"""Node pools read from Karpenter's NodePools, if their requirements determine accelerator type and number."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pool(requirements: dict[str, list[str]], *, limits: Json | None = None, used
 
 
 def node(name: str, count: int, **labels: str) -> Json:
-    """Return a node with labels by their last part."""
+    """Return a node with labels, given by short names."""
     names = {"pool": "karpenter.sh/nodepool", "instance": INSTANCE, "product": "nvidia.com/gpu.product"}
     return {
         "metadata": {"name": name, "labels": {names[key]: text for key, text in labels.items()}},
@@ -42,8 +42,8 @@ def node(name: str, count: int, **labels: str) -> Json:
 PINNED = {GPU: ["h100"], COUNT: ["8"], "topology.kubernetes.io/zone": ["a", "b"]}
 
 
-def test_a_pinned_pool_is_read_with_its_labels_taints_and_what_is_left() -> None:
-    """Labels that a node may or may not have are not promised."""
+def test_a_fully_determined_node_pool_gives_labels_taints_and_addable_nodes() -> None:
+    """Labels with several allowed values are left out."""
     nodes = [node("one", 8, pool="gpus"), node("other", 8, pool="another")]
 
     (found,) = karpenter_pools([pool(PINNED)], nodes).pools
@@ -56,15 +56,15 @@ def test_a_pinned_pool_is_read_with_its_labels_taints_and_what_is_left() -> None
     assert found.taints == {Taint(key="gpu")}
 
 
-def test_what_is_being_launched_is_not_added_again() -> None:
-    """Karpenter counts machines in its status before they are nodes."""
+def test_machines_being_launched_reduce_the_addable_nodes() -> None:
+    """Karpenter counts them in the NodePool's status before they are nodes."""
     (found,) = karpenter_pools([pool(PINNED, used="24")], [node("one", 8, pool="gpus")]).pools
 
     assert found.nodes_addable == 1
 
 
-def test_a_machine_of_the_only_type_tells_what_one_to_come_has() -> None:
-    """The type of the instance is a label of its own."""
+def test_an_existing_node_of_the_only_instance_type_gives_type_and_number() -> None:
+    """It is found by its instance type label."""
     nodes = [node("one", 4, instance="p9.huge", product="NVIDIA-L40S-48GB"), node("x", 2, instance="p9.big")]
 
     (found,) = karpenter_pools([pool({INSTANCE: ["p9.huge"]})], nodes).pools
@@ -74,16 +74,19 @@ def test_a_machine_of_the_only_type_tells_what_one_to_come_has() -> None:
 
 OPEN = {
     "two types of accelerators": (pool({GPU: ["h100", "a100"], COUNT: ["8"]}), "the accelerator's type open"),
-    "any number": (pool({GPU: ["h100"]}), "the number per node open"),
-    "a number that is none": (pool({GPU: ["h100"], COUNT: ["many"]}), "the number per node open"),
+    "any number of accelerators": (pool({GPU: ["h100"]}), "the number per node open"),
+    "a number that is invalid": (pool({GPU: ["h100"], COUNT: ["many"]}), "the number per node open"),
     "no limit": (pool(PINNED, limits={"cpu": "1000"}), "has no limit of accelerators"),
-    "an instance type that nobody has seen": (pool({INSTANCE: ["p9.huge"]}), "the accelerator's type open"),
+    "an instance type without an existing node": (
+        pool({INSTANCE: ["p9.huge"]}),
+        "the accelerator's type open",
+    ),
 }
 
 
 @pytest.mark.parametrize(("item", "want"), OPEN.values(), ids=OPEN.keys())
-def test_what_a_pool_leaves_open_is_named_and_not_guessed(item: Json, want: str) -> None:
-    """The sentence says where to declare it instead."""
+def test_an_undetermined_node_pool_is_reported_and_not_used(item: Json, want: str) -> None:
+    """The message names the setting in which to declare it instead."""
     result = karpenter_pools([item], [])
 
     assert result.pools == ()
@@ -91,8 +94,8 @@ def test_what_a_pool_leaves_open_is_named_and_not_guessed(item: Json, want: str)
     assert result.problems[0].endswith("declare it in planning.nodePools")
 
 
-def test_pools_without_accelerators_and_pools_on_their_way_out_are_passed_over() -> None:
-    """Most pools of a cluster are of processors only."""
+def test_node_pools_without_accelerators_or_being_deleted_are_ignored() -> None:
+    """They are not reported: most NodePools of a cluster have no accelerators."""
     leaving = pool(PINNED)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     without = pool({COUNT: ["0"]}, limits={"cpu": "10"})

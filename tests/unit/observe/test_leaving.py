@@ -1,4 +1,4 @@
-"""Which pods go first, and that ReplicaSets need no more than what is written to do the same."""
+"""Removal order of pods, and the deletion-cost annotations that make ReplicaSets follow it."""
 
 from __future__ import annotations
 
@@ -51,54 +51,62 @@ def node(name: str, *, accelerators: int = 8, schedulable: bool = True) -> Node:
 NODES = [node("a"), node("b"), node("c", schedulable=False), node("d", accelerators=4)]
 
 ORDERS: dict[str, tuple[list[Json], list[Json], list[str]]] = {
-    "what leaves a node empty goes before what leaves it half full": (
+    "a pod whose removal empties a node precedes one that leaves it half full": (
         [pod("x", "a", size=4), pod("y", "b", size=4)],
         [pod("batch", "a", size=4)],
         ["y", "x"],
     ),
-    "of nodes that become empty the one with the fewest pods goes first": (
+    "of nodes that become empty the one with the fewest pods comes first": (
         [pod("a1", "a"), pod("a2", "a"), pod("b1", "b")],
         [],
         ["b1", "a1", "a2"],
     ),
-    "where no node becomes empty the largest room comes first": (
+    "if no node becomes empty the one with the most free accelerators comes first": (
         [pod("x", "a", size=2), pod("y", "b", size=2)],
         [pod("batch-1", "a", size=5), pod("batch-2", "b", size=2)],
         ["y", "x"],
     ),
-    "a larger node becomes empty before a smaller one": ([pod("x", "d"), pod("y", "b")], [], ["y", "x"]),
-    "a cordoned node is left first": ([pod("x", "b"), pod("y", "c"), pod("z", "c")], [], ["y", "z", "x"]),
-    "what is not bound or not ready goes before all that": (
+    "emptying a larger node precedes emptying a smaller one": (
+        [pod("x", "d"), pod("y", "b")],
+        [],
+        ["y", "x"],
+    ),
+    "pods on a cordoned node come first": (
+        [pod("x", "b"), pod("y", "c"), pod("z", "c")],
+        [],
+        ["y", "z", "x"],
+    ),
+    "unbound and unready pods come before all others": (
         [pod("x", "c"), pod("slow", "a", ready=False), pod("pending", "")],
         [],
         ["pending", "slow", "x"],
     ),
-    "what a person made dear stays": (
+    "a deletion cost set by a user above 0 keeps a pod": (
         [pod("dear", "c", annotations={DELETION_COST: "5"}), pod("x", "a")],
         [],
         ["x", "dear"],
     ),
-    "what a person made cheap goes": (
+    "a deletion cost set by a user below 0 removes a pod first": (
         [pod("x", "c"), pod("cheap", "a", annotations={DELETION_COST: "-5"})],
         [],
         ["cheap", "x"],
     ),
-    "our own mark is no reason": (
+    "a deletion cost set by Stowplan does not change the order": (
         [pod("x", "c"), pod("marked", "a", annotations=MARKED)],
         [],
         ["x", "marked"],
     ),
-    "a mark that a person has changed since is theirs": (
+    "a deletion cost of Stowplan that a user has changed counts as the user's": (
         [pod("x", "c"), pod("taken", "a", annotations=MARKED | {DELETION_COST: "-9"})],
         [],
         ["taken", "x"],
     ),
-    "a cost that no ReplicaSet understands is none": (
+    "an invalid deletion cost is ignored": (
         [pod("x", "b"), pod("odd", "c", annotations={DELETION_COST: "much"})],
         [],
         ["x", "odd"],
     ),
-    "during a rollout the ReplicaSets choose": (
+    "during a rollout the order is left to the ReplicaSets": (
         [pod("x", "b", template="old"), pod("y", "c", template="new")],
         [],
         ["x", "y"],
@@ -107,8 +115,8 @@ ORDERS: dict[str, tuple[list[Json], list[Json], list[str]]] = {
 
 
 @pytest.mark.parametrize("sentence", ORDERS)
-def test_those_go_first_whose_leaving_frees_most(sentence: str) -> None:
-    """Whichever order they are listed in."""
+def test_pods_whose_removal_frees_most_come_first(sentence: str) -> None:
+    """The order does not depend on that of the input."""
     pods, others, expected = ORDERS[sentence]
     space = rooms(NODES, [*pods, *others])
 
@@ -117,40 +125,40 @@ def test_those_go_first_whose_leaving_frees_most(sentence: str) -> None:
 
 
 MARKS: dict[str, tuple[list[Json], int, Mapping[str, Mapping[str, str | None]]]] = {
-    "one that a ReplicaSet might pass over is marked": (
+    "a pod that a ReplicaSet might not choose is marked": (
         [pod("x", "a"), pod("y", "b")],
         1,
         {"x": MARKED},
     ),
-    "one that goes first anyway is not": ([pod("x", ""), pod("y", "b")], 1, {}),
-    "neither is one beside its siblings on the same node": ([pod("x", "a"), pod("y", "a")], 1, {}),
-    "nor any where all go": ([pod("x", "a"), pod("y", "b")], 0, {}),
-    "a mark that is there is not written again": (
+    "a pod that is removed first anyway is not marked": ([pod("x", ""), pod("y", "b")], 1, {}),
+    "pods of one target on the same node are not marked": ([pod("x", "a"), pod("y", "a")], 1, {}),
+    "no pod is marked if all are removed": ([pod("x", "a"), pod("y", "b")], 0, {}),
+    "an existing mark is not written again": (
         [pod("x", "a", annotations=MARKED), pod("y", "b")],
         1,
         {},
     ),
-    "where nobody goes all marks are taken off": (
+    "all marks are removed if no pod is removed": (
         [pod("x", "a", annotations=MARKED), pod("y", "b")],
         2,
         {"x": {DELETION_COST: None, OURS: None}},
     ),
-    "the mark goes from one that is to stay to one that is to go": (
+    "the mark moves from a pod to keep to a pod to remove": (
         [pod("x", "a"), pod("y", "b", annotations=MARKED)],
         1,
         {"x": MARKED, "y": {DELETION_COST: None, OURS: None}},
     ),
-    "what a person wrote over our mark stays": (
+    "a user's deletion cost that replaced a mark is kept": (
         [pod("x", "a", annotations=MARKED | {DELETION_COST: "3"})],
         1,
         {"x": {OURS: None}},
     ),
-    "a person's cost is never overwritten": (
+    "a user's deletion cost is never overwritten": (
         [pod("x", "a", annotations={DELETION_COST: "0"}), pod("y", "b", annotations={DELETION_COST: "0"})],
         1,
         {},
     ),
-    "during a rollout nothing is marked": (
+    "during a rollout no pod is marked": (
         [pod("x", "a", template="old"), pod("y", "b", template="new", annotations=MARKED)],
         1,
         {"y": {DELETION_COST: None, OURS: None}},
@@ -159,8 +167,8 @@ MARKS: dict[str, tuple[list[Json], int, Mapping[str, Mapping[str, str | None]]]]
 
 
 @pytest.mark.parametrize("sentence", MARKS)
-def test_no_more_is_written_than_is_needed(sentence: str) -> None:
-    """By name, what changes in the annotations."""
+def test_only_the_necessary_annotations_are_changed(sentence: str) -> None:
+    """Expected are the changed annotations by pod name."""
     pods, keep, expected = MARKS[sentence]
 
     found = marks(pods, keep)
@@ -170,8 +178,8 @@ def test_no_more_is_written_than_is_needed(sentence: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_whichever_way_a_replica_set_decides_ties_the_planned_nodes_are_freed(seed: int) -> None:
-    """It goes by ranks; where ranks are equal it may take any. Persons have set costs here and there."""
+def test_the_planned_nodes_are_freed_however_a_replica_set_breaks_ties(seed: int) -> None:
+    """Exempt are cases in which users set the same deletion cost on a pod to keep and on one to remove."""
     random = Random(seed)
     pods = [_drawn(f"p{number}", random) for number in range(random.randint(1, 9))]
     keep = random.randint(0, len(pods))
@@ -208,7 +216,7 @@ def _written(pods: Sequence[Json], found: Sequence[Mark]) -> list[Json]:
 
 
 def _person(item: Json) -> str | None:
-    """Return what a person has set, or None."""
+    """Return the deletion cost that a user has set, or None."""
     present = item["metadata"]["annotations"]
     return None if present == MARKED else present.get(DELETION_COST)
 

@@ -1,4 +1,4 @@
-"""Which pods of others may be moved, and what planning learns of them."""
+"""Pods of other workloads that may be evicted to free accelerators, and their values in a plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pod(
     labels: dict[str, str] | None = None,
     **spec: Any,
 ) -> Json:
-    """Return a ready pod with two accelerators that says it may be moved."""
+    """Return a ready pod with two accelerators, annotated as movable by default."""
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     return {
         "metadata": {
@@ -43,7 +43,7 @@ def pod(
 
 
 def found(item: Json, *, highest_priority: int = 0) -> list[MovablePod]:
-    """Return what of one pod may be moved."""
+    """Return the movable pods in a list of this one."""
     planned = frozenset({TargetKey(TargetKind.DEPLOYMENT, "jobs", "ours")})
     listed = movable_pods([item], planned, Disruptions(()), highest_priority=highest_priority)
     return [*listed.get("n1", ())]
@@ -54,55 +54,59 @@ def _required(kind: str) -> Json:
 
 
 STAYS = {
-    "one that does not say so": pod(annotations={}),
-    "one that says no": pod(annotations={MOVABLE: "false"}),
-    "one that node autoscalers must not evict": pod(
+    "a pod without the annotation": pod(annotations={}),
+    "a pod with the annotation false": pod(annotations={MOVABLE: "false"}),
+    "a pod that node autoscalers must not evict": pod(
         annotations={MOVABLE: "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
     ),
-    "one that nobody makes anew": pod(owner={"kind": "Deployment", "name": "x"}),
-    "one of a DaemonSet": pod(owner={"kind": "DaemonSet", "name": "x", "controller": True}),
-    "one of a Job": pod(owner={"kind": "Job", "name": "x", "controller": True}),
-    "a mirror of a static pod": pod(owner={"kind": "Node", "name": "n1", "controller": True}),
-    "one of a planned Deployment": pod(
+    "a pod without a controller": pod(owner={"kind": "Deployment", "name": "x"}),
+    "a pod of a DaemonSet": pod(owner={"kind": "DaemonSet", "name": "x", "controller": True}),
+    "a pod of a Job": pod(owner={"kind": "Job", "name": "x", "controller": True}),
+    "a mirror pod of a static pod": pod(owner={"kind": "Node", "name": "n1", "controller": True}),
+    "a pod of a planned Deployment": pod(
         owner={"kind": "ReplicaSet", "name": "ours-abc", "controller": True},
         labels={"pod-template-hash": "abc"},
     ),
-    "one with a directory on the node": pod(volumes=[{"name": "d", "hostPath": {"path": "/d"}}]),
-    "one with a scratch disk": pod(volumes=[{"name": "d", "emptyDir": {}}]),
-    "one with a claim": pod(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}]),
-    "one that needs others near": pod(affinity=_required("podAffinity")),
-    "one that needs others away": pod(affinity=_required("podAntiAffinity")),
-    "one that must be spread": pod(topologySpreadConstraints=[{"whenUnsatisfiable": "DoNotSchedule"}]),
-    "one with claimed devices": pod(resourceClaims=[{"name": "gpu"}]),
-    "one of a higher priority class": pod(priority=1),
-    "one without accelerators": pod(containers=[{}]),
-    "one that is not ready": pod(status={"phase": "Running"}),
-    "one that waits for a node": pod(nodeName=""),
-    "one that is done": pod(status={"phase": "Succeeded"}),
+    "a pod with a hostPath volume": pod(volumes=[{"name": "d", "hostPath": {"path": "/d"}}]),
+    "a pod with an emptyDir volume on disk": pod(volumes=[{"name": "d", "emptyDir": {}}]),
+    "a pod with a PersistentVolumeClaim": pod(
+        volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}]
+    ),
+    "a pod with required pod affinity": pod(affinity=_required("podAffinity")),
+    "a pod with required pod anti-affinity": pod(affinity=_required("podAntiAffinity")),
+    "a pod with a required topology spread": pod(
+        topologySpreadConstraints=[{"whenUnsatisfiable": "DoNotSchedule"}]
+    ),
+    "a pod with a resource claim": pod(resourceClaims=[{"name": "gpu"}]),
+    "a pod of a higher priority": pod(priority=1),
+    "a pod without accelerators": pod(containers=[{}]),
+    "a pod that is not ready": pod(status={"phase": "Running"}),
+    "a pod without a node": pod(nodeName=""),
+    "a finished pod": pod(status={"phase": "Succeeded"}),
 }
 
 
 @pytest.mark.parametrize("sentence", STAYS)
-def test_what_stays(sentence: str) -> None:
-    """Nothing is evicted without its owner's consent, or that could not start elsewhere."""
+def test_these_pods_are_not_movable(sentence: str) -> None:
+    """A pod is moved only if its annotation allows it and it can start on another node."""
     assert found(STAYS[sentence]) == []
 
 
 MOVES = {
-    "with memory for a disk": pod(volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}]),
-    "with what the API server holds": pod(volumes=[{"name": "c", "configMap": {"name": "c"}}]),
-    "with a preferred spread": pod(topologySpreadConstraints=[{"whenUnsatisfiable": "ScheduleAnyway"}]),
+    "an emptyDir volume in memory": pod(volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}]),
+    "a ConfigMap volume": pod(volumes=[{"name": "c", "configMap": {"name": "c"}}]),
+    "a preferred topology spread": pod(topologySpreadConstraints=[{"whenUnsatisfiable": "ScheduleAnyway"}]),
 }
 
 
 @pytest.mark.parametrize("sentence", MOVES)
-def test_what_moves(sentence: str) -> None:
-    """One that may."""
+def test_these_pods_are_movable(sentence: str) -> None:
+    """These properties do not prevent a pod from starting on another node."""
     assert found(MOVES[sentence]) == [MovablePod(namespace="jobs", name="train-0", accelerators=2)]
 
 
-def test_a_price_class_and_where_it_could_go_are_told() -> None:
-    """By the sign of the priority; selectors as they stand."""
+def test_a_movable_pod_has_its_price_class_and_node_selector() -> None:
+    """The sign of the pod's priority gives the price class."""
     assert [found(pod(priority=value), highest_priority=9)[0].price_class for value in (-5, 0, 9)] == [
         1,
         2,
@@ -111,8 +115,8 @@ def test_a_price_class_and_where_it_could_go_are_told() -> None:
     assert found(pod(nodeSelector={"zone": "a"}))[0].node_selector == {("zone", "a")}
 
 
-def test_nobody_is_moved_for_one_of_a_lower_class() -> None:
-    """The lowest class among the planned is the highest that may be moved."""
+def test_no_pod_is_moved_for_a_variant_of_lower_priority() -> None:
+    """The lowest priority among planned pods is the highest that a movable pod may have."""
     planned = [[pod(priority=5)], [pod(priority=-3), pod(priority=7)]]
 
     assert lowest_priority(planned) == -3

@@ -1,4 +1,4 @@
-"""Whose priority an InferenceObjective is, and how it stands to service classes."""
+"""Priorities of targets from InferenceObjectives, and their precedence relative to service classes."""
 
 from __future__ import annotations
 
@@ -29,30 +29,36 @@ def target(namespace: str = "chat") -> Target:
 
 CASES: Mapping[str, tuple[list[Json], str, int]] = {
     "none": ([], "", LOWEST_PRIORITY),
-    "by the labels of the template": ([objective("a")], "a", 90),
-    "by the labels of a pod that somebody set": ([objective("a", "canary")], "a", 90),
+    "by the labels of the pod template": ([objective("a")], "a", 90),
+    "by a label set on a running pod": ([objective("a", "canary")], "a", 90),
     "the highest number of several on one pool": (
         [objective("a", priority=5), objective("b", priority=7), objective("c", priority=-1)],
         "b",
         93,
     ),
     "the highest number of several pools": ([objective("a", priority=5), objective("b", "canary")], "b", 90),
-    "of two alike the first by name": ([objective("b"), objective("a")], "a", 90),
-    "a pool of the former group": ([objective("a", "old", group=FORMER)], "a", 90),
-    "no better than allowed": ([objective("a", priority=2**62)], "a", 20),
-    "0 is what requests without an objective have": ([objective("a", priority=0)], "", LOWEST_PRIORITY),
-    "so is none": ([objective("a", priority=None)], "", LOWEST_PRIORITY),
-    "a negative number makes no pool less important": ([objective("a", priority=-9)], "", LOWEST_PRIORITY),
+    "of two equal ones the first by name": ([objective("b"), objective("a")], "a", 90),
+    "a pool of the former API group": ([objective("a", "old", group=FORMER)], "a", 90),
+    "no better than the configured highest priority": ([objective("a", priority=2**62)], "a", 20),
+    "a priority of 0 is that of requests without an objective": (
+        [objective("a", priority=0)],
+        "",
+        LOWEST_PRIORITY,
+    ),
+    "an objective without a priority": ([objective("a", priority=None)], "", LOWEST_PRIORITY),
+    "a negative number does not lower the priority": ([objective("a", priority=-9)], "", LOWEST_PRIORITY),
     "a pool of another group": ([objective("a", "old")], "", LOWEST_PRIORITY),
-    "a pool that is not there": ([objective("a", "gone")], "", LOWEST_PRIORITY),
-    "no pool": ([objective("a", kind="Service")], "", LOWEST_PRIORITY),
+    "a pool that does not exist": ([objective("a", "gone")], "", LOWEST_PRIORITY),
+    "no reference to a pool": ([objective("a", kind="Service")], "", LOWEST_PRIORITY),
     "no spec": ([{"metadata": {"namespace": "chat", "name": "a"}}], "", LOWEST_PRIORITY),
 }
 
 
 @pytest.mark.parametrize(("objectives", "name", "priority"), CASES.values(), ids=CASES.keys())
-def test_the_objective_of_a_target(objectives: list[Json], name: str, priority: int) -> None:
-    """The most important one of all pools that select its pods."""
+def test_the_objective_with_the_highest_number_gives_the_priority_of_a_target(
+    objectives: list[Json], name: str, priority: int
+) -> None:
+    """All pools that select the target's pods are considered."""
     known = Objectives(objectives, POOLS, highest_priority=20)
     found = known.of(target(), [pod("chat-1", {"app": "chat", "track": "canary"})])
 
@@ -60,8 +66,8 @@ def test_the_objective_of_a_target(objectives: list[Json], name: str, priority: 
     assert (found.priority if found else LOWEST_PRIORITY) == priority
 
 
-def test_objectives_are_about_their_own_namespace() -> None:
-    """And nothing counts where none is read."""
+def test_objectives_apply_only_in_their_own_namespace() -> None:
+    """If no objectives are read, none applies."""
     assert Objectives([objective("a")], POOLS).of(target("other"), []) is None
     assert NO_OBJECTIVES.of(target(), []) is None
 
@@ -75,16 +81,16 @@ def test_objectives_are_about_their_own_namespace() -> None:
         (ObjectiveRules(namespaces=frozenset({"other"})), False),
     ],
 )
-def test_objectives_count_where_that_is_configured(rules: ObjectiveRules, *, counts: bool) -> None:
-    """In all namespaces, or in those that are named."""
+def test_objectives_apply_only_in_configured_namespaces(rules: ObjectiveRules, *, counts: bool) -> None:
+    """The setting enables all namespaces or a list of them."""
     found = rules.counting([objective("a")], POOLS).of(target(), [])
 
     assert (found is not None) is counts
     assert rules.are_in_force is (rules != ObjectiveRules())
 
 
-def test_objectives_are_in_the_order_of_their_numbers() -> None:
-    """Whoever has the higher number never goes after the other."""
+def test_a_higher_number_never_gives_a_lower_priority() -> None:
+    """Numbers range over all 64-bit integers; 1 is the highest priority."""
     numbers = [-(2**63), -1, 0, 1, 2, 49, 50, 51, 99, 100, 2**63 - 1]
     found = [Objectives([objective("a", priority=number)], POOLS).of(target(), []) for number in numbers]
     priorities = [item.priority if item else LOWEST_PRIORITY for item in found]
@@ -98,28 +104,28 @@ PREMIUM = ServiceClass(name="premium", priority=95, ttft_ms={"llama": 500}, tpot
 CLASSES = Policies(classes={("classes", "premium"): PREMIUM})
 BY = "InferenceObjective 'urgent' (10) of InferencePool 'llama'"
 ORDER: Mapping[str, tuple[Json, int, bool, str, str]] = {
-    "a class goes first, though its priority is lower": (
+    "a class takes precedence, though its priority is lower": (
         {"modelID": "llama"},
         95,
         True,
         "ClassFound",
         f"service class 'premium', priority 95, which takes precedence over {BY}",
     ),
-    "so does one that is named": (
+    "a class by reference takes precedence": (
         {"modelID": "qwen", "sloClassRef": {"name": "classes", "key": "premium"}},
         95,
         True,
         "ClassFound",
         f"service class 'premium', priority 95, which takes precedence over {BY}",
     ),
-    "without a class the objective counts": (
+    "without a class the objective applies": (
         {"modelID": "qwen"},
         90,
         True,
         "ObjectiveFound",
         f"no service class applies: priority 90 by {BY}",
     ),
-    "a class that is named and missing is still an error": (
+    "a missing class by reference is still an error": (
         {"modelID": "qwen", "sloClassRef": {"name": "classes", "key": "gone"}},
         90,
         False,
@@ -131,9 +137,9 @@ ORDER: Mapping[str, tuple[Json, int, bool, str, str]] = {
 
 
 @pytest.mark.parametrize(("spec", "priority", "holds", "reason", "text"), ORDER.values(), ids=ORDER.keys())
-def test_the_order_of_class_and_objective(
+def test_a_service_class_takes_precedence_over_an_objective(
     spec: Json, priority: int, holds: bool, reason: str, text: str
 ) -> None:
-    """The priority is that of the one which the sentence names."""
+    """The message names the source of the priority."""
     assert priority_of({"spec": spec}, CLASSES, SAID) == priority
     assert class_finding({"spec": spec}, CLASSES, SAID) == (holds, ConditionReason(reason), text)

@@ -1,4 +1,4 @@
-"""Orders by annotation: followed where they are understood, named where they are not."""
+"""Planning annotations of variants: valid ones are applied, others are ignored and reported."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from controller.observe.orders import Orders, orders_finding, orders_of
 
 
 def annotated(**annotations: str) -> Json:
-    """Return an object with annotations of ours, by their names behind the prefix."""
+    """Return an object with Stowplan's annotations, given by their names after the prefix."""
     return {"metadata": {"annotations": {f"stowplan.dev/{name}": text for name, text in annotations.items()}}}
 
 
 UNDERSTOOD = {
     "a pause": (annotated(paused="true"), {"is_paused": True}),
     "no pause": (annotated(paused="false"), {"is_paused": False}),
-    "a pin": (annotated(replicas="3"), {"pinned_replicas": 3}),
-    "a pin to nothing": (annotated(replicas="0"), {"pinned_replicas": 0}),
-    "the largest pin": (annotated(replicas="1000000"), {"pinned_replicas": 1_000_000}),
+    "pinned replicas": (annotated(replicas="3"), {"pinned_replicas": 3}),
+    "pinned to zero replicas": (annotated(replicas="0"), {"pinned_replicas": 0}),
+    "the maximum of pinned replicas": (annotated(replicas="1000000"), {"pinned_replicas": 1_000_000}),
     "protection": (annotated(preemption="Never"), {"may_be_preempted": False}),
     "advice": (annotated(advisory="true"), {"is_advisory": True}),
 }
 
 
 @pytest.mark.parametrize(("value", "want"), UNDERSTOOD.values(), ids=UNDERSTOOD.keys())
-def test_an_order_is_followed_to_the_letter(value: Json, want: dict[str, object]) -> None:
-    """Each changes one thing and nothing else."""
+def test_a_valid_annotation_sets_its_field_and_no_other(value: Json, want: dict[str, object]) -> None:
+    """The condition has reason AnnotationsFollowed."""
     found = orders_of(value)
 
     plain = Orders(followed=found.followed)
@@ -37,8 +37,8 @@ def test_an_order_is_followed_to_the_letter(value: Json, want: dict[str, object]
     assert orders_finding(found)[:2] == (True, "AnnotationsFollowed")
 
 
-def test_the_record_of_the_writer_is_no_order() -> None:
-    """Admission writes it."""
+def test_the_annotation_that_records_the_writer_is_ignored() -> None:
+    """The admission webhook writes it."""
     found = orders_of(annotated(**{"written-by": "{}"}))
 
     assert found == Orders()
@@ -46,20 +46,20 @@ def test_the_record_of_the_writer_is_no_order() -> None:
 
 
 NOT_UNDERSTOOD = {
-    "another spelling of yes": ("paused", "True", "'true' or 'false'"),
-    "an empty text": ("advisory", "", "'true' or 'false'"),
-    "a line break behind": ("paused", "true\n", "'true' or 'false'"),
+    "another spelling of true": ("paused", "True", "'true' or 'false'"),
+    "an empty value": ("advisory", "", "'true' or 'false'"),
+    "a trailing line break": ("paused", "true\n", "'true' or 'false'"),
     "a fraction": ("replicas", "2.5", "a whole number from 0 to 1000000"),
     "a sign": ("replicas", "-1", "a whole number from 0 to 1000000"),
-    "too many": ("replicas", "1000001", "a whole number from 0 to 1000000"),
-    "digits of another script": ("replicas", "٣", "a whole number from 0 to 1000000"),
+    "more than the maximum": ("replicas", "1000001", "a whole number from 0 to 1000000"),
+    "non-ASCII digits": ("replicas", "٣", "a whole number from 0 to 1000000"),
     "another policy": ("preemption", "PreemptLowerPriority", "'Never'"),
 }
 
 
 @pytest.mark.parametrize(("name", "text", "allowed"), NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD.keys())
-def test_a_malformed_order_counts_as_none_and_is_named(name: str, text: str, allowed: str) -> None:
-    """The sentence has the annotation, its value and what is allowed."""
+def test_an_invalid_annotation_value_is_ignored_and_reported(name: str, text: str, allowed: str) -> None:
+    """The message gives the annotation, its value and what is allowed."""
     found = orders_of(annotated(**{name: text}))
     is_good, reason, message = orders_finding(found)
 
@@ -68,16 +68,16 @@ def test_a_malformed_order_counts_as_none_and_is_named(name: str, text: str, all
     assert message.startswith(f"metadata.annotations[stowplan.dev/{name}]: must be {allowed}, was {text!r}")
 
 
-def test_a_misspelled_order_is_told_and_the_others_are_followed() -> None:
-    """Somebody believes the variant paused."""
+def test_an_unknown_annotation_is_reported_and_the_others_are_applied() -> None:
+    """Otherwise its author would believe that the variant is paused."""
     found = orders_of(annotated(pause="true", replicas="2"))
 
     assert (found.is_paused, found.pinned_replicas) == (False, 2)
     assert "stowplan.dev/pause]: unknown annotation: must be one of stowplan.dev/paused" in found.problems[0]
 
 
-def test_annotations_of_others_are_no_orders() -> None:
-    """Neither those of kubectl nor such as only look like ours."""
+def test_annotations_with_other_prefixes_are_ignored() -> None:
+    """A prefix that only ends like Stowplan's is another one."""
     value = {"metadata": {"annotations": {"kubectl.kubernetes.io/x": "y", "notstowplan.dev/paused": "true"}}}
 
     assert orders_finding(orders_of(value))[:2] == (True, "NoAnnotations")

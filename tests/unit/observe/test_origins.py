@@ -1,4 +1,4 @@
-"""Series that Prometheus has more than once count once."""
+"""Deduplication of series that Prometheus has from several scrape jobs, Services or replicas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RUNNING = "vllm:num_requests_running"
 
 
 def scraped(age_seconds: float, waiting: float, **labels: str) -> tuple[list[Series], Series]:
-    """Return what one scrape of one engine left behind: two gauges, and the age of the first."""
+    """Return the series of one scrape of one engine: two gauges, and the age of the first."""
     own = {"namespace": "ns", "pod": "p", "engine": "0", "model_name": "m"} | labels
     gauges = [Series(name=name, labels=own, value=waiting) for name in (WAITING, RUNNING)]
     return gauges, Series(name="", labels=own, value=age_seconds)
@@ -28,12 +28,12 @@ def scraped(age_seconds: float, waiting: float, **labels: str) -> tuple[list[Ser
                 scraped(3, 5, job="a", prometheus_replica="0"),
             ],
             ([5], 3),
-            id="of two Prometheus replicas the fresher one",
+            id="the more recent of two Prometheus replicas",
         ),
         pytest.param(
             [scraped(3, 5, job="b", instance="10.0.0.1:80"), scraped(3, 5, job="a", instance="10.0.0.1:80")],
             ([5], 3),
-            id="of two jobs as fresh as each other the first one",
+            id="the first of two jobs with equal ages",
         ),
         pytest.param(
             [
@@ -41,12 +41,12 @@ def scraped(age_seconds: float, waiting: float, **labels: str) -> tuple[list[Ser
                 scraped(4, 5, job="a", instance="10.0.0.1:80", service="clusterip"),
             ],
             ([5], 3),
-            id="by way of two Services",
+            id="one endpoint scraped through two Services",
         ),
         pytest.param(
             [scraped(3, 5, job="a", instance="10.0.0.1:80"), scraped(7, 2, job="a", instance="10.0.0.1:81")],
             ([5, 2], 7),
-            id="two ports of one job are two engines, as old as the older",
+            id="two ports of one job are two engines, and the older age counts",
         ),
         pytest.param(
             [
@@ -55,7 +55,7 @@ def scraped(age_seconds: float, waiting: float, **labels: str) -> tuple[list[Ser
                 scraped(1, 5, job="b", instance="10.0.0.1:80"),
             ],
             ([5, 2], 7),
-            id="a job that sees everything goes before a fresher one that does not",
+            id="a job that covers all endpoints precedes a more recent one that does not",
         ),
         pytest.param(
             [scraped(3, 5, engine="0", job="a"), scraped(3, 2, engine="1", job="a")],
@@ -64,10 +64,10 @@ def scraped(age_seconds: float, waiting: float, **labels: str) -> tuple[list[Ser
         ),
     ],
 )
-def test_one_origin_counts(
+def test_series_of_several_origins_are_counted_once(
     scrapes: list[tuple[list[Series], Series]], want: tuple[list[float], float]
 ) -> None:
-    """Whatever order Prometheus answers in."""
+    """The result does not depend on the order of the response."""
     for order in (scrapes, scrapes[::-1]):
         series = [item for gauges, _ in order for item in gauges]
 
@@ -78,7 +78,7 @@ def test_one_origin_counts(
         assert len(found) == 2 * len(waiting)
 
 
-def test_origins_that_see_other_endpoints_each_are_refused() -> None:
+def test_jobs_that_scrape_different_endpoints_are_rejected() -> None:
     """They may be one engine under two names, or two engines."""
     scrapes = [scraped(1, 5, job="a", instance="10.0.0.1:80"), scraped(1, 5, job="b", instance="chat-0")]
 
@@ -86,8 +86,8 @@ def test_origins_that_see_other_endpoints_each_are_refused() -> None:
         of_one_origin([item for gauges, _ in scrapes for item in gauges], [time for _, time in scrapes])
 
 
-def test_a_pod_without_a_time_is_not_known() -> None:
-    """A value of unknown age is none."""
+def test_a_pod_without_a_scrape_time_is_rejected() -> None:
+    """A value of unknown age is not usable."""
     gauges, _ = scraped(1, 5)
 
     with pytest.raises(UnreadableMetricsError, match="no series with this pod's name"):
@@ -95,33 +95,33 @@ def test_a_pod_without_a_time_is_not_known() -> None:
 
 
 def gauge(name: str, value: float, **labels: str) -> Series:
-    """Return a series of one pod."""
+    """Return one series of a pod."""
     return Series(name=name, labels={"namespace": "ns", "pod": "p"} | labels, value=value)
 
 
 EACH = {
     "one job": ([gauge("q", 5, job="a")], [gauge("", 3, job="a")], ({"q": [5]}, 3)),
-    "two series of one job add up": (
+    "two series of one job are both kept": (
         [gauge("q", 5, job="a", engine="0"), gauge("q", 2, job="a", engine="1")],
         [gauge("", 3, job="a", engine="0"), gauge("", 3, job="a", engine="1")],
         ({"q": [5, 2]}, 3),
     ),
-    "of two Prometheus replicas the fresher one": (
+    "the more recent of two Prometheus replicas": (
         [gauge("q", 4, job="a", prometheus_replica="0"), gauge("q", 5, job="a", prometheus_replica="1")],
         [gauge("", 9, job="a", prometheus_replica="0"), gauge("", 3, job="a", prometheus_replica="1")],
         ({"q": [5]}, 3),
     ),
-    "by way of two Services": (
+    "one endpoint scraped through two Services": (
         [gauge("q", 5, job="a", service="x"), gauge("q", 5, job="a", service="y")],
         [gauge("", 3, job="a", service="x"), gauge("", 3, job="a", service="y")],
         ({"q": [5]}, 3),
     ),
-    "each name by its own job": (
+    "the job is chosen for each metric name": (
         [gauge("q", 5, job="a", instance="p:80"), gauge("r", 7, job="b", instance="p:81")],
         [gauge("", 3, job="a", instance="p:80"), gauge("", 8, job="b", instance="p:81")],
         ({"q": [5], "r": [7]}, 8),
     ),
-    "jobs that see other endpoints each": (
+    "jobs that scrape different endpoints": (
         [gauge("q", 5, job="a", instance="p:80"), gauge("q", 7, job="b", instance="p:81")],
         [gauge("", 3, job="a", instance="p:80"), gauge("", 3, job="b", instance="p:81")],
         ({}, 0),
@@ -130,10 +130,10 @@ EACH = {
 
 
 @pytest.mark.parametrize(("series", "times", "want"), EACH.values(), ids=EACH.keys())
-def test_series_of_any_exporter_count_once(
+def test_series_of_any_exporter_are_counted_once(
     series: list[Series], times: list[Series], want: tuple[dict[str, list[float]], float]
 ) -> None:
-    """By the labels that Prometheus gives; other labels are the exporter's own."""
+    """Only the labels that Prometheus adds identify an origin; other labels are the exporter's."""
     counted, age_seconds = of_one_origin_each(series, times)
 
     found: dict[str, list[float]] = {}

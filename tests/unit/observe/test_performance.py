@@ -1,4 +1,4 @@
-"""What is declared, targeted and published about the speed of a variant."""
+"""Declared profiles, latency targets and published performance of variants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEARNED = Learned(
 def facts(
     status: Json | None = None, pods: tuple[Json, ...] = (), **spec: Any
 ) -> tuple[VariantFacts, tuple[str, ...]]:
-    """Return the facts of one variant, and what of them could not be read."""
+    """Return the facts of one variant, and the problems in reading them."""
     value = placed(variant("chat", **spec)) | {"status": status or {}}
     seen = gathered(value, pods=pods)
     assert seen.unplanned == {}
@@ -37,18 +37,18 @@ def facts(
 
 
 def published(**changes: Any) -> Json:
-    """Return a status with what the engines showed; what is None is not there."""
+    """Return a status with performance data; a member that is None is left out."""
     performance = {name: item for name, item in (SHOWN | changes).items() if item is not None}
     return {"decision": {"reason": "Steady", "message": "", "performance": performance}}
 
 
-def test_nothing_is_made_up() -> None:
-    """Without class, profile and status there is only what the engine was started with."""
+def test_without_declared_or_published_values_no_performance_is_assumed() -> None:
+    """Only the maximum batch of the engine's arguments is known."""
     assert facts() == (VariantFacts(max_num_seqs=64), ())
 
 
 def test_a_declared_profile_is_read() -> None:
-    """Its batch counts where the engine's arguments say nothing."""
+    """Its maximum batch applies if the engine's arguments give none."""
     profile = {"perfParms": PERF_PARMS, "maxBatchSize": 48}
     plain = placed(deployment("chat", product=A100, accelerators=2))
     plain["spec"]["template"]["spec"]["containers"][0]["args"] = []
@@ -64,17 +64,21 @@ def test_a_declared_profile_is_read() -> None:
 
 DECODE, PREFILL = PERF_PARMS["decodeParms"], PERF_PARMS["prefillParms"]
 UNUSABLE: dict[str, tuple[Json, Json, str]] = {
-    "a name is missing": ({"alpha": "20"}, PREFILL, "decodeParms.beta"),
-    "several names are": ({"beta": "0"}, {"gamma": "1"}, "decodeParms.alpha, prefillParms.delta"),
+    "a parameter is missing": ({"alpha": "20"}, PREFILL, "decodeParms.beta"),
+    "several parameters are missing": (
+        {"beta": "0"},
+        {"gamma": "1"},
+        "decodeParms.alpha, prefillParms.delta",
+    ),
     "a step takes no time": (DECODE | {"alpha": "0"}, PREFILL, "decodeParms.alpha"),
-    "a token takes next to no time": (DECODE | {"beta": "1e-200"}, PREFILL, "decodeParms.beta"),
-    "a prompt takes for ever": (DECODE, PREFILL | {"delta": "9" * 30}, "prefillParms.delta"),
+    "a token takes too little time": (DECODE | {"beta": "1e-200"}, PREFILL, "decodeParms.beta"),
+    "a prompt takes too long": (DECODE, PREFILL | {"delta": "9" * 30}, "prefillParms.delta"),
 }
 
 
 @pytest.mark.parametrize(("decode", "prefill", "named"), UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_a_profile_that_cannot_be_used_is_told(decode: Json, prefill: Json, named: str) -> None:
-    """With what is wrong with it; the variant is planned all the same."""
+def test_an_unusable_profile_is_reported(decode: Json, prefill: Json, named: str) -> None:
+    """The variant is still planned."""
     parms = {"decodeParms": decode, "prefillParms": prefill}
 
     found, doubts = facts(variantProfile={"perfParms": parms, "maxBatchSize": 48})
@@ -85,29 +89,29 @@ def test_a_profile_that_cannot_be_used_is_told(decode: Json, prefill: Json, name
     )
 
 
-def test_what_was_learned_comes_back_from_the_status() -> None:
-    """So a controller that has just started goes on from there."""
+def test_learned_parameters_are_restored_from_the_status() -> None:
+    """A restarted controller continues with them."""
     found, _ = facts(published())
 
     assert (found.learned, found.known_start_seconds) == (LEARNED, 140.0)
 
 
 NOT_LEARNED: dict[str, Json] = {
-    "nothing was": {},
+    "nothing published": {},
     "no samples": published(samples=0),
-    "samples of no number": published(samples="many"),
-    "no step takes no time": published(decodeParms={"alpha": "0", "beta": "0.1"}),
+    "samples that are not a number": published(samples="many"),
+    "a step that takes no time": published(decodeParms={"alpha": "0", "beta": "0.1"}),
     "a parameter is missing": published(decodeParms={"alpha": "13.2"}),
-    "a negative one": published(prefillParms={"delta": "-1"}),
-    "not a number": published(prefillParms={"delta": "NaN"}),
-    "a truth value": published(decodeParms={"alpha": True, "beta": "0.1"}),
+    "a negative parameter": published(prefillParms={"delta": "-1"}),
+    "a parameter that is not a number": published(prefillParms={"delta": "NaN"}),
+    "a boolean parameter": published(decodeParms={"alpha": True, "beta": "0.1"}),
     "an unplanned variant": {"decision": {"reason": "Unplanned", "message": ""}},
 }
 
 
 @pytest.mark.parametrize("status", NOT_LEARNED.values(), ids=NOT_LEARNED.keys())
-def test_a_status_that_says_nothing_usable_is_no_knowledge(status: Json) -> None:
-    """Learning begins anew then."""
+def test_an_unusable_status_restores_no_learned_parameters(status: Json) -> None:
+    """Learning starts over."""
     assert facts(status)[0].learned is None
 
 
@@ -115,14 +119,14 @@ def test_a_status_that_says_nothing_usable_is_no_knowledge(status: Json) -> None
     ("told", "want"),
     [(None, None), (0, 0.0), (1_000_000, 1e6), (1_000_001, None), (-5, None), ("NaN", None), (1e999, None)],
 )
-def test_a_start_that_planning_cannot_count_is_not_known(told: JsonValue, want: float | None) -> None:
-    """One number of a status must not end planning for all."""
+def test_an_out_of_range_start_up_time_is_ignored(told: JsonValue, want: float | None) -> None:
+    """One invalid number in a status does not stop planning."""
     assert facts(published(startSeconds=told))[0].known_start_seconds == want
 
 
 @pytest.mark.parametrize("told", [None, 0, -1, "160000"])
-def test_a_cache_of_no_size_is_not_known(told: JsonValue) -> None:
-    """The rest stands."""
+def test_an_invalid_cache_size_is_ignored(told: JsonValue) -> None:
+    """The other learned values are kept."""
     found = facts(published(kvCacheTokens=told))[0].learned
 
     assert found is not None
@@ -131,7 +135,7 @@ def test_a_cache_of_no_size_is_not_known(told: JsonValue) -> None:
 
 
 def started(name: str, *, start: str | None, ready: str | None) -> Json:
-    """Return a pod that started and became ready at some times."""
+    """Return a pod with a start time and the time at which it became ready."""
     value = pod(name)
     value["status"] = {
         "phase": "Running",
@@ -142,8 +146,8 @@ def started(name: str, *, start: str | None, ready: str | None) -> Json:
     return value
 
 
-def test_start_up_times_are_those_of_pods_that_are_ready() -> None:
-    """From the node taking them on until they were ready; of others nobody knows yet."""
+def test_start_up_times_are_measured_from_ready_pods_only() -> None:
+    """They range from the pod's start time to its readiness."""
     pods = (
         started("a", start="2025-12-31T23:50:00Z", ready="2025-12-31T23:52:20Z"),
         started("b", start="2025-12-31T23:50:00Z", ready="2025-12-31T23:51:30Z"),
@@ -163,12 +167,12 @@ POLICIES = Policies(classes={("classes", "premium"): CLASS})
 @pytest.mark.parametrize(
     ("model", "want"),
     [
-        pytest.param("llama", Targets(ttft_seconds=1.5, itl_seconds=0.08), id="both"),
-        pytest.param("other", Targets(ttft_seconds=0.009), id="one of them"),
-        pytest.param("odd", Targets(), id="none that means anything"),
+        pytest.param("llama", Targets(ttft_seconds=1.5, itl_seconds=0.08), id="both targets"),
+        pytest.param("other", Targets(ttft_seconds=0.009), id="one target only"),
+        pytest.param("odd", Targets(), id="no valid target"),
         pytest.param("unheard-of", Targets(), id="a model without a class"),
     ],
 )
-def test_targets_are_the_class_s_for_the_model(model: str, want: Targets) -> None:
-    """In seconds."""
+def test_latency_targets_are_those_of_the_service_class_for_the_model(model: str, want: Targets) -> None:
+    """They are converted to seconds."""
     assert targets_of(placed(variant("chat", modelID=model)), POLICIES) == want

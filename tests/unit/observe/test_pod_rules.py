@@ -1,4 +1,4 @@
-"""What of a pod template's rules reaches a plan, and what is named because it does not."""
+"""Scheduling rules of pod templates: those that a plan supports, and reports on those that it does not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHAT = TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")
 CODE = TargetKey(TargetKind.DEPLOYMENT, "ns", "code")
 ZONE = "topology.kubernetes.io/zone"
 SAME: Json = {"matchLabels": {"app": "chat"}}
-"""Selects the pods of `chat` and nobody else."""
+"""Selects the pods of `chat` only."""
 
 ANYBODY: Json = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
 
@@ -45,17 +45,17 @@ def constraint(key: str = ZONE, selector: Json | None = SAME, **fields: object) 
 
 
 def repulsion(*terms: Json) -> Json:
-    """Return required anti-affinity."""
+    """Return required pod anti-affinity."""
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [*terms]}}
 
 
 def term(key: str, selector: Json | None = SAME, **fields: object) -> Json:
-    """Return a term of it."""
+    """Return a term of pod anti-affinity."""
     return {"topologyKey": key} | ({} if selector is None else {"labelSelector": selector}) | fields
 
 
 def chat(*, anywhere: bool = False, **spec: object) -> Target:
-    """Return the target; `anywhere`: its pods select no nodes."""
+    """Return the target; with `anywhere`, its pods have no node selector."""
     manifest = deployment("chat", product=L4, accelerators=2)
     if anywhere:
         del manifest["spec"]["template"]["spec"]["nodeSelector"]
@@ -66,25 +66,25 @@ def chat(*, anywhere: bool = False, **spec: object) -> Target:
 def read(
     target: Target, nodes: Sequence[Json] = TWO_ZONES, pods: Sequence[Json] = (), *, others: bool = True
 ) -> PodRules:
-    """Return the rules where there is another Deployment, `code`, in the namespace."""
+    """Return the target's rules; with `others`, Deployment `code` is in the same namespace."""
     code = target_of(CODE, deployment("code", product=L4, accelerators=1))
     targets = {target.key: target} | ({CODE: code} if others else {})
     return pod_rules(target, "L4", Scene(nodes, targets, pods))
 
 
 def spread(*constraints: Json, anywhere: bool = False) -> Target:
-    """Return the target with constraints."""
+    """Return the target with topology spread constraints."""
     return chat(anywhere=anywhere, topologySpreadConstraints=[*constraints])
 
 
 def apart(*terms: Json) -> Target:
-    """Return the target with anti-affinity."""
+    """Return the target with required pod anti-affinity."""
     return chat(affinity=repulsion(*terms))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A template in a place, and what of it is planned with."""
+    """A target on some nodes, and the expected rules."""
 
     target: Target
     rules: PodRules
@@ -95,86 +95,86 @@ EVEN = Spread(topology_key=ZONE)
 FROM_ZERO = Spread(topology_key=ZONE, counts_from_zero=True)
 REVISION: Json = {"matchLabelKeys": ["pod-template-hash"]}
 KNOWN: dict[str, Case] = {
-    "zones are spread over": Case(target=spread(constraint()), rules=PodRules(spread=EVEN)),
-    "with the skew that is allowed": Case(
+    "a spread over zones": Case(target=spread(constraint()), rules=PodRules(spread=EVEN)),
+    "a spread over zones with the allowed skew": Case(
         target=spread(constraint(maxSkew=3)), rules=PodRules(spread=Spread(topology_key=ZONE, max_skew=3))
     ),
-    "a revision of its own counts alone, whoever else has the labels": Case(
+    "a constraint by revision does not count other pods with the labels": Case(
         target=spread(constraint(selector=ANYBODY, **REVISION)), rules=PodRules(spread=EVEN)
     ),
-    "a preference is no rule": Case(
+    "a preferred spread is ignored": Case(
         target=spread(constraint(whenUnsatisfiable="ScheduleAnyway")), rules=PodRules()
     ),
-    "of two rules over zones the stricter one holds": Case(
+    "the stricter of two spreads over zones": Case(
         target=spread(constraint(maxSkew=3), constraint(maxSkew=2)),
         rules=PodRules(spread=Spread(topology_key=ZONE, max_skew=2)),
     ),
-    "a zone without accelerators keeps the fewest at zero": Case(
+    "a zone without accelerators keeps the minimum at zero": Case(
         target=spread(constraint(), anywhere=True),
         rules=PodRules(spread=FROM_ZERO),
         nodes=(*TWO_ZONES, node("cpu", "c", 0)),
     ),
-    "not where the pods select nodes with accelerators": Case(
+    "a zone without accelerators is ignored if pods select nodes with accelerators": Case(
         target=spread(constraint()),
         rules=PodRules(spread=EVEN),
         nodes=(*TWO_ZONES, node("cpu", "c", 0)),
     ),
-    "but where nodes count whatever the pods select": Case(
+    "a zone without accelerators counts if nodeAffinityPolicy is Ignore": Case(
         target=spread(constraint(nodeAffinityPolicy="Ignore")),
         rules=PodRules(spread=FROM_ZERO),
         nodes=(*TWO_ZONES, node("cpu", "c", 0)),
     ),
-    "a zone of another type of accelerators counts, too": Case(
+    "a zone with another accelerator type keeps the minimum at zero": Case(
         target=spread(constraint(), anywhere=True),
         rules=PodRules(spread=FROM_ZERO),
         nodes=(*TWO_ZONES, node("h", "c", product="NVIDIA-H100")),
     ),
-    "fewer zones than are asked for count from zero": Case(
+    "fewer zones than minDomains keep the minimum at zero": Case(
         target=spread(constraint(minDomains=3)), rules=PodRules(spread=FROM_ZERO)
     ),
-    "as many as are asked for do not": Case(
+    "as many zones as minDomains do not": Case(
         target=spread(constraint(minDomains=2)), rules=PodRules(spread=EVEN)
     ),
-    "the skew over nodes is the most on a node": Case(
+    "the skew over nodes is the maximum per node": Case(
         target=spread(constraint(HOSTNAME, maxSkew=2)), rules=PodRules(most_per_node=2)
     ),
-    "zones and nodes together": Case(
+    "spreads over zones and nodes together": Case(
         target=spread(constraint(), constraint(HOSTNAME, maxSkew=2)),
         rules=PodRules(spread=EVEN, most_per_node=2),
     ),
-    "a constraint about nobody asks only for the label": Case(
+    "a constraint without a selector only requires the node label": Case(
         target=spread(constraint(selector=None)), rules=PodRules(node_labels=(ZONE,))
     ),
-    "pods that keep apart are one on each node": Case(
+    "anti-affinity by node allows one pod per node": Case(
         target=apart(term(HOSTNAME)), rules=PodRules(most_per_node=1)
     ),
-    "pods that keep apart by zone are one in each": Case(
+    "anti-affinity by zone allows one pod per zone": Case(
         target=apart(term(ZONE)), rules=PodRules(spread=FROM_ZERO)
     ),
-    "the own namespace may be named": Case(
+    "a term may name the target's own namespace": Case(
         target=apart(term(HOSTNAME, namespaces=["ns"])), rules=PodRules(most_per_node=1)
     ),
-    "pods of another namespace that are not there are nobody": Case(
+    "a term that selects no existing pods has no effect": Case(
         target=apart(term(HOSTNAME, {"matchLabels": {"app": "gone"}})), rules=PodRules()
     ),
-    "those that differ in what is its own are others": Case(
+    "a term for pods with another value of the target's label has no effect": Case(
         target=apart(term(HOSTNAME, SAME, mismatchLabelKeys=["app"])), rules=PodRules()
     ),
 }
 
 
 @pytest.mark.parametrize("case", KNOWN.values(), ids=KNOWN)
-def test_a_rule_reaches_the_plan(case: Case) -> None:
-    """Each situation by a sentence; nothing is left to be named."""
+def test_a_supported_rule_is_planned(case: Case) -> None:
+    """No problem is reported."""
     assert read(case.target, case.nodes) == case.rules
 
 
 NAMED: dict[str, tuple[Target, str]] = {
-    "another Deployment with the labels": (
+    "a constraint that also selects another Deployment": (
         spread(constraint(selector=ANYBODY)),
         f"topologySpreadConstraints[0] over {ZONE}: it also applies to Deployment ns/code",
     ),
-    "rules about others alone": (
+    "a term that selects only pods of others": (
         apart(term(HOSTNAME, {"matchLabels": {"app": "code"}})),
         f"[0] over {HOSTNAME}: it also applies to Deployment ns/code",
     ),
@@ -182,23 +182,23 @@ NAMED: dict[str, tuple[Target, str]] = {
         spread(constraint(), constraint("rack")),
         "spread over rack: a plan spreads pods over one topology only",
     ),
-    "pods that have to be near others": (
+    "required pod affinity": (
         chat(affinity={"podAffinity": repulsion(term(ZONE))["podAntiAffinity"]}),
         "podAffinity.requiredDuringSchedulingIgnoredDuringExecution: pods that have to be near others",
     ),
-    "pods of other namespaces": (
+    "a term for other namespaces": (
         apart(term(HOSTNAME, namespaces=["ns", "other"])),
         "pods of other namespaces are not considered",
     ),
-    "namespaces by label": (
+    "a namespace selector": (
         apart(term(HOSTNAME, namespaceSelector={"matchLabels": {"team": "x"}})),
         "it is unknown whether a selector of namespaces selects its own",
     ),
-    "a label in which pods differ": (
+    "a label that differs between pods of the target": (
         spread(constraint(matchLabelKeys=["apps.kubernetes.io/pod-index"])),
         "it distinguishes pods of the target by apps.kubernetes.io/pod-index",
     ),
-    "other revisions": (
+    "a term for other revisions": (
         apart(term(HOSTNAME, mismatchLabelKeys=["pod-template-hash"])),
         "it distinguishes pods of the target by the revision",
     ),
@@ -206,16 +206,16 @@ NAMED: dict[str, tuple[Target, str]] = {
 
 
 @pytest.mark.parametrize(("target", "want"), NAMED.values(), ids=NAMED)
-def test_what_a_plan_cannot_say_is_named(target: Target, want: str) -> None:
-    """With whose it is and where it stands."""
+def test_a_rule_that_a_plan_cannot_express_is_reported(target: Target, want: str) -> None:
+    """The message starts with the target and gives the rule's place."""
     problems = read(target).problems
 
     assert [text for text in problems if want in text], problems
     assert all(text.startswith("Deployment ns/chat: ") for text in problems)
 
 
-def test_a_pod_of_nobody_with_the_labels_is_named() -> None:
-    """The scheduler counts it."""
+def test_a_pod_of_no_target_that_matches_the_selector_is_reported() -> None:
+    """The scheduler counts it for the spread."""
     stray = stateful_pod("stray", 0)
     stray["metadata"]["labels"] = {"app": "chat"}
 
@@ -225,8 +225,8 @@ def test_a_pod_of_nobody_with_the_labels_is_named() -> None:
     assert read(spread(constraint()), pods=(stray,)).spread == EVEN
 
 
-def test_what_has_no_accelerators_has_no_rules() -> None:
-    """It always finds room in a plan."""
+def test_a_target_without_accelerators_has_no_rules() -> None:
+    """A plan never lacks capacity for it."""
     plain = target_of(CHAT, deployment("chat", product=L4, accelerators=0))
     plain.pod_spec["topologySpreadConstraints"] = [constraint()]
 
@@ -234,7 +234,7 @@ def test_what_has_no_accelerators_has_no_rules() -> None:
 
 
 def grouped(*, nodes: Sequence[Json], size: int = 2, **spec: object) -> PodRules:
-    """Return the rules of groups of pods of eight accelerators each that share a zone."""
+    """Return the rules of LeaderWorkerSet groups that share a zone, with eight accelerators per pod."""
     manifest = leader_worker_set(
         "big", product=L4, accelerators=8, size=size, exclusive_topology=ZONE, subgroup="x"
     )
@@ -246,21 +246,21 @@ def grouped(*, nodes: Sequence[Json], size: int = 2, **spec: object) -> PodRules
 FULL_ZONES = tuple(node(f"n{zone}{number}", zone) for zone in "ab" for number in (1, 2))
 
 
-def test_a_group_that_has_a_zone_to_itself_is_named_only_where_another_would_fit() -> None:
-    """Planning keeps a group together; that it keeps others out follows from the room there is."""
+def test_exclusive_topology_is_reported_only_if_a_zone_has_room_for_another_group() -> None:
+    """A plan keeps a group within a zone; with too little room, other groups are kept out anyway."""
     assert grouped(nodes=FULL_ZONES).problems == ()
 
     (problem,) = grouped(nodes=(*FULL_ZONES, node("na3", "a"), node("na4", "a"))).problems
     assert "keeps other groups out of a topology.kubernetes.io/zone that has room for several" in problem
 
 
-def test_a_group_of_one_pod_is_one_in_each_zone() -> None:
-    """That a plan can say."""
+def test_exclusive_topology_with_groups_of_one_pod_allows_one_per_zone() -> None:
+    """A plan expresses this as a spread."""
     assert grouped(nodes=FULL_ZONES, size=1) == PodRules(spread=FROM_ZERO)
 
 
-def test_other_sets_that_a_group_keeps_out_are_named() -> None:
-    """Those of its namespace."""
+def test_other_leader_worker_sets_that_exclusive_topology_affects_are_reported() -> None:
+    """Only those of the same namespace are affected."""
     constraints: tuple[tuple[TargetKey, dict[str, Any]], ...] = (
         (TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "big"), {"exclusive_topology": ZONE}),
         (TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "small"), {}),
@@ -277,8 +277,8 @@ def test_other_sets_that_a_group_keeps_out_are_named() -> None:
     assert pod_rules(sets[small], "L4", Scene(FULL_ZONES, sets, ())) == NO_RULES
 
 
-def test_groups_that_are_kept_together_are_not_also_kept_apart() -> None:
-    """It is named where it matters: on a node with room for two."""
+def test_spread_and_anti_affinity_of_exclusive_groups_are_reported_and_not_planned() -> None:
+    """Anti-affinity is reported only if a node has room for two of the pods."""
     mine = {"matchLabels": {"leaderworkerset.sigs.k8s.io/name": "big"}}
     affinity = repulsion(term(HOSTNAME, mine))
 
@@ -290,8 +290,8 @@ def test_groups_that_are_kept_together_are_not_also_kept_apart() -> None:
     assert "their spread over rack is not considered" in spread_too.problems[0]
 
 
-def test_volumes_and_parts_of_groups_are_named() -> None:
-    """They decide about places, and plans don't know them."""
+def test_volume_claims_and_subgroup_topologies_are_reported() -> None:
+    """They constrain placement, and plans do not model them."""
     fields: dict[str, Any] = {"exclusive_topology": "", "subgroup_exclusive_topology": "rack"}
     manifest = leader_worker_set("big", product=L4, accelerators=8, size=4, **fields)
     manifest["spec"]["leaderWorkerTemplate"]["volumeClaimTemplates"] = [{"metadata": {"name": "weights"}}]

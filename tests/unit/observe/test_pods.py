@@ -1,4 +1,4 @@
-"""Whose a pod is, and which goes first."""
+"""Targets that pods belong to, and the order in which pods are removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controller.observe.targets import TargetKey, TargetKind
 
 
 def pod(name: str, *, node: str = "n1", ready_time: str = "2026-01-01T00:00:00Z", **metadata: object) -> Json:
-    """Return a running pod of Deployment `web`; an empty ready_time means not ready."""
+    """Return a running pod of Deployment `web`; an empty ready_time makes it unready."""
     owner = {"kind": "ReplicaSet", "name": "web-abc", "controller": True}
     conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": ready_time}] if ready_time else []
     return {
@@ -27,8 +27,8 @@ def pod(name: str, *, node: str = "n1", ready_time: str = "2026-01-01T00:00:00Z"
     }
 
 
-def test_pods_are_removed_as_a_replica_set_would() -> None:
-    """Unbound, unready, cheap, crowded, youngest: in this order."""
+def test_removal_order_follows_that_of_a_replica_set() -> None:
+    """It is: unbound, unready, lower deletion cost, more pods on the node, younger."""
     cheap: dict[str, Any] = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-5"}}
     pods = [
         pod("old", node="n3"),
@@ -45,8 +45,8 @@ def test_pods_are_removed_as_a_replica_set_would() -> None:
     assert names == ["unbound", "unready", "cheap", "crowded-a", "crowded-b", "young", "old"]
 
 
-def test_only_present_pods_of_targets_are_grouped() -> None:
-    """Strangers, finished pods and those being deleted are left out."""
+def test_only_active_pods_of_targets_are_grouped() -> None:
+    """Pods of others, finished pods and those being deleted are left out."""
     stranger = pod("stranger", ownerReferences=[{"kind": "Job", "name": "web", "controller": True}])
     leaving = pod("leaving", deletionTimestamp="2026-01-01T00:00:00Z")
     done = pod("done")

@@ -1,4 +1,4 @@
-"""Prices and service classes out of ConfigMaps."""
+"""Prices and service classes read from ConfigMaps."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ FREE = (
 )
 
 
-def test_prices_and_classes_are_read_and_errors_are_named() -> None:
-    """One typing error does not hide the rest."""
+def test_valid_prices_and_classes_are_read_and_errors_reported() -> None:
+    """An error in one entry does not affect the others."""
     policies = read_policies(
         {
             "costs": {"data": {"NVIDIA-A100-PCIE-80GB": '{"device": "x", "cost": "40.00"}', "H100": "100"}},
@@ -35,8 +35,8 @@ def test_prices_and_classes_are_read_and_errors_are_named() -> None:
     assert policies.problems[2].startswith("ConfigMap costs, key H100: must be JSON")
 
 
-def test_a_reference_wins_and_without_one_the_highest_priority_that_lists_the_model() -> None:
-    """The look-up is deterministic."""
+def test_a_class_is_found_by_reference_or_else_by_highest_priority_for_the_model() -> None:
+    """A reference to a missing class finds none."""
     policies = read_policies({"c": {"data": {"a": FREE, "b": PREMIUM}}}, unit_costs="costs")
 
     by_reference = service_class(policies, {"name": "c", "key": "a"}, "llama")
@@ -49,8 +49,8 @@ def test_a_reference_wins_and_without_one_the_highest_priority_that_lists_the_mo
     assert service_class(policies, {"name": "c", "key": "missing"}, "llama") is None
 
 
-def test_without_a_reference_only_the_configured_config_map_counts() -> None:
-    """Any other ConfigMap's classes apply by reference alone."""
+def test_without_a_reference_only_classes_of_the_configured_config_map_apply() -> None:
+    """Classes of other ConfigMaps apply only by reference."""
     maps = {"classes": {"data": {"a": FREE}}, "other": {"data": {"b": PREMIUM}}}
     policies = read_policies(maps, unit_costs="costs", default_classes="classes")
 
@@ -63,17 +63,20 @@ def test_without_a_reference_only_the_configured_config_map_counts() -> None:
 
 
 PRICES = {
-    "no JSON": ("{oops", 'must be JSON such as {"device": "NVIDIA-A100", "cost": "40.00"}; '),
+    "invalid JSON": ("{oops", 'must be JSON such as {"device": "NVIDIA-A100", "cost": "40.00"}; '),
     "a number alone": ("40", 'must be JSON such as {"device"'),
     "another member": ('{"price": "1"}', 'cost is missing: must be JSON such as {"device"'),
-    "words": ('{"cost": "four"}', "cost must be a number from 0 to 1000000000, was 'four'; "),
-    "less than nothing": ('{"cost": -4}', "cost must be a number from 0 to 1000000000, was -4; "),
+    "words": (
+        '{"cost": "four"}',
+        "cost must be a number from 0 to 1000000000, was 'four'; ",
+    ),
+    "a negative number": ('{"cost": -4}', "cost must be a number from 0 to 1000000000, was -4; "),
 }
 
 
 @pytest.mark.parametrize(("text", "told"), PRICES.values(), ids=PRICES.keys())
-def test_what_is_wrong_with_a_price_is_named(text: str, told: str) -> None:
-    """And what a replica costs instead."""
+def test_an_invalid_price_is_reported_with_its_error(text: str, told: str) -> None:
+    """The message also gives the cost that applies instead."""
     (problem,) = read_policies({"costs": {"data": {"H100": text}}}, unit_costs="costs").problems
 
     assert problem.startswith(f"ConfigMap costs, key H100: {told}")
@@ -93,19 +96,19 @@ DOUBTFUL = {
         "priority: 1\ndata:\n- {model: a, slo-tpot: 8}\n- {slo-tpot: 8}\n",
         ["no effect without model: data[1]"],
     ),
-    "no YAML": (
+    "invalid YAML": (
         "name: Premium\npriority: [1\n",
         ["is not YAML: line 3: expected ',' or ']', but got '<stream end>'"],
     ),
     "text": ("just text", []),
-    "settings of something else": ("interval: 60s\n", []),
-    "a list of something else": ("data:\n- {model: llama, size: 8}\n- 1\n", []),
+    "unrelated settings": ("interval: 60s\n", []),
+    "an unrelated list": ("data:\n- {model: llama, size: 8}\n- 1\n", []),
 }
 
 
 @pytest.mark.parametrize(("text", "told"), DOUBTFUL.values(), ids=DOUBTFUL.keys())
-def test_what_has_no_effect_in_a_class_is_named(text: str, told: list[str]) -> None:
-    """In any ConfigMap, if it resembles a class."""
+def test_ineffective_parts_of_a_service_class_are_reported(text: str, told: list[str]) -> None:
+    """This holds for every ConfigMap entry that resembles a class."""
     policies = read_policies({"other": {"data": {"a": text}}}, unit_costs="costs")
 
     assert policies.problems == tuple(f"ConfigMap other, key a: {problem}" for problem in told)
@@ -115,8 +118,8 @@ NO_MAPPING = {"text": "gold", "a list": "- priority: 1", "a number": "1", "only 
 
 
 @pytest.mark.parametrize("text", NO_MAPPING.values(), ids=NO_MAPPING.keys())
-def test_everything_beside_the_classes_has_to_be_one(text: str) -> None:
-    """In the ConfigMap of classes, all that is no class is an error; elsewhere it is of others."""
+def test_every_entry_of_the_configured_config_map_must_be_a_service_class(text: str) -> None:
+    """In other ConfigMaps, entries that do not resemble a class are ignored."""
     maps = {name: {"data": {"a": "name: Premium\nprio: 1\n", "b": text}} for name in ("classes", "other")}
 
     policies = read_policies(maps, unit_costs="costs", default_classes="classes")
@@ -131,14 +134,17 @@ def test_everything_beside_the_classes_has_to_be_one(text: str) -> None:
 CLASS, OTHER = {"data": {"a": PREMIUM}}, {"data": {"a": "interval: 60s"}}
 MISPLACED = {
     "the configured ConfigMap is missing": ({"gold": CLASS, "old": CLASS}, "is missing"),
-    "it has no class": ({"gold": CLASS, "old": CLASS, "classes": {}}, "has no service class"),
-    "it has one": ({"gold": CLASS, "classes": CLASS}, ""),
-    "no other has one": ({"gold": OTHER}, ""),
+    "the configured ConfigMap has no class": (
+        {"gold": CLASS, "old": CLASS, "classes": {}},
+        "has no service class",
+    ),
+    "the configured ConfigMap has a class": ({"gold": CLASS, "classes": CLASS}, ""),
+    "no other ConfigMap has a class": ({"gold": OTHER}, ""),
 }
 
 
 @pytest.mark.parametrize(("maps", "told"), MISPLACED.values(), ids=MISPLACED.keys())
-def test_classes_outside_the_configured_config_map_are_named_once(
+def test_classes_in_other_config_maps_are_reported_once(
     maps: dict[str, dict[str, dict[str, str]]], told: str
 ) -> None:
     """They applied by model in earlier versions."""
@@ -154,9 +160,9 @@ def test_classes_outside_the_configured_config_map_are_named_once(
 TARGETS = {
     "zero": "0",
     "negative": "-5",
-    "no number": ".nan",
+    "not a number": ".nan",
     "endless": ".inf",
-    "so large that no float holds it": "1" + "0" * 400,
+    "too large for a float": "1" + "0" * 400,
     "text": "fast",
     "true": "true",
     "a fraction of a millisecond": "0.5",
@@ -164,8 +170,8 @@ TARGETS = {
 
 
 @pytest.mark.parametrize("value", TARGETS.values(), ids=TARGETS.keys())
-def test_a_target_that_is_none_is_left_out_and_named(value: str) -> None:
-    """At the start nothing is known from before; the other target and the priority count."""
+def test_an_invalid_latency_target_is_omitted_and_reported(value: str) -> None:
+    """Without an earlier valid value, the class keeps its priority and its other target."""
     text = f"name: Premium\npriority: 1\ndata:\n- {{model: llama, slo-tpot: {value}, slo-ttft: 500}}\n"
 
     policies = read_policies({"c": {"data": {"a": text}}}, unit_costs="costs")
@@ -180,20 +186,22 @@ def test_a_target_that_is_none_is_left_out_and_named(value: str) -> None:
 
 
 BROKEN = {
-    "no YAML": ("c", "a", "name: [Premium"),
-    "a priority that is none": ("c", "a", "name: Premium\npriority: high\n"),
+    "invalid YAML": ("c", "a", "name: [Premium"),
+    "an invalid priority": ("c", "a", "name: Premium\npriority: high\n"),
     "a target below zero": ("c", "a", "priority: 1\ndata:\n- {model: llama, slo-tpot: -1}\n"),
-    "targets that are no list": ("c", "a", "priority: 1\ndata: {model: llama}\n"),
+    "targets that are not a list": ("c", "a", "priority: 1\ndata: {model: llama}\n"),
     "no longer a service class": ("c", "a", "name Premium"),
-    "a price that is none": ("costs", "A100", '{"cost": "NaN"}'),
+    "a price that is not a number": ("costs", "A100", '{"cost": "NaN"}'),
     "a price below zero": ("costs", "A100", '{"cost": "-1"}'),
-    "no price": ("costs", "A100", "forty"),
+    "a price that is not JSON": ("costs", "A100", "forty"),
 }
 
 
 @pytest.mark.parametrize(("name", "key", "text"), BROKEN.values(), ids=BROKEN.keys())
-def test_what_is_broken_while_running_stands_as_it_was_and_is_named(name: str, key: str, text: str) -> None:
-    """Until it is mended; a price or a target must not jump for a typing error."""
+def test_an_entry_that_becomes_invalid_keeps_its_last_valid_content_and_is_reported(
+    name: str, key: str, text: str
+) -> None:
+    """The values must not jump because of a typing error; the entry applies again once it is corrected."""
     reader = PolicyReader(unit_costs="costs")
     good = {"c": {"data": {"a": PREMIUM}}, "costs": {"data": {"A100": '{"cost": "40"}'}}}
     before = reader.read(good)
@@ -210,8 +218,8 @@ def test_what_is_broken_while_running_stands_as_it_was_and_is_named(name: str, k
     assert before.problems == ()
 
 
-def test_what_is_broken_from_the_start_is_left_out_until_it_is_mended() -> None:
-    """And what is taken away is gone."""
+def test_an_entry_that_was_never_valid_is_omitted_until_it_is_corrected() -> None:
+    """A deleted entry is removed."""
     reader = PolicyReader(unit_costs="costs")
 
     broken = reader.read({"c": {"data": {"a": "priority: high", "b": FREE}}})

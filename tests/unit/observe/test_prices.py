@@ -1,4 +1,4 @@
-"""What a replica costs, above all among tenants: nobody slips below the list, or gets a price by a claim."""
+"""Cost per replica, above all in clusters with tenants, where the listed price is the lower bound."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ ANN = {"username": "ann"}
 
 
 def written_by_ann(**spec: Any) -> Json:
-    """Return a variant of Ann's."""
+    """Return a variant whose recorded writer is Ann."""
     value = placed(variant("chat", **spec))
     return value | {"metadata": value["metadata"] | {"annotations": {WRITTEN_BY: record_of(ANN)}}}
 
 
 def node(kind: str, *, taint: str = "") -> Json:
-    """Return a node of a type, called like it."""
+    """Return a node of an accelerator type, named like the type."""
     labels = {"nvidia.com/gpu.product": PRODUCTS[kind]}
     taints = [{"key": taint, "effect": "NoSchedule"}] if taint else []
     return NODE | {"metadata": {"name": kind, "labels": labels}, "spec": {"taints": taints}}
 
 
 def anywhere(accelerators: int = 2, **pod_spec: object) -> Json:
-    """Return a Deployment whose pods ask for no type."""
+    """Return a Deployment whose pods select no accelerator type."""
     value = placed(deployment("chat", product="", accelerators=accelerators))
     template = value["spec"]["template"]
     template["spec"] = {"containers": template["spec"]["containers"]} | pod_spec
@@ -45,7 +45,7 @@ def anywhere(accelerators: int = 2, **pod_spec: object) -> Json:
 
 
 def tenants(*, may_set: bool, prices: dict[str, Decimal] = PRICES) -> Policies:
-    """Return the policies of a cluster of tenants, in which Ann may set a cost or not."""
+    """Return the policies of a cluster with tenants, in which Ann may set a cost or not."""
     asked = question_of(written_by_ann(), OWN_COST)
     assert asked is not None
     allowed = frozenset({asked} if may_set else ())
@@ -53,21 +53,21 @@ def tenants(*, may_set: bool, prices: dict[str, Decimal] = PRICES) -> Policies:
 
 
 def cost(value: Json, policies: Policies, target: Json, **world: Any) -> tuple[Decimal, str]:
-    """Return what planning counts for one replica, and why."""
+    """Return the planned cost of one replica and its source."""
     found = gathered(value, deployments=(target,), policies=policies, **world)
     (planned,) = found.snapshot.variants
     return planned.cost_per_replica, found.cost_sources[planned.key]
 
 
 BY_TERMS: dict[str, tuple[Json, bool, tuple[int, str]]] = {
-    "nothing, without the right": ({"variantCost": "0"}, False, (80, "UnitCost")),
-    "nothing, with the right": ({"variantCost": "0"}, True, (80, "UnitCost")),
-    "less than listed, with the right": ({"variantCost": "79.99"}, True, (80, "UnitCost")),
-    "more than listed, without the right": ({"variantCost": "1000000"}, False, (80, "UnitCost")),
-    "more than listed, with the right": ({"variantCost": "81"}, True, (81, "VariantCost")),
-    "what is filled in": ({"variantCost": "10.0"}, True, (80, "UnitCost")),
+    "a cost of 0 without the permission": ({"variantCost": "0"}, False, (80, "UnitCost")),
+    "a cost of 0 with the permission": ({"variantCost": "0"}, True, (80, "UnitCost")),
+    "less than listed, with the permission": ({"variantCost": "79.99"}, True, (80, "UnitCost")),
+    "more than listed, without the permission": ({"variantCost": "1000000"}, False, (80, "UnitCost")),
+    "more than listed, with the permission": ({"variantCost": "81"}, True, (81, "VariantCost")),
+    "the default cost": ({"variantCost": "10.0"}, True, (80, "UnitCost")),
     "no cost": ({"variantCost": None}, False, (80, "UnitCost")),
-    "fewer accelerators than its pods ask for": (
+    "fewer accelerators than its pods request": (
         {"variantCost": None, "accelerator": "A100", "acceleratorCount": 1},
         False,
         (80, "UnitCost"),
@@ -76,47 +76,55 @@ BY_TERMS: dict[str, tuple[Json, bool, tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize(("spec", "may_set", "want"), BY_TERMS.values(), ids=BY_TERMS)
-def test_the_list_is_the_least_that_counts(spec: Json, may_set: bool, want: tuple[int, str]) -> None:
-    """Of two A100; a cost of one's own only counts above that, and by right."""
+def test_the_listed_price_is_the_lower_bound_of_the_cost(
+    spec: Json, may_set: bool, want: tuple[int, str]
+) -> None:
+    """A replica has two A100; a variant's own cost applies only above their price and with the permission."""
     target = anywhere()
     assert cost(written_by_ann(**spec), tenants(may_set=may_set), target, nodes=(node("A100"),)) == want
 
 
 BY_REACH: dict[str, tuple[Json, tuple[Json, ...], int]] = {
-    "the dearest of those that its pods may get": (anywhere(), (node("L4"), node("H100")), 180),
-    "the one that its pods select": (
+    "the most expensive type that its pods may get": (anywhere(), (node("L4"), node("H100")), 180),
+    "the type that its pods select": (
         anywhere(nodeSelector={"nvidia.com/gpu.product": PRODUCTS["L4"]}),
         (node("L4"), node("H100")),
         10,
     ),
-    "not one whose taint its pods do not tolerate": (anywhere(), (node("L4"), node("H100", taint="a")), 10),
-    "one whose taint they do": (
+    "a type whose taint its pods do not tolerate is excluded": (
+        anywhere(),
+        (node("L4"), node("H100", taint="a")),
+        10,
+    ),
+    "a type whose taint its pods tolerate is included": (
         anywhere(tolerations=[{"key": "a", "operator": "Exists"}]),
         (node("L4"), node("H100", taint="a")),
         180,
     ),
-    "an unlisted one as the dearest that is listed": (anywhere(), (node("NEW"),), 180),
-    "without any node, what it says of itself": (anywhere(), (), 10),
-    "no accelerators, the default": (anywhere(0), (node("H100"),), 10),
+    "an unlisted type costs as much as the most expensive listed one": (anywhere(), (node("NEW"),), 180),
+    "the type in its spec if there is no node": (anywhere(), (), 10),
+    "the default if it has no accelerators": (anywhere(0), (node("H100"),), 10),
 }
 
 
 @pytest.mark.parametrize(("target", "nodes", "want"), BY_REACH.values(), ids=BY_REACH)
-def test_the_price_is_of_what_the_pods_may_get(target: Json, nodes: tuple[Json, ...], want: int) -> None:
-    """Whatever the variant claims: here the cheapest."""
+def test_the_price_depends_on_the_accelerators_that_the_pods_may_get(
+    target: Json, nodes: tuple[Json, ...], want: int
+) -> None:
+    """The variant's own claim, here the cheapest type, does not matter."""
     claims = {"accelerator": "L4", "acceleratorCount": 1, "variantCost": None}
     assert cost(written_by_ann(**claims), tenants(may_set=False), target, nodes=nodes)[0] == want
 
 
-def test_pods_of_a_former_template_count_where_they_run() -> None:
-    """A paused rollout goes on with what it had."""
+def test_the_accelerator_type_of_a_running_pod_counts() -> None:
+    """Pods of an earlier template remain while a rollout is paused."""
     target = anywhere(nodeSelector={"nvidia.com/gpu.product": PRODUCTS["L4"]})
     world = {"nodes": (node("L4"), node("H100")), "pods": (pod("chat-1", node="H100"),)}
     assert cost(written_by_ann(), tenants(may_set=False), target, **world) == (180, "UnitCost")
 
 
-def test_nodes_that_may_come_count() -> None:
-    """A plan may place replicas there."""
+def test_node_pools_that_may_grow_count() -> None:
+    """A plan may place replicas on their nodes."""
     pool = NodePool(
         name="new",
         accelerator="H100",
@@ -131,12 +139,12 @@ def test_nodes_that_may_come_count() -> None:
         assert found == (want, "UnitCost")
 
 
-def test_without_a_list_the_default_counts() -> None:
-    """Until somebody writes prices down."""
+def test_without_listed_prices_the_default_cost_applies() -> None:
+    """The variant's own cost of 0 is not used."""
     policies = tenants(may_set=False, prices={})
     assert cost(written_by_ann(variantCost="0"), policies, anywhere()) == (10, "Default")
 
 
-def test_without_tenants_what_it_says_counts() -> None:
-    """As ever."""
+def test_without_tenants_the_cost_in_the_spec_applies() -> None:
+    """No permission is needed."""
     assert cost(written_by_ann(variantCost="0"), POLICIES, anywhere()) == (0, "VariantCost")

@@ -1,4 +1,4 @@
-"""What caches keep of pods, nodes and workloads: all that is read, shared, and small."""
+"""Projections of pods, nodes and workloads in caches: kept fields, shared values and memory use."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from apiserver.schema.json import Json
 
 MOST_BYTES = 5_000
-"""Of one pod in a cache; 20,000 of them are 100 MB."""
+"""The memory limit of one pod in a cache; 20,000 of them take 100 MB."""
 
 PROBE = {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 10, "failureThreshold": 3}
 TIME = "2026-11-23T04:00:00Z"
 
 
 def pod(number: int = 0, **spec: Any) -> Json:
-    """Return a pod of some 6 KB, as the API server tells it."""
+    """Return a pod of about 6 KB, as the API server returns it."""
     template = f"llama-{number // 40}"
     environment = [{"name": f"SETTING_{index}", "value": "x" * 40} for index in range(30)]
     engine = {
@@ -174,24 +174,24 @@ def _urls(pods: list[Json]) -> list[str]:
     for item in pods:
         try:
             found.append(metrics_url(item, LIMITS))
-        except Exception as error:  # noqa: BLE001 (what is refused is refused in the same words)
+        except Exception as error:  # noqa: BLE001 (the message is compared)
             found.append(str(error))
     return found
 
 
 READERS: dict[str, Callable[[list[Json]], object]] = {
-    "who is present and ready": lambda pods: [(is_present(item), is_ready(item)) for item in pods],
-    "whose they are": lambda pods: [(target_of_pod(item), owner_of(item)) for item in pods],
-    "what they hold": lambda pods: [accelerators_of(item["spec"]) for item in pods],
-    "in which order they go": lambda pods: [item["metadata"]["name"] for item in removal_order(pods)],
-    "in which order we let them go": lambda pods: [
+    "present and ready": lambda pods: [(is_present(item), is_ready(item)) for item in pods],
+    "target and owner": lambda pods: [(target_of_pod(item), owner_of(item)) for item in pods],
+    "accelerators requested": lambda pods: [accelerators_of(item["spec"]) for item in pods],
+    "removal order of ReplicaSets": lambda pods: [item["metadata"]["name"] for item in removal_order(pods)],
+    "removal order of Stowplan": lambda pods: [
         item["metadata"]["name"] for item in leaving_order(pods, {})
     ],
-    "their marks": lambda pods: marks(pods, 0),
+    "deletion-cost marks": lambda pods: marks(pods, 0),
     "groups": lambda pods: [
         (key, [item["metadata"]["uid"] for item in group]) for key, group in by_target(pods).items()
     ],
-    "who may be moved": lambda pods: movable_pods(
+    "movable pods": lambda pods: movable_pods(
         pods, frozenset(), Disruptions([BUDGET]), highest_priority=9
     ),
     "the lowest priority": lambda pods: lowest_priority([pods]),
@@ -199,34 +199,34 @@ READERS: dict[str, Callable[[list[Json]], object]] = {
     "quotas": lambda pods: limits(
         [QUOTA], [Tenant(namespace="team-0", accelerator="L40S", pod_spec=pods[0]["spec"])], pods, frozenset()
     ),
-    "where they are asked": _urls,
-    "what places them": lambda pods: [
+    "metrics URLs": _urls,
+    "affinity, tolerations and node selector": lambda pods: [
         (node_affinity(item["spec"]), tolerations(item["spec"]), item["spec"].get("nodeSelector"))
         for item in pods
     ],
-    "what their engines are told": lambda pods: [
+    "engine arguments": lambda pods: [
         engine_argument(item["spec"], "max-num-seqs") for item in pods
     ],
     "gates": lambda pods: [
         LetIn(pod=item, node="n").patch() for item in pods if is_gated(item)
     ],
-    "since when they run": lambda pods: [
+    "start and creation times": lambda pods: [
         (item["status"]["startTime"], item["metadata"]["creationTimestamp"]) for item in pods
     ],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_every_reader_finds_what_it_found(reader: str) -> None:
-    """In projected pods as in whole ones."""
+def test_readers_give_equal_results_for_projected_and_complete_pods(reader: str) -> None:
+    """Projections keep every field that is read."""
     projection = Projection()
     whole = copy.deepcopy(PODS_OF_ALL_SORTS)
 
     assert READERS[reader]([projection.pod(item) for item in whole]) == READERS[reader](PODS_OF_ALL_SORTS)
 
 
-def test_nodes_and_workloads_are_read_alike() -> None:
-    """Nodes without their images, workloads without the environment of their pods."""
+def test_projected_nodes_and_workloads_give_equal_results() -> None:
+    """Images of nodes and environment variables of containers are removed."""
     node = {
         "metadata": {
             "name": "n",
@@ -266,8 +266,8 @@ def test_nodes_and_workloads_are_read_alike() -> None:
     assert target_of(lws, groups).replicas == 3
 
 
-def test_what_pods_share_is_there_once() -> None:
-    """Pods of one template hold the same containers, not equal ones."""
+def test_pods_of_one_template_share_their_containers_in_memory() -> None:
+    """They hold the same object, not an equal one."""
     projection = Projection()
 
     first, second = projection.pod(pod(1)), projection.pod(copy.deepcopy(pod(2)))
@@ -277,8 +277,8 @@ def test_what_pods_share_is_there_once() -> None:
     assert first["spec"]["nodeName"] != second["spec"]["nodeName"]
 
 
-def test_who_wrote_thousands_of_objects_is_kept_once() -> None:
-    """A user may have many groups."""
+def test_the_recorded_writer_of_many_objects_is_stored_once() -> None:
+    """A user's record may be long, for example with many groups."""
     projection, value = Projection(), {"annotations": {"stowplan.dev/written-by": "ann"}, "managedFields": []}
     texts = [msgspec.json.encode({"metadata": value}) for _ in range(2)]
     made = [projection.written(msgspec.json.decode(text))["metadata"] for text in texts]
@@ -297,7 +297,7 @@ JSON_VALUES = st.recursive(
 
 @given(st.lists(JSON_VALUES, max_size=20))
 def test_sharing_changes_no_value(values: list[object]) -> None:
-    """1 and True, and 0 and False, are equal to Python and are not shared."""
+    """1 and True, and 0 and False, are equal in Python but are not shared."""
     projection = Projection()
 
     shared = [projection.shared(copy.deepcopy(value)) for value in values]
@@ -306,7 +306,7 @@ def test_sharing_changes_no_value(values: list[object]) -> None:
 
 
 def test_a_pod_in_a_cache_takes_little_memory() -> None:
-    """By what Python allocates for 4,000 pods of 100 templates, once their texts are decoded."""
+    """Measured are Python's allocations for 4,000 pods of 100 templates, after decoding."""
     texts = [msgspec.json.encode(pod(number)) for number in range(4000)]
     cache = Cache(cast("Cluster", None), PODS, reduce=Projection().pod)
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""What Prometheus is asked, and what its answers may not do."""
+"""Queries to Prometheus, and rejection of unusable responses."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from apiserver.schema.json import Json
 
 EVALUATED = 1_000_000.0
-"""By Prometheus' clock, which goes wrong by far."""
+"""The time by Prometheus' clock, which differs much from the local one."""
 
 NOW = 1_700_000_000.0
 
 
 def pod(namespace: str = "ns", name: str = "p") -> Json:
-    """Return a pod, as far as it matters here."""
+    """Return a pod with namespace and name only."""
     return {"metadata": {"namespace": namespace, "name": name}}
 
 
 def vector(samples: list[tuple[dict[str, str], str]]) -> bytes:
-    """Return an answer to an instant query."""
+    """Return a response to an instant query."""
     result = [{"metric": labels, "value": [EVALUATED, value]} for labels, value in samples]
     return json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
 
 
 def values(text: str, **labels: str) -> list[tuple[dict[str, str], str]]:
-    """Return the samples of an exposition as Prometheus has them."""
+    """Return the samples of an exposition as Prometheus stores them."""
     return [
         ({"__name__": item.name, **item.labels, "pod": "p", **labels}, str(item.value))
         for item in parse_exposition(text)
@@ -48,17 +48,17 @@ def values(text: str, **labels: str) -> list[tuple[dict[str, str], str]]:
 
 
 class Prometheus:
-    """Answers instant queries for the series of one exposition, in every namespace that is asked about."""
+    """A stub that answers instant queries with the series of one exposition, in every queried namespace."""
 
     def __init__(self, text: str = VLLM, *, age_seconds: float = 7.0) -> None:
         self.text = text
         self.age_seconds = age_seconds
         self.pods: dict[str, list[str]] = {}
-        """Names by namespace; one pod `p` where nothing is said."""
+        """Pod names by namespace; the default is one pod `p`."""
 
         self.queries: list[str] = []
         self.most_pods = 0
-        """In one answer."""
+        """The largest number of pods in one response."""
 
         self.tokens: set[str | None] = set()
         self.garbage: bytes | None = None
@@ -90,7 +90,7 @@ class Prometheus:
 
     @asynccontextmanager
     async def source(self, **options: Any) -> AsyncIterator[PrometheusSource]:
-        """Serve, and open a source that asks here."""
+        """Serve, and yield a source that queries this server."""
         app = web.Application()
         app.router.add_post("/api/v1/query", self.answer)
         runner = web.AppRunner(app)
@@ -104,8 +104,8 @@ class Prometheus:
             await runner.cleanup()
 
 
-async def test_a_reading_is_as_old_as_its_scrape_by_the_clock_of_prometheus() -> None:
-    """That clock and ours need not agree."""
+async def test_the_age_of_a_reading_is_computed_by_the_clock_of_prometheus() -> None:
+    """That clock may differ from the local one."""
     async with Prometheus(age_seconds=42).source() as source:
         scraped = await source.scrape([pod()])
 
@@ -114,8 +114,8 @@ async def test_a_reading_is_as_old_as_its_scrape_by_the_clock_of_prometheus() ->
     assert scraped.readings["ns", "p"].waiting == 7
 
 
-async def test_two_hundred_namespaces_are_one_batch() -> None:
-    """Two queries, whatever the number of namespaces."""
+async def test_pods_of_two_hundred_namespaces_are_queried_in_one_batch() -> None:
+    """A batch needs two queries, whatever the number of namespaces."""
     prometheus = Prometheus()
     async with prometheus.source() as source:
         scraped = await source.scrape([pod(f"ns-{number}") for number in range(200)])
@@ -125,8 +125,8 @@ async def test_two_hundred_namespaces_are_one_batch() -> None:
 
 
 @pytest.mark.parametrize("namespaces", [1000, 7, 1])
-async def test_a_thousand_pods_are_asked_about_in_a_bounded_number_of_queries(namespaces: int) -> None:
-    """Also where each of them is alone in its namespace."""
+async def test_a_thousand_pods_need_a_bounded_number_of_queries(namespaces: int) -> None:
+    """The bound also holds if each pod has its own namespace."""
     prometheus = Prometheus()
     pods = [pod(f"ns-{number % namespaces}", f"p-{number}") for number in range(1000)]
     for item in pods:
@@ -140,8 +140,8 @@ async def test_a_thousand_pods_are_asked_about_in_a_bounded_number_of_queries(na
 
 @settings(max_examples=often(25))
 @given(st.lists(st.integers(1, 4000), max_size=30))
-def test_batches_are_small_and_few_and_hold_every_pod_once(sizes: list[int]) -> None:
-    """However the pods are spread: pods of a larger namespace are named, smaller ones are never torn."""
+def test_batches_are_bounded_in_size_and_number_and_contain_every_pod_once(sizes: list[int]) -> None:
+    """Only namespaces that exceed a batch are split, and their pods are queried by name."""
     pods = [pod(f"ns-{place}", f"p-{number}") for place, size in enumerate(sizes) for number in range(size)]
 
     batches = batched(pods)
@@ -155,8 +155,8 @@ def test_batches_are_small_and_few_and_hold_every_pod_once(sizes: list[int]) -> 
     assert torn == {f"ns-{place}" for place, size in enumerate(sizes) if size > PODS_OF_A_BATCH}
 
 
-async def test_a_namespace_that_is_too_large_for_one_answer_is_asked_about_in_several() -> None:
-    """An answer of 64 MiB would hold some 5,000 engines, and would be refused beyond that."""
+async def test_a_namespace_too_large_for_one_response_is_queried_in_parts() -> None:
+    """A response of 64 MiB, the limit, would hold some 5,000 engines."""
     prometheus = Prometheus()
     pods = [pod(name=f"chat.{number}") for number in range(2 * PODS_OF_A_BATCH + 1)] + [pod("other")]
     prometheus.pods["ns"] = [item["metadata"]["name"] for item in pods[:-1]]
@@ -168,8 +168,8 @@ async def test_a_namespace_that_is_too_large_for_one_answer_is_asked_about_in_se
     assert prometheus.most_pods == PODS_OF_A_BATCH
 
 
-async def test_one_pod_that_is_not_known_costs_the_others_nothing() -> None:
-    """Nor does one with a value that is no number."""
+async def test_a_pod_without_series_does_not_affect_others() -> None:
+    """It is reported as a failure."""
     prometheus = Prometheus()
     async with prometheus.source() as source:
         scraped = await source.scrape([pod(), pod(name="stranger")])
@@ -183,12 +183,14 @@ async def test_one_pod_that_is_not_known_costs_the_others_nothing() -> None:
     [
         pytest.param(VLLM.replace(" 0.25", " NaN"), 7, "is nan", id="NaN"),
         pytest.param(without(VLLM, "vllm:inter"), 7, "missing: vllm:inter", id="a series is missing"),
-        pytest.param(VLLM, 100_000, "more than a day old", id="too old to be believed"),
-        pytest.param(VLLM, float("nan"), "more than a day old", id="of no time"),
+        pytest.param(VLLM, 100_000, "more than a day old", id="too old"),
+        pytest.param(VLLM, float("nan"), "more than a day old", id="an invalid timestamp"),
     ],
 )
-async def test_what_cannot_be_trusted_is_a_failure(text: str, age_seconds: float, want: str) -> None:
-    """With its reason."""
+async def test_unusable_values_are_a_failure_with_its_reason(
+    text: str, age_seconds: float, want: str
+) -> None:
+    """The pod has no reading."""
     async with Prometheus(text, age_seconds=age_seconds).source() as source:
         scraped = await source.scrape([pod()])
 
@@ -199,19 +201,21 @@ async def test_what_cannot_be_trusted_is_a_failure(text: str, age_seconds: float
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(b"", id="nothing"),
-        pytest.param(b"<html>", id="a page"),
+        pytest.param(b"", id="an empty body"),
+        pytest.param(b"<html>", id="an HTML page"),
         pytest.param(b'{"status":"error"}', id="an error with status 200"),
         pytest.param(b'{"data":{"resultType":"scalar","result":[1,"2"]}}', id="a scalar"),
-        pytest.param(b'{"data":{"result":[{"metric":{},"value":[1]}]}}', id="a torn sample"),
-        pytest.param(b'{"data":{"result":[{"metric":{"a":1},"value":[1,"1"]}]}}', id="a label that is none"),
-        pytest.param(b'{"data":{"result":[]}}', id="nothing is known"),
-        pytest.param(b"[" * 100_000, id="a tower of brackets"),
-        pytest.param(b"\xff\xfe", id="no text"),
+        pytest.param(b'{"data":{"result":[{"metric":{},"value":[1]}]}}', id="an incomplete sample"),
+        pytest.param(
+            b'{"data":{"result":[{"metric":{"a":1},"value":[1,"1"]}]}}', id="a label that is not a string"
+        ),
+        pytest.param(b'{"data":{"result":[]}}', id="no series"),
+        pytest.param(b"[" * 100_000, id="deeply nested brackets"),
+        pytest.param(b"\xff\xfe", id="invalid UTF-8"),
     ],
 )
-async def test_garbage_is_a_failure_for_every_pod(body: bytes) -> None:
-    """And no exception."""
+async def test_an_invalid_response_is_a_failure_for_every_pod_of_the_query(body: bytes) -> None:
+    """No exception is raised."""
     prometheus = Prometheus()
     prometheus.garbage = body
     async with prometheus.source() as source:

@@ -1,4 +1,4 @@
-"""ResourceQuotas: what they leave to variants, and which cannot be planned with."""
+"""ResourceQuotas: accelerators left to variants, and quotas that a plan cannot express."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from controller.observe.targets import TargetKey, TargetKind
 
 
 def spec(number: int = 1, *, resource: str = "nvidia.com/gpu", cpu: str = "", **members: object) -> Json:
-    """Return a pod's spec that asks for accelerators."""
+    """Return the spec of a pod that requests accelerators."""
     asked = {resource: str(number)} | ({"cpu": cpu} if cpu else {})
     return {"containers": [{"resources": {"requests": asked}}], **members}
 
 
 def pod(name: str, pod_spec: Json, *, owner: str = "", namespace: str = "ns", phase: str = "Running") -> Json:
-    """Return a pod of a Deployment, or of nobody."""
+    """Return a pod, of a Deployment if an owner is given."""
     reference = {"kind": "ReplicaSet", "name": f"{owner}-abc", "controller": True}
     metadata = {
         "namespace": namespace,
@@ -38,15 +38,15 @@ def tenant(pod_spec: Json | None = None, *, accelerator: str = "A100") -> Tenant
 
 
 def found(item: Json, *tenants: Tenant, pods: tuple[Json, ...] = ()) -> Limits:
-    """Return the limits from one quota; the Deployment `chat` is planned."""
+    """Return the limits by one quota; Deployment `chat` is planned."""
     return limits(
         [item], tenants or [tenant()], pods, frozenset({TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")})
     )
 
 
 @pytest.mark.parametrize("name", ["requests.nvidia.com/gpu", "nvidia.com/gpu"])
-def test_a_quota_leaves_what_others_do_not_use(name: str) -> None:
-    """Our own pods, finished ones and those of other namespaces take nothing away."""
+def test_the_use_of_other_pods_is_subtracted_from_a_quota(name: str) -> None:
+    """Pods of planned targets, finished pods and those of other namespaces are not subtracted."""
     pods = (
         pod("ours", spec(2), owner="chat"),
         pod("theirs", spec(3)),
@@ -63,39 +63,41 @@ def test_a_quota_leaves_what_others_do_not_use(name: str) -> None:
 @pytest.mark.parametrize(
     "item",
     [
-        pytest.param(quota({"pods": "5", "requests.cpu": "9"}), id="no accelerators in it"),
-        pytest.param(quota({"requests.amd.com/gpu": "5"}), id="another vendor's"),
+        pytest.param(quota({"pods": "5", "requests.cpu": "9"}), id="no accelerator resource"),
+        pytest.param(quota({"requests.amd.com/gpu": "5"}), id="another vendor's resource"),
         pytest.param(quota({"requests.nvidia.com/gpu": "5"}, namespace="other"), id="another namespace"),
-        pytest.param(quota({"requests.nvidia.com/gpu": "5"}, scopes=["Terminating"]), id="pods with an end"),
+        pytest.param(quota({"requests.nvidia.com/gpu": "5"}, scopes=["Terminating"]), id="scope Terminating"),
     ],
 )
-def test_a_quota_that_counts_no_pod_of_ours_is_left_out_silently(item: Json) -> None:
-    """It is no limit, and nothing to tell."""
+def test_a_quota_that_applies_to_no_variant_is_ignored_without_a_report(item: Json) -> None:
+    """It gives neither a limit nor a problem."""
     assert found(item) == Limits()
 
 
 def selector(operator: str, *values: str) -> Json:
-    """Return a scope on the priority class."""
+    """Return a scope selector on the priority class."""
     expression = {"scopeName": "PriorityClass", "operator": operator, "values": list(values)}
     return {"matchExpressions": [expression]}
 
 
 HIGH = spec(priorityClassName="high")
 SCOPED = {
-    "the class that is meant": (selector("In", "high"), HIGH, 1),
-    "another class": (selector("In", "low"), HIGH, 0),
-    "no class": (selector("In", "high"), spec(), 0),
-    "none of these": (selector("NotIn", "low"), HIGH, 1),
-    "none of these, without a class": (selector("NotIn", "low"), spec(), 1),
-    "any class": (selector("Exists"), HIGH, 1),
-    "any class, without one": (selector("Exists"), spec(), 0),
-    "no class at all": (selector("DoesNotExist"), spec(), 1),
+    "In, with the pod's class": (selector("In", "high"), HIGH, 1),
+    "In, with another class": (selector("In", "low"), HIGH, 0),
+    "In, pod without a class": (selector("In", "high"), spec(), 0),
+    "NotIn, with another class": (selector("NotIn", "low"), HIGH, 1),
+    "NotIn, pod without a class": (selector("NotIn", "low"), spec(), 1),
+    "Exists, pod with a class": (selector("Exists"), HIGH, 1),
+    "Exists, pod without a class": (selector("Exists"), spec(), 0),
+    "DoesNotExist, pod without a class": (selector("DoesNotExist"), spec(), 1),
 }
 
 
 @pytest.mark.parametrize(("scope", "pod_spec", "want"), SCOPED.values(), ids=SCOPED.keys())
-def test_a_scope_decides_whom_a_quota_counts(scope: Json, pod_spec: Json, want: int) -> None:
-    """As the quota controller does."""
+def test_a_scope_selector_determines_the_pods_that_a_quota_counts(
+    scope: Json, pod_spec: Json, want: int
+) -> None:
+    """The result is that of Kubernetes' quota controller."""
     item = quota({"requests.nvidia.com/gpu": "5"}, scopeSelector=scope)
 
     result = found(item, tenant(pod_spec))
@@ -103,8 +105,8 @@ def test_a_scope_decides_whom_a_quota_counts(scope: Json, pod_spec: Json, want: 
     assert (len(result.quotas), result.problems) == (want, ())
 
 
-def test_scopes_hold_for_other_pods_too() -> None:
-    """What the quota does not count takes nothing from it."""
+def test_scopes_also_apply_to_pods_of_others() -> None:
+    """A pod that the quota does not count is not subtracted from it."""
     item = quota({"requests.nvidia.com/gpu": "8"}, scopes=["NotBestEffort"])
     pods = (pod("counted", spec(3, cpu="1")), pod("not", spec(2)))
 
@@ -119,12 +121,12 @@ def test_scopes_hold_for_other_pods_too() -> None:
         pytest.param(
             quota({"requests.nvidia.com/gpu": "5"}, scopeSelector=selector("In", "high")),
             (tenant(HIGH), tenant()),
-            id="a scope that holds for one of two",
+            id="a scope that applies to one of two variants",
         ),
         pytest.param(
             quota({"requests.nvidia.com/gpu": "5"}, scopes=["CrossNamespacePodAffinity"]),
             (tenant(),),
-            id="a scope that is not judged here",
+            id="an unsupported scope",
         ),
         pytest.param(
             quota({"requests.nvidia.com/gpu": "5"}),
@@ -133,12 +135,12 @@ def test_scopes_hold_for_other_pods_too() -> None:
                 tenant(accelerator="H100"),
                 tenant(spec(resource="amd.com/gpu"), accelerator="MI300X"),
             ),
-            id="two of three types",
+            id="a resource that covers two of three types",
         ),
     ],
 )
-def test_a_quota_that_no_record_can_hold_is_named(item: Json, tenants: tuple[Tenant, ...]) -> None:
-    """Neither too strict for some nor forgotten without a word."""
+def test_a_quota_that_a_plan_cannot_express_is_reported(item: Json, tenants: tuple[Tenant, ...]) -> None:
+    """It is not applied to variants that it does not count, and not dropped silently."""
     result = found(item, *tenants)
 
     assert result.quotas == ()
@@ -146,8 +148,8 @@ def test_a_quota_that_no_record_can_hold_is_named(item: Json, tenants: tuple[Ten
     assert result.problems[0].endswith("it is not considered")
 
 
-def test_a_quota_of_one_vendor_holds_for_its_type_only() -> None:
-    """A neighbour on other hardware is not held to it."""
+def test_a_quota_of_one_vendor_applies_to_its_accelerator_type_only() -> None:
+    """A variant with another vendor's accelerators is not limited by it."""
     others = tenant(spec(resource="amd.com/gpu"), accelerator="MI300X")
 
     (limit,) = found(quota({"requests.nvidia.com/gpu": "5"}), tenant(), others).quotas

@@ -1,4 +1,4 @@
-"""From the expositions of vLLM and SGLang to readings, and what is refused on the way."""
+"""Parsing of vLLM and SGLang expositions to readings, and rejection of unusable ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SGLANG_COUNTERS = (
 
 
 def read(text: str, *, time_seconds: float = 5.0) -> Reading:
-    """Return what an exposition says."""
+    """Return the reading of an exposition."""
     return reading_of(parse_exposition(text), time_seconds=time_seconds)
 
 
@@ -42,8 +42,8 @@ def totals_of(reading: Reading) -> Totals:
     return part.totals
 
 
-def test_engines_of_one_pod_count_as_one() -> None:
-    """Usage is the mean; queues, caches and counters add up."""
+def test_engines_of_one_pod_are_aggregated() -> None:
+    """Usage is the mean; queues, caches and counters are summed."""
     assert read(VLLM) == Reading(
         time_seconds=5.0,
         kv_usage=0.5,
@@ -67,7 +67,7 @@ def test_engines_of_one_pod_count_as_one() -> None:
     )
 
 
-def test_the_processes_of_one_sglang_engine_do_not_count_twice() -> None:
+def test_the_processes_of_one_sglang_engine_are_counted_once() -> None:
     """Every rank of a tensor-parallel engine reports the same requests."""
     assert read(SGLANG) == Reading(
         time_seconds=5.0,
@@ -99,15 +99,15 @@ def test_the_processes_of_one_sglang_engine_do_not_count_twice() -> None:
             VLLM + 'vllm:gpu_cache_usage_perc{engine="0",model_name="m"} 0.9\n'
             'vllm:time_per_output_token_seconds_sum{engine="0",model_name="m"} 99\n',
             (0.5, 16),
-            id="an old name beside the new one counts for nothing",
+            id="an old name beside the new one is ignored",
         ),
         pytest.param(
             SGLANG.replace("inter_token_latency", "time_per_output_token"), (0.28, 16), id="older SGLang"
         ),
     ],
 )
-def test_old_names_say_the_same(text: str, want: tuple[float, float]) -> None:
-    """Releases renamed series; what they mean stayed."""
+def test_old_series_names_give_the_same_reading(text: str, want: tuple[float, float]) -> None:
+    """Releases renamed series without changing their meaning."""
     reading = read(text)
 
     assert (reading.kv_usage, totals_of(reading).inter_token_seconds) == want
@@ -116,26 +116,26 @@ def test_old_names_say_the_same(text: str, want: tuple[float, float]) -> None:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        pytest.param(VLLM, 3200, id="blocks times their size, summed"),
+        pytest.param(VLLM, 3200, id="the sum of blocks times block size"),
         pytest.param(
             VLLM.replace('info{block_size="16"', 'info{kv_cache_size_tokens="900",block_size="16"'),
             1800,
-            id="the size in tokens goes before",
+            id="the size in tokens takes precedence",
         ),
         pytest.param(
             VLLM.replace('info{block_size="16"', 'info{kv_cache_size_tokens="None",block_size="16"'),
             3200,
-            id="None is no number",
+            id="the text None is ignored",
         ),
         pytest.param(VLLM.replace('block_size="16"', 'block_size="auto"'), None, id="text for a number"),
-        pytest.param(VLLM.replace('blocks="100",engine="1"', 'blocks="0",engine="1"'), None, id="one of two"),
+        pytest.param(VLLM.replace('blocks="100",engine="1"', 'blocks="0",engine="1"'), None, id="zero size"),
         pytest.param(without(VLLM, 'vllm:cache_config_info{block_size="16",num_gpu_blocks="100",engine="1"'),
-                     None, id="one of two is missing"),
-        pytest.param(without(SGLANG, "sglang:max_total"), None, id="SGLang before it told"),
+                     None, id="missing size"),
+        pytest.param(without(SGLANG, "sglang:max_total"), None, id="an SGLang version without this series"),
     ],
 )  # fmt: skip
-def test_a_cache_of_unknown_size_is_none(text: str, want: int | None) -> None:
-    """The rest of the reading stands."""
+def test_cache_size_is_read_in_tokens_or_is_unknown(text: str, want: int | None) -> None:
+    """If it is unknown, the rest of the reading is kept."""
     assert read(text).kv_tokens == want
 
 
@@ -143,27 +143,29 @@ def test_a_cache_of_unknown_size_is_none(text: str, want: int | None) -> None:
     ("text", "want"),
     [
         pytest.param(
-            without(SGLANG, *SGLANG_COUNTERS), (0, 0, 0), id="no request yet: nothing has been counted"
+            without(SGLANG, *SGLANG_COUNTERS), (0, 0, 0), id="no request yet"
         ),
         pytest.param(
             without(SGLANG, "sglang:prompt", "sglang:gen", "sglang:num_requests", "sglang:cached").replace(
                 '_count{model_name="m"} 18.0', '_count{model_name="m"} 4.0'
             ),
             (4, 0, 0),
-            id="the first requests still run",
+            id="the first requests are still running",
         ),
-        pytest.param(without(SGLANG, "sglang:inter"), (18, 16, 1600), id="answers in one piece only"),
+        pytest.param(without(SGLANG, "sglang:inter"), (18, 16, 1600), id="responses of one chunk only"),
     ],
 )  # fmt: skip
-def test_sglang_makes_counters_with_their_first_event(text: str, want: tuple[float, float, float]) -> None:
-    """Zero stands where the other series prove it."""
+def test_a_missing_sglang_counter_is_zero_if_it_had_no_event_yet(
+    text: str, want: tuple[float, float, float]
+) -> None:
+    """SGLang creates a counter at its first event; the other series show whether there was one."""
     totals = totals_of(read(text))
 
     assert (totals.first_tokens, totals.finished, totals.generation_tokens) == want
 
 
-def test_a_label_without_a_name_is_no_exposition() -> None:
-    """The parser fails in another way there than at other garbage."""
+def test_a_label_without_a_name_is_rejected() -> None:
+    """The parser raises another exception for it than for other invalid text."""
     with pytest.raises(UnreadableMetricsError, match="not a Prometheus exposition"):
         read('vllm:num_requests_waiting{, ="x"} 1\n')
 
@@ -171,12 +173,14 @@ def test_a_label_without_a_name_is_no_exposition() -> None:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        pytest.param("", "no series of vLLM or SGLang", id="an empty answer"),
+        pytest.param("", "no series of vLLM or SGLang", id="an empty response"),
         pytest.param("go_goroutines 7\n", "no series of vLLM or SGLang", id="another program"),
-        pytest.param("vllm:num_requests_waiting{", "not a Prometheus exposition", id="a torn line"),
+        pytest.param("vllm:num_requests_waiting{", "not a Prometheus exposition", id="an incomplete line"),
         pytest.param(VLLM + SGLANG, "of vLLM and of SGLang", id="two kinds of engines"),
-        pytest.param(VLLM.replace(" 0.25", " NaN"), r"in use\) is nan", id="one of two is not a number"),
-        pytest.param(VLLM.replace(" 3.0", " 1.7e308"), r"queue\) is 1.7e\+308", id="absurd"),
+        pytest.param(VLLM.replace(" 0.25", " NaN"), r"in use\) is nan", id="NaN for one of two engines"),
+        pytest.param(
+            VLLM.replace(" 3.0", " 1.7e308"), r"queue\) is 1.7e\+308", id="an implausibly large value"
+        ),
         pytest.param(VLLM.replace(" 3.0", " -3.0"), r"queue\) is -3", id="a negative queue"),
         pytest.param(VLLM.replace(" 0.25", " 25.0"), r"in use\) is 25", id="a percentage"),
         pytest.param(VLLM.replace(" 900.0", " +Inf"), r"generated\) is inf", id="an infinite counter"),
@@ -184,12 +188,12 @@ def test_a_label_without_a_name_is_no_exposition() -> None:
         pytest.param(
             VLLM + 'vllm:num_requests_waiting{model_name="m",engine="1"} 9\n',
             "waiting occurs twice",
-            id="twice",
+            id="a duplicate series",
         ),
         pytest.param(
             without(VLLM, 'vllm:num_requests_running{engine="1"'),
             "missing: vllm:num_requests_running; use vLLM 0.8",
-            id="of one engine only",
+            id="a gauge of one engine only",
         ),
         pytest.param(
             without(VLLM, 'vllm:generation_tokens_total{engine="0"'),
@@ -210,12 +214,12 @@ def test_a_label_without_a_name_is_no_exposition() -> None:
         pytest.param(
             without(SGLANG, "sglang:num_requests_total"),
             "missing: sglang:num_requests_total; use SGLang",
-            id="a counter that must have begun",
+            id="a counter that must have had an event",
         ),
     ],
 )
-def test_what_is_missing_is_never_zero(text: str, want: str) -> None:
-    """Each gap is named, and what to do about it."""
+def test_missing_or_invalid_series_are_rejected_and_not_taken_as_zero(text: str, want: str) -> None:
+    """The error names the series, and the engine version that has it."""
     with pytest.raises(UnreadableMetricsError, match=want):
         read(text)
 
@@ -223,35 +227,35 @@ def test_what_is_missing_is_never_zero(text: str, want: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(without(VLLM, "vllm:request_prompt_tokens"), id="not served"),
-        pytest.param(VLLM.replace('le="+Inf",engine="1"', 'le="2000.0",engine="1"'), id="without an end"),
-        pytest.param(VLLM.replace('le="500.0",engine="1"', 'le="NaN",engine="1"'), id="no bound"),
+        pytest.param(without(VLLM, "vllm:request_prompt_tokens"), id="no histogram"),
+        pytest.param(VLLM.replace('le="+Inf",engine="1"', 'le="2000.0",engine="1"'), id="no +Inf bucket"),
+        pytest.param(VLLM.replace('le="500.0",engine="1"', 'le="NaN",engine="1"'), id="an invalid bound"),
         pytest.param(VLLM.replace('le="500.0",engine="1",model_name="m"} 6', 'le="500.0",engine="1",'
-                                  'model_name="m"} 60'), id="falling"),
+                                  'model_name="m"} 60'), id="decreasing counts"),
     ],
 )  # fmt: skip
-def test_lengths_that_are_no_histogram_are_none(text: str) -> None:
-    """The rest of the reading stands."""
+def test_an_invalid_histogram_of_prompt_lengths_is_omitted(text: str) -> None:
+    """The rest of the reading is kept."""
     assert totals_of(read(text)).prompt_lengths == ((), ())
 
 
-def test_engines_with_other_buckets_are_summed_where_they_agree() -> None:
-    """Counts up to a bound add up at that bound only."""
+def test_histograms_with_different_buckets_are_summed_at_common_bounds() -> None:
+    """Cumulative counts can be added only at the same bound."""
     text = VLLM.replace('le="500.0",engine="1"', 'le="700.0",engine="1"')
 
     assert totals_of(read(text)).prompt_lengths == ((1000, math.inf), (16, 16))
 
 
 def scraped(text: str, instance: str) -> list[Series]:
-    """Return what Prometheus has of one endpoint."""
+    """Return the series of one endpoint as Prometheus has them."""
     return [
         replace(item, labels={**item.labels, "instance": instance, "container": "engine"})
         for item in parse_exposition(text)
     ]
 
 
-def test_endpoints_of_one_pod_are_counted_each_by_itself() -> None:
-    """Gauges add up, or are the mean; counters stand beside each other."""
+def test_counters_of_each_endpoint_of_a_pod_are_kept_separately() -> None:
+    """Gauges are summed or averaged."""
     other = VLLM.replace(" 5000.0", " 7000.0")
     reading = reading_of([*scraped(VLLM, "ip:1"), *scraped(other, "ip:2")], time_seconds=5.0)
 
@@ -261,29 +265,29 @@ def test_endpoints_of_one_pod_are_counted_each_by_itself() -> None:
 
 
 @pytest.mark.parametrize("missing", ["vllm:num_requests_waiting", "vllm:prompt_tokens_total"])
-def test_an_endpoint_that_lacks_what_another_one_has_is_refused(missing: str) -> None:
-    """Half of a pod's numbers are none."""
+def test_a_series_missing_at_one_of_two_endpoints_is_rejected(missing: str) -> None:
+    """A partial sum would be wrong."""
     with pytest.raises(UnreadableMetricsError, match=f"missing: {missing}"):
         reading_of([*scraped(VLLM, "ip:1"), *scraped(without(VLLM, missing), "ip:2")], time_seconds=5.0)
 
 
-def test_series_that_carry_their_time_are_as_old_as_they_say() -> None:
-    """The oldest of them counts; one from the future is from now."""
+def test_a_timestamp_of_a_series_gives_the_time_of_the_reading() -> None:
+    """The oldest timestamp counts; one in the future is replaced by the current time."""
     text = VLLM.replace('waiting{engine="0",model_name="m"} 3.0', 'waiting{engine="0",model_name="m"} 3 2500')
 
     assert read(text).time_seconds == 2.5
     assert read(text, time_seconds=1.0).time_seconds == 1.0
 
 
-def test_every_name_stands_once_in_the_table() -> None:
-    """The first match decides whose a series is."""
+def test_every_series_name_is_unique_in_the_table() -> None:
+    """The first match determines the engine kind of a series."""
     assert len(set(NAMES)) == len(NAMES)
     assert all(named.since for named in SERIES)
 
 
 @given(st.text(max_size=200).map(lambda text: f"vllm:num_requests_waiting{text}"))
-def test_hostile_text_is_refused_or_read(text: str) -> None:
-    """No text makes anything but the one error."""
+def test_arbitrary_text_is_parsed_or_rejected(text: str) -> None:
+    """No text raises any other exception."""
     try:
         parse_exposition(text)
     except UnreadableMetricsError:
@@ -297,8 +301,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("labels", HOSTILE.values(), ids=HOSTILE.keys())
-def test_a_line_that_takes_long_to_parse_is_refused(labels: str) -> None:
-    """Half a minute each, if it were parsed; lines of other series do not matter."""
+def test_an_overlong_line_is_rejected_before_parsing(labels: str) -> None:
+    """Parsing would take half a minute each; lines of other series are ignored."""
     line = f"vllm:num_requests_waiting{{{labels}}} 1"
     with pytest.raises(UnreadableMetricsError, match=f"a line has {len(line)} characters, of at most 8192"):
         parse_exposition(line)
@@ -324,8 +328,8 @@ GARBAGE = st.builds(Series, name=st.sampled_from(NAMES), labels=LABELS, value=VA
 
 
 @given(st.lists(GARBAGE, max_size=12), st.sampled_from([VLLM, SGLANG, ""]))
-def test_garbage_never_makes_a_wrong_number(garbage: list[Series], text: str) -> None:
-    """What is read is finite and within what an engine can mean, or it is refused."""
+def test_random_series_give_plausible_values_or_are_rejected(garbage: list[Series], text: str) -> None:
+    """Values are finite and within the bounds of an engine's metrics."""
     try:
         reading = reading_of([*parse_exposition(text), *garbage], time_seconds=5.0)
     except UnreadableMetricsError:
@@ -351,8 +355,8 @@ def test_garbage_never_makes_a_wrong_number(garbage: list[Series], text: str) ->
 
 
 @given(st.data())
-def test_a_spoiled_value_is_never_left_out_of_a_sum(data: st.DataObject) -> None:
-    """One bad value among what must be there makes the whole reading unreadable."""
+def test_one_invalid_required_value_makes_the_reading_invalid(data: st.DataObject) -> None:
+    """It is not left out of a sum."""
     series = parse_exposition(without(VLLM, "vllm:cache", "vllm:request_pr"))
     position = data.draw(st.integers(0, len(series) - 1))
     bad = data.draw(st.sampled_from([math.nan, math.inf, -math.inf, -1.0, 1e300]))

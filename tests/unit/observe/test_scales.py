@@ -1,4 +1,4 @@
-"""Targets of any kind, as far as their scale subresource and their pods tell of them."""
+"""Targets of any kind, planned by their scale subresource and their pods."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ LATER = REFERENCE | {"apiVersion": "serving.example/v2"}
         pytest.param("app=", {"app": ""}, True, id="an empty value"),
     ],
 )
-def test_a_selector_that_is_written_as_text_selects(text: str, labels: dict[str, str], *, want: bool) -> None:
-    """As kubectl's -l does."""
+def test_a_selector_in_text_form_selects_pods(text: str, labels: dict[str, str], *, want: bool) -> None:
+    """The syntax is that of kubectl's -l option."""
     assert selects(parse_selector(text), labels) is want
 
 
-def test_a_selector_that_is_too_long_is_refused() -> None:
+def test_an_overlong_selector_is_rejected() -> None:
     """Each pod of the namespace is compared with each of its requirements."""
     assert len(parse_selector(",".join(["a"] * 2048))["matchExpressions"]) == 2048
     with pytest.raises(ValueError, match="it has 4097 characters, of at most 4096"):
@@ -51,7 +51,7 @@ def test_a_selector_that_is_too_long_is_refused() -> None:
 
 
 def scale(replicas: object = 2, selector: object = "app=chat") -> Json:
-    """Return an answer for the scale subresource."""
+    """Return a scale subresource."""
     return {"spec": {"replicas": replicas}, "status": {"replicas": 2, "selector": selector}}
 
 
@@ -59,20 +59,22 @@ def scale(replicas: object = 2, selector: object = "app=chat") -> Json:
     ("value", "want"),
     [
         pytest.param(scale(selector=None), "no status.selector", id="no selector"),
-        pytest.param(scale(selector=" "), "no status.selector", id="one that selects everything"),
-        pytest.param(scale(selector="app in (a"), "'app in .a' is not a label requirement", id="a torn one"),
-        pytest.param(scale(-1), "requests -1 replicas", id="less than none"),
-        pytest.param(scale(True), "requests True replicas", id="no number"),
+        pytest.param(scale(selector=" "), "no status.selector", id="a blank selector"),
+        pytest.param(
+            scale(selector="app in (a"), "'app in .a' is not a label requirement", id="an incomplete selector"
+        ),
+        pytest.param(scale(-1), "requests -1 replicas", id="a negative number of replicas"),
+        pytest.param(scale(True), "requests True replicas", id="replicas that are not a number"),
     ],
 )
-def test_a_scale_that_cannot_be_planned_with_says_why(value: Json, want: str) -> None:
-    """And what has to be there."""
+def test_an_unusable_scale_is_rejected_with_its_reason(value: Json, want: str) -> None:
+    """The error names the invalid or missing field."""
     with pytest.raises(UnreadableScaleError, match=want):
         scale_of(value)
 
 
 def pod(name: str, *, owner: str = "Server", app: str = "chat", accelerators: int = 2, **status: Any) -> Json:
-    """Return a pod of a server, or of a Deployment."""
+    """Return a pod of a Server, or of a Deployment if `owner` is ReplicaSet."""
     resources = {"requests": {"nvidia.com/gpu": accelerators}}
     reference = {"apiVersion": API, "kind": owner, "name": "chat", "controller": True}
     if owner == "ReplicaSet":
@@ -89,8 +91,8 @@ def pod(name: str, *, owner: str = "Server", app: str = "chat", accelerators: in
     }
 
 
-def test_a_target_is_planned_by_its_scale_and_one_of_its_pods() -> None:
-    """The pods say whose they are, whoever owns them."""
+def test_a_scaled_target_is_read_from_its_scale_and_one_of_its_pods() -> None:
+    """Pods belong to it by its selector; their owner does not matter."""
     found = with_scales({KEY: scale_of(scale(3))}, [pod("a"), pod("b"), pod("c", app="x")], {}, claimed=())
 
     target = target_of(KEY, found.workloads[KEY])
@@ -100,8 +102,8 @@ def test_a_target_is_planned_by_its_scale_and_one_of_its_pods() -> None:
     assert [target_of_pod(item) for item in found.pods] == [KEY, KEY, None]
 
 
-def test_a_target_at_zero_is_planned_by_the_last_pod_that_was_seen() -> None:
-    """One that never had a pod is not, and says what to do."""
+def test_a_target_at_zero_replicas_uses_the_template_of_its_last_pod() -> None:
+    """A target that never had a pod is not planned, and the message contains the remedy."""
     scales: dict[TargetKey, Scale | str] = {KEY: scale_of(scale(0))}
     before = with_scales(scales, [pod("a")], {}, claimed=())
     templates = {key: item["spec"]["template"] for key, item in before.workloads.items()}
@@ -114,7 +116,7 @@ def test_a_target_at_zero_is_planned_by_the_last_pod_that_was_seen() -> None:
     assert "scale it to 1 once" in never.unread[KEY]
 
 
-def test_pods_of_a_deployment_that_is_decided_on_are_nobody_elses() -> None:
+def test_pods_of_a_planned_deployment_belong_to_no_scaled_target() -> None:
     """Otherwise they would be planned twice."""
     deployment = TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")
     pods = [pod("a", owner="ReplicaSet")]
@@ -128,13 +130,13 @@ def test_pods_of_a_deployment_that_is_decided_on_are_nobody_elses() -> None:
 
 
 def placed() -> Json:
-    """Return a VariantAutoscaling of such a target."""
+    """Return a VariantAutoscaling of the scaled target."""
     value = variant("chat", modelID="m", scaleTargetRef=REFERENCE)
     return value | {"metadata": value["metadata"] | {"namespace": "ns", "uid": "u", "generation": 1}}
 
 
 class Server:
-    """An API server that knows one kind, and answers its scale as told."""
+    """A stub API server with one kind and a given response for its scale."""
 
     def __init__(self, answer: Json | Exception, *, has_scale: bool = True) -> None:
         self.answer = answer
@@ -143,7 +145,7 @@ class Server:
         self.resources = [{"name": name, "kind": "Server"} for name in names]
 
     async def get_path(self, path: str) -> Json:
-        """Return what there is in one version of a group."""
+        """Return the resources of one version of an API group."""
         self.calls.append(path)
         return {"resources": self.resources}
 
@@ -156,15 +158,15 @@ class Server:
 
 
 def reader(server: Server, *, now: list[float] | None = None) -> ScaleReader:
-    """Return a reader of that server."""
+    """Return a scale reader that uses this server."""
     clock = now or [0.0]
     return ScaleReader(
         cast("Cluster", server), lambda: (placed(),), silent_seconds=600, clock=lambda: clock[0]
     )
 
 
-async def test_the_scale_is_asked_by_the_name_that_discovery_has_for_the_kind() -> None:
-    """Discovery is asked once in a while."""
+async def test_the_scale_is_read_by_the_resource_name_from_discovery() -> None:
+    """The discovery response is cached."""
     server = Server(scale())
     reading = reader(server)
 
@@ -180,16 +182,18 @@ async def test_the_scale_is_asked_by_the_name_that_discovery_has_for_the_kind() 
     ("server", "want"),
     [
         pytest.param(
-            Server(Forbidden("no")), "is not allowed to get servers/scale of serving.example", id="no right"
+            Server(Forbidden("no")), "is not allowed to get servers/scale of serving.example", id="forbidden"
         ),
         pytest.param(Server(NotFound("no")), "it does not exist in namespace 'ns'", id="no object"),
         pytest.param(Server(scale(), has_scale=False), "no Server with a scale subresource", id="no scale"),
-        pytest.param(Server(Unavailable("no")), "has not been read yet", id="no answer yet"),
+        pytest.param(Server(Unavailable("no")), "has not been read yet", id="no response yet"),
         pytest.param(Server(scale(selector=None)), "no status.selector", id="no selector"),
     ],
 )  # fmt: skip
-async def test_a_target_that_cannot_be_read_is_left_out_and_says_why(server: Server, want: str) -> None:
-    """In the condition of its VariantAutoscaling."""
+async def test_a_target_without_a_readable_scale_is_unplanned_with_a_reason(
+    server: Server, want: str
+) -> None:
+    """The message is that of the VariantAutoscaling's condition."""
     reading = reader(server)
     await reading.read(KEY, API)
     found = reading.scaled([pod("a")])
@@ -203,8 +207,8 @@ async def test_a_target_that_cannot_be_read_is_left_out_and_says_why(server: Ser
     assert gathered.unplanned["ns", "chat"].reason == "TargetNotSupported"
 
 
-async def test_a_scale_that_is_no_longer_answered_is_known_for_a_while() -> None:
-    """Then it says for how long it was not."""
+async def test_the_last_scale_is_used_for_a_limited_time_if_reading_fails() -> None:
+    """After that, the message gives the age of the last successful read."""
     now = [0.0]
     server = Server(scale())
     reading = reader(server, now=now)
@@ -217,8 +221,8 @@ async def test_a_scale_that_is_no_longer_answered_is_known_for_a_while() -> None
         assert reading.scaled([pod("a")]).unread == want
 
 
-async def test_such_a_target_is_a_variant_like_others() -> None:
-    """With its engines asked, and its pods on their nodes."""
+async def test_a_scaled_target_is_planned_with_its_replicas_and_autoscaler() -> None:
+    """Its pods are scraped, and the autoscaler may reference another version of its API."""
     reading = reader(Server(scale(2)))
     await reading.read(KEY, API)
     found = reading.scaled([pod("a"), pod("b")])

@@ -1,4 +1,4 @@
-"""Where pods may go: read off the template, and held against nodes as the scheduler does."""
+"""Node affinity of pod templates, matched against nodes as the scheduler does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NODE: Json = {
 
 
 def required(*terms: Json) -> Json:
-    """Return a pod's spec that requires one of some terms."""
+    """Return the spec of a pod that requires one of some node selector terms."""
     selector = {"nodeSelectorTerms": list(terms)}
     return {
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}},
@@ -28,12 +28,12 @@ def required(*terms: Json) -> Json:
 
 
 def expression(key: str, operator: str, *values: str) -> Json:
-    """Return a term with one expression."""
+    """Return a node selector term with one expression."""
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
 def field(operator: str, name: str) -> Json:
-    """Return a term on the node's name."""
+    """Return a node selector term on the node's name."""
     return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": [name]}]}
 
 
@@ -41,21 +41,21 @@ CASES = {
     "no affinity": ({}, True),
     "only a preference": ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 1, "preference": expression("zone", "In", "b")}]}}}, True),
-    "a label it has": (required(expression("zone", "In", "a", "b")), True),
-    "a label it has not": (required(expression("zone", "In", "b")), False),
+    "a label that the node has": (required(expression("zone", "In", "a", "b")), True),
+    "a label that the node does not have": (required(expression("zone", "In", "b")), False),
     "one of two terms": (required(expression("zone", "In", "b"), expression("zone", "Exists")), True),
-    "a number that is larger": (required(expression("generation", "Gt", "10")), False),
-    "its name": (required(field("In", "n1")), True),
-    "another name": (required(field("In", "n2")), False),
-    "not its name": (required(field("NotIn", "n1")), False),
-    "its name, with a label it has not": (required(field("In", "n1") | expression("zone", "In", "b")), False),
-    "a term that demands nothing": (required({}), False),
+    "a number larger than the label's": (required(expression("generation", "Gt", "10")), False),
+    "the node's name": (required(field("In", "n1")), True),
+    "another node's name": (required(field("In", "n2")), False),
+    "not the node's name": (required(field("NotIn", "n1")), False),
+    "the node's name, another zone": (required(field("In", "n1") | expression("zone", "In", "b")), False),
+    "an empty term": (required({}), False),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("spec", "want"), CASES.values(), ids=CASES.keys())
-def test_a_node_is_admitted_as_the_scheduler_would(spec: Json, want: bool) -> None:
-    """All of at least one term; a term that demands nothing matches nothing."""
+def test_node_affinity_matches_nodes_as_in_the_scheduler(spec: Json, want: bool) -> None:
+    """All conditions of at least one term must hold; an empty term matches no node."""
     (node,) = inventory([NODE], [], frozenset())
 
     assert meets(node, node_affinity(spec)) is want

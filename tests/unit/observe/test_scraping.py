@@ -1,4 +1,4 @@
-"""Only pods are asked, and only where they say they listen."""
+"""Scraping of engine pods: allowed addresses, ports, limits and failures."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def pod(address: str = "10.0.0.7", *, port: int = 8000, name: str = "http", **sp
     }
 
 
-def test_the_preferred_port_is_asked() -> None:
-    """Ports go by name, in the order of preference."""
+def test_the_preferred_port_is_scraped() -> None:
+    """Port names are given in the order of preference."""
     value = pod()
     value["spec"]["containers"].append({"ports": [{"name": "metrics", "containerPort": 9000}]})
 
@@ -53,21 +53,23 @@ def test_the_preferred_port_is_asked() -> None:
     [
         pytest.param(pod("127.0.0.1"), (), id="loopback"),
         pytest.param(pod("169.254.169.254"), (), id="link-local"),
-        pytest.param(pod("evil.example"), (), id="a name"),
+        pytest.param(pod("evil.example"), (), id="a host name"),
         pytest.param(pod("10.0.0.7"), ("10.1.0.0/16",), id="outside the pods' networks"),
-        pytest.param(pod(hostNetwork=True), (), id="the node's own network"),
+        pytest.param(pod(hostNetwork=True), (), id="the node's network"),
         pytest.param(pod(""), (), id="no address yet"),
         pytest.param(pod() | {"spec": {"containers": [{}]}}, (), id="no declared port"),
     ],
 )
-def test_nobody_but_pods_is_asked(value: Json, networks: tuple[str, ...]) -> None:
-    """Whatever a tenant writes, no request goes elsewhere."""
+def test_only_declared_ports_within_the_pod_networks_are_scraped(
+    value: Json, networks: tuple[str, ...]
+) -> None:
+    """Whatever a tenant writes, no request goes to another address."""
     with pytest.raises(UnreadableMetricsError):
         metrics_url(value, limits(*networks))
 
 
 async def serve(handler: Handler, *, address: str = "127.0.0.1") -> tuple[web.AppRunner, int]:
-    """Start a server with one `/metrics`."""
+    """Start a server with `/metrics`; return its runner and port."""
     app = web.Application()
     app.router.add_get("/metrics", handler)
     runner = web.AppRunner(app)
@@ -90,8 +92,8 @@ async def _empty(_: web.Request) -> web.StreamResponse:
     return web.Response(text="")
 
 
-async def test_silent_pods_do_not_take_others_with_them() -> None:
-    """Whoever waits for its turn has not begun to be silent."""
+async def test_unresponsive_pods_do_not_prevent_scraping_others() -> None:
+    """The timeout starts with the request, not while it waits for a free slot."""
     held = asyncio.Event()
 
     async def silent(_: web.Request) -> web.StreamResponse:
@@ -117,8 +119,8 @@ async def test_silent_pods_do_not_take_others_with_them() -> None:
     assert list(scraped.readings) == [("ns", "engine-8")]
 
 
-async def test_each_of_a_thousand_pods_is_asked_once_in_a_cycle() -> None:
-    """On its own address; two cycles are two requests for each."""
+async def test_each_of_a_thousand_pods_is_scraped_once_per_cycle() -> None:
+    """Each pod is requested at its own address, twice in two cycles."""
     asked: Counter[str] = Counter()
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -140,8 +142,8 @@ async def test_each_of_a_thousand_pods_is_asked_once_in_a_cycle() -> None:
     assert asked == Counter({item["status"]["podIP"]: 2 for item in pods})
 
 
-async def test_an_engine_that_trickles_is_cut_off_and_stops_nobody_else() -> None:
-    """A byte now and then keeps a connection alive; time counts from the request to the last byte."""
+async def test_a_slow_response_times_out_without_affecting_others() -> None:
+    """The timeout covers the whole response, even if single bytes keep arriving."""
     held = asyncio.Event()
 
     async def trickling(request: web.Request) -> web.StreamResponse:
@@ -172,8 +174,8 @@ async def test_an_engine_that_trickles_is_cut_off_and_stops_nobody_else() -> Non
     assert scraped.failures["ns", "engine"].startswith("no answer: TimeoutError")
 
 
-async def test_an_answer_of_a_hundred_megabytes_is_not_read_to_its_end() -> None:
-    """Whether it says how long it is or not."""
+async def test_reading_stops_at_the_size_limit_of_a_response() -> None:
+    """The chunked response of 100 MiB does not declare its length."""
     sent = 0
 
     async def huge(request: web.Request) -> web.StreamResponse:
@@ -196,8 +198,8 @@ async def test_an_answer_of_a_hundred_megabytes_is_not_read_to_its_end() -> None
     assert sent < 32 << 20
 
 
-async def test_an_unnamed_port_is_asked_only_where_there_is_no_choice() -> None:
-    """Of two ports without a name neither is guessed."""
+async def test_several_unnamed_ports_are_rejected() -> None:
+    """None of them is guessed."""
     value = pod()
     value["spec"]["containers"] = [{"ports": [{"containerPort": 8000}, {"containerPort": 9000}]}]
 
@@ -208,13 +210,13 @@ async def test_an_unnamed_port_is_asked_only_where_there_is_no_choice() -> None:
 @pytest.mark.parametrize(
     ("handler", "want"),
     [
-        pytest.param(_redirect, "HTTP 302", id="a redirect is not followed"),
-        pytest.param(_endless, "longer than 65536 bytes", id="an endless answer is cut off"),
-        pytest.param(_empty, "no series of vLLM", id="an empty answer is no zero"),
+        pytest.param(_redirect, "HTTP 302", id="a redirect"),
+        pytest.param(_endless, "longer than 65536 bytes", id="a response over the limit"),
+        pytest.param(_empty, "no series of vLLM", id="an empty response"),
     ],
 )
-async def test_a_bad_answer_is_a_failure_with_its_reason(handler: Handler, want: str) -> None:
-    """One bad pod is reported and stops nothing."""
+async def test_an_invalid_response_is_a_failure_with_its_reason(handler: Handler, want: str) -> None:
+    """The pod has no reading."""
     runner, port = await serve(handler)
     try:
         async with Scraper(limits("127.0.0.0/8")) as scraper:

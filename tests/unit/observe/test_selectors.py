@@ -1,4 +1,4 @@
-"""What a label selector selects, beside a reference that asks each condition of its own."""
+"""Label selectors compared with a reference that evaluates each condition separately."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SELECTORS = st.fixed_dictionaries(
 
 
 def _reference(selector: Json, labels: dict[str, str]) -> bool:
-    """Judge by sets: of all values and of absence, which ones are left for each key."""
+    """Return the result by sets: for each key, the values (or absence) that every condition allows."""
     for key in ("app", "tier", "zone"):
         allowed: set[str | None] = {None, "", "a", "b"}
         if key in selector.get("matchLabels", {}):
@@ -51,20 +51,20 @@ def _left_by(item: Json) -> set[str | None]:
 
 
 @given(SELECTORS, LABELS)
-def test_every_condition_must_hold(selector: Json, labels: dict[str, str]) -> None:
-    """An empty selector selects everything, and absence meets NotIn and DoesNotExist."""
+def test_a_selector_matches_if_every_condition_holds(selector: Json, labels: dict[str, str]) -> None:
+    """An empty selector selects everything, and an absent label satisfies NotIn and DoesNotExist."""
     assert selects(selector, labels) == _reference(selector, labels)
 
 
 @given(SELECTORS, LABELS)
-def test_only_the_labels_that_it_looks_at_count(selector: Json, labels: dict[str, str]) -> None:
-    """Others may say anything."""
+def test_only_labels_that_a_selector_names_affect_its_result(selector: Json, labels: dict[str, str]) -> None:
+    """Removing other labels does not change it."""
     seen = {key: value for key, value in labels.items() if key in selected_keys(selector)}
 
     assert selects(selector, seen) == selects(selector, labels)
 
 
 @given(LABELS)
-def test_no_selector_selects_nothing(labels: dict[str, str]) -> None:
-    """As the API server says of a field that is left out."""
+def test_a_missing_selector_selects_nothing(labels: dict[str, str]) -> None:
+    """The Kubernetes API defines it so for an omitted field."""
     assert not selects(None, labels)

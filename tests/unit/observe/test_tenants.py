@@ -1,4 +1,4 @@
-"""The service class among tenants: by the right of who wrote the object, and what is said without it."""
+"""Service classes in clusters with tenants, by the permissions of each object's recorded writer."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ ANN, BOB = {"username": "ann", "groups": ["devs"]}, {"username": "bob"}
 
 
 def written(user: Json | None, **spec: Any) -> Json:
-    """Return a variant of somebody's."""
+    """Return a variant with a recorded writer, or without one."""
     value = placed(variant("chat", **({"modelID": "llama", "variantCost": None} | spec)))
     annotations = {} if user is None else {WRITTEN_BY: record_of(user)}
     return value | {"metadata": value["metadata"] | {"annotations": annotations}}
 
 
 def asked(user: Json, privilege: object = RIGHT) -> Question:
-    """Return the question about somebody."""
+    """Return the question whether a user has a privilege."""
     found = question_of(written(user), privilege)  # type: ignore[arg-type]
     assert found is not None
     return found
@@ -50,10 +50,12 @@ WAYS = {"named": {"sloClassRef": NAMED}, "by its model": {}}
 @pytest.mark.parametrize(
     ("user", "policies", "has_it"),
     [(ANN, TENANTS, True), (BOB, TENANTS, False), (None, TENANTS, False), (None, OPEN, True)],
-    ids=["who may", "who may not", "nobody known", "nobody known, and no tenants"],
+    ids=["a writer with the permission", "a writer without it", "no writer", "no writer, and no tenants"],
 )
-def test_a_class_counts_by_right(user: Json | None, policies: Policies, has_it: bool, spec: Json) -> None:
-    """Or neither its priority counts nor its latency targets do, however the object comes by it."""
+def test_a_service_class_applies_only_if_the_writer_may_use_it(
+    user: Json | None, policies: Policies, has_it: bool, spec: Json
+) -> None:
+    """Otherwise neither its priority nor its latency targets apply, by reference or by model."""
     value = written(user, **spec)
 
     assert class_of(value, policies) == (PREMIUM if has_it else None)
@@ -63,8 +65,8 @@ def test_a_class_counts_by_right(user: Json | None, policies: Policies, has_it: 
     assert class_finding(value, policies)[:2] == (has_it, reason)
 
 
-def test_the_condition_says_who_lacks_what_and_what_to_do() -> None:
-    """In one sentence each."""
+def test_the_condition_names_the_user_the_missing_permission_and_the_remedy() -> None:
+    """Without a recorded writer, only recording one helps."""
     command = f"a user who has it must run kubectl annotate --overwrite -n ns va chat {WRITTEN_BY}=me"
     begin = "service class classes/premium is not used, so it has priority 100, the lowest:"
     right = "use serviceclasses.stowplan.dev \"classes/premium\" in namespace 'stowplan-system'"
@@ -76,16 +78,16 @@ def test_the_condition_says_who_lacks_what_and_what_to_do() -> None:
     )
 
 
-def test_a_class_that_is_not_there_is_not_asked_about() -> None:
-    """It is told as ever."""
+def test_no_permission_is_checked_for_a_missing_class() -> None:
+    """The condition has the same reason as without tenants."""
     value = written(BOB, sloClassRef={"name": "classes", "key": "gone"})
 
     assert class_finding(value, TENANTS)[1] is ConditionReason.CLASS_NOT_FOUND
     assert questions([value], TENANTS) == frozenset()
 
 
-def test_a_cost_is_told_where_it_does_not_count() -> None:
-    """The one that is filled in is nobody's."""
+def test_a_cost_that_does_not_apply_is_reported() -> None:
+    """The default cost is not: no user has set it."""
     assert cost_refusal(written(BOB, variantCost="0"), TENANTS).startswith(
         "the listed price is used, and not the cost 0: user 'bob', who wrote it, is not allowed to use"
         " variantcosts.stowplan.dev in namespace 'stowplan-system'"
@@ -94,8 +96,8 @@ def test_a_cost_is_told_where_it_does_not_count() -> None:
     assert cost_refusal(written(BOB, variantCost="0"), OPEN) == ""
 
 
-def test_objects_of_one_user_share_a_question() -> None:
-    """Whatever token and pod it was sent with; what else restricts a user is another user."""
+def test_objects_of_one_user_share_a_permission_check() -> None:
+    """Token and pod of a request do not matter, but other restrictions in `extra` make it another user."""
     named = "authentication.kubernetes.io/"
     tokens = [
         ANN | {"extra": {f"{named}credential-id": [f"JTI={n}"], f"{named}pod-name": [f"flux-{n}"]}}
@@ -114,8 +116,8 @@ def test_objects_of_one_user_share_a_question() -> None:
     assert len(found) == 3
 
 
-def test_what_was_stored_around_admission_stops_nobody() -> None:
-    """Neither an object without a model, nor a record of anything."""
+def test_malformed_objects_do_not_stop_the_collection_of_permission_checks() -> None:
+    """Objects that bypassed admission may lack a model or have an invalid record of the writer."""
     broken = written(ANN) | {"spec": {"variantCost": 5}}
     odd = written({"username": "ann", "extra": "x", "groups": {"a": 1}})
 
