@@ -1,4 +1,4 @@
-"""A small API server that behaves: versions, conflicts, pages, watches with history, and faults on order."""
+"""A small API server with versions, conflicts, pages, watches with history, and faults on request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Address = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Location:
-    """What a path means."""
+    """The parts of a REST path."""
 
     collection: str
     namespace: str
@@ -36,7 +36,7 @@ class Location:
 
 
 def locate(path: str) -> Location:
-    """Read a REST path."""
+    """Return the parts of a REST path."""
     parts = path.strip("/").split("/")
     prefix, rest = (parts[:2], parts[2:]) if parts[0] == "api" else (parts[:3], parts[3:])
     namespace = ""
@@ -47,7 +47,7 @@ def locate(path: str) -> Location:
 
 
 def status(code: int, reason: str, message: str, **details: object) -> Json:
-    """Build a failure `Status`."""
+    """Return a `Status` for a failure."""
     return {
         "kind": "Status",
         "apiVersion": "v1",
@@ -59,8 +59,8 @@ def status(code: int, reason: str, message: str, **details: object) -> Json:
     }
 
 
-class Refusal(Exception):  # noqa: N818 - what the server does
-    """An answer that is an error."""
+class Refusal(Exception):  # noqa: N818 - named for what the server does
+    """An error response."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -69,7 +69,7 @@ class Refusal(Exception):  # noqa: N818 - what the server does
 
 @dataclass
 class Fault:
-    """One bad answer, given instead of the right one."""
+    """A fault that replaces a regular response."""
 
     code: int = 500
     body: bytes = b""
@@ -79,7 +79,7 @@ class Fault:
 
 
 class FakeApiServer:
-    """State and behaviour of the server; tests act on the state directly or over HTTP."""
+    """State and behaviour of the server; tests change the state directly or over HTTP."""
 
     def __init__(self) -> None:
         self.objects: dict[Address, Json] = {}
@@ -99,13 +99,13 @@ class FakeApiServer:
         self.app.router.add_route("*", "/{path:.*}", self._handle)
 
     def fail(self, kind: str, *, times: int = 1, **fields: Any) -> None:
-        """Give bad answers to the next requests of a method, or of `WATCH`."""
+        """Add faults for the next requests with a method, or for `WATCH`."""
         self.faults[kind] += [Fault(**fields)] * times
 
-    # What a test does behind the clients' backs.
+    # Changes that a test makes directly.
 
     def put(self, path: str, obj: Json) -> Json:
-        """Store an object, as another client would."""
+        """Store an object, as if by another client."""
         where = locate(path)
         address = (where.collection, where.namespace, obj["metadata"]["name"])
         event = "MODIFIED" if address in self.objects else "ADDED"
@@ -119,23 +119,23 @@ class FakeApiServer:
         return stored
 
     def drop(self, path: str) -> None:
-        """Delete an object, as another client would."""
+        """Delete an object, as if by another client."""
         where = locate(path)
         address = (where.collection, where.namespace, where.name)
         self._record("DELETED", address, copy.deepcopy(self.objects[address]))
 
     def end_watches(self) -> None:
-        """End every running watch normally."""
+        """End every running watch without an error."""
         self._watch_generation += 1
         self._wake()
 
     def compact(self) -> None:
-        """Forget history: every version up to now is too old."""
+        """Delete the history: every version up to now has expired."""
         self.oldest = self.version
         self.history.clear()
 
     def bookmark(self) -> None:
-        """Tell every watch how far it has got."""
+        """Send a bookmark to every watch."""
         self.version += 1
         self._append(self.version, "BOOKMARK", "", {"metadata": {"resourceVersion": str(self.version)}})
 
@@ -156,7 +156,7 @@ class FakeApiServer:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    # What it answers.
+    # Request handling.
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
@@ -260,7 +260,7 @@ class FakeApiServer:
         self.drop(request.path)
         return status(200, "", "")
 
-    async def _patch(self, request: web.Request, where: Location, body: Any) -> Json:  # noqa: ANN401 - two forms
+    async def _patch(self, request: web.Request, where: Location, body: Any) -> Json:  # noqa: ANN401 - an object or a list of operations
         if request.content_type == "application/apply-patch+yaml":
             key = (where.collection, where.namespace, where.name)
             return self.put(self._path(where), merged(self.objects.get(key, {}), body))
@@ -306,7 +306,7 @@ class FakeApiServer:
 
 
 def merged(old: Json, new: Json) -> Json:
-    """Lay one object over another, member by member."""
+    """Return one object merged over another, recursively."""
     result = dict(old)
     for name, value in new.items():
         both = isinstance(value, dict) and isinstance(old.get(name), dict)
@@ -315,7 +315,7 @@ def merged(old: Json, new: Json) -> Json:
 
 
 def patch(obj: Json, operation: Json) -> None:
-    """Carry out one JSON patch operation on objects (not lists)."""
+    """Apply one JSON patch operation to objects (not lists)."""
     *parents, last = operation["path"].strip("/").replace("~1", "/").split("/")
     for name in parents:
         obj = obj[name]
@@ -326,18 +326,18 @@ def patch(obj: Json, operation: Json) -> None:
 
 
 class Clock:
-    """Time that passes only when somebody sleeps, and as if at once."""
+    """A fake clock that advances only by sleeping, which returns at once."""
 
     def __init__(self) -> None:
         self.now = 1000.0
         self.waits: list[float] = []
 
     def __call__(self) -> float:
-        """Tell the time."""
+        """Return the time."""
         return self.now
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass; the yield lets others run."""
+        """Advance the time; the yield lets other tasks run."""
         self.waits.append(seconds)
         self.now += seconds
         await asyncio.sleep(0)
@@ -345,13 +345,13 @@ class Clock:
 
 @pytest.fixture
 def clock() -> Clock:
-    """Time in the test's hands."""
+    """Return a fake clock."""
     return Clock()
 
 
 @pytest.fixture
 def timing(clock: Clock) -> Timing:
-    """Time and chance in the test's hands."""
+    """Return timing with the fake clock and a constant random number."""
     return Timing(clock=clock, sleep=clock.sleep, random=lambda: 0.0)
 
 
@@ -367,7 +367,7 @@ async def api() -> AsyncIterator[FakeApiServer]:
 
 
 def kubeconfig_of(url: str, **user: str) -> Json:
-    """Build a kubeconfig with one context."""
+    """Return a kubeconfig with one context."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -380,7 +380,7 @@ def kubeconfig_of(url: str, **user: str) -> Json:
 
 @pytest.fixture
 def write_kubeconfig(api: FakeApiServer, tmp_path: Path) -> Callable[..., Path]:
-    """Write a kubeconfig for the running server with these user entries."""
+    """Return a function that writes a kubeconfig for the running server with given user entries."""
 
     def write(**user: str) -> Path:
         path = tmp_path / "kubeconfig"
@@ -392,7 +392,7 @@ def write_kubeconfig(api: FakeApiServer, tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 async def cluster(write_kubeconfig: Callable[..., Path]) -> AsyncIterator[Cluster]:
-    """Connect to the running server."""
-    path = write_kubeconfig(token="t-1")  # noqa: S106 - it opens nothing
+    """Return a connection to the running server."""
+    path = write_kubeconfig(token="t-1")  # noqa: S106 - a token for tests
     async with await Cluster.connect(path, environ={}) as connected:
         yield connected

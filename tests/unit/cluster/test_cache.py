@@ -1,4 +1,4 @@
-"""The local copy stays right through whatever a server does."""
+"""The informer cache: lists, watches, resumption and recovery from server faults."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ LISTS = {"limit": "500"}
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
-    """Build a ConfigMap."""
+    """Return a ConfigMap."""
     return {"metadata": {"name": name}, "data": data}
 
 
 class Changes:
-    """The changes of a cache, to be waited for one by one."""
+    """The changes of a cache, to be awaited one by one."""
 
     def __init__(self, cache: Cache) -> None:
-        """Listen."""
+        """Subscribe to the cache."""
         self.queue: asyncio.Queue[Change] = asyncio.Queue()
         cache.subscribe(self.queue.put_nowait)
 
     async def next(self) -> tuple[str, object, object]:
-        """Wait for a change and tell it as name, old data and new data."""
+        """Wait for a change; return its name, old data and new data."""
         async with asyncio.timeout(60):
             change = await self.queue.get()
         old, new = (obj and obj.get("data", {}) for obj in (change.old, change.new))
@@ -47,7 +47,7 @@ class Changes:
 
 @asynccontextmanager
 async def running(cache: Cache) -> AsyncIterator[Cache]:
-    """Run a cache until it is synced, and then for the time of a block."""
+    """Run a cache: enter the block when it is synced, and stop it at the end."""
     task = asyncio.create_task(cache.run())
     try:
         async with asyncio.timeout(60):
@@ -60,18 +60,18 @@ async def running(cache: Cache) -> AsyncIterator[Cache]:
 
 
 def lists(api: FakeApiServer) -> int:
-    """Count the list requests so far."""
+    """Return the number of list requests so far."""
     return len([request for request in api.requests if not request.query.get("watch")])
 
 
 @pytest.fixture
 def cache(cluster: Cluster, timing: Timing) -> Cache:
-    """Cache ConfigMaps, not yet running."""
+    """Return a cache of ConfigMaps that is not running yet."""
     return Cache(cluster, CONFIG_MAPS, timing=timing)
 
 
-async def test_first_list(api: FakeApiServer, cache: Cache) -> None:
-    """After the first list every object is there, in order, and nothing else."""
+async def test_the_first_list_fills_the_cache_in_name_order(api: FakeApiServer, cache: Cache) -> None:
+    """Before it, the cache is not synced and its age is infinite."""
     api.put(PATH, config_map("b"))
     api.put(PATH, config_map("a"))
     assert not cache.synced.is_set()
@@ -82,8 +82,8 @@ async def test_first_list(api: FakeApiServer, cache: Cache) -> None:
         assert cache.get("default", "c") is None
 
 
-async def test_events_are_followed(api: FakeApiServer, cache: Cache) -> None:
-    """Additions, changes and deletions arrive, each with what was before."""
+async def test_watch_events_update_the_cache(api: FakeApiServer, cache: Cache) -> None:
+    """Each addition, update and deletion is reported with the object before it."""
     changes = Changes(cache)
     async with running(cache):
         api.put(PATH, config_map("a", x="1"))
@@ -96,7 +96,7 @@ async def test_events_are_followed(api: FakeApiServer, cache: Cache) -> None:
 
 
 async def test_a_watch_that_ends_is_resumed(api: FakeApiServer, cache: Cache) -> None:
-    """After a normal end the watch goes on where it was: no second list, nothing lost or repeated."""
+    """The watch continues at its last version: no second list, no lost or repeated event."""
     changes = Changes(cache)
     async with running(cache):
         api.put(PATH, config_map("a", x="1"))
@@ -109,7 +109,7 @@ async def test_a_watch_that_ends_is_resumed(api: FakeApiServer, cache: Cache) ->
 
 
 async def test_a_bookmark_moves_the_resume_point(api: FakeApiServer, cache: Cache) -> None:
-    """A quiet watch survives the compaction of what happened before its bookmark."""
+    """A watch without events can resume although the history before its bookmark was compacted."""
     changes = Changes(cache)
     async with running(cache):
         api.put(PATH, config_map("a"))
@@ -123,8 +123,10 @@ async def test_a_bookmark_moves_the_resume_point(api: FakeApiServer, cache: Cach
     assert lists(api) == 1
 
 
-async def test_410_relists_and_reports_what_vanished(api: FakeApiServer, cache: Cache) -> None:
-    """After a compaction the list is read again; deletions that nobody saw are reported."""
+async def test_after_410_the_cache_lists_again_and_reports_missed_deletions(
+    api: FakeApiServer, cache: Cache
+) -> None:
+    """The history was compacted while no watch was open."""
     changes = Changes(cache)
     api.put(PATH, config_map("lost", x="1"))
     async with running(cache):
@@ -142,8 +144,10 @@ async def test_410_relists_and_reports_what_vanished(api: FakeApiServer, cache: 
     assert lists(api) == 2
 
 
-async def test_a_successor_of_the_same_name_is_seen(api: FakeApiServer, cache: Cache) -> None:
-    """An object deleted and created again while nobody watched is one change with another uid."""
+async def test_a_missed_recreation_is_reported_as_a_change_with_another_uid(
+    api: FakeApiServer, cache: Cache
+) -> None:
+    """The object was deleted and created again while no watch was open."""
     uids: list[tuple[str, str]] = []
     changes = Changes(cache)
     async with running(cache):
@@ -171,12 +175,12 @@ async def test_a_successor_of_the_same_name_is_seen(api: FakeApiServer, cache: C
         pytest.param("GET", {"code": 500}, id="a list fails"),
         pytest.param("GET", {"code": 403}, id="a list is forbidden"),
         pytest.param("GET", {"code": 404}, id="the kind is not installed yet"),
-        pytest.param("GET", {"code": 200, "body": b"{}"}, id="a list is no list"),
+        pytest.param("GET", {"code": 200, "body": b"{}"}, id="a response that is not a list"),
         pytest.param("WATCH", {"code": 500}, id="a watch fails"),
         pytest.param("WATCH", {"code": 403}, id="a watch is forbidden"),
         pytest.param("WATCH", {"sever": True}, id="a watch is severed"),
-        pytest.param("WATCH", {"code": 200, "body": b"<html>\n"}, id="a watch answers with a page"),
-        pytest.param("WATCH", {"code": 200, "body": b"[]\n"}, id="a watch answers with a list"),
+        pytest.param("WATCH", {"code": 200, "body": b"<html>\n"}, id="a watch returns an HTML page"),
+        pytest.param("WATCH", {"code": 200, "body": b"[]\n"}, id="a watch returns a JSON list"),
         pytest.param(
             "WATCH", {"code": 200, "body": b'{"type":"ADDED","object":{}}\n'}, id="an event without metadata"
         ),
@@ -192,10 +196,10 @@ async def test_a_successor_of_the_same_name_is_seen(api: FakeApiServer, cache: C
         ),
     ],
 )
-async def test_faults_are_waited_out(
+async def test_the_cache_recovers_from_faults_with_increasing_waits(
     api: FakeApiServer, cache: Cache, clock: Clock, *, kind: str, fault: dict[str, Any]
 ) -> None:
-    """No answer of the server ends the cache: it waits, longer each time, and goes on."""
+    """No response of the server ends the cache."""
     api.fail(kind, times=3, **fault)
     changes = Changes(cache)
     async with running(cache):
@@ -208,8 +212,10 @@ async def test_faults_are_waited_out(
     assert clock.waits
 
 
-async def test_the_server_may_ask_for_patience(api: FakeApiServer, cache: Cache, clock: Clock) -> None:
-    """`Retry-After` of a 429 is respected."""
+async def test_retry_after_of_a_429_response_is_respected(
+    api: FakeApiServer, cache: Cache, clock: Clock
+) -> None:
+    """It replaces the cache's own delay."""
     api.fail("GET", code=429, headers={"Retry-After": "17"})
     async with running(cache):
         pass
@@ -217,10 +223,10 @@ async def test_the_server_may_ask_for_patience(api: FakeApiServer, cache: Cache,
     assert clock.waits[0] == 17.0
 
 
-async def test_watches_that_end_at_once_are_not_hammered(
+async def test_waits_increase_if_every_watch_ends_at_once(
     api: FakeApiServer, cache: Cache, clock: Clock
 ) -> None:
-    """A server that ends every watch at once is asked less and less often, with a version that stays good."""
+    """Without an error, the resource version stays valid and no second list is needed."""
     api.fail("WATCH", times=8, code=200)
     changes = Changes(cache)
     async with running(cache):
@@ -231,8 +237,10 @@ async def test_watches_that_end_at_once_are_not_hammered(
     assert lists(api) == 1
 
 
-async def test_age_tells_how_stale_the_copy_is(api: FakeApiServer, cache: Cache, clock: Clock) -> None:
-    """Age grows in silence and falls to nothing with every word of the server."""
+async def test_age_is_the_time_since_the_last_data_from_the_server(
+    api: FakeApiServer, cache: Cache, clock: Clock
+) -> None:
+    """Every event resets it to 0."""
     changes = Changes(cache)
     async with running(cache):
         clock.now += 70
@@ -242,8 +250,10 @@ async def test_age_tells_how_stale_the_copy_is(api: FakeApiServer, cache: Cache,
         assert cache.age_seconds() == 0
 
 
-async def test_reduce_keeps_only_what_is_needed(api: FakeApiServer, cluster: Cluster, timing: Timing) -> None:
-    """Stored objects are the reduced ones, and equal versions are still recognised."""
+async def test_reduce_determines_the_stored_objects(
+    api: FakeApiServer, cluster: Cluster, timing: Timing
+) -> None:
+    """Unchanged resource versions are still recognised after a second list."""
     api.put(PATH, config_map("a", x="1"))
     cache = Cache(cluster, CONFIG_MAPS, reduce=lambda obj: {"x": obj["data"]["x"]}, timing=timing)
     changes = Changes(cache)
@@ -259,8 +269,10 @@ async def test_reduce_keeps_only_what_is_needed(api: FakeApiServer, cluster: Clu
         assert changes.queue.empty()
 
 
-async def test_metadata_only(api: FakeApiServer, cluster: Cluster, timing: Timing) -> None:
-    """List and watch both ask for metadata alone."""
+async def test_metadata_only_applies_to_list_and_watch(
+    api: FakeApiServer, cluster: Cluster, timing: Timing
+) -> None:
+    """Objects have no data."""
     api.put(PATH, config_map("a", x="1"))
     cache = Cache(cluster, CONFIG_MAPS, metadata_only=True, timing=timing)
     changes = Changes(cache)
@@ -272,8 +284,10 @@ async def test_metadata_only(api: FakeApiServer, cluster: Cluster, timing: Timin
         assert [item.get("data") for item in cache.items()] == [None, None]
 
 
-async def test_selectors_reach_the_server(api: FakeApiServer, cluster: Cluster, timing: Timing) -> None:
-    """Namespace and selectors narrow list and watch alike."""
+async def test_namespace_and_selectors_apply_to_list_and_watch(
+    api: FakeApiServer, cluster: Cluster, timing: Timing
+) -> None:
+    """They are sent to the server."""
     cache = Cache(
         cluster, CONFIG_MAPS, namespace="default", label_selector="a=b", field_selector="c=d", timing=timing
     )
@@ -286,8 +300,8 @@ async def test_selectors_reach_the_server(api: FakeApiServer, cluster: Cluster, 
     assert asked == [(PATH, "a=b", "c=d")] * 2
 
 
-async def test_a_late_subscriber_sees_what_is_there(api: FakeApiServer, cache: Cache) -> None:
-    """Subscribing late misses nothing; stopping stops."""
+async def test_a_late_subscriber_receives_the_existing_objects(api: FakeApiServer, cache: Cache) -> None:
+    """After it unsubscribes, it receives nothing."""
     api.put(PATH, config_map("a", x="1"))
     seen: list[str] = []
     async with running(cache):
@@ -302,8 +316,8 @@ async def test_a_late_subscriber_sees_what_is_there(api: FakeApiServer, cache: C
     assert seen == ["a"]
 
 
-async def test_a_failing_subscriber_is_not_hidden(api: FakeApiServer, cache: Cache) -> None:
-    """An error in our own code ends `run`, so that its process can end; it is not retried away."""
+async def test_an_exception_of_a_subscriber_ends_the_cache(api: FakeApiServer, cache: Cache) -> None:
+    """It is a bug in Stowplan, so `run` raises it instead of retrying."""
 
     def fail(_change: Change) -> None:
         raise ZeroDivisionError

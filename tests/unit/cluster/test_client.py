@@ -1,4 +1,4 @@
-"""Calls against a server that behaves, and against one that does not."""
+"""Calls of the API client, with valid responses and with faults."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PATH = "/api/v1/namespaces/default/configmaps"
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
-    """Build a ConfigMap."""
+    """Return a ConfigMap."""
     return {"metadata": {"name": name, "namespace": "default"}, "data": data}
 
 
-async def test_object_round_trip(cluster: Cluster) -> None:
-    """What is created can be read, replaced and deleted."""
+async def test_an_object_can_be_created_read_replaced_and_deleted(cluster: Cluster) -> None:
+    """Reading returns what creation returned."""
     created = await cluster.create(CONFIG_MAPS, config_map("a", x="1"))
     read = await cluster.get(CONFIG_MAPS, "a", namespace="default")
     assert read == created
@@ -45,8 +45,8 @@ async def test_object_round_trip(cluster: Cluster) -> None:
         await cluster.get(CONFIG_MAPS, "a", namespace="default")
 
 
-async def test_create_twice(cluster: Cluster) -> None:
-    """A second create is told apart from other conflicts."""
+async def test_creating_an_existing_object_raises_already_exists(cluster: Cluster) -> None:
+    """Other conflicts raise another error."""
     await cluster.create(CONFIG_MAPS, config_map("a"))
     with pytest.raises(errors.AlreadyExists) as caught:
         await cluster.create(CONFIG_MAPS, config_map("a"))
@@ -55,22 +55,22 @@ async def test_create_twice(cluster: Cluster) -> None:
 
 
 async def test_replace_of_an_old_version_conflicts(cluster: Cluster, api: FakeApiServer) -> None:
-    """Somebody else's write in between is seen."""
+    """Another client has changed the object in between."""
     mine = await cluster.create(CONFIG_MAPS, config_map("a"))
     api.put(PATH, config_map("a", by="another"))
     with pytest.raises(errors.Conflict, match="modified"):
         await cluster.replace(CONFIG_MAPS, mine)
 
 
-async def test_delete_keeps_a_successor(cluster: Cluster) -> None:
-    """An object that replaced the one that was meant is not deleted."""
+async def test_delete_with_another_uid_conflicts(cluster: Cluster) -> None:
+    """An object that was recreated with the same name is not deleted."""
     await cluster.create(CONFIG_MAPS, config_map("a"))
     with pytest.raises(errors.Conflict):
         await cluster.delete(CONFIG_MAPS, "a", namespace="default", uid="another")
 
 
-async def test_apply_sends_what_server_side_apply_wants(cluster: Cluster, api: FakeApiServer) -> None:
-    """Content type, manager, force and identity reach the server (a merge of types is refused there)."""
+async def test_apply_sends_the_parameters_of_server_side_apply(cluster: Cluster, api: FakeApiServer) -> None:
+    """Sent are content type, field manager, force, API version and kind."""
     body = {"metadata": {"name": "v", "namespace": "default"}, "status": {"x": 1}}
     await cluster.apply(VARIANT_AUTOSCALINGS, body, field_manager="me", force=True, subresource="status")
     request = api.requests[-1]
@@ -82,8 +82,8 @@ async def test_apply_sends_what_server_side_apply_wants(cluster: Cluster, api: F
     assert api.bodies[-1]["kind"] == "VariantAutoscaling"
 
 
-async def test_json_patch(cluster: Cluster) -> None:
-    """A patch is applied only when its test holds."""
+async def test_a_json_patch_is_applied_only_if_its_test_holds(cluster: Cluster) -> None:
+    """Otherwise `Invalid` is raised."""
     await cluster.create(CONFIG_MAPS, config_map("a", x="1"))
     operations = [
         {"op": "test", "path": "/data/x", "value": "1"},
@@ -96,8 +96,8 @@ async def test_json_patch(cluster: Cluster) -> None:
         await cluster.patch_json(CONFIG_MAPS, "a", operations, namespace="default")
 
 
-async def test_merge_patch(cluster: Cluster) -> None:
-    """What is not named stays, and who has written since wins."""
+async def test_a_merge_patch_keeps_other_fields_and_checks_the_version(cluster: Cluster) -> None:
+    """A patch of an older resource version conflicts."""
     made = await cluster.create(CONFIG_MAPS, config_map("a", x="1", y="1"))
     version = {"resourceVersion": made["metadata"]["resourceVersion"]}
     patched = await cluster.patch_merge(
@@ -111,8 +111,8 @@ async def test_merge_patch(cluster: Cluster) -> None:
         )
 
 
-async def test_eviction(cluster: Cluster) -> None:
-    """A budget refuses for now, a namesake is not meant, and else the pod goes."""
+async def test_eviction_is_rejected_by_a_budget_or_another_uid(cluster: Cluster) -> None:
+    """Otherwise the pod is deleted."""
     pod = {"metadata": {"name": "p", "namespace": "default", "labels": {"budget": "0"}}}
     made = await cluster.create(PODS, pod)
     with pytest.raises(errors.Throttled, match="budget"):
@@ -126,8 +126,10 @@ async def test_eviction(cluster: Cluster) -> None:
         await cluster.get(PODS, "p", namespace="default")
 
 
-async def test_a_fenced_connection_reads_on_and_writes_nothing(cluster: Cluster, api: FakeApiServer) -> None:
-    """Who no longer leads may look; nothing else is even sent, and the connection itself is not changed."""
+async def test_a_fenced_connection_without_leadership_only_reads(
+    cluster: Cluster, api: FakeApiServer
+) -> None:
+    """No write request is sent, and the original connection still writes."""
     leads = True
     fenced = cluster.fenced(lambda: leads)
     made = await fenced.create(CONFIG_MAPS, config_map("a"))
@@ -152,7 +154,7 @@ async def test_a_fenced_connection_reads_on_and_writes_nothing(cluster: Cluster,
 
 
 async def test_list_reads_every_page(cluster: Cluster, api: FakeApiServer) -> None:
-    """Pages are joined, and items know what they are."""
+    """Pages are joined, and items have API version and kind."""
     for number in range(7):
         api.put(PATH, config_map(f"c{number}"))
     listed = await cluster.list(CONFIG_MAPS, page_size=3)
@@ -162,8 +164,10 @@ async def test_list_reads_every_page(cluster: Cluster, api: FakeApiServer) -> No
     assert len(api.requests) == 3
 
 
-async def test_list_survives_an_expired_continue_token(cluster: Cluster, api: FakeApiServer) -> None:
-    """When the list grows old on the way it is read again, whole."""
+async def test_list_starts_over_without_pages_if_a_continue_token_expired(
+    cluster: Cluster, api: FakeApiServer
+) -> None:
+    """The second list has no limit."""
     for number in range(7):
         api.put(PATH, config_map(f"c{number}"))
     api.expire_continue = True
@@ -172,8 +176,8 @@ async def test_list_survives_an_expired_continue_token(cluster: Cluster, api: Fa
     assert "limit" not in api.requests[-1].query
 
 
-async def test_metadata_only_is_asked_for(cluster: Cluster, api: FakeApiServer) -> None:
-    """The server is asked to leave out all but metadata."""
+async def test_metadata_only_requests_partial_object_metadata(cluster: Cluster, api: FakeApiServer) -> None:
+    """The server then omits all but the metadata."""
     api.put(PATH, config_map("a", x="1"))
     listed = await cluster.list(CONFIG_MAPS, metadata_only=True)
 
@@ -182,7 +186,7 @@ async def test_metadata_only_is_asked_for(cluster: Cluster, api: FakeApiServer) 
 
 
 async def test_watch_reads_lines_of_any_length(cluster: Cluster, api: FakeApiServer) -> None:
-    """Objects far above the HTTP library's line limit arrive whole."""
+    """Objects far above the HTTP library's line limit are read completely."""
     api.put(PATH, config_map("big", text="x" * 3_000_000))
     stream = cluster.watch(Selection(resource=CONFIG_MAPS), resource_version="1", timeout_seconds=60)
     async with aclosing(stream), asyncio.timeout(60):
@@ -191,8 +195,8 @@ async def test_watch_reads_lines_of_any_length(cluster: Cluster, api: FakeApiSer
     assert (event.type, len(event.object["data"]["text"])) == ("ADDED", 3_000_000)
 
 
-async def test_watch_of_an_old_version(cluster: Cluster, api: FakeApiServer) -> None:
-    """An ERROR event with 410 inside a 200 answer is `Expired`."""
+async def test_watch_of_an_old_version_raises_expired(cluster: Cluster, api: FakeApiServer) -> None:
+    """The server sends an ERROR event with code 410 in a response with status 200."""
     api.compact()
     stream = cluster.watch(Selection(resource=CONFIG_MAPS), resource_version="1", timeout_seconds=60)
     with pytest.raises(errors.Expired, match="too old"):
@@ -203,17 +207,19 @@ async def test_watch_of_an_old_version(cluster: Cluster, api: FakeApiServer) -> 
     ("fault", "want", "message"),
     [
         pytest.param({"code": 503}, errors.Unavailable, "503", id="a server error without a body"),
-        pytest.param({"code": 200, "body": b"<html>"}, errors.Unavailable, "not JSON", id="a proxy's page"),
+        pytest.param(
+            {"code": 200, "body": b"<html>"}, errors.Unavailable, "not JSON", id="an HTML page of a proxy"
+        ),
         pytest.param(
             {"code": 200, "body": b"[1]"}, errors.Unavailable, "not a JSON object", id="JSON, but a list"
         ),
-        pytest.param({"code": 403, "body": b"no\n"}, errors.Forbidden, "^no$", id="a refusal in plain text"),
+        pytest.param({"code": 403, "body": b"no\n"}, errors.Forbidden, "^no$", id="an error in plain text"),
         pytest.param({"code": 413, "body": b"[]"}, errors.Invalid, "413", id="another 4xx"),
         pytest.param({"sever": True}, errors.Unavailable, "GET /api/v1", id="a severed connection"),
-        pytest.param({"hang": True}, errors.Unavailable, "within 1 s", id="silence"),
+        pytest.param({"hang": True}, errors.Unavailable, "within 1 s", id="no response"),
     ],
 )
-async def test_bad_answers(
+async def test_invalid_responses_raise_a_client_error_without_long_delay(
     cluster: Cluster,
     api: FakeApiServer,
     *,
@@ -221,14 +227,14 @@ async def test_bad_answers(
     want: type[Exception],
     message: str,
 ) -> None:
-    """Whatever comes back is one of our errors, soon."""
+    """Every fault maps to one of the client's error classes."""
     api.fail("GET", times=3, **fault)
     with pytest.raises(want, match=message):
         await cluster.get(PODS, "p", namespace="default", timeout_seconds=1 if "hang" in fault else 60)
 
 
-async def test_unreachable_server(tmp_path: Path, unused_tcp_port: int) -> None:
-    """A refused connection is `Unavailable`."""
+async def test_an_unreachable_server_raises_unavailable(tmp_path: Path, unused_tcp_port: int) -> None:
+    """Its port refuses the connection."""
     path = tmp_path / "kubeconfig"
     config = {
         "current-context": "c",
@@ -249,27 +255,32 @@ async def test_unreachable_server(tmp_path: Path, unused_tcp_port: int) -> None:
             429, {"details": {"retryAfterSeconds": 3}}, None, errors.Throttled, 3.0, id="429 with details"
         ),
         pytest.param(429, {}, "Wed, 21 Oct 2026 07:28:00 GMT", errors.Throttled, None, id="429 with a date"),
-        pytest.param(429, {"details": None}, "nan", errors.Throttled, None, id="429 with nonsense"),
+        pytest.param(429, {"details": None}, "nan", errors.Throttled, None, id="429 with an invalid header"),
         pytest.param(
-            500, {"reason": "Expired"}, None, errors.Expired, None, id="the reason outweighs the code"
+            500,
+            {"reason": "Expired"},
+            None,
+            errors.Expired,
+            None,
+            id="the reason takes precedence over the code",
         ),
-        pytest.param(504, {}, "1", errors.Unavailable, 1.0, id="a time-out of the server"),
+        pytest.param(504, {}, "1", errors.Unavailable, 1.0, id="a timeout of the server"),
         pytest.param(418, {}, None, errors.Invalid, None, id="an unknown 4xx"),
     ],
 )
-def test_error_of(
+def test_a_response_is_mapped_to_an_error_class_and_a_retry_delay(
     code: int, status: dict[str, Any], *, header: str | None, want: type[Exception], seconds: float | None
 ) -> None:
-    """The class follows reason and code; the wait follows header and details."""
+    """The class depends on reason and code, the delay on header and details."""
     error = error_of(code, status=status, retry_after=header)
 
     assert (type(error), error.retry_after_seconds) == (want, seconds)
 
 
-async def test_a_rotated_token_is_read_anew(
+async def test_a_rotated_token_is_read_again_after_401(
     api: FakeApiServer, tmp_path: Path, write_kubeconfig: Callable[..., Path]
 ) -> None:
-    """A 401 makes the token file be read again, once for all calls in flight; its newline does no harm."""
+    """The file is read once for all calls in flight, and its trailing newline is removed."""
     token = tmp_path / "token"
     token.write_text("old\n")
     api.tokens = {"old"}
@@ -283,25 +294,27 @@ async def test_a_rotated_token_is_read_anew(
     assert len(refused) == 1 + 4
 
 
-async def test_a_revoked_token(cluster: Cluster, api: FakeApiServer) -> None:
-    """When fresh credentials are refused too, the error says so."""
+async def test_a_revoked_token_raises_unauthorized(cluster: Cluster, api: FakeApiServer) -> None:
+    """The request with reloaded credentials is rejected as well."""
     api.tokens = set()
     with pytest.raises(errors.Unauthorized):
         await cluster.get_path("/version")
 
 
-async def test_proxy_variables_are_not_obeyed(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy in the environment does not get our requests and their token."""
+async def test_proxy_environment_variables_are_ignored(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy must not receive requests with their token."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
 
     assert await cluster.get_path("/version") == {"gitVersion": "v0"}
 
 
-async def test_kubeconfig_of_the_environment(
+async def test_the_kubeconfig_variable_may_list_several_files(
     api: FakeApiServer, write_kubeconfig: Callable[..., Path]
 ) -> None:
-    """`KUBECONFIG` may list several files; those that are missing are passed over."""
+    """Missing files are skipped."""
     path = write_kubeconfig(username="u")
     async with await Cluster.connect(environ={"KUBECONFIG": f"/nowhere:{path}"}) as cluster:
         assert cluster.host == api.url
@@ -315,12 +328,14 @@ async def test_kubeconfig_of_the_environment(
         pytest.param("[]", "it does not have the structure of a kubeconfig", id="a list"),
         pytest.param("just text", "kubeconfig: it does not have the structure of a kubeconfig", id="text"),
         pytest.param("contexts: 5", "it does not have the structure of a kubeconfig", id="a number"),
-        pytest.param("\udcff", "it is not UTF-8 text", id="other bytes"),
+        pytest.param("\udcff", "it is not UTF-8 text", id="invalid UTF-8"),
         pytest.param("current-context: x\ncontexts: []", "Expected object with name x", id="no such context"),
     ],
 )
-async def test_unusable_kubeconfig(tmp_path: Path, content: str | None, message: str) -> None:
-    """A kubeconfig that cannot be used is refused with its name and the reason."""
+async def test_an_unusable_kubeconfig_is_rejected_with_its_reason(
+    tmp_path: Path, content: str | None, message: str
+) -> None:
+    """The message describes the error."""
     path = tmp_path / "kubeconfig"
     if content is not None:
         path.write_text(content, errors="surrogateescape")
@@ -328,8 +343,8 @@ async def test_unusable_kubeconfig(tmp_path: Path, content: str | None, message:
         await Cluster.connect(path, environ={})
 
 
-async def test_a_pod_without_an_account() -> None:
-    """In a pod whose account is not mounted the error names the account."""
+async def test_a_missing_service_account_in_a_pod_is_reported() -> None:
+    """The error names the account."""
     environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
     with pytest.raises(errors.NotConfigured, match="the pod's service account"):
         await Cluster.connect(environ=environ)
@@ -341,7 +356,7 @@ async def test_a_pod_without_an_account() -> None:
         pytest.param(
             "import apiserver.cluster.cache, apiserver.cluster.client, apiserver.cluster.lease\n"
             "assert not names('kubernetes_asyncio')",
-            id="before a connection nothing of the client library is loaded",
+            id="before a connection, no module of the client library is loaded",
         ),
         pytest.param(
             "import asyncio\nfrom apiserver.cluster.client import Cluster\n"
@@ -351,7 +366,7 @@ async def test_a_pod_without_an_account() -> None:
             "asyncio.run(connect())\n"
             "assert not names('kubernetes_asyncio.client.models.')\n"
             "assert not names('kubernetes_asyncio.client.api.')",
-            id="with one, none of its generated modules is",
+            id="with a connection, none of its generated modules is loaded",
         ),
         pytest.param(
             "import asyncio, kubernetes_asyncio\nfrom apiserver.cluster.client import Cluster\n"
@@ -359,12 +374,14 @@ async def test_a_pod_without_an_account() -> None:
             "    async with await Cluster.connect(sys.argv[1]): pass\n"
             "asyncio.run(connect())\n"
             "assert names('kubernetes_asyncio.client.models.')",
-            id="where somebody has loaded all of it, that is used",
+            id="a library that is already loaded completely is used",
         ),
     ],
 )
-def test_the_client_library_is_loaded_sparingly(program: str, write_kubeconfig: Callable[..., Path]) -> None:
-    """The library's generated half costs 33 MiB and is of no use to us."""
+def test_generated_modules_of_the_client_library_are_not_loaded(
+    program: str, write_kubeconfig: Callable[..., Path]
+) -> None:
+    """They cost 33 MiB of memory and are not needed."""
     start = (
         "import sys\ndef names(prefix): return [name for name in sys.modules if name.startswith(prefix)]\n"
     )

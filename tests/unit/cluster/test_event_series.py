@@ -1,4 +1,4 @@
-"""Which occurrences are worth an event."""
+"""Aggregation of occurrences to events and event series, with a limit per object."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOW = datetime(2026, 7, 1, tzinfo=UTC)
 
 
 def occurrence(meaning: str = "m", *, name: str = "a", action: str = "Scale") -> Occurrence:
-    """Build an occurrence."""
+    """Return an occurrence."""
     return Occurrence(
         regarding=(("name", name),),
         type="Normal",
@@ -21,24 +21,24 @@ def occurrence(meaning: str = "m", *, name: str = "a", action: str = "Scale") ->
     )
 
 
-def test_a_repetition_is_not_news() -> None:
-    """The same meaning is said once; every five minutes its count is."""
+def test_a_repetition_is_sent_only_as_a_count_every_five_minutes() -> None:
+    """The first occurrence of a meaning is sent at once."""
     series = EventSeries()
     said = [series.decide(occurrence(), NOW + timedelta(minutes=minute)) for minute in range(11)]
 
     assert said == [Send(1, 1), *[None] * 4, Send(1, 6), *[None] * 4, Send(1, 11)]
 
 
-def test_a_change_of_meaning_is_news_each_time() -> None:
-    """Going back to an earlier meaning is news, too."""
+def test_every_change_of_meaning_is_sent() -> None:
+    """This includes a change back to an earlier meaning."""
     series = EventSeries()
     said = [series.decide(occurrence(meaning), NOW) for meaning in "aabba"]
 
     assert said == [Send(1, 1), None, Send(2, 1), None, Send(3, 1)]
 
 
-def test_actions_and_objects_do_not_disturb_each_other() -> None:
-    """Two actions that alternate on one object are two series, as are two objects."""
+def test_different_actions_and_objects_have_separate_series() -> None:
+    """Alternating actions on one object count as no change of meaning."""
     series = EventSeries()
     for _ in range(3):
         series.decide(occurrence("a", action="Scale"), NOW)
@@ -48,8 +48,8 @@ def test_actions_and_objects_do_not_disturb_each_other() -> None:
     assert series.decide(occurrence("new"), NOW) == Send(4, 1)
 
 
-def test_a_flood_is_cut_off_and_recovers() -> None:
-    """Past the burst an object gets one event per five minutes; other objects are not affected."""
+def test_events_beyond_the_burst_are_limited_per_object() -> None:
+    """After the burst an object gets one event every five minutes; other objects are not affected."""
     series = EventSeries()
     said = [series.decide(occurrence(str(number)), NOW) for number in range(2 * BURST)]
     assert [s is not None for s in said] == [True] * BURST + [False] * BURST
@@ -60,8 +60,8 @@ def test_a_flood_is_cut_off_and_recovers() -> None:
     assert series.decide(occurrence("z"), NOW + timedelta(minutes=6)) is None
 
 
-def test_a_clock_set_back_does_no_harm() -> None:
-    """Time that runs backwards neither refills nor empties the budget."""
+def test_a_clock_set_back_does_not_change_the_event_budget() -> None:
+    """The budget is neither refilled nor used up."""
     series = EventSeries()
     for number in range(BURST - 1):
         series.decide(occurrence(str(number)), NOW)
@@ -69,8 +69,8 @@ def test_a_clock_set_back_does_no_harm() -> None:
     assert series.decide(occurrence("y"), NOW - timedelta(days=1)) is None
 
 
-def test_memory_is_bounded() -> None:
-    """However many objects there are, only so many are remembered: the latest."""
+def test_the_number_of_remembered_objects_is_bounded() -> None:
+    """The latest ones are kept."""
     series = EventSeries()
     for number in range(REMEMBERED_OBJECTS + 10):
         series.decide(occurrence(name=str(number)), NOW)

@@ -1,4 +1,4 @@
-"""Events as they arrive at the server."""
+"""The event recorder and the events that it writes to the API server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VARIANT = {
 
 
 class Desk:
-    """A recorder, a calendar, and what the server holds."""
+    """A recorder, a settable date, and the server's events."""
 
     def __init__(self, cluster: Cluster, api: FakeApiServer, timing: Timing) -> None:
         """Start with a fixed date."""
@@ -39,14 +39,14 @@ class Desk:
         )
 
     def record(self, note: str = "n", **more: Any) -> None:
-        """Record something about the variant, unless told otherwise."""
+        """Record an occurrence, by default about the variant."""
         about = more.pop("regarding", VARIANT)
         words = {"type": "Normal", "reason": "Scaled", "action": "Scale"} | more
         self.recorder.record(about, note=note, **words)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Let events be written for the time of a block, and all of them by its end."""
+        """Run the recorder during the block; at its end all events have been written."""
         task = asyncio.create_task(self.recorder.run())
         try:
             async with asyncio.timeout(60):
@@ -58,18 +58,18 @@ class Desk:
                 await task
 
     def events(self) -> list[dict[str, Any]]:
-        """Read the events at the server."""
+        """Return the events at the server."""
         return [obj for key, obj in self.api.objects.items() if key[0] == "apis/events.k8s.io/v1/events"]
 
 
 @pytest.fixture
 def desk(cluster: Cluster, api: FakeApiServer, timing: Timing) -> Desk:
-    """Set up a recorder."""
+    """Return a recorder with its server."""
     return Desk(cluster, api, timing)
 
 
-async def test_an_event_says_who_what_and_why(desk: Desk) -> None:
-    """Every member that the API demands is there, and the reference is no more than one."""
+async def test_an_event_has_all_required_members(desk: Desk) -> None:
+    """The object reference has identifying members only."""
     async with desk.open():
         desk.record("grew from 1 to 2", type="Warning")
     (event,) = desk.events()
@@ -96,7 +96,7 @@ async def test_an_event_says_who_what_and_why(desk: Desk) -> None:
 
 
 async def test_cluster_scoped_objects_have_their_events_in_default(desk: Desk) -> None:
-    """An object without namespace is reported where the API wants it."""
+    """The API requires the namespace `default` for them."""
     async with desk.open():
         desk.record(regarding={"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u"}})
 
@@ -104,7 +104,7 @@ async def test_cluster_scoped_objects_have_their_events_in_default(desk: Desk) -
 
 
 async def test_repetitions_become_a_series(desk: Desk) -> None:
-    """Numbers in a note that mean the same make no second event, but a count."""
+    """A note with other numbers but the same meaning only increases the count."""
     async with desk.open():
         for minute in range(6):
             desk.now += timedelta(minutes=1)
@@ -115,8 +115,8 @@ async def test_repetitions_become_a_series(desk: Desk) -> None:
     assert event["note"] == "demand 0"
 
 
-async def test_a_series_outlives_its_event(desk: Desk) -> None:
-    """When the event has expired meanwhile it is written anew, with its count."""
+async def test_an_expired_event_of_a_series_is_created_again(desk: Desk) -> None:
+    """The new event has the count of the whole series."""
     async with desk.open():
         desk.record()
         await desk.recorder.flush()
@@ -127,8 +127,8 @@ async def test_a_series_outlives_its_event(desk: Desk) -> None:
     assert [event["series"]["count"] for event in desk.events()] == [2]
 
 
-async def test_notes_are_cut_by_bytes(desk: Desk) -> None:
-    """A note fits the API's limit of 1024 bytes, and no character is broken."""
+async def test_notes_are_truncated_to_the_limit_in_bytes(desk: Desk) -> None:
+    """The API's limit is 1024 bytes, and no character is split."""
     async with desk.open():
         desk.record("é" * 1024)
     note = desk.events()[0]["note"]
@@ -137,8 +137,8 @@ async def test_notes_are_cut_by_bytes(desk: Desk) -> None:
     assert note == "é" * 510 + "…"
 
 
-async def test_long_names_make_valid_event_names(desk: Desk) -> None:
-    """A name at the API's limit is cut, and not at a separator."""
+async def test_event_names_of_long_object_names_are_valid(desk: Desk) -> None:
+    """A name at the API's limit is truncated, and not at a separator."""
     metadata = {"name": "a" * 199 + "." + "b" * 53, "namespace": "ns", "uid": "u"}
     async with desk.open():
         desk.record(regarding=VARIANT | {"metadata": metadata})
@@ -148,8 +148,10 @@ async def test_long_names_make_valid_event_names(desk: Desk) -> None:
     assert ".." not in name
 
 
-async def test_trouble_is_waited_out(desk: Desk, api: FakeApiServer, clock: Clock) -> None:
-    """A server in trouble gets the event a little later."""
+async def test_an_event_is_written_again_after_server_errors(
+    desk: Desk, api: FakeApiServer, clock: Clock
+) -> None:
+    """The delay increases."""
     api.fail("POST", times=2, code=503)
     async with desk.open():
         desk.record()
@@ -158,8 +160,8 @@ async def test_trouble_is_waited_out(desk: Desk, api: FakeApiServer, clock: Cloc
     assert clock.waits == [1.0, 2.0]
 
 
-async def test_an_answer_that_was_lost_makes_no_second_event(desk: Desk) -> None:
-    """When the event is there already, the retry is content."""
+async def test_a_retry_of_a_written_event_creates_no_second_event(desk: Desk) -> None:
+    """An existing event of the same name counts as success."""
     async with desk.open():
         desk.record()
         await desk.recorder.flush()
@@ -170,8 +172,8 @@ async def test_an_answer_that_was_lost_makes_no_second_event(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("code", [400, 403, 404, 422])
-async def test_a_refused_event_does_not_stop_the_next(desk: Desk, api: FakeApiServer, code: int) -> None:
-    """What can never be written is dropped."""
+async def test_a_rejected_event_is_dropped(desk: Desk, api: FakeApiServer, code: int) -> None:
+    """Later events are still written."""
     api.fail("POST", code=code)
     async with desk.open():
         desk.record("first")
@@ -180,8 +182,8 @@ async def test_a_refused_event_does_not_stop_the_next(desk: Desk, api: FakeApiSe
     assert [event["note"] for event in desk.events()] == ["second"]
 
 
-async def test_recording_never_waits(desk: Desk) -> None:
-    """With nobody writing, memory stays bounded and `record` returns all the same."""
+async def test_recording_does_not_block_if_no_event_can_be_written(desk: Desk) -> None:
+    """The queue is bounded, so memory is as well."""
     for number in range(2000):
         desk.record(regarding=VARIANT | {"metadata": {"name": f"v{number}", "namespace": "ns", "uid": "u"}})
 

@@ -1,4 +1,4 @@
-"""One leads at a time, whatever happens to servers and clocks."""
+"""Leader election with one leader at a time, in spite of server faults and clock differences."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ KEY = ("apis/coordination.k8s.io/v1/leases", "ns", "lease")
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Let the others run until something is so; time is theirs to move."""
+    """Let other tasks run until a condition holds; they advance the fake clock."""
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the clock is a fake, nothing is really waited for
             await asyncio.sleep(0)
 
 
 class Candidate:
-    """An elector, what it leads, and a record of both."""
+    """An elector, the work that it leads, and a journal of both."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Candidate:
         identity: str,
         annotations: Callable[[], dict[str, str]] | None = None,
     ) -> None:
-        """Take part under a name, on a clock that may differ from others'."""
+        """Start as a candidate with an identity and its own clock."""
         self.started, self.stop = asyncio.Event(), asyncio.Event()
         self.clock, self.began_time = clock, 0.0
         self.journal: list[str] = []
@@ -65,27 +65,29 @@ class Candidate:
             self.journal.append("ended")
 
     async def leading(self) -> None:
-        """Wait until it leads."""
+        """Wait until the candidate leads."""
         async with asyncio.timeout(60):
             await self.started.wait()
 
 
 def lease_of(api: FakeApiServer) -> dict[str, Any]:
-    """Read what the lease says."""
+    """Return the spec of the lease."""
     spec: dict[str, Any] = api.objects[KEY]["spec"]
     return spec
 
 
 def held_by(identity: str, **spec: object) -> dict[str, Any]:
-    """Build a lease that somebody holds."""
+    """Return a lease with a holder."""
     return {
         "metadata": {"name": "lease"},
         "spec": {"holderIdentity": identity, "leaseDurationSeconds": 15, "renewTime": "x"} | spec,
     }
 
 
-async def test_first_leader_creates_the_lease(api: FakeApiServer, cluster: Cluster, clock: Clock) -> None:
-    """Without a lease the first candidate leads at once, and says so in it."""
+async def test_the_first_candidate_creates_the_lease_and_leads(
+    api: FakeApiServer, cluster: Cluster, clock: Clock
+) -> None:
+    """At its normal end it releases the lease."""
     a = Candidate(cluster, clock, "a")
     await a.leading()
     assert a.elector.is_leading()
@@ -97,10 +99,10 @@ async def test_first_leader_creates_the_lease(api: FakeApiServer, cluster: Clust
     assert not a.elector.is_leading()
 
 
-async def test_second_waits_and_takes_over_after_a_release(
+async def test_a_second_candidate_takes_over_after_a_release(
     api: FakeApiServer, cluster: Cluster, clock: Clock
 ) -> None:
-    """A release hands over without waiting for the lease to run out; nobody overlaps."""
+    """It does not wait until the lease expires, and leadership never overlaps."""
     a = Candidate(cluster, clock, "a")
     await a.leading()
     b = Candidate(cluster, clock, "b")
@@ -117,10 +119,10 @@ async def test_second_waits_and_takes_over_after_a_release(
     await b.task
 
 
-async def test_a_dead_holder_is_followed_after_its_duration(
+async def test_a_candidate_takes_over_when_a_lease_was_not_renewed_for_its_duration(
     api: FakeApiServer, cluster: Cluster, clock: Clock
 ) -> None:
-    """Time runs from when the record was first seen, on our clock; what the record says is not believed."""
+    """Time is measured by the own clock since the record was first read; `renewTime` is not used."""
     api.put(PATH, held_by("dead", renewTime="2099-01-01T00:00:00.000000Z", leaseDurationSeconds=20))
     a = Candidate(cluster, clock, "a")
     await a.leading()
@@ -130,8 +132,10 @@ async def test_a_dead_holder_is_followed_after_its_duration(
     await a.task
 
 
-async def test_a_living_holder_is_not_followed(api: FakeApiServer, cluster: Cluster, clock: Clock) -> None:
-    """Every renewal that is seen starts the wait anew."""
+async def test_a_candidate_does_not_take_over_a_lease_that_is_renewed(
+    api: FakeApiServer, cluster: Cluster, clock: Clock
+) -> None:
+    """Every renewal restarts the wait."""
     api.put(PATH, held_by("other"))
     a = Candidate(cluster, clock, "a")
     for number in range(20):
@@ -142,8 +146,8 @@ async def test_a_living_holder_is_not_followed(api: FakeApiServer, cluster: Clus
     a.task.cancel()
 
 
-async def test_of_two_at_once_one_wins(cluster: Cluster, clock: Clock) -> None:
-    """When both see no lease, the server's refusal of the second create decides."""
+async def test_one_of_two_simultaneous_candidates_leads(cluster: Cluster, clock: Clock) -> None:
+    """If both see no lease, the server rejects the second creation."""
     a, b = Candidate(cluster, clock, "a"), Candidate(cluster, clock, "b")
     await until(lambda: a.elector.holder == b.elector.holder != "")
 
@@ -158,14 +162,14 @@ async def test_of_two_at_once_one_wins(cluster: Cluster, clock: Clock) -> None:
     [
         pytest.param({"code": 500}, id="server errors"),
         pytest.param({"sever": True}, id="severed connections"),
-        pytest.param({"code": 403}, id="a right taken away"),
+        pytest.param({"code": 403}, id="a revoked permission"),
         pytest.param({"code": 429, "headers": {"Retry-After": "60"}}, id="throttling"),
     ],
 )
-async def test_loss_at_the_renew_deadline(
+async def test_leadership_is_lost_at_the_renew_deadline(
     api: FakeApiServer, cluster: Cluster, clock: Clock, fault: dict[str, Any]
 ) -> None:
-    """When no renewal succeeds, loss is reported at the deadline, before others may lead; work stops."""
+    """The loss is reported before another candidate may lead, and the work is cancelled."""
     a = Candidate(cluster, clock, "a")
     await a.leading()
     began = clock.now
@@ -179,8 +183,10 @@ async def test_loss_at_the_renew_deadline(
     assert not a.elector.is_leading()
 
 
-async def test_loss_to_another(api: FakeApiServer, cluster: Cluster, clock: Clock) -> None:
-    """Another holder in the record ends leadership at once, and is not released from under it."""
+async def test_leadership_is_lost_at_once_if_the_lease_has_another_holder(
+    api: FakeApiServer, cluster: Cluster, clock: Clock
+) -> None:
+    """The lease of the other holder is not released."""
     a = Candidate(cluster, clock, "a")
     await a.leading()
     began = clock.now
@@ -192,8 +198,8 @@ async def test_loss_to_another(api: FakeApiServer, cluster: Cluster, clock: Cloc
     assert lease_of(api)["holderIdentity"] == "b"
 
 
-async def test_a_frozen_leader_knows(cluster: Cluster, clock: Clock) -> None:
-    """After a freeze past the deadline nothing may be written, even before any task has run."""
+async def test_a_leader_paused_past_the_deadline_no_longer_leads(cluster: Cluster, clock: Clock) -> None:
+    """`is_leading` is false even before any task has run."""
     a = Candidate(cluster, clock, "a")
     await a.leading()
     clock.now += 11
@@ -202,8 +208,8 @@ async def test_a_frozen_leader_knows(cluster: Cluster, clock: Clock) -> None:
         await a.task
 
 
-async def test_short_trouble_is_survived(api: FakeApiServer, cluster: Cluster, clock: Clock) -> None:
-    """A few failures, and a write by somebody else that leaves us in place, do not end leadership."""
+async def test_leadership_survives_brief_faults(api: FakeApiServer, cluster: Cluster, clock: Clock) -> None:
+    """A few failed renewals and a write that keeps the holder do not end it."""
     a = Candidate(cluster, clock, "a")
     await a.leading()
     api.fail("PUT", times=2, code=500)
@@ -215,10 +221,10 @@ async def test_short_trouble_is_survived(api: FakeApiServer, cluster: Cluster, c
     await a.task
 
 
-async def test_failing_work_is_reported_and_the_lease_released(
+async def test_an_exception_of_the_work_is_raised_and_the_lease_released(
     api: FakeApiServer, cluster: Cluster, clock: Clock
 ) -> None:
-    """An error in what is led ends the election with that error, and lets the next one lead."""
+    """Another candidate can then lead."""
 
     async def fail() -> None:
         raise ZeroDivisionError
@@ -231,10 +237,10 @@ async def test_failing_work_is_reported_and_the_lease_released(
     assert lease_of(api)["holderIdentity"] == ""
 
 
-async def test_renewals_carry_what_the_leader_has_to_say(
+async def test_renewals_update_the_leader_s_annotations_on_the_lease(
     api: FakeApiServer, cluster: Cluster, clock: Clock
 ) -> None:
-    """Without a write more."""
+    """No extra write is needed."""
     said = {"work": "1"}
     a = Candidate(cluster, clock, "a", annotations=lambda: dict(said))
     await a.leading()
@@ -247,8 +253,8 @@ async def test_renewals_carry_what_the_leader_has_to_say(
     await a.task
 
 
-def test_what_others_wrote_on_the_lease_stays() -> None:
-    """The version that was read guards the write."""
+def test_annotations_of_others_on_the_lease_are_kept() -> None:
+    """The resource version guards the write."""
     lease = held_by("") | {
         "metadata": {"name": "lease", "annotations": {"other": "x"}, "resourceVersion": "7"}
     }

@@ -1,4 +1,4 @@
-"""What is written into a Lease."""
+"""Contents of a Lease when it is claimed and released."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHERS = {
 
 
 def lease(spec: dict[str, Any] | None) -> dict[str, Any]:
-    """Build a Lease as read."""
+    """Return a Lease as read from the server."""
     return {"metadata": {"name": "lease", "namespace": "ns", "resourceVersion": "7"}, "spec": spec}
 
 
@@ -31,7 +31,9 @@ def lease(spec: dict[str, Any] | None) -> dict[str, Any]:
     [
         pytest.param(None, {"acquireTime": "now", "leaseTransitions": 0}, id="a first leader"),
         pytest.param(lease(None), {"acquireTime": "now", "leaseTransitions": 1}, id="an empty lease"),
-        pytest.param(lease(OTHERS), {"acquireTime": "now", "leaseTransitions": 5}, id="a change of hands"),
+        pytest.param(
+            lease(OTHERS), {"acquireTime": "now", "leaseTransitions": 5}, id="a change of the holder"
+        ),
         pytest.param(
             lease(OTHERS | {"holderIdentity": "me"}),
             {"acquireTime": OTHERS["acquireTime"], "leaseTransitions": 4},
@@ -39,8 +41,10 @@ def lease(spec: dict[str, Any] | None) -> dict[str, Any]:
         ),
     ],
 )
-def test_claimed(before: dict[str, Any] | None, want: dict[str, Any]) -> None:
-    """`acquireTime` and `leaseTransitions` tell a change of hands from a renewal."""
+def test_acquire_time_and_transitions_change_only_with_the_holder(
+    before: dict[str, Any] | None, want: dict[str, Any]
+) -> None:
+    """Holder, duration and `renewTime` are always written."""
     body = claimed(before, OPTIONS, NOW)
     written = "2026-07-01T12:00:00.000000Z"
     want |= {"acquireTime": written} if want["acquireTime"] == "now" else {}
@@ -52,16 +56,16 @@ def test_claimed(before: dict[str, Any] | None, want: dict[str, Any]) -> None:
     )
 
 
-def test_claimed_keeps_what_it_does_not_know() -> None:
-    """The version guards the write, and other members of the record survive it."""
+def test_claiming_keeps_unknown_members_and_the_resource_version() -> None:
+    """The resource version guards the write."""
     body = claimed(lease(OTHERS), OPTIONS, NOW)
 
     assert body["metadata"]["resourceVersion"] == "7"
     assert body["spec"]["strategy"] == "OldestEmulationVersion"
 
 
-def test_released_is_free_at_once() -> None:
-    """A released lease names nobody and states the shortest duration."""
+def test_a_released_lease_can_be_claimed_at_once() -> None:
+    """It has no holder and the shortest duration."""
     spec = released(lease(OTHERS | {"holderIdentity": "me"}), OPTIONS, NOW)["spec"]
 
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("", 1, 4)
@@ -70,12 +74,12 @@ def test_released_is_free_at_once() -> None:
 @pytest.mark.parametrize(
     "durations",
     [
-        pytest.param({"duration_seconds": 10}, id="the holder may go on when others take over"),
+        pytest.param({"duration_seconds": 10}, id="the renew deadline is not before the lease duration"),
         pytest.param({"retry_seconds": 9.0}, id="no second try before the deadline"),
-        pytest.param({"retry_seconds": 0.0}, id="no pause between tries"),
+        pytest.param({"retry_seconds": 0.0}, id="no delay between tries"),
     ],
 )
-def test_unsafe_durations_are_refused(durations: dict[str, Any]) -> None:
-    """An order of durations that lets two lead is refused when it is configured."""
+def test_unsafe_durations_are_rejected(durations: dict[str, Any]) -> None:
+    """With them, two candidates could lead at once."""
     with pytest.raises(ValueError, match="must be ordered"):
         LeaseOptions(namespace="ns", name="lease", identity="me", **durations)

@@ -1,4 +1,4 @@
-"""What may not be read is done without, told once, and taken up when it can be read."""
+"""Caches of optional collections that may be forbidden or not served."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUOTA = {"metadata": {"namespace": "ns", "name": "q", "resourceVersion": "1"}}
 
 
 class Server:
-    """An API server with one ResourceQuota, which it refuses a number of times."""
+    """A stub API server with one ResourceQuota that rejects the first list requests with given codes."""
 
     def __init__(self, refusals: list[int]) -> None:
         self.refusals = refusals
@@ -30,7 +30,7 @@ class Server:
         self.is_watched = asyncio.Event()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Refuse, list, or keep a watch open."""
+        """Return an error, a list, or an open watch."""
         if not self.is_served:
             return web.json_response({"kind": "Status", "code": 404, "message": "not found"}, status=404)
         if request.query.get("watch"):
@@ -48,7 +48,7 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def connected(server: Server, directory: Path) -> AsyncIterator[Cluster]:
-    """Serve on loopback and connect to it."""
+    """Serve on loopback and yield a connection."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(app)
@@ -72,7 +72,7 @@ async def connected(server: Server, directory: Path) -> AsyncIterator[Cluster]:
 
 @contextlib.asynccontextmanager
 async def running(cluster: Cluster, *, ask_again_seconds: float) -> AsyncIterator[OptionalCache]:
-    """Run a cache of ResourceQuotas until the end of a block, from the time that it knows what there is."""
+    """Run a cache of ResourceQuotas: enter the block when it is settled, and stop it at the end."""
     cache = OptionalCache(
         cluster,
         RESOURCE_QUOTAS,
@@ -92,8 +92,8 @@ async def running(cluster: Cluster, *, ask_again_seconds: float) -> AsyncIterato
             await task
 
 
-async def test_what_can_be_read_is_there_from_the_first_decision_on(tmp_path: Path) -> None:
-    """Settled means listed."""
+async def test_a_settled_cache_has_listed_a_readable_collection(tmp_path: Path) -> None:
+    """The first decision can already use its objects."""
     async with (
         connected(Server([]), tmp_path) as cluster,
         running(cluster, ask_again_seconds=600.0) as cache,
@@ -102,8 +102,8 @@ async def test_what_can_be_read_is_there_from_the_first_decision_on(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("code", "told"), [(403, 1), (404, 0)], ids=["no permission", "no such API"])
-async def test_what_cannot_be_read_stops_nothing(tmp_path: Path, code: int, told: int) -> None:
-    """A permission may have been forgotten; an API that nobody installed is nothing to tell."""
+async def test_an_unreadable_collection_settles_as_empty(tmp_path: Path, code: int, told: int) -> None:
+    """A missing permission is logged as a warning, an API that is not served is not."""
     with capture_logs() as lines:
         async with (
             connected(Server([code]), tmp_path) as cluster,
@@ -115,8 +115,8 @@ async def test_what_cannot_be_read_stops_nothing(tmp_path: Path, code: int, told
     assert [line["event"] for line in warnings] == ["continuing without quotas"] * told
 
 
-async def test_a_permission_that_is_given_later_is_found_and_its_lack_was_told_once(tmp_path: Path) -> None:
-    """No restart is needed, and no line is written each time."""
+async def test_a_permission_granted_later_takes_effect_and_its_lack_is_logged_once(tmp_path: Path) -> None:
+    """No restart is needed."""
     server = Server([403, 403, 403])
     with capture_logs() as lines:
         async with (
@@ -131,8 +131,10 @@ async def test_a_permission_that_is_given_later_is_found_and_its_lack_was_told_o
     assert warnings == ["refused with 403"]
 
 
-async def test_a_definition_that_is_deleted_leaves_nothing_and_may_come_back(tmp_path: Path) -> None:
-    """Nobody has to be started anew, and nothing waits for what cannot come."""
+async def test_the_cache_is_emptied_if_its_definition_is_deleted_and_filled_again_later(
+    tmp_path: Path,
+) -> None:
+    """No restart is needed."""
     server = Server([])
     changes: asyncio.Queue[Change] = asyncio.Queue()
     async with (
@@ -156,7 +158,7 @@ async def test_a_definition_that_is_deleted_leaves_nothing_and_may_come_back(tmp
         assert len(cache.items()) == 1
 
 
-def test_the_collections_are_where_kubernetes_and_karpenter_serve_them() -> None:
-    """A wrong path would look like an API that nobody serves."""
+def test_paths_of_optional_collections_are_those_of_kubernetes_and_karpenter() -> None:
+    """A wrong path would look like an API that is not served."""
     assert RESOURCE_QUOTAS.path() == "/api/v1/resourcequotas"
     assert NODE_POOLS.path() == "/apis/karpenter.sh/v1/nodepools"

@@ -1,4 +1,4 @@
-"""Paths into the API."""
+"""REST paths of API resources."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from apiserver.cluster.resource import DEPLOYMENTS, NODES, PODS, Resource
         pytest.param(NODES, None, "system:x y", None, "/api/v1/nodes/system:x%20y", id="quoted name"),
     ],
 )
-def test_path(
+def test_path_is_that_of_the_api_server(
     kind: Resource,
     namespace: str | None,
     name: str | None,
     subresource: str | None,
     want: str,
 ) -> None:
-    """Each form of a path is the one that the API server serves."""
+    """Namespace, name and subresource are optional."""
     assert kind.path(namespace, name, subresource=subresource) == want
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../../secrets", "a%2fb"])
-def test_path_refuses_names_that_lead_elsewhere(name: str) -> None:
-    """A name out of a user's object cannot reach another path."""
+def test_path_rejects_names_that_would_change_the_path(name: str) -> None:
+    """A name from a user's object must not reach another path."""
     with pytest.raises(Invalid, match="must not be empty"):
         PODS.path("a", name)
 
 
-def test_namespaced_object_needs_a_namespace() -> None:
-    """Leaving the namespace out of a namespaced object's path is an error that says so."""
+def test_path_of_a_namespaced_object_requires_a_namespace() -> None:
+    """A missing namespace raises an error with this reason."""
     with pytest.raises(Invalid, match="is namespaced"):
         PODS.path(None, "p")
 
 
-def test_every_constant_is_distinct() -> None:
-    """No two constants name the same collection."""
+def test_resource_constants_have_distinct_paths() -> None:
+    """No two constants are the same collection."""
     resources = [value for value in vars(resource).values() if isinstance(value, Resource)]
 
     assert len({r.path() for r in resources}) == len(resources)

@@ -1,4 +1,4 @@
-"""Whose status a change concerns, and whose it does not."""
+"""Status keys that the traffic caches report for each change."""
 
 from __future__ import annotations
 
@@ -48,29 +48,29 @@ LAST = {
     "InferencePool": pool("last", A),
     "VariantAutoscaling": variant("last"),
 }
-"""What changes last, in another namespace: whoever was told before that was told of all that went before."""
+"""The last change, in another namespace: when it is reported, all earlier ones have been."""
 
 
 def put(api: FakeApiServer, value: Json, namespace: str = "chat", **metadata: object) -> None:
-    """Store an object as another client would."""
+    """Store an object, as if by another client."""
     placed = {**value, "metadata": {**value["metadata"], "namespace": namespace, **metadata}}
     api.put(f"{PATHS[value['kind']].format(namespace)}/{value['metadata']['name']}", placed)
 
 
 class Told:
-    """What the caches tell of."""
+    """The keys that the caches report."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self._told = asyncio.Event()
 
     def add(self, key: TrafficKey) -> None:
-        """Take note."""
+        """Add a reported key."""
         self.names.add(key.name if key.namespace == "chat" else "END")
         self._told.set()
 
     async def until(self, names: set[str]) -> None:
-        """Wait until all of these were told of."""
+        """Wait until all these names have been reported."""
         async with asyncio.timeout(20):
             while not names <= self.names:
                 self._told.clear()
@@ -79,7 +79,7 @@ class Told:
 
 @pytest.fixture
 async def told(api: FakeApiServer, cluster: Cluster) -> AsyncIterator[Told]:
-    """Let caches watch the world until they have told of all of it."""
+    """Return the reported keys, emptied after the caches have reported all existing objects."""
     for value in WORLD:
         put(api, value)
     for value in (server("end", {"matchLabels": A}), objective("end"), objective("end-2", "last")):
@@ -95,33 +95,36 @@ async def told(api: FakeApiServer, cluster: Cluster) -> AsyncIterator[Told]:
 
 
 CHANGES: dict[str, tuple[Json, set[str]]] = {
-    "a pod that gets ready": (pod("a-1", A) | {"kind": "Pod"}, {"a", "chat", "urgent"}),
-    "a pod that is selected by others now": (
+    "a pod becomes ready": (pod("a-1", A) | {"kind": "Pod"}, {"a", "chat", "urgent"}),
+    "a pod is selected by other objects": (
         pod("a-1", B, is_ready=False) | {"kind": "Pod"},
         {"a", "chat", "urgent", "b", "other"},
     ),
-    "something of a pod that does not count": (
+    "an irrelevant field of a pod": (
         POD | {"status": POD["status"] | {"podIP": "10.0.0.1"}},
         set(),
     ),
-    "the spec of a server": (
+    "the spec of a ModelServer": (
         SERVER | {"metadata": SERVER["metadata"] | {"generation": 3}},
         {"a", "chat", "urgent", "lost"},
     ),
-    "the status of a server": (SERVER | {"status": {"endpoints": 3}}, {"a"}),
-    "a server that was missing": (server("new", {"matchLabels": B}), {"new", "urgent", "lost"}),
-    "a route that answers to a name, too": (route("new", rule("a"), modelName="chat"), {"new", "chat"}),
-    "a pool that was missing": (pool("gone", B), {"lost"}),
-    "a model that is scaled": (variant("new"), {"urgent", "lost"}),
-    "the status of what scales a model": (variant("chat") | {"status": {"decision": {}}}, set()),
+    "the status of a ModelServer": (SERVER | {"status": {"endpoints": 3}}, {"a"}),
+    "a missing ModelServer is created": (server("new", {"matchLabels": B}), {"new", "urgent", "lost"}),
+    "another ModelRoute for the same model name": (
+        route("new", rule("a"), modelName="chat"),
+        {"new", "chat"},
+    ),
+    "a missing InferencePool is created": (pool("gone", B), {"lost"}),
+    "a VariantAutoscaling is created": (variant("new"), {"urgent", "lost"}),
+    "the status of a VariantAutoscaling": (variant("chat") | {"status": {"decision": {}}}, set()),
 }
 
 
 @pytest.mark.parametrize(("value", "want"), CHANGES.values(), ids=CHANGES.keys())
-async def test_a_change_concerns_these_and_no_others(
+async def test_a_change_reports_exactly_the_affected_objects(
     api: FakeApiServer, told: Told, value: Json, want: set[str]
 ) -> None:
-    """By selectors, names and references."""
+    """They are found by selectors, names and references."""
     put(api, value)
     put(api, LAST[value["kind"]], "end")
 
