@@ -1,4 +1,4 @@
-"""The API over TLS, as kube-apiserver and strangers meet it."""
+"""The external metrics API over TLS, with the front proxy and with other clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HPA_ACCEPT = "application/vnd.kubernetes.protobuf, */*"
 
 @dataclass
 class Server:
-    """A running server, what it watches, and certificates to call it with."""
+    """A running server, its watched objects, and certificates for clients."""
 
     url: str
     watched: Watched
@@ -40,7 +40,7 @@ class Server:
     def session(
         self, name: str | None = "front-proxy-client", authority: Certified | None = None
     ) -> aiohttp.ClientSession:
-        """Open a session of somebody with a certificate of this name, or with none."""
+        """Open a session with a client certificate of this name, or with none."""
         context = ssl.create_default_context(cadata=self.certificate.pem.decode())
         if name is not None:
             pair = issued(name, authority or self.authority).write(self.directory / "client")
@@ -52,7 +52,7 @@ class Server:
         )
 
     def trust(self, authority: Certified) -> None:
-        """Let kube-apiserver publish its front proxy's authority."""
+        """Publish this front proxy authority, as kube-apiserver does."""
         data = {
             "requestheader-client-ca-file": authority.pem.decode(),
             "requestheader-allowed-names": '["front-proxy-client"]',
@@ -61,7 +61,7 @@ class Server:
         self.watched.take_front_proxy(Change(key=key, old=None, new={"data": data}))
 
     def decide(self, name: str, replicas: int | None) -> None:
-        """Let a VariantAutoscaling of namespace `team` have a decision of now; None deletes it."""
+        """Store a current decision for a VariantAutoscaling of namespace `team`; None deletes the object."""
         decided = {"numReplicas": replicas, "lastRunTime": NOW.isoformat(), "accelerator": "A100"}
         new = {
             "metadata": {"name": name, "namespace": "team"},
@@ -102,8 +102,8 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     await listener.close()
 
 
-async def test_the_autoscaler_gets_a_value_list(server: Server) -> None:
-    """Through the front proxy, in the shape of the API, as JSON although it would rather have protobuf."""
+async def test_an_autoscaler_gets_a_value_list(server: Server) -> None:
+    """The response to the front proxy is JSON, although the autoscaler prefers protobuf."""
     path = f"{BASE}/namespaces/team/wva_desired_replicas"
     async with (
         server.session() as session,
@@ -139,14 +139,14 @@ async def test_the_autoscaler_gets_a_value_list(server: Server) -> None:
         pytest.param("GET", "/namespaces/none/wva_desired_replicas", 404, "NotFound", id="another namespace"),
         pytest.param("GET", "/namespaces/team", 404, "NotFound", id="a namespace without a metric"),
         pytest.param("GET", "/namespaces/team/a/b", 404, "NotFound", id="a metric with a slash"),
-        pytest.param("GET", "/namespaces/team/a%2Fb", 404, "NotFound", id="a metric with a hidden slash"),
+        pytest.param("GET", "/namespaces/team/a%2Fb", 404, "NotFound", id="a metric with an encoded slash"),
         pytest.param("GET", "/wva_desired_replicas", 404, "NotFound", id="a metric without a namespace"),
         pytest.param(
             "GET",
             "/namespaces/team/wva_desired_replicas?labelSelector=a%3D%3D%3Db",
             400,
             "BadRequest",
-            id="a selector that makes no sense",
+            id="an invalid selector",
         ),
         pytest.param(
             "GET",
@@ -159,10 +159,10 @@ async def test_the_autoscaler_gets_a_value_list(server: Server) -> None:
         pytest.param("DELETE", "", 405, "MethodNotAllowed", id="a deletion"),
     ],
 )
-async def test_errors_are_statuses(
+async def test_errors_are_returned_as_statuses(
     server: Server, method: str, path: str, *, want_code: int, want_reason: str
 ) -> None:
-    """Whatever goes wrong is a `metav1.Status` with the code of the answer."""
+    """Every error is a `metav1.Status` with the code of the response."""
     async with server.session() as session, session.request(method, BASE + path) as answer:
         body = await answer.json()
 
@@ -171,8 +171,8 @@ async def test_errors_are_statuses(
     assert body["message"]
 
 
-async def test_who_takes_no_json_is_told_so(server: Server) -> None:
-    """There is nothing else to serve."""
+async def test_a_client_that_does_not_accept_json_gets_406(server: Server) -> None:
+    """No other format is served."""
     path, accept = f"{BASE}/namespaces/team/wva_desired_replicas", {"Accept": "application/yaml"}
     async with server.session() as session, session.get(path, headers=accept) as answer:
         assert answer.status == 406
@@ -180,15 +180,15 @@ async def test_who_takes_no_json_is_told_so(server: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/apis", "/apis/external.metrics.k8s.io", BASE])
-async def test_discovery_is_answered(server: Server, path: str) -> None:
-    """Every document that the aggregator and generic clients look for."""
+async def test_discovery_documents_are_served(server: Server, path: str) -> None:
+    """The aggregator and generic clients request them."""
     async with server.session() as session, session.get(path) as answer:
         assert answer.status == 200
         assert await answer.json()
 
 
-async def test_discovery_is_not_sent_twice(server: Server) -> None:
-    """Who has the document already gets a 304."""
+async def test_an_unchanged_discovery_document_gets_304(server: Server) -> None:
+    """The client sends the document's ETag."""
     async with server.session() as session, session.get("/apis") as first:
         tag = first.headers["ETag"]
         async with session.get("/apis", headers={"If-None-Match": tag}) as second:
@@ -196,23 +196,25 @@ async def test_discovery_is_not_sent_twice(server: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/version"])
-async def test_what_there_is_not_is_not_found(server: Server, path: str) -> None:
-    """The aggregator takes a 404 for an answer here."""
+async def test_openapi_and_version_are_not_found(server: Server, path: str) -> None:
+    """The aggregator accepts a 404 for these paths."""
     async with server.session() as session, session.get(path) as answer:
         assert answer.status == 404
 
 
 @pytest.mark.parametrize("path", [BASE, "/apis", f"{BASE}/namespaces/team/wva_desired_replicas", "/none"])
 @pytest.mark.parametrize("name", [pytest.param(None, id="without a certificate"), "admin"])
-async def test_strangers_get_nothing(server: Server, name: str | None, path: str) -> None:
-    """Not even an idea of what is there, whatever headers they send."""
+async def test_clients_other_than_the_front_proxy_get_401(
+    server: Server, name: str | None, path: str
+) -> None:
+    """The response does not depend on the path or on headers, so it reveals nothing."""
     async with server.session(name) as session, session.get(path) as answer:
         assert answer.status == 401
         assert (await answer.json())["reason"] == "Unauthorized"
 
 
-async def test_a_certificate_of_another_authority_is_refused_in_the_handshake(server: Server) -> None:
-    """Even if that authority has the name of ours."""
+async def test_a_certificate_of_another_authority_is_rejected_in_the_handshake(server: Server) -> None:
+    """This also holds if that authority has the same name."""
     stranger = server.session(authority=issued("front-proxy-ca"))
     with pytest.raises(aiohttp.ClientError):
         async with stranger as session, session.get(BASE):
@@ -220,14 +222,14 @@ async def test_a_certificate_of_another_authority_is_refused_in_the_handshake(se
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz"])
-async def test_health_is_open(server: Server, path: str) -> None:
-    """Probes come without a certificate."""
+async def test_health_endpoints_need_no_certificate(server: Server, path: str) -> None:
+    """Probes have none."""
     async with server.session(None) as session, session.get(path) as answer:
         assert (answer.status, await answer.text()) == (200, "ok")
 
 
-async def test_before_the_variants_are_read_nothing_is_said_about_them(server: Server) -> None:
-    """A variant that was not read yet must not look like one that is not there."""
+async def test_metrics_are_unavailable_until_the_variants_have_been_read(server: Server) -> None:
+    """A variant that has not been read yet must not look like one that does not exist."""
     server.why_incomplete.append("not read yet")
     path = f"{BASE}/namespaces/team/wva_desired_replicas"
     async with server.session() as session:
@@ -237,8 +239,8 @@ async def test_before_the_variants_are_read_nothing_is_said_about_them(server: S
             assert answer.status == 200
 
 
-async def test_a_variant_that_is_gone_is_not_found(server: Server) -> None:
-    """HPA then holds the replicas."""
+async def test_a_deleted_variant_is_not_found(server: Server) -> None:
+    """The HPA then keeps its replicas."""
     server.decide("a", None)
     async with (
         server.session() as session,
@@ -247,8 +249,8 @@ async def test_a_variant_that_is_gone_is_not_found(server: Server) -> None:
         assert answer.status == 404
 
 
-async def test_a_connection_outlives_its_authority_and_is_of_no_more_use(server: Server) -> None:
-    """After a rotation the old front proxy is refused, on connections that it opened before as well."""
+async def test_an_open_connection_is_rejected_after_its_authority_was_replaced(server: Server) -> None:
+    """A front proxy with a certificate of the new authority is accepted."""
     newer = issued("front-proxy-ca-2")
     async with server.session() as old:
         async with old.get(BASE) as answer:
@@ -260,25 +262,25 @@ async def test_a_connection_outlives_its_authority_and_is_of_no_more_use(server:
         assert answer.status == 200
 
 
-async def test_a_config_map_that_cannot_be_read_changes_nothing(server: Server) -> None:
-    """The last front proxy that was known stays."""
+async def test_a_missing_front_proxy_config_map_changes_nothing(server: Server) -> None:
+    """The last known front proxy is still accepted."""
     key = ("kube-system", "extension-apiserver-authentication")
     server.watched.take_front_proxy(Change(key=key, old=None, new=None))
     async with server.session() as session, session.get(BASE) as answer:
         assert answer.status == 200
 
 
-async def test_a_user_of_many_groups_is_served(server: Server) -> None:
+async def test_a_user_with_many_groups_is_served(server: Server) -> None:
     """The front proxy sends one header per group."""
     many = [("X-Remote-Group", f"group-{number}") for number in range(300)]
     async with server.session() as session, session.get(BASE, headers=many) as answer:
         assert answer.status == 200
 
 
-async def test_a_failure_of_ours_is_told_without_its_text(
+async def test_an_internal_error_is_returned_without_its_text(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is inside is nobody's business; the log has it."""
+    """Only the log contains details."""
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("secret")

@@ -1,4 +1,4 @@
-"""Of all who may knock, only the front proxy that speaks for a user is let in."""
+"""Authentication of the front proxy and of the user that it names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USER = {"X-Remote-User": "system:serviceaccount:kube-system:horizontal-pod-autos
 
 
 def config_map(authorities: bytes, **data: str) -> dict[str, Any]:
-    """Build the ConfigMap as kube-apiserver writes it."""
+    """Return the ConfigMap as kube-apiserver writes it."""
     written = {
         "requestheader-client-ca-file": authorities.decode(),
         "requestheader-allowed-names": json.dumps(["front-proxy-client"]),
@@ -32,55 +32,59 @@ def config_map(authorities: bytes, **data: str) -> dict[str, Any]:
 
 @pytest.fixture
 def authority() -> Certified:
-    """Make the front proxy's authority."""
+    """Return the front proxy's authority."""
     return issued("front-proxy-ca")
 
 
 @pytest.fixture
 def gate(authority: Certified) -> Gate:
-    """Make the gate of a usual cluster."""
+    """Return the gate of a cluster with usual settings."""
     return Gate(FrontProxy.from_config_map(config_map(authority.pem)))
 
 
-def test_the_front_proxy_is_let_in(gate: Gate, authority: Certified) -> None:
-    """The right authority, the right name, and a user."""
+def test_the_front_proxy_is_accepted(gate: Gate, authority: Certified) -> None:
+    """Its certificate has the right authority and name, and a header names the user."""
     gate.authenticate(issued("front-proxy-client", authority).der, USER, now=NOW)
 
 
 STRANGERS: dict[str, tuple[Callable[[Certified], bytes | None], dict[str, str], str]] = {
-    "nobody who shows no certificate": (lambda _: None, USER, "certificate .* is required"),
-    "no certificate of another authority of the same name": (
+    "no certificate": (lambda _: None, USER, "certificate .* is required"),
+    "a certificate of another authority of the same name": (
         lambda _: issued("front-proxy-client", issued("front-proxy-ca")).der,
         USER,
         "not issued by the front proxy's authority",
     ),
-    "no certificate that signed itself": (
+    "a self-signed certificate": (
         lambda _: issued("front-proxy-client").der,
         USER,
         "not issued by the front proxy's authority",
     ),
-    "no other name": (lambda ca: issued("admin", ca).der, USER, "names .'admin'., not the front proxy"),
-    "no server's certificate": (
+    "a certificate for another name": (
+        lambda ca: issued("admin", ca).der,
+        USER,
+        "names .'admin'., not the front proxy",
+    ),
+    "a server certificate": (
         lambda ca: issued("front-proxy-client", ca, usage=ExtendedKeyUsageOID.SERVER_AUTH).der,
         USER,
         "not a client certificate",
     ),
-    "no certificate that has expired": (
+    "an expired certificate": (
         lambda ca: issued("front-proxy-client", ca, life=(-2 * YEAR, -YEAR)).der,
         USER,
         "not valid at this time",
     ),
-    "no certificate of the future": (
+    "a certificate that is not valid yet": (
         lambda ca: issued("front-proxy-client", ca, life=(YEAR, 2 * YEAR)).der,
         USER,
         "not valid at this time",
     ),
-    "no front proxy that speaks for nobody": (
+    "no user name": (
         lambda ca: issued("front-proxy-client", ca).der,
         {"X-Remote-Group": "system:masters"},
         "did not name the user",
     ),
-    "no front proxy that speaks for an empty name": (
+    "an empty user name": (
         lambda ca: issued("front-proxy-client", ca).der,
         {"X-Remote-User": ""},
         "did not name the user",
@@ -89,7 +93,7 @@ STRANGERS: dict[str, tuple[Callable[[Certified], bytes | None], dict[str, str], 
 
 
 @pytest.mark.parametrize(("certificate", "headers", "want"), STRANGERS.values(), ids=STRANGERS)
-def test_let_in_is(
+def test_other_requests_are_rejected_with_a_reason(
     gate: Gate,
     authority: Certified,
     *,
@@ -97,12 +101,12 @@ def test_let_in_is(
     headers: dict[str, str],
     want: str,
 ) -> None:
-    """Everybody else is told why not."""
+    """The certificate must be the front proxy's, and a user must be named."""
     with pytest.raises(UnauthorizedError, match=want):
         gate.authenticate(certificate(authority), headers, now=NOW)
 
 
-def test_a_verdict_that_is_remembered_ends_with_the_certificate(gate: Gate, authority: Certified) -> None:
+def test_a_cached_result_expires_with_the_certificate(gate: Gate, authority: Certified) -> None:
     """A connection may live longer than the certificate that opened it."""
     certificate = issued("front-proxy-client", authority).der
     gate.authenticate(certificate, USER, now=NOW)
@@ -111,16 +115,16 @@ def test_a_verdict_that_is_remembered_ends_with_the_certificate(gate: Gate, auth
         gate.authenticate(certificate, USER, now=NOW + YEAR)
 
 
-def test_without_a_list_of_names_any_name_will_do(authority: Certified) -> None:
-    """That is what an empty list means to every aggregated API server."""
+def test_an_empty_list_of_allowed_names_allows_every_name(authority: Certified) -> None:
+    """Every aggregated API server treats an empty list so."""
     for names in ("[]", ""):
         gate = Gate(FrontProxy.from_config_map(config_map(authority.pem, requestheader_allowed_names=names)))
 
         gate.authenticate(issued("aggregator", authority).der, USER, now=NOW)
 
 
-def test_during_a_rotation_both_authorities_count(authority: Certified) -> None:
-    """The ConfigMap then holds two certificates."""
+def test_during_a_rotation_both_authorities_are_trusted(authority: Certified) -> None:
+    """The ConfigMap then contains two certificates."""
     newer = issued("front-proxy-ca-2")
     gate = Gate(FrontProxy.from_config_map(config_map(authority.pem + newer.pem)))
 
@@ -128,8 +132,8 @@ def test_during_a_rotation_both_authorities_count(authority: Certified) -> None:
         gate.authenticate(issued("front-proxy-client", issuer).der, USER, now=NOW)
 
 
-def test_the_user_may_come_under_another_header(authority: Certified) -> None:
-    """The cluster says which headers it uses."""
+def test_the_user_header_is_that_of_the_config_map(authority: Certified) -> None:
+    """The cluster configures the header names."""
     names = json.dumps(["X-Remote-User", "X-Forwarded-User"])
     gate = Gate(FrontProxy.from_config_map(config_map(authority.pem, requestheader_username_headers=names)))
 
@@ -139,19 +143,19 @@ def test_the_user_may_come_under_another_header(authority: Certified) -> None:
 @pytest.mark.parametrize(
     "unusable",
     [
-        pytest.param(None, id="it is not there"),
+        pytest.param(None, id="it does not exist"),
         pytest.param({}, id="it is empty"),
         pytest.param({"data": {"client-ca-file": "x"}}, id="the cluster has no aggregation"),
-        pytest.param(config_map(b"no certificate"), id="the authority is no certificate"),
+        pytest.param(config_map(b"no certificate"), id="the authority is not a certificate"),
     ],
 )
-def test_a_config_map_that_names_no_front_proxy_is_refused(unusable: dict[str, Any] | None) -> None:
-    """The error says which ConfigMap it is about."""
+def test_a_config_map_without_a_front_proxy_is_rejected(unusable: dict[str, Any] | None) -> None:
+    """The error names the ConfigMap."""
     with pytest.raises(FrontProxyUnknownError, match="ConfigMap kube-system/extension-apiserver-authent"):
         FrontProxy.from_config_map(unusable)
 
 
-def test_a_list_of_names_that_cannot_be_read_is_no_empty_list(authority: Certified) -> None:
-    """An empty list would let anybody of that authority in."""
+def test_an_invalid_list_of_allowed_names_is_rejected(authority: Certified) -> None:
+    """Taken as an empty list, it would allow every certificate of the authority."""
     with pytest.raises(FrontProxyUnknownError, match="requestheader-allowed-names"):
         FrontProxy.from_config_map(config_map(authority.pem, requestheader_allowed_names="front-proxy"))

@@ -1,4 +1,4 @@
-"""Discovery: what kube-apiserver's aggregator and kubectl ask of a server before they use it."""
+"""Discovery documents of the metrics API for kube-apiserver's aggregator and kubectl."""
 
 from __future__ import annotations
 
@@ -17,31 +17,29 @@ V2_BETA = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscovery
     ("accept", "want_type", "want_kind"),
     [
         pytest.param(f"{V2},{V2_BETA},application/json", V2, "APIGroupDiscoveryList", id="newest first"),
-        pytest.param(f"{V2_BETA},application/json", V2_BETA, "APIGroupDiscoveryList", id="the beta"),
+        pytest.param(f"{V2_BETA},application/json", V2_BETA, "APIGroupDiscoveryList", id="the beta version"),
         pytest.param("application/json", "application/json", "APIGroupList", id="plain JSON"),
         pytest.param(f"application/json,{V2}", "application/json", "APIGroupList", id="plain JSON first"),
-        pytest.param("*/*", "application/json", "APIGroupList", id="anything"),
-        pytest.param("", "application/json", "APIGroupList", id="nothing said"),
+        pytest.param("*/*", "application/json", "APIGroupList", id="any type"),
+        pytest.param("", "application/json", "APIGroupList", id="no Accept header"),
         pytest.param(
             "application/vnd.kubernetes.protobuf", "application/json", "APIGroupList", id="only protobuf"
         ),
-        pytest.param(
-            V2.replace("=v2;", "=v3;"), "application/json", "APIGroupList", id="a version of the future"
-        ),
+        pytest.param(V2.replace("=v2;", "=v3;"), "application/json", "APIGroupList", id="an unknown version"),
     ],
 )
-def test_the_client_gets_the_first_document_that_there_is(
+def test_the_first_acceptable_document_that_exists_is_served(
     accept: str, want_type: str, want_kind: str
 ) -> None:
-    """Aggregated discovery for who knows it, the plain list for everybody else."""
+    """Clients without aggregated discovery get the plain list."""
     document = negotiate(API, accept)
 
     assert document.content_type == want_type
     assert json.loads(document.body)["kind"] == want_kind
 
 
-def test_there_is_one_resource_that_stands_for_all_metrics() -> None:
-    """A server with none makes kubectl complain; one for each would weigh on every kubectl."""
+def test_one_resource_represents_all_metrics() -> None:
+    """Without a resource kubectl reports an error; one per metric would slow down every kubectl call."""
     resources = api_resource_list(API)
     aggregated = json.loads(negotiate(API, V2).body)["items"][0]["versions"][0]
 
@@ -55,13 +53,13 @@ def test_there_is_one_resource_that_stands_for_all_metrics() -> None:
 
 
 def test_the_group_prefers_its_only_version() -> None:
-    """As the API group document has to say."""
+    """An API group document must have a preferred version."""
     assert api_group(API)["preferredVersion"] == {
         "groupVersion": "external.metrics.k8s.io/v1beta1",
         "version": "v1beta1",
     }
 
 
-def test_the_tag_changes_with_the_document_only() -> None:
-    """So that the aggregator need not fetch it again each minute."""
+def test_the_etag_depends_only_on_the_document() -> None:
+    """The aggregator then need not fetch an unchanged document again every minute."""
     assert negotiate(API, V2).etag == negotiate(API, V2).etag != negotiate(API, V2_BETA).etag

@@ -1,4 +1,4 @@
-"""A binding's status gives a number for each target, or says why it gives none."""
+"""Metrics from the status of bindings: one series per target, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 
 
 def binding(name: str = "b", **replicas: int | None) -> dict[str, Any]:
-    """Return a binding whose Deployments should have so many replicas."""
+    """Return a binding with desired replicas for its Deployments."""
     targets = [
         {"kind": "Deployment", "name": target} | ({} if count is None else {"replicas": count})
         for target, count in replicas.items()
@@ -35,13 +35,13 @@ def binding(name: str = "b", **replicas: int | None) -> dict[str, Any]:
 
 
 def watched() -> tuple[MetricIndex, Watched]:
-    """Return an index and who feeds it."""
+    """Return an index and the watched objects that update it."""
     index = MetricIndex(stale_after_seconds=180)
-    return index, Watched(index, tls=None)  # type: ignore[arg-type] # no front proxy comes by
+    return index, Watched(index, tls=None)  # type: ignore[arg-type] # no front proxy is used
 
 
 def ask(index: MetricIndex, selector: str) -> dict[str, int]:
-    """Ask for the replicas of what a selector matches, by target."""
+    """Return the replicas of the series that a selector matches, by target."""
     found = index.query(
         namespace="ns", metric_name=BOUND_REPLICAS, selector=parse_selector(selector), now=NOW
     )
@@ -49,7 +49,7 @@ def ask(index: MetricIndex, selector: str) -> dict[str, int]:
 
 
 def test_each_target_has_its_own_series() -> None:
-    """By target, by binding, or by both."""
+    """It can be selected by target, by binding, and by policy and kind."""
     index, feeder = watched()
     for value in (binding("b", a=3, c=0), binding("d", e=5)):
         key = ("ns", value["metadata"]["name"])
@@ -61,8 +61,8 @@ def test_each_target_has_its_own_series() -> None:
     assert ask(index, "policy_name=p,target_kind=Deployment") == {"a": 3000, "c": 0, "e": 5000}
 
 
-def test_a_target_that_is_gone_has_no_series() -> None:
-    """Of a binding that was changed, or deleted."""
+def test_a_removed_target_has_no_series() -> None:
+    """The binding was changed or deleted."""
     index, feeder = watched()
     first, second = bound_essentials(binding(a=3, c=1)), bound_essentials(binding(c=2))
     feeder.take_binding(Change(key=("ns", "b"), old=None, new=first))
@@ -74,7 +74,7 @@ def test_a_target_that_is_gone_has_no_series() -> None:
         ask(index, "binding_name=b")
 
 
-def test_advice_is_no_number() -> None:
+def test_an_advisory_decision_is_unavailable() -> None:
     """The error names the binding."""
     index, feeder = watched()
     feeder.take_binding(Change(key=("ns", "b"), old=None, new=binding(a=None)))
@@ -83,8 +83,8 @@ def test_advice_is_no_number() -> None:
         ask(index, "target_name=a")
 
 
-def test_no_beat_confirms_bindings_that_nobody_decided_on() -> None:
-    """A kind as a whole grows old; others are confirmed."""
+def test_a_heartbeat_does_not_confirm_bindings_that_it_lists_as_unconfirmed() -> None:
+    """It may list a single binding or the whole kind; others are confirmed."""
     index, feeder = watched()
     feeder.take_binding(Change(key=("ns", "b"), old=None, new=binding(a=3)))
     later = NOW + dt.timedelta(seconds=600)
@@ -109,8 +109,10 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON, st.lists(st.dictionaries(st.sampled_from(["kind", "name", "replicas"]), JSON)) | JSON)
-def test_no_status_makes_it_fail(spec: object, time: object, targets: object) -> None:
-    """What cannot be read is said to be unknown."""
+def test_an_arbitrary_status_gives_no_series_and_no_exception(
+    spec: object, time: object, targets: object
+) -> None:
+    """Unreadable values are unknown."""
     value = {
         "metadata": {"namespace": "ns", "name": "b"},
         "spec": spec,
@@ -121,8 +123,8 @@ def test_no_status_makes_it_fail(spec: object, time: object, targets: object) ->
         assert not isinstance(entry, Series)
 
 
-def test_bindings_that_have_not_been_read_are_not_missing() -> None:
-    """After a restart: an autoscaler must not be told that its binding is not there."""
+def test_bindings_that_have_not_been_read_yet_are_unavailable() -> None:
+    """After a restart, an autoscaler must not get the response that its binding does not exist."""
     _, source = watched()
 
     assert source.why_incomplete(BOUND_REPLICAS) == (

@@ -1,4 +1,4 @@
-"""A VariantAutoscaling's status gives numbers, or says why it gives none."""
+"""Metrics from the status of a VariantAutoscaling: values, or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def variant(
     labels: dict[str, str] | None = None,
     status: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Build a VariantAutoscaling for which 4 replicas are decided and 3 exist, unless told otherwise."""
+    """Return a VariantAutoscaling with 4 decided and 3 current replicas by default."""
     decided = {"accelerator": "A100", "numReplicas": 4, "lastRunTime": TIME}
     return {
         "metadata": {"name": "llama-a100", "namespace": "team", "labels": labels or {}},
@@ -32,20 +32,20 @@ def variant(
 
 
 def by_name(value: dict[str, Any]) -> dict[str, Series | Unknown]:
-    """Return the entries by metric."""
+    """Return the entries by metric name."""
     return {entry.metric_name: entry for entry in metrics_of(value)}
 
 
 def values(value: dict[str, Any]) -> dict[str, int | str]:
-    """Return the values in thousandths, or why there are none."""
+    """Return the values in thousandths, or the reasons why there are none."""
     return {
         name: entry.value_milli if isinstance(entry, Series) else entry.why
         for name, entry in by_name(value).items()
     }
 
 
-def test_every_metric_is_there_once() -> None:
-    """Both names of the replicas, and the ratio of desired to current."""
+def test_every_metric_occurs_once() -> None:
+    """There are two names for the desired replicas, and the ratio of desired to current replicas."""
     assert values(variant()) == {
         "wva_desired_replicas": 4000,
         "inferno_desired_replicas": 4000,
@@ -54,21 +54,21 @@ def test_every_metric_is_there_once() -> None:
     assert tuple(by_name(variant())) == METRIC_NAMES
 
 
-def test_zero_replicas_are_a_number() -> None:
-    """A variant that is scaled to zero has a decision like any other."""
+def test_zero_desired_replicas_are_served() -> None:
+    """A variant scaled to zero has a decision like any other."""
     decided = {"accelerator": "A100", "numReplicas": 0, "lastRunTime": TIME}
 
     assert set(values(variant(status={"desiredOptimizedAlloc": decided})).values()) == {0}
 
 
-def test_without_current_replicas_the_ratio_is_the_decision() -> None:
-    """From nothing HPA multiplies by no pods, so the ratio carries the number itself."""
+def test_with_zero_current_replicas_the_ratio_is_the_desired_number() -> None:
+    """There are no pods by which the HPA could multiply it."""
     assert values(variant(status={"currentAlloc": {"numReplicas": 0}}))["wva_desired_ratio"] == 4000
 
 
 @given(st.integers(0, 400), st.integers(1, 400))
-def test_hpa_arrives_at_the_decision_by_the_ratio(desired: int, current: int) -> None:
-    """HPA takes ratio times ready pods, rounded up: that is the decision again, never one more."""
+def test_hpa_computes_the_desired_number_from_the_ratio(desired: int, current: int) -> None:
+    """It multiplies the ratio by the ready pods and rounds up, which must not give one replica more."""
     decided = {"numReplicas": desired, "lastRunTime": TIME}
     status = {"desiredOptimizedAlloc": decided, "currentAlloc": {"numReplicas": current}}
     ratio_milli = values(variant(status=status))["wva_desired_ratio"]
@@ -92,7 +92,7 @@ def test_hpa_arrives_at_the_decision_by_the_ratio(desired: int, current: int) ->
         pytest.param(
             {"desiredOptimizedAlloc": {"numReplicas": True, "lastRunTime": TIME}},
             "it has no decision yet",
-            id="a truth value for a number",
+            id="a boolean number",
         ),
         pytest.param(
             {"desiredOptimizedAlloc": {"numReplicas": 4}},
@@ -102,19 +102,19 @@ def test_hpa_arrives_at_the_decision_by_the_ratio(desired: int, current: int) ->
         pytest.param(
             {"desiredOptimizedAlloc": {"numReplicas": 4, "lastRunTime": "today"}},
             "the time of its decision",
-            id="a time that is none",
+            id="an invalid time",
         ),
     ],
 )
-def test_what_is_not_known_is_said_and_never_zero(status: dict[str, Any], want: str) -> None:
-    """Every metric is unknown, each with the reason."""
+def test_an_invalid_decision_makes_every_metric_unknown(status: dict[str, Any], want: str) -> None:
+    """The reason is given; the value is never 0."""
     for why in values(variant(status=status)).values():
         assert isinstance(why, str)
         assert why.startswith(want)
 
 
-def test_a_number_beside_a_decision_that_is_not_to_be_acted_on_is_not_served() -> None:
-    """An earlier controller wrote it; only a status without our decision may have its number."""
+def test_the_number_of_a_decision_that_is_not_applied_is_not_served() -> None:
+    """An earlier controller wrote it. In a status without Stowplan's decision, the number is served."""
     refused = {"actuation": {"applied": False}, "decision": {"reason": "Unplanned", "message": "why"}}
     kept = essentials(variant(status=refused))
 
@@ -125,7 +125,7 @@ def test_a_number_beside_a_decision_that_is_not_to_be_acted_on_is_not_served() -
 
 
 def test_only_the_ratio_needs_the_current_replicas() -> None:
-    """The decision is served while how many replicas exist is not known."""
+    """The desired number is served while the current number is unknown."""
     found = values(variant(status={"currentAlloc": {}}))
 
     assert found["wva_desired_replicas"] == 4000
@@ -134,8 +134,8 @@ def test_only_the_ratio_needs_the_current_replicas() -> None:
     )
 
 
-def test_an_object_without_status_is_unknown() -> None:
-    """A new object has no numbers, and is known to exist."""
+def test_all_metrics_of_an_object_without_status_are_unknown() -> None:
+    """They exist, but have no values."""
     bare = {"metadata": {"name": "a", "namespace": "n"}}
 
     assert all(isinstance(entry, Unknown) for entry in metrics_of(bare))
@@ -147,11 +147,11 @@ PROFILED = {"accelerator": "L40S", "acceleratorCount": 2}
 @pytest.mark.parametrize(
     ("value", "want"),
     [
-        pytest.param(variant(), {"accelerator_type": "A100"}, id="the accelerator that was decided"),
+        pytest.param(variant(), {"accelerator_type": "A100"}, id="the decided accelerator"),
         pytest.param(
             variant(spec=PROFILED, status={"desiredOptimizedAlloc": {}}),
             {"accelerator_type": "L40S", "variant_id": "meta/llama-L40S-2"},
-            id="the accelerator of the spec, and the identifier of the legacy shape",
+            id="the accelerator of the spec, and the identifier in the legacy format",
         ),
         pytest.param(
             variant(
@@ -164,15 +164,15 @@ PROFILED = {"accelerator": "L40S", "acceleratorCount": 2}
         pytest.param(
             variant(spec=PROFILED, status={"currentAlloc": {"variantID": "mine-A100-1"}}),
             {"accelerator_type": "A100", "variant_id": "mine-A100-1"},
-            id="the identifier that status holds",
+            id="the identifier in the status",
         ),
-        pytest.param(
-            variant(status={"desiredOptimizedAlloc": {}}), {}, id="labels that are not known are left out"
-        ),
+        pytest.param(variant(status={"desiredOptimizedAlloc": {}}), {}, id="unknown labels are omitted"),
     ],
 )
-def test_labels(value: dict[str, Any], want: dict[str, str]) -> None:
-    """The variant, its namespace under both names, its model, and what is known of its accelerator."""
+def test_series_have_labels_for_variant_namespace_model_and_accelerator(
+    value: dict[str, Any], want: dict[str, str]
+) -> None:
+    """The namespace has two labels, and an unknown value has none."""
     always = {
         "variant_name": "llama-a100",
         "namespace": "team",
@@ -187,7 +187,7 @@ def test_labels(value: dict[str, Any], want: dict[str, str]) -> None:
 
 
 def test_the_time_is_that_of_the_decision_in_utc() -> None:
-    """Whatever the offset in which it was written."""
+    """The status may have another offset."""
     decided = {"numReplicas": 1, "lastRunTime": "2026-11-21T14:00:00+02:00"}
     times = {
         entry.time

@@ -1,4 +1,4 @@
-"""The index answers with exactly one number per variant, or with an error; never with a guess."""
+"""The metric index: exactly one value per variant, or an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 
 
 def index(*variants: tuple[str, int | None, float]) -> MetricIndex:
-    """Build an index of variants in namespace `team`: name, desired replicas, age in seconds."""
+    """Return an index of variants in namespace `team`: name, desired replicas, age in seconds."""
     built = MetricIndex(stale_after_seconds=180)
     for name, replicas, age_seconds in variants:
         put(built, name, replicas, age_seconds)
@@ -25,7 +25,7 @@ def index(*variants: tuple[str, int | None, float]) -> MetricIndex:
 
 
 def put(built: MetricIndex, name: str, replicas: int | None, age_seconds: float) -> None:
-    """Let a status come in."""
+    """Store a status in the index."""
     time = (NOW - dt.timedelta(seconds=age_seconds)).isoformat()
     decided = {"numReplicas": replicas, "lastRunTime": time, "accelerator": "A100"}
     status = {"desiredOptimizedAlloc": {} if replicas is None else decided}
@@ -39,7 +39,7 @@ def ask(
     metric_name: str = "wva_desired_replicas",
     namespace: str = "team",
 ) -> dict[str, int]:
-    """Query, and return values in thousandths by variant."""
+    """Return the queried values in thousandths by variant."""
     found = asked.query(
         namespace=namespace, metric_name=metric_name, selector=parse_selector(selector), now=NOW
     )
@@ -51,32 +51,32 @@ def ask(
     [
         pytest.param("variant_name=a", {"a": 1000}, id="one variant by name"),
         pytest.param("variant_name=a,exported_namespace=team", {"a": 1000}, id="by name and namespace"),
-        pytest.param("variant_name in (b,a)", {"a": 1000, "b": 2000}, id="two by name, in order"),
-        pytest.param("variant_name!=a", {"b": 2000}, id="all but one"),
+        pytest.param("variant_name in (b,a)", {"a": 1000, "b": 2000}, id="two variants by name"),
+        pytest.param("variant_name!=a", {"b": 2000}, id="all variants but one"),
         pytest.param("accelerator_type=A100", {"a": 1000, "b": 2000}, id="by accelerator"),
-        pytest.param("", {"a": 1000, "b": 2000}, id="all of the namespace"),
+        pytest.param("", {"a": 1000, "b": 2000}, id="all variants of the namespace"),
     ],
 )
-def test_a_query_finds_what_its_selector_matches(selector: str, want: dict[str, int]) -> None:
-    """Each variant that matches is there once."""
+def test_a_query_returns_the_variants_that_its_selector_matches(selector: str, want: dict[str, int]) -> None:
+    """Each variant occurs once."""
     assert ask(index(("b", 2, 0), ("a", 1, 0)), selector) == want
 
 
 @pytest.mark.parametrize("metric_name", ["wva_desired_replicas", "inferno_desired_replicas"])
 def test_both_names_of_the_replicas_are_served(metric_name: str) -> None:
-    """Autoscalers of old installations go on working."""
+    """Autoscalers of older installations use the second name."""
     assert ask(index(("a", 5, 0)), metric_name=metric_name) == {"a": 5000}
 
 
-def test_a_new_decision_takes_the_place_of_the_old_one() -> None:
-    """HPA adds up what it gets, so the old number must be gone."""
+def test_a_new_decision_replaces_the_old_one() -> None:
+    """The HPA sums all values that it gets."""
     asked = index(("a", 1, 60), ("a", 7, 0))
 
     assert ask(asked, "variant_name=a") == {"a": 7000}
 
 
-def test_a_decision_counts_up_to_the_limit_and_not_beyond() -> None:
-    """At 180 s it is served; a second later it is an error that says how old it is."""
+def test_a_decision_is_served_up_to_the_age_limit() -> None:
+    """Beyond it, the error gives the age."""
     assert ask(index(("a", 3, 180))) == {"a": 3000}
     with pytest.raises(
         ServiceUnavailableError, match="the last decision is 181 s old, and the limit is 180 s"
@@ -85,7 +85,7 @@ def test_a_decision_counts_up_to_the_limit_and_not_beyond() -> None:
 
 
 def beat(age_seconds: float, *, newest_seconds: float | None = None, unconfirmed: str = "") -> Heartbeat:
-    """Return a cycle that ended so long ago, when the newest decision was so old."""
+    """Return a heartbeat of a given age, with the age of its newest decision."""
     return Heartbeat(
         time=NOW - dt.timedelta(seconds=age_seconds),
         newest_decision=None if newest_seconds is None else NOW - dt.timedelta(seconds=newest_seconds),
@@ -94,7 +94,7 @@ def beat(age_seconds: float, *, newest_seconds: float | None = None, unconfirmed
 
 
 def answer(asked: MetricIndex) -> dict[str, int] | str:
-    """Query for one variant, and return its value, or why there is none."""
+    """Return the value of one variant, or the error message."""
     try:
         return ask(asked, "variant_name=a")
     except ServiceUnavailableError as error:
@@ -104,29 +104,29 @@ def answer(asked: MetricIndex) -> dict[str, int] | str:
 @pytest.mark.parametrize(
     ("age_seconds", "heartbeat", "is_served"),
     [
-        pytest.param(5000, beat(15, newest_seconds=5000), True, id="a quiet variant of a living controller"),
-        pytest.param(5000, beat(180, newest_seconds=5000), True, id="just before it counts as dead"),
-        pytest.param(5000, beat(181, newest_seconds=5000), False, id="a controller that died or hangs"),
-        pytest.param(100, beat(300, newest_seconds=400), True, id="decided since, and died then"),
-        pytest.param(5000, None, False, id="no word of a controller"),
-        pytest.param(5000, beat(15, newest_seconds=5000, unconfirmed="a"), False, id="left behind"),
-        pytest.param(5000, beat(15, newest_seconds=5000, unconfirmed="b"), True, id="another is"),
-        pytest.param(5000, beat(15, newest_seconds=20), False, id="our copy lacks the newest decision"),
-        pytest.param(5000, beat(-120, newest_seconds=5000), False, id="from a time that is yet to come"),
+        pytest.param(5000, beat(15, newest_seconds=5000), True, id="no new decision, controller running"),
+        pytest.param(5000, beat(180, newest_seconds=5000), True, id="a heartbeat at the age limit"),
+        pytest.param(5000, beat(181, newest_seconds=5000), False, id="a heartbeat beyond the age limit"),
+        pytest.param(100, beat(300, newest_seconds=400), True, id="a recent decision, heartbeat too old"),
+        pytest.param(5000, None, False, id="no heartbeat"),
+        pytest.param(5000, beat(15, newest_seconds=5000, unconfirmed="a"), False, id="variant unconfirmed"),
+        pytest.param(5000, beat(15, newest_seconds=5000, unconfirmed="b"), True, id="another unconfirmed"),
+        pytest.param(5000, beat(15, newest_seconds=20), False, id="the newest decision is not received yet"),
+        pytest.param(5000, beat(-120, newest_seconds=5000), False, id="a heartbeat from the future"),
     ],
 )  # fmt: skip
-def test_a_decision_is_as_old_as_the_cycle_that_confirmed_it(
+def test_the_age_of_a_decision_is_that_of_the_last_cycle_that_confirmed_it(
     age_seconds: float, heartbeat: Heartbeat | None, *, is_served: bool
 ) -> None:
-    """A controller that lives and decided nothing new is no reason to hold."""
+    """A running controller without a new decision does not make old decisions stale."""
     asked = index(("a", 3, age_seconds))
     asked.beat(heartbeat)
 
     assert (answer(asked) == {"a": 3000}) is is_served
 
 
-def test_a_decision_that_comes_in_late_proves_the_heartbeat_that_knew_of_it() -> None:
-    """The two are watched apart, and either may come first."""
+def test_a_heartbeat_counts_once_its_newest_decision_has_been_received() -> None:
+    """Heartbeats and decisions are watched separately and arrive in any order."""
     asked = index(("a", 3, 5000))
     asked.beat(beat(100, newest_seconds=5000))
     asked.beat(beat(10, newest_seconds=20))
@@ -143,14 +143,14 @@ def test_a_decision_that_comes_in_late_proves_the_heartbeat_that_knew_of_it() ->
     assert [NOW - item.time for item in new] == [dt.timedelta(seconds=10)] * 2
 
 
-def test_a_variant_without_a_decision_is_an_error_and_never_zero() -> None:
-    """The message names the variant and says what is missing."""
+def test_a_variant_without_a_decision_is_an_error() -> None:
+    """The message names the variant and what is missing; the value is never 0."""
     with pytest.raises(ServiceUnavailableError, match="VariantAutoscaling team/a: it has no decision yet"):
         ask(index(("a", None, 0)), "variant_name=a")
 
 
-def test_a_part_of_a_sum_is_not_served() -> None:
-    """When one of the variants that match is unknown, the whole query is: the rest would scale down."""
+def test_a_query_fails_if_any_matching_variant_has_no_current_decision() -> None:
+    """The sum of the others would scale down."""
     asked = index(("a", 3, 0), ("b", None, 0), ("c", 3, 999))
     with pytest.raises(ServiceUnavailableError, match=r"team/b: it has no decision yet.*\(and 1 more\)"):
         ask(asked)
@@ -168,14 +168,14 @@ def test_a_part_of_a_sum_is_not_served() -> None:
         pytest.param({"metric_name": "vllm:requests"}, "Stowplan serves wva_desired_replicas", id="metric"),
     ],
 )
-def test_what_is_not_there_is_not_found(arguments: dict[str, str], want: str) -> None:
-    """The message says what there is."""
+def test_an_unknown_variant_namespace_or_metric_is_not_found(arguments: dict[str, str], want: str) -> None:
+    """The message names what is missing or what is served."""
     with pytest.raises(NotFoundError, match=want):
         ask(index(("a", 1, 0)), **arguments)
 
 
 def test_a_removed_variant_is_not_found() -> None:
-    """Removing it twice, or one that never was, does no harm."""
+    """Removing it again, or removing an unknown variant, has no effect."""
     asked = index(("a", 1, 0))
     for name in ("a", "a", "never"):
         asked.remove(namespace="team", entry_name=name, metric_names=METRIC_NAMES)

@@ -1,4 +1,4 @@
-"""Numbers are written in the canonical notation of quantities."""
+"""Canonical notation of Kubernetes quantities."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ SCALE_MILLI = {
     ],
 )
 def test_the_largest_exact_suffix_is_used(value_milli: int, want: str) -> None:
-    """Whole numbers stay whole, thousandths are `m`, thousands are `k`."""
+    """For example, thousandths have the suffix `m` and thousands `k`."""
     assert canonical_quantity(value_milli) == want
 
 
 @given(st.integers(-(10**24), 10**24))
-def test_the_value_survives(value_milli: int) -> None:
-    """Reading the text gives the number again."""
+def test_parsing_the_text_gives_the_same_value(value_milli: int) -> None:
+    """No digit is lost."""
     text = canonical_quantity(value_milli)
     digits = text.rstrip("mkMGTPE")
 
