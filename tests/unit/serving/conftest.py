@@ -1,4 +1,4 @@
-"""Certificates on disk, and a real server process to be started, asked and signalled."""
+"""Certificate files, and a server process that tests start, query and signal."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ DAY = timedelta(days=1)
 
 
 class CertificateFiles:
-    """An authority, and the pair of files that a server is to use."""
+    """A certificate authority, and the files with the server's key pair."""
 
     def __init__(self, folder: Path) -> None:
-        """Start with a good pair."""
+        """Start with a valid key pair."""
         self.folder = folder
         self.certificate, self.key = folder / "tls.crt", folder / "tls.key"
         self.now = datetime.now(UTC)
@@ -46,21 +46,21 @@ class CertificateFiles:
         self.renew()
 
     def leaf(self, *, lifetime: timedelta = DAY, now: datetime | None = None) -> KeyPair:
-        """Issue a server certificate."""
+        """Return a new server certificate with its key."""
         names = authority.service_names("stowplan-test", "ns")
         return authority.new_leaf(self.authority, names, lifetime=lifetime, now=now or self.now)
 
     def renew(self) -> None:
-        """Put a new pair in place."""
+        """Write a new key pair to the files."""
         self.put(self.leaf())
 
     def put(self, pair: KeyPair) -> None:
-        """Put this pair in place."""
+        """Write this key pair to the files."""
         self.certificate.write_bytes(pair.certificate)
         self.key.write_bytes(pair.key)
 
     def client_context(self, *, identity: tuple[Path, Path] | None = None) -> ssl.SSLContext:
-        """Make a client's context that trusts the authority, strictly."""
+        """Return a client's context that trusts the authority and verifies strictly."""
         context = ssl.create_default_context(cadata=self.authority.certificate.decode())
         context.verify_flags |= ssl.VERIFY_X509_STRICT
         if identity:
@@ -68,7 +68,7 @@ class CertificateFiles:
         return context
 
     def client_identity(self, name: str, *, issuer: KeyPair | None = None) -> tuple[Path, Path]:
-        """Issue a client certificate and put it into files."""
+        """Write a new client certificate with its key to files; return their paths."""
         issuer = issuer or self.authority
         issued_by = x509.load_pem_x509_certificate(issuer.certificate)
         issuer_key = load_pem_private_key(issuer.key, password=None)
@@ -93,7 +93,7 @@ class CertificateFiles:
 
 @pytest.fixture
 def files(tmp_path: Path) -> CertificateFiles:
-    """Put a good pair on disk."""
+    """Return files with a valid key pair."""
     return CertificateFiles(tmp_path)
 
 
@@ -101,7 +101,7 @@ class ServerProcess:
     """A running `echo_server.py`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        """Take over a process that has just been started."""
+        """Wrap a process that has just been started."""
         self.process = process
         self.ports: dict[str, int] = {}
         self.log: list[dict[str, Any]] = []
@@ -115,7 +115,7 @@ class ServerProcess:
         return self.log[-1]
 
     async def serving(self) -> None:
-        """Wait until it serves."""
+        """Wait until the process serves."""
         while self.ports == {}:
             line = await self.line()
             if line["event"] == "serving":
@@ -123,7 +123,7 @@ class ServerProcess:
                 self.ports = {name: int(port) for name, port in names}
 
     def url(self, path: str, listener: str = "https") -> str:
-        """Make an address of one of its listeners."""
+        """Return a URL of one of its listeners."""
         scheme = "https" if listener == "https" else "http"
         return f"{scheme}://127.0.0.1:{self.ports[listener]}{path}"
 
@@ -132,7 +132,7 @@ class ServerProcess:
         self.process.send_signal(signal.SIGTERM)
 
     async def exit_code(self) -> int:
-        """Wait for its end; every remaining line is one JSON object."""
+        """Wait for the end of the process; each remaining log line must be a JSON object."""
         assert self.process.stderr is not None
         self.log += [json.loads(line) for line in (await self.process.stderr.read()).splitlines()]
         return await self.process.wait()
@@ -140,7 +140,7 @@ class ServerProcess:
 
 @pytest.fixture
 def start(files: CertificateFiles) -> Callable[..., Any]:
-    """Give a context manager that runs a server with these options."""
+    """Return a context manager that runs a server with given options."""
 
     @asynccontextmanager
     async def run(**options: object) -> AsyncIterator[ServerProcess]:

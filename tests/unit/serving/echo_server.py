@@ -1,4 +1,4 @@
-"""A process made of our parts, for tests to start: answers, waits, fails and ends as it is told to."""
+"""A server process for tests: it responds, waits, fails and ends as configured."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from apiserver.serving.readiness import Readiness
 
 
 async def echo(request: web.Request) -> web.Response:
-    """Answer with the body, after as many seconds as the query says."""
+    """Respond with the body, after the number of seconds in the query."""
     body = await request.read()
     await asyncio.sleep(float(request.query.get("seconds", "0")))
     return web.Response(body=body)
 
 
 async def fail(_request: web.Request) -> web.Response:
-    """Fail with words that would forge a log line."""
+    """Raise an exception whose text would forge a log line."""
     raise RuntimeError('secret\n{"level":"info","event":"forged"}')
 
 
 async def end(how: str) -> None:
-    """Be background work that does not go on for ever."""
+    """Run as background work that ends."""
     await asyncio.sleep(0.05)
     if how == "raise":
         raise RuntimeError("broken\nin two lines")
 
 
 def main(settings: dict[str, object]) -> int:
-    """Run until told otherwise."""
+    """Run until the process is stopped."""
     configure_logging(format="json")
     application = web.Application()
     application.router.add_post("/echo", echo)

@@ -1,4 +1,4 @@
-"""Certificates that strict verifiers accept, and when they are replaced."""
+"""Certificates for strict verifiers, and their renewal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = authority.service_names("stowplan-webhooks", "stowplan-system")
 
 
 def verify(leaf: bytes, trusted: bytes, *, name: str = NAMES[2], now: datetime = NOW) -> None:
-    """Check a server certificate as a strict client would (the Web PKI profile)."""
+    """Verify a server certificate as a strict client does (the Web PKI profile)."""
     store = Store(x509.load_pem_x509_certificates(trusted))
     verifier = PolicyBuilder().store(store).time(now).build_server_verifier(x509.DNSName(name))
     verifier.verify(x509.load_pem_x509_certificate(leaf), [])
@@ -28,19 +28,19 @@ def verify(leaf: bytes, trusted: bytes, *, name: str = NAMES[2], now: datetime =
 
 @pytest.fixture(scope="module")
 def ca() -> KeyPair:
-    """Make an authority for ten days."""
+    """Return an authority that is valid for ten days."""
     return authority.new_authority("test", lifetime=10 * DAY, now=NOW)
 
 
 @pytest.fixture(scope="module")
 def leaf(ca: KeyPair) -> KeyPair:
-    """Issue a server certificate for three days."""
+    """Return a server certificate that is valid for three days."""
     return authority.new_leaf(ca, NAMES, lifetime=3 * DAY, now=NOW)
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
-def test_a_strict_client_accepts_every_name(ca: KeyPair, leaf: KeyPair, name: str) -> None:
-    """The leaf is good for each name of its Service."""
+def test_a_strict_client_accepts_every_dns_name_of_the_service(ca: KeyPair, leaf: KeyPair, name: str) -> None:
+    """The certificate contains all of them."""
     verify(leaf.certificate, ca.certificate, name=name)
 
 
@@ -48,23 +48,25 @@ def test_a_strict_client_accepts_every_name(ca: KeyPair, leaf: KeyPair, name: st
     ("name", "now"),
     [
         pytest.param("other.stowplan-system.svc", NOW, id="another Service"),
-        pytest.param(NAMES[2], NOW + 3 * DAY + timedelta(seconds=1), id="after its end"),
-        pytest.param(NAMES[2], NOW - timedelta(hours=2), id="long before its begin"),
+        pytest.param(NAMES[2], NOW + 3 * DAY + timedelta(seconds=1), id="after its expiry"),
+        pytest.param(NAMES[2], NOW - timedelta(hours=2), id="long before its validity starts"),
     ],
 )
-def test_a_strict_client_refuses(ca: KeyPair, leaf: KeyPair, name: str, *, now: datetime) -> None:
-    """The leaf is good for nothing else."""
+def test_a_strict_client_rejects_another_name_or_time(
+    ca: KeyPair, leaf: KeyPair, name: str, *, now: datetime
+) -> None:
+    """The certificate is valid only for its Service and its period."""
     with pytest.raises(VerificationError):
         verify(leaf.certificate, ca.certificate, name=name, now=now)
 
 
-def test_clients_whose_clock_is_behind(ca: KeyPair, leaf: KeyPair) -> None:
-    """A clock that is an hour behind accepts a new certificate."""
+def test_a_client_whose_clock_is_an_hour_behind_accepts_a_new_certificate(ca: KeyPair, leaf: KeyPair) -> None:
+    """The validity starts before the time of issue."""
     verify(leaf.certificate, ca.certificate, now=NOW - timedelta(minutes=59))
 
 
-def test_profile(ca: KeyPair, leaf: KeyPair) -> None:
-    """Keys, usages and identifiers are those that strict verifiers ask for."""
+def test_certificates_have_the_extensions_that_strict_verifiers_require(ca: KeyPair, leaf: KeyPair) -> None:
+    """Checked are key, basic constraints, key usage and key identifiers."""
     root, cert = (x509.load_pem_x509_certificate(pair.certificate) for pair in (ca, leaf))
     public_key = cert.public_key()
     assert isinstance(public_key, ec.EllipticCurvePublicKey)
@@ -78,8 +80,8 @@ def test_profile(ca: KeyPair, leaf: KeyPair) -> None:
     assert authority_id == subject_id
 
 
-def test_rotation_never_breaks_a_client(ca: KeyPair, leaf: KeyPair) -> None:
-    """With the joint bundle both leaves are accepted; a client with the old one alone refuses the new."""
+def test_the_joint_bundle_accepts_certificates_of_both_authorities(ca: KeyPair, leaf: KeyPair) -> None:
+    """A client that has only the old authority rejects the new certificate."""
     new_ca = authority.new_authority("test", lifetime=10 * DAY, now=NOW + DAY)
     new_leaf = authority.new_leaf(new_ca, NAMES, lifetime=3 * DAY, now=NOW + DAY)
     both = authority.bundle(new_ca.certificate, ca.certificate, now=NOW + DAY)
@@ -90,8 +92,8 @@ def test_rotation_never_breaks_a_client(ca: KeyPair, leaf: KeyPair) -> None:
         verify(new_leaf.certificate, ca.certificate, now=NOW + DAY)
 
 
-def test_bundle_drops_repetitions_and_the_expired(ca: KeyPair) -> None:
-    """Joining again changes nothing; what has expired is left out; nothing joined is nothing."""
+def test_bundle_omits_duplicate_and_expired_certificates(ca: KeyPair) -> None:
+    """Without certificates, the bundle is empty."""
     new_ca = authority.new_authority("test", lifetime=100 * DAY, now=NOW)
     both = authority.bundle(new_ca.certificate, ca.certificate, now=NOW)
 
@@ -101,7 +103,7 @@ def test_bundle_drops_repetitions_and_the_expired(ca: KeyPair) -> None:
 
 
 def test_a_leaf_does_not_outlive_its_authority(ca: KeyPair) -> None:
-    """Near its end an authority issues shorter certificates, and none once it has expired."""
+    """Near its expiry, an authority issues certificates with a shorter lifetime, and afterwards none."""
     late = NOW + 9 * DAY
     assert (
         authority.expiry_of(authority.new_leaf(ca, NAMES, lifetime=3 * DAY, now=late).certificate)
@@ -112,15 +114,15 @@ def test_a_leaf_does_not_outlive_its_authority(ca: KeyPair) -> None:
 
 
 def test_the_key_must_belong_to_the_authority(ca: KeyPair, leaf: KeyPair) -> None:
-    """A mixed-up pair is refused, not used."""
+    """A key pair of different origins is rejected."""
     mixed = KeyPair(certificate=ca.certificate, key=leaf.key)
     with pytest.raises(ValueError, match="does not belong"):
         authority.new_leaf(mixed, NAMES, lifetime=DAY, now=NOW)
 
 
 @given(part=st.floats(min_value=-0.5, max_value=1.5), seconds=st.integers(min_value=60, max_value=10**8))
-def test_needs_renewal_after_two_thirds(part: float, seconds: int) -> None:
-    """Whatever the life time, even 90 seconds: quiet before two thirds of it, due after."""
+def test_renewal_is_due_after_two_thirds_of_the_lifetime(part: float, seconds: int) -> None:
+    """This holds for every lifetime from one minute; before its validity a certificate is due as well."""
     pair = authority.new_authority("test", lifetime=timedelta(seconds=seconds), now=NOW)
     parsed = x509.load_pem_x509_certificate(pair.certificate)
     begin, end = parsed.not_valid_before_utc, parsed.not_valid_after_utc
@@ -132,22 +134,22 @@ def test_needs_renewal_after_two_thirds(part: float, seconds: int) -> None:
 
 
 def test_a_new_certificate_is_not_due(ca: KeyPair) -> None:
-    """A certificate is never replaced in the moment in which it was made."""
+    """Otherwise it would be replaced as soon as it was issued."""
     for seconds in (2, 90, 10**9):
         pair = authority.new_leaf(ca, NAMES, lifetime=timedelta(seconds=seconds), now=NOW)
         assert not authority.needs_renewal(pair.certificate, NOW)
 
 
 @pytest.mark.parametrize("damaged", [b"", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
-def test_what_cannot_be_read_is_replaced(damaged: bytes, ca: KeyPair) -> None:
-    """An empty or damaged certificate is due, covers nothing and was issued by nobody."""
+def test_an_unreadable_certificate_is_due_for_renewal(damaged: bytes, ca: KeyPair) -> None:
+    """It covers no name and has no issuer."""
     assert authority.needs_renewal(damaged, NOW)
     assert not authority.covers(damaged, NAMES)
     assert not authority.is_issued_by(damaged, ca.certificate)
 
 
-def test_questions_about_a_leaf(ca: KeyPair, leaf: KeyPair) -> None:
-    """A leaf knows its names and its issuer."""
+def test_names_and_issuer_of_a_certificate_are_checked(ca: KeyPair, leaf: KeyPair) -> None:
+    """All names must be covered, and the signature must be the issuer's."""
     other = authority.new_authority("test", lifetime=DAY, now=NOW)
 
     assert authority.covers(leaf.certificate, NAMES[:2])
@@ -156,8 +158,8 @@ def test_questions_about_a_leaf(ca: KeyPair, leaf: KeyPair) -> None:
     assert not authority.is_issued_by(leaf.certificate, other.certificate)
 
 
-def test_long_names_are_possible(ca: KeyPair) -> None:
-    """A Service name and namespace at their limits fit, though the subject is shorter."""
+def test_service_name_and_namespace_may_have_the_maximum_length(ca: KeyPair) -> None:
+    """The subject, whose length is more limited, does not prevent it."""
     names = authority.service_names("s" * 63, "n" * 63)
     pair = authority.new_leaf(ca, names[::-1], lifetime=DAY, now=NOW)
 

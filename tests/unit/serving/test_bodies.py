@@ -1,4 +1,4 @@
-"""Room for request bodies: the largest unfinished one gives way, and decoding goes in turn."""
+"""Memory limits for request bodies: eviction of the largest unfinished one, and decoding in turn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 60
 
 
 class Served:
-    """A server whose requests are held until they are let go, with the sizes of those that are held."""
+    """A server that holds requests until released, and records the body sizes of those held."""
 
     def __init__(self) -> None:
         self.held: list[int] = []
@@ -46,13 +46,13 @@ class Served:
 
 @pytest.fixture
 async def served() -> Served:
-    """Return what is served, nothing being held."""
+    """Return a server without held requests."""
     return Served()
 
 
 @pytest.fixture
 async def server(served: Served) -> AsyncIterator[TestServer]:
-    """Serve on a loopback address."""
+    """Run the server on a loopback address."""
     started = TestServer(served.app)
     async with started:
         yield started
@@ -66,12 +66,12 @@ class Sender:
         self._writer = writer
 
     async def send(self, size: int) -> None:
-        """Send so many bytes of the body."""
+        """Send this many bytes of the body."""
         self._writer.write(b"x" * size)
         await self._writer.drain()
 
     async def status(self) -> int:
-        """Return the code of the answer; 0 where the connection was cut instead."""
+        """Return the status code of the response; 0 if the connection was closed instead."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             try:
                 line = await self._reader.readline()
@@ -80,28 +80,30 @@ class Sender:
         return int(line.split()[1]) if line else 0
 
     def close(self) -> None:
-        """Go away."""
+        """Close the connection."""
         self._writer.close()
 
 
 async def begun(server: TestServer, size: int, times: int = 0) -> Sender:
-    """Begin a request with a body of a size."""
+    """Send the headers of a request with a body of this size."""
     reader, writer = await asyncio.open_connection(server.host, server.port)
     head = f"POST /{times} HTTP/1.1\r\nHost: h\r\nContent-Length: {size}\r\n\r\n"
     writer.write(head.encode())
     return Sender(reader, writer)
 
 
-async def test_a_body_beyond_the_limit_is_refused_by_its_length(server: TestServer) -> None:
-    """Before any of it is read."""
+async def test_a_body_over_the_limit_is_rejected_by_its_content_length(server: TestServer) -> None:
+    """No part of the body is read."""
     sender = await begun(server, LIMIT + 1)
 
     assert await sender.status() == web.HTTPRequestEntityTooLarge.status_code
     sender.close()
 
 
-async def test_the_largest_unfinished_body_gives_way(served: Served, server: TestServer) -> None:
-    """Others, which have less, are answered: among them one that begins when there is no room any more."""
+async def test_the_largest_unfinished_body_is_dropped_if_memory_is_exhausted(
+    served: Served, server: TestServer
+) -> None:
+    """Requests with less received data get responses, even one that starts when no memory is left."""
     served.let_go.set()
     stalled = [await begun(server, LIMIT) for _ in range(2)]
     await stalled[0].send(160 * UNIT)
@@ -118,10 +120,10 @@ async def test_the_largest_unfinished_body_gives_way(served: Served, server: Tes
         sender.close()
 
 
-async def test_large_bodies_are_decoded_in_turn_and_small_ones_beside_them(
+async def test_large_bodies_are_decoded_in_turn_and_small_ones_in_parallel(
     served: Served, server: TestServer
 ) -> None:
-    """What one may come to counts until it is done."""
+    """A body counts with its maximum decoded size until its request is finished."""
     sizes = [20 * UNIT, 24 * UNIT, UNIT]
     senders = [await begun(server, size, times=2) for size in sizes]
     for sender, size in zip(senders, sizes, strict=True):
@@ -137,7 +139,9 @@ async def test_large_bodies_are_decoded_in_turn_and_small_ones_beside_them(
         sender.close()
 
 
-async def test_what_is_larger_than_all_room_is_decoded_alone(served: Served, server: TestServer) -> None:
+async def test_a_body_whose_decoded_size_exceeds_the_memory_is_decoded_alone(
+    served: Served, server: TestServer
+) -> None:
     """It waits for all others, and others wait for it."""
     served.let_go.set()
     senders = [await begun(server, 32 * UNIT, times=times) for times in (1, 100, 1)]
@@ -150,15 +154,15 @@ async def test_what_is_larger_than_all_room_is_decoded_alone(served: Served, ser
 
 
 def whole(size: int) -> web.Request:
-    """Return a request whose body has arrived."""
+    """Return a request whose body has been received completely."""
     payload = StreamReader(BaseProtocol(asyncio.get_running_loop()), limit=size)
     payload.feed_data(b"x" * size)
     payload.feed_eof()
     return make_mocked_request("POST", "/", payload=payload)
 
 
-async def test_where_whole_bodies_wait_a_small_one_finds_room_all_the_same() -> None:
-    """The largest that waits gives way, and others wait on."""
+async def test_small_bodies_are_read_while_large_complete_ones_wait_for_decoding() -> None:
+    """The largest waiting body is rejected, and the others keep waiting."""
     bodies = Bodies(
         arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=DECODED, shared=Room(DECODED)
     )
@@ -173,7 +177,7 @@ async def test_where_whole_bodies_wait_a_small_one_finds_room_all_the_same() -> 
     sizes = (64 * UNIT, 120 * UNIT, 128 * UNIT, *[SMALL_BYTES] * 3)
     async with asyncio.timeout(PATIENCE_SECONDS):
         reading = asyncio.gather(*map(read, sizes), return_exceptions=True)
-        await asyncio.sleep(0)  # all have come as far as they can
+        await asyncio.sleep(0)  # each has run until it has to wait
         let_go.set()
         came = await reading
 
@@ -181,8 +185,8 @@ async def test_where_whole_bodies_wait_a_small_one_finds_room_all_the_same() -> 
     assert came == [size for size in sizes if size != 128 * UNIT]
 
 
-async def test_one_kind_of_request_leaves_room_for_another() -> None:
-    """However large its bodies are."""
+async def test_one_kind_of_request_cannot_use_all_memory() -> None:
+    """A share remains for the other kind, however large the bodies are."""
     shared = Room(DECODED)
     one, other = (
         Bodies(arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=share, shared=shared)
@@ -196,8 +200,8 @@ async def test_one_kind_of_request_leaves_room_for_another() -> None:
         assert len(body) == DECODED // 2
 
 
-async def test_who_goes_away_leaves_no_room_taken(served: Served, server: TestServer) -> None:
-    """Neither while its body arrives nor while it waits."""
+async def test_a_closed_connection_releases_its_memory(served: Served, server: TestServer) -> None:
+    """A later body of the maximum size is accepted."""
     served.let_go.set()
     for _ in range(8):
         gone = await begun(server, LIMIT)

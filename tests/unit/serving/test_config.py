@@ -1,4 +1,4 @@
-"""Configuration of a verb: defaults, then file, then flags, and every problem at once."""
+"""Configuration of commands: defaults, file and flags, with all problems reported at once."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SCREEN_LINES = 55
 
 
 def parsed(arguments: list[str], file: Path | None = None) -> ControllerConfig:
-    """Parse the controller's configuration."""
+    """Return the controller's configuration for these arguments."""
     flags = [*arguments, *([f"--config={file}"] if file else [])]
     return parse(ControllerConfig, program="stowplan controller", description="Plan.", arguments=flags)
 
 
-def test_flags_go_before_the_file_and_the_file_before_defaults(tmp_path: Path) -> None:
-    """Each level overrides the one below."""
+def test_flags_override_the_file_and_the_file_overrides_defaults(tmp_path: Path) -> None:
+    """Each level sets only its own fields."""
     file = tmp_path / "config.yaml"
     file.write_text(
         "planning: {intervalSeconds: 7, solveSeconds: 9}\nserving: {logLevel: debug}\n", encoding="utf-8"
@@ -43,8 +43,8 @@ def test_flags_go_before_the_file_and_the_file_before_defaults(tmp_path: Path) -
     assert (config.serving.log_level, config.serving.port) == ("debug", 9443)
 
 
-def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
-    """Unknown fields, wrong types and values out of range, each with its path."""
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
+    """Unknown fields, wrong types and values out of range are each reported with their path."""
     file = tmp_path / "config.yaml"
     file.write_text(
         "planing: {}\nplanning: {intervalSeconds: soon}\nserving: {port: 70000}\n", encoding="utf-8"
@@ -62,8 +62,8 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
     )
 
 
-def test_duplicate_fields_are_refused_with_their_lines(tmp_path: Path) -> None:
-    """Else the last one would win silently; the same name elsewhere, and a merge, are none."""
+def test_duplicate_fields_are_rejected_with_their_line_numbers(tmp_path: Path) -> None:
+    """Otherwise the last value would be used silently."""
     file = tmp_path / "config.yaml"
     file.write_text(
         "planning: &a\n  intervalSeconds: 7\n  budgets:\n  - {name: a, name: b}\n  intervalSeconds: 9\n"
@@ -98,7 +98,7 @@ engines: {podNetworks: [10.0.0.0/8]}
 
 
 @pytest.mark.parametrize("declared", ALL, ids=lambda declared: declared.__name__)
-def test_an_empty_section_is_absent(declared: type, tmp_path: Path) -> None:
+def test_an_empty_section_is_treated_as_absent(declared: type, tmp_path: Path) -> None:
     """Its fields have defaults, and flags apply."""
     file = tmp_path / "config.yaml"
     file.write_text("serving:\n  # port: 9443\ncluster:\n  context:\n", encoding="utf-8")
@@ -117,8 +117,8 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 (YAML)
             yield from places(item)
 
 
-def test_null_anywhere_is_absent_or_refused() -> None:
-    """A required member is missing then, and an item of a list is refused."""
+def test_null_is_treated_as_absent_or_rejected() -> None:
+    """A null for a required field counts as missing, and a null item of a list is rejected."""
     document = msgspec.json.decode(msgspec.json.encode(ControllerConfig())) | yaml.safe_load(FULL)
     load(ControllerConfig, document)
     refused: list[str] = []
@@ -140,7 +140,7 @@ NO_TEXT = {
     "infinity": ("namespace: .inf", 'namespace: Invalid value: "inf"'),
     "a date": ("prometheus: {url: 2024-01-01}", 'prometheus.url: Invalid value: "2024-01-01"'),
     "bytes": ("namespace: !!binary aGVsbG8=", "namespace: Invalid value: \"b'hello'\""),
-    "no number, in a list": (
+    "not a number, in a list": (
         'planning: {budgets: [{name: .nan, costPerHour: "1"}]}',
         'planning.budgets[0].name: Invalid value: "nan"',
     ),
@@ -152,16 +152,16 @@ NO_TEXT = {
 
 
 @pytest.mark.parametrize(("text", "told"), NO_TEXT.values(), ids=NO_TEXT.keys())
-def test_a_value_that_json_lacks_is_no_text(text: str, told: str) -> None:
-    """It is refused once, with its field and what is allowed."""
+def test_a_yaml_value_without_json_counterpart_is_not_accepted_as_a_string(text: str, told: str) -> None:
+    """It is reported once, with its field and what is allowed."""
     with pytest.raises(ConfigurationError) as refused:
         load(ControllerConfig, yaml.safe_load(text))
 
     assert refused.value.problems == (f"{told}: must be a string: write it in quotes",)
 
 
-def test_a_misleading_guess_is_not_made() -> None:
-    """A process without the section is told which ones it has."""
+def test_no_field_is_suggested_for_an_unknown_section_without_similar_name() -> None:
+    """The message lists the allowed sections."""
     with pytest.raises(ConfigurationError) as refused:
         load(WebhooksConfig, {"names": {}})
 
@@ -170,8 +170,8 @@ def test_a_misleading_guess_is_not_made() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "a: [", "- x", "\x00"])
-def test_a_file_that_is_no_mapping_is_told(tmp_path: Path, text: str) -> None:
-    """Whatever stands in the file, the answer is one clear problem."""
+def test_a_file_without_a_mapping_is_rejected(tmp_path: Path, text: str) -> None:
+    """The error names the flag."""
     file = tmp_path / "config.yaml"
     file.write_text(text, encoding="utf-8")
 
@@ -179,8 +179,8 @@ def test_a_file_that_is_no_mapping_is_told(tmp_path: Path, text: str) -> None:
         parsed([], file)
 
 
-def test_what_a_schema_cannot_judge_is_judged_before_anything_starts() -> None:
-    """Addresses and figures."""
+def test_addresses_and_ordered_durations_are_checked_beyond_the_schema() -> None:
+    """The check runs before the process starts."""
     config = parsed(["--prometheus-url=prometheus:9090", "--planning-held-seconds=1"])
 
     assert len(config_problems(config)) == 2
@@ -196,22 +196,22 @@ def test_what_a_schema_cannot_judge_is_judged_before_anything_starts() -> None:
             "prometheus: {url: 'http://p', credentials: {tokenFile: TOKEN}}",
             ["prometheus.credentials.tokenFile: requires a url with https, otherwise others could read the"
              " token;"],
-            id="in the clear",
+            id="a token without TLS",
         ),
         pytest.param(
             "prometheus: {url: 'http://p', credentials: {tokenFile: TOKEN, insecureToken: true}}",
             [],
-            id="in the clear, and meant so",
+            id="a token without TLS, allowed explicitly",
         ),
         pytest.param(
             "engines: {scheme: https, podNetworks: [10.0.0.0/8], credentials: {tokenFile: TOKEN}}",
             [],
-            id="to pods where pods are",
+            id="a token to pods within pod networks",
         ),
         pytest.param(
             "engines: {credentials: {tokenFile: TOKEN, insecureSkipVerify: true}}",
             ["engines.credentials.tokenFile: requires scheme: https and podNetworks and insecure"],
-            id="to anybody",
+            id="a token to unrestricted addresses",
         ),
         pytest.param(
             "engines: {credentials: {caFile: /nowhere, keyFile: TOKEN}}",
@@ -219,12 +219,14 @@ def test_what_a_schema_cannot_judge_is_judged_before_anything_starts() -> None:
                 "engines.credentials.caFile: there is no file /nowhere",
                 "engines.credentials.keyFile: requires certificateFile",
             ],
-            id="files",
+            id="missing files",
         ),
     ],
 )  # fmt: skip
-def test_a_token_goes_only_where_nobody_else_reads_it(tmp_path: Path, document: str, want: list[str]) -> None:
-    """Unless somebody says so."""
+def test_a_token_requires_tls_and_restricted_addresses_unless_allowed_explicitly(
+    tmp_path: Path, document: str, want: list[str]
+) -> None:
+    """Prometheus needs a URL with https; engines need https and pod networks."""
     (tmp_path / "token").write_text("secret", encoding="utf-8")
     file = tmp_path / "config.yaml"
     file.write_text(document.replace("TOKEN", str(tmp_path / "token")), encoding="utf-8")
@@ -235,8 +237,8 @@ def test_a_token_goes_only_where_nobody_else_reads_it(tmp_path: Path, document: 
     assert all(found.startswith(begin) for found, begin in zip(problems, want, strict=True))
 
 
-def test_a_misspelled_field_inside_a_list_is_told_with_its_place(tmp_path: Path) -> None:
-    """A pool whose lead time is silently dropped would be believed to be there at once."""
+def test_a_misspelled_field_in_a_list_is_reported_with_its_path(tmp_path: Path) -> None:
+    """If the lead time of a pool were ignored, its nodes would be expected at once."""
     file = tmp_path / "config.yaml"
     pool = "{name: a, accelerator: H100, acceleratorsPerNode: 8, leadSecond: 3, taints: [{kee: x}]}"
     file.write_text(
@@ -253,8 +255,8 @@ def test_a_misspelled_field_inside_a_list_is_told_with_its_place(tmp_path: Path)
     assert "planning.budgets[0].costPerHour: Invalid value: 12: must be a string" in told
 
 
-def test_pools_and_budgets_become_what_planning_counts_with(tmp_path: Path) -> None:
-    """Types are spelled as on nodes, and money is exact."""
+def test_pools_and_budgets_are_converted_for_planning(tmp_path: Path) -> None:
+    """Accelerator types are normalised as on nodes, and prices are exact decimals."""
     file = tmp_path / "config.yaml"
     pool = (
         "{name: a, accelerator: NVIDIA-H100-80GB-HBM3, acceleratorsPerNode: 8, pricePerNode: '0.10', "
@@ -275,8 +277,8 @@ def test_pools_and_budgets_become_what_planning_counts_with(tmp_path: Path) -> N
     assert (settings_of(planning).unmet_unit, settings_of(planning).standing_seconds) == ("model", 900.0)
 
 
-def test_two_pools_of_one_name_and_absurd_money_are_told_before_anything_starts(tmp_path: Path) -> None:
-    """Sentences could not tell them apart."""
+def test_duplicate_pool_names_and_excessive_prices_are_reported(tmp_path: Path) -> None:
+    """Messages could not distinguish two pools of one name."""
     file = tmp_path / "config.yaml"
     pool = "{name: a, accelerator: H100, acceleratorsPerNode: 8, pricePerNode: '10000000000'}"
     file.write_text(f"planning: {{nodePools: [{pool}, {pool}]}}\n", encoding="utf-8")
@@ -289,7 +291,7 @@ def test_two_pools_of_one_name_and_absurd_money_are_told_before_anything_starts(
 
 
 def test_sizing_is_configured_in_percent_and_seconds(tmp_path: Path) -> None:
-    """And reads the trend from as many decisions, however often those are taken."""
+    """The history for the trend spans a fixed number of intervals."""
     file = tmp_path / "config.yaml"
     told = (
         "intervalSeconds: 120, targetUtilizationPercent: 70, forecastConfidencePercent: 95, "
@@ -310,8 +312,8 @@ def test_sizing_is_configured_in_percent_and_seconds(tmp_path: Path) -> None:
     )
 
 
-def test_evictions_become_what_planning_may_move(tmp_path: Path) -> None:
-    """Nothing without a word, and no round larger than its hour."""
+def test_eviction_settings_limit_the_moves_of_a_plan(tmp_path: Path) -> None:
+    """By default no pod is moved, and the limit per round must not exceed that per hour."""
     file = tmp_path / "config.yaml"
     file.write_text("planning: {evictions: {enabled: true, perRound: 4, perHour: 2}}\n", encoding="utf-8")
     config = parsed([], file)
@@ -323,8 +325,8 @@ def test_evictions_become_what_planning_may_move(tmp_path: Path) -> None:
     ]
 
 
-def test_help_lists_what_is_allowed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where only a few values are; what they decide is said as well."""
+def test_help_lists_allowed_values(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are shown with the description of the flag."""
     with pytest.raises(SystemExit):
         parse(ControllerConfig, program="stowplan verb", description="Do.", arguments=["--help"])
 
@@ -335,7 +337,7 @@ def test_help_lists_what_is_allowed(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("declared", ALL, ids=lambda declared: declared.__name__)
 def test_help_fits_a_screen(declared: type, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line for each flag."""
+    """Each flag has one line."""
     with pytest.raises(SystemExit) as ended:
         parse(declared, program="stowplan verb", description="Do.", arguments=["--help"])
 
@@ -346,7 +348,7 @@ def test_help_fits_a_screen(declared: type, capsys: pytest.CaptureFixture[str]) 
     assert max(map(len, lines)) <= 110
 
 
-def test_without_an_address_listeners_bind_to_all() -> None:
-    """Of IPv4 and IPv6: a cluster may have only one of them."""
+def test_without_an_address_listeners_bind_to_all_addresses() -> None:
+    """This covers IPv4 and IPv6; a cluster may have only one of them."""
     assert server_options(ServingConfig(), has_application=False).bind_address is None
     assert server_options(ServingConfig(bind_address="::1"), has_application=False).bind_address == "::1"

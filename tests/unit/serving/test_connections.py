@@ -1,4 +1,4 @@
-"""Clients that hold on to things are cut off; those that do not are left alone."""
+"""Limits on connections and on the duration of unfinished requests."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ GET = b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class Bench:
-    """A server on a loopback port whose time stands still until the test moves it."""
+    """A server on a loopback port with a fake clock."""
 
     def __init__(self) -> None:
-        """Begin at nought."""
+        """Start at time 0."""
         self.now = 0.0
         self.port = 0
         self.release = asyncio.Event()
@@ -39,43 +39,43 @@ class Bench:
         self._writers: list[asyncio.StreamWriter] = []
 
     async def echo(self, request: web.Request) -> web.Response:
-        """Answer with the body, a GET once it is released."""
+        """Respond with the body; to a GET only once released."""
         if request.method == "GET":
             await self.release.wait()
         return web.Response(body=await request.read())
 
     async def ignore(self, _request: web.Request) -> web.Response:
-        """Answer without reading."""
+        """Respond without reading the body."""
         return web.Response()
 
     async def client(self, data: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect and send."""
+        """Connect and send data."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         self._writers.append(writer)
         writer.write(data)
         return reader, writer
 
     async def hang_up(self) -> None:
-        """Close all clients' connections."""
+        """Close the connections of all clients."""
         for writer in self._writers:
             writer.close()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Let the server go on until something is so."""
+        """Let the server run until a condition holds."""
         async with asyncio.timeout(60):
             while not condition():  # noqa: ASYNC110 - the server shares our event loop and needs turns only
                 await asyncio.sleep(0)
 
     def unfinished(self) -> int:
-        """Count connections with a request that is under way."""
+        """Return the number of connections with an unfinished request."""
         return sum(guard.is_unfinished_since(self.now) for guard in self.connections._open)
 
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    """Run the server, with room for four connections."""
+    """Run the server with a limit of four connections."""
     bench = Bench()
     application = web.Application()
     middleware = request_middleware(ProcessMetrics("t", "0"), Readiness(), clock=lambda: bench.now)
@@ -96,7 +96,7 @@ async def bench() -> AsyncIterator[Bench]:
 
 
 async def answer(reader: asyncio.StreamReader, body: bytes) -> None:
-    """Read an answer that ends with a body."""
+    """Read a response that ends with a body."""
     async with asyncio.timeout(60):
         await reader.readuntil(b"\r\n\r\n" + body)
 
@@ -105,18 +105,20 @@ async def answer(reader: asyncio.StreamReader, body: bytes) -> None:
     "sent",
     [
         pytest.param(b"P", id="one byte"),
-        pytest.param(HEAD, id="half the headers"),
+        pytest.param(HEAD, id="incomplete headers"),
         pytest.param(HEAD + b"\r\n", id="headers without the body"),
         pytest.param(HEAD + b"\r\nabc", id="all but the last byte"),
-        pytest.param(HEAD + b"\r\nabcd" + HEAD + b"\r\na", id="a second request that stays unfinished"),
+        pytest.param(HEAD + b"\r\nabcd" + HEAD + b"\r\na", id="an unfinished second request"),
         pytest.param(
             b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n",
-            id="chunks without an end",
+            id="chunks without the final one",
         ),
     ],
 )
-async def test_an_unfinished_request_is_cut_off(bench: Bench, sent: bytes) -> None:
-    """A request has ten seconds to arrive whole, however it stalls, and whatever trickles in meanwhile."""
+async def test_the_connection_of_an_unfinished_request_is_closed_after_ten_seconds(
+    bench: Bench, sent: bytes
+) -> None:
+    """Data that arrives in the meantime does not extend the time."""
     reader, writer = await bench.client(sent)
     await bench.until(bench.unfinished)
     bench.now = 9.9
@@ -131,8 +133,8 @@ async def test_an_unfinished_request_is_cut_off(bench: Bench, sent: bytes) -> No
     await bench.until(lambda: len(bench.connections) == 0)
 
 
-async def test_idle_and_busy_connections_are_left_alone(bench: Bench) -> None:
-    """Neither a kept-alive connection, nor a slow answer, nor one more request behind it is cut off."""
+async def test_idle_and_busy_connections_are_not_closed(bench: Bench) -> None:
+    """A slow response does not count as an unfinished request, nor does a pipelined request behind it."""
     idle, idle_writer = await bench.client(HEAD + b"\r\nabcd")
     await answer(idle, b"abcd")
     busy, busy_writer = await bench.client(GET)
@@ -152,8 +154,8 @@ async def test_idle_and_busy_connections_are_left_alone(bench: Bench) -> None:
     assert not silent.at_eof()
 
 
-async def test_a_body_that_is_not_read_does_no_harm(bench: Bench) -> None:
-    """A handler may answer without looking at the body; the connection stays good."""
+async def test_a_connection_remains_usable_if_a_handler_does_not_read_the_body(bench: Bench) -> None:
+    """The unread body does not count as an unfinished request."""
     reader, writer = await bench.client(HEAD.replace(b"/echo", b"/ignore") + b"\r\nabcd")
     await answer(reader, b"")
     bench.now = 100.0
@@ -163,7 +165,7 @@ async def test_a_body_that_is_not_read_does_no_harm(bench: Bench) -> None:
 
 
 async def answered(bench: Bench) -> asyncio.StreamReader:
-    """Connect and have a request answered; the connection stays."""
+    """Connect and complete one request; the connection stays open."""
     reader, writer = await bench.client(HEAD + b"\r\nabcd")
     await answer(reader, b"abcd")
     bench.kept[reader] = writer
@@ -171,14 +173,14 @@ async def answered(bench: Bench) -> asyncio.StreamReader:
 
 
 async def gone(reader: asyncio.StreamReader) -> None:
-    """Wait until the server has cut a connection."""
+    """Wait until the server has closed a connection."""
     with contextlib.suppress(ConnectionError):
         async with asyncio.timeout(60):
             assert await reader.read() == b""
 
 
-async def test_beyond_the_limit_the_oldest_without_an_answer_gives_way(bench: Bench) -> None:
-    """Whether it is silent or in the middle of a request; those that had answers stay, however old."""
+async def test_beyond_the_limit_the_oldest_connection_without_a_response_is_closed(bench: Bench) -> None:
+    """It may be silent or within a request. Connections that had a response are kept, however old."""
     first = await answered(bench)
     silent, _ = await bench.client()
     await bench.until(lambda: len(bench.connections) == 2)
@@ -196,8 +198,8 @@ async def test_beyond_the_limit_the_oldest_without_an_answer_gives_way(bench: Be
     assert len(bench.connections) == 4
 
 
-async def test_where_all_had_answers_the_one_whose_last_is_longest_ago_gives_way(bench: Bench) -> None:
-    """Not the one that was opened first."""
+async def test_if_all_had_responses_the_least_recently_used_connection_is_closed(bench: Bench) -> None:
+    """It is not the one that was opened first."""
     first, second, *_ = [await answered(bench) for _ in range(4)]
     bench.kept[first].write(HEAD + b"\r\nefgh")
     await answer(first, b"efgh")
@@ -207,8 +209,8 @@ async def test_where_all_had_answers_the_one_whose_last_is_longest_ago_gives_way
     assert not first.at_eof()
 
 
-async def test_while_all_are_being_answered_others_are_refused(bench: Bench) -> None:
-    """Nobody's answer is lost for a newcomer; when it is given there is room again."""
+async def test_a_new_connection_is_rejected_while_all_others_are_being_served(bench: Bench) -> None:
+    """Once they have their responses, a new connection is accepted."""
     busy = [(await bench.client(GET))[0] for _ in range(4)]
     await bench.until(lambda: all(guard._busy for guard in bench.connections._open))
     await bench.until(lambda: bench.unfinished() == 0)
@@ -221,8 +223,10 @@ async def test_while_all_are_being_answered_others_are_refused(bench: Bench) -> 
     await answered(bench)
 
 
-async def test_a_handshake_that_is_not_begun_gives_way(bench: Bench, files: CertificateFiles) -> None:
-    """Connections count before TLS is spoken, so that they keep nobody out, and leave nothing behind."""
+async def test_a_connection_without_a_tls_handshake_is_closed_for_a_new_one(
+    bench: Bench, files: CertificateFiles
+) -> None:
+    """Connections count from before the handshake, and aborted ones are removed."""
     tls = ServerTls(files.certificate, files.key)
     listener = Acceptor(listening_socket("127.0.0.1", 0), bench.connections, tls.context)
     try:
@@ -242,15 +246,15 @@ async def test_a_handshake_that_is_not_begun_gives_way(bench: Bench, files: Cert
 
 
 @pytest.mark.parametrize("host", [None, "127.0.0.1", "localhost"])
-def test_where_a_process_listens(host: str | None) -> None:
-    """Without an address on all, those of IPv4 in any case."""
+def test_a_listener_accepts_connections_at_its_address(host: str | None) -> None:
+    """Without an address, it listens on all, including those of IPv4."""
     with listening_socket(host, 0) as listening:
         port = listening.getsockname()[1]
         socket.create_connection(("127.0.0.1" if host is None else host, port), 10).close()
 
 
 async def test_settling_waits_for_the_first_request(bench: Bench) -> None:
-    """A connection that was just opened gets up to a second to speak; one that has spoken gets none."""
+    """A new connection has up to a second for it; without one, 0.25 s are left for ongoing handshakes."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""One event, one line, whatever is in it."""
+"""Log lines: one line per event, whatever its content."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ NOW = datetime(2026, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
 
 
 class Hostile:
-    """An object that cannot even be shown."""
+    """An object whose `repr` fails."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no")
 
 
 def nested(depth: int) -> list[Any]:
-    """Build lists in lists."""
+    """Return nested lists."""
     value: list[Any] = []
     for _ in range(depth):
         value = [value]
@@ -43,7 +43,7 @@ def nested(depth: int) -> list[Any]:
 
 
 def endless() -> dict[str, Any]:
-    """Build an object that holds itself."""
+    """Return an object that contains itself."""
     value: dict[str, Any] = {}
     value["self"] = value
     return value
@@ -51,17 +51,17 @@ def endless() -> dict[str, Any]:
 
 HOSTILE = {
     "a forged line": 'x\n{"level":"info","event":"forged"}',
-    "other line ends": "a\rb\x0bc\x0cd\x1ce\x85f\u2028g\u2029h",
-    "terminal commands": "\x1b[2J\x1b]0;title\x07",
-    "text that turns around": "\u202eabc",
-    "half a character": "\ud800 \udfff",
+    "other line separators": "a\rb\x0bc\x0cd\x1ce\x85f\u2028g\u2029h",
+    "terminal escape sequences": "\x1b[2J\x1b]0;title\x07",
+    "a bidirectional control character": "\u202eabc",
+    "unpaired surrogates": "\ud800 \udfff",
     "nul": "\x00",
     "bytes": b"\xff\n",
     "not a number": float("nan"),
     "infinity": [float("inf"), -float("inf")],
     "a number beyond any integer": 10**400,
-    "an object without a face": Hostile(),
-    "keys that are no text": {1: 2, None: 3, (4, "\n"): 5, Hostile(): 6},
+    "an object without a repr": Hostile(),
+    "keys that are not strings": {1: 2, None: 3, (4, "\n"): 5, Hostile(): 6},
     "a set": {1, 2},
     "very deep": nested(10_000),
     "endless": endless(),
@@ -74,7 +74,7 @@ HOSTILE = {
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    """Send log lines into a text; put everything back afterwards."""
+    """Return a stream that receives the log lines; restore the logging configuration afterwards."""
     stream = io.StringIO()
     root, hook = logging.getLogger(), sys.excepthook
     handlers, level = [*root.handlers], root.level
@@ -88,8 +88,8 @@ def lines() -> Iterator[io.StringIO]:
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_json_survives_anything(what: str) -> None:
-    """Every value, as content, as event and as name, makes one line of bounded size that parses."""
+def test_a_json_line_is_valid_for_any_value(what: str) -> None:
+    """A value as content, event or name gives one line of bounded size."""
     value = HOSTILE[what]
     line = json_line({"event": value, "level": "info", str(what): value})
 
@@ -101,8 +101,8 @@ def test_json_survives_anything(what: str) -> None:
 
 @pytest.mark.parametrize("what", HOSTILE)
 @pytest.mark.parametrize("colour", [True, False])
-def test_console_survives_anything(what: str, *, colour: bool) -> None:
-    """For people, too, a value can neither end the line nor command the terminal."""
+def test_a_console_line_is_printable_for_any_value(what: str, *, colour: bool) -> None:
+    """A value can neither end the line nor send commands to the terminal."""
     line = console_line({"event": HOSTILE[what], "level": "info", "value": HOSTILE[what]}, colour=colour)
     bare = line.replace("\x1b[32m", "").replace("\x1b[1m", "").replace("\x1b[0m", "")
 
@@ -110,20 +110,22 @@ def test_console_survives_anything(what: str, *, colour: bool) -> None:
 
 
 @given(st.recursive(st.text() | st.binary() | st.floats() | st.integers(), st.lists))
-def test_any_value_makes_one_line(value: object) -> None:
-    """The same for whatever hypothesis thinks of."""
+def test_random_values_give_one_line(value: object) -> None:
+    """The line is valid JSON."""
     line = json_line({"event": "e", "value": value})
 
     assert len(line.splitlines()) == 1
     assert json.loads(line)["event"] == "e"
 
 
-LOGGERS = {"our own": EventLogger, "structlog": structlog.get_logger}
+LOGGERS = {"Stowplan's logger": EventLogger, "structlog": structlog.get_logger}
 
 
 @pytest.mark.parametrize("logger", LOGGERS.values(), ids=LOGGERS.keys())
-def test_members_and_their_order(lines: io.StringIO, logger: Callable[[str], Any]) -> None:
-    """Time, level, logger and event come first; a member called `time` does not hide the time."""
+def test_time_level_logger_and_event_are_the_first_members(
+    lines: io.StringIO, logger: Callable[[str], Any]
+) -> None:
+    """A member named `time` does not replace the time."""
     logger("a.b").warning("it happened", z=1, time="never")
     record = json.loads(lines.getvalue())
 
@@ -136,8 +138,8 @@ def test_members_and_their_order(lines: io.StringIO, logger: Callable[[str], Any
     ]
 
 
-def test_levels(lines: io.StringIO) -> None:
-    """What is below the level is not written, from whichever library it comes."""
+def test_events_below_the_level_are_not_written(lines: io.StringIO) -> None:
+    """This holds for all logging libraries."""
     for logger in (structlog.get_logger(), EventLogger("ours"), logging.getLogger("other")):
         logger.debug("quiet")
         logger.info("loud")
@@ -145,13 +147,13 @@ def test_levels(lines: io.StringIO) -> None:
     assert [json.loads(line)["event"] for line in lines.getvalue().splitlines()] == ["loud"] * 3
 
 
-def test_the_standard_library_logs_the_same_lines(
+def test_records_of_the_standard_library_have_the_same_format(
     lines: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Records of other libraries have the same form; one whose arguments do not fit is not lost."""
+    """A record whose arguments do not fit its message is still written."""
     root = logging.getLogger()
     ours = [handler for handler in root.handlers if type(handler).__module__ == "apiserver.serving.log"]
-    monkeypatch.setattr(root, "handlers", ours)  # the test runner's own would fail on the second record
+    monkeypatch.setattr(root, "handlers", ours)  # pytest's handler would raise on the second record
     logging.getLogger("aiohttp.server").error("%s of\n%s", "one", "two")
     logging.getLogger("x").error("%d", "no number")
     first, second = (json.loads(line) for line in lines.getvalue().splitlines())
@@ -160,8 +162,8 @@ def test_the_standard_library_logs_the_same_lines(
     assert second["event"] == "%d ('no number',)"
 
 
-def test_exceptions_are_one_line(lines: io.StringIO) -> None:
-    """A traceback, with causes, is a member of its event, from either library; a long one keeps its end."""
+def test_a_traceback_is_a_member_of_its_event(lines: io.StringIO) -> None:
+    """This holds for all logging libraries; of a long traceback, the end is kept."""
     error = ValueError("x" * 100_000 + "\nthe end")
     for logger in (structlog.get_logger(), EventLogger("ours"), logging.getLogger("x")):
         logger.error("failed", exc_info=error)
@@ -170,8 +172,8 @@ def test_exceptions_are_one_line(lines: io.StringIO) -> None:
     assert [record["exception"][-7:] for record in records] == ["the end"] * 3
 
 
-def test_an_exception_that_is_being_handled_is_told(lines: io.StringIO) -> None:
-    """By both loggers in the same words; members stay beside it."""
+def test_the_exception_being_handled_is_logged(lines: io.StringIO) -> None:
+    """Both loggers write it in the same way, with the other members."""
     for logger in (structlog.get_logger(), EventLogger("ours")):
         try:
             int("the reason")
@@ -183,8 +185,8 @@ def test_an_exception_that_is_being_handled_is_told(lines: io.StringIO) -> None:
     assert all("the reason" in record["exception"].splitlines()[-1] for record in records)
 
 
-def test_warnings_are_logged(lines: io.StringIO) -> None:
-    """A Python warning is a log line."""
+def test_python_warnings_are_logged(lines: io.StringIO) -> None:
+    """The warning's text is in the event."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn("careful", stacklevel=1)
@@ -192,8 +194,8 @@ def test_warnings_are_logged(lines: io.StringIO) -> None:
     assert "careful" in json.loads(lines.getvalue())["event"]
 
 
-def test_console_lines_are_for_people() -> None:
-    """Words first, members after, quoted where they need it, and a traceback below."""
+def test_console_lines_are_readable() -> None:
+    """The event comes first, then members, quoted if necessary, and a traceback below."""
     line = console_line(
         {
             "event": "leading",
@@ -231,8 +233,8 @@ def test_console_lines_are_for_people() -> None:
         ),
     ],
 )
-def test_what_nobody_catches_is_one_line(program: str) -> None:
-    """An uncaught exception is one JSON line with its traceback, wherever it is raised."""
+def test_an_uncaught_exception_is_logged_in_one_line(program: str) -> None:
+    """The JSON line contains the traceback, whether a thread or the event loop raised it."""
     start = "from apiserver.serving.log import configure_logging\nconfigure_logging()\n"
     done = subprocess.run(
         [sys.executable, "-c", start + program], capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""Whole processes: how they start, answer, drain and end."""
+"""Server processes: start, responses, draining and exit."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _WARM = 200
 
 @pytest.fixture
 async def client(files: CertificateFiles) -> AsyncIterator[aiohttp.ClientSession]:
-    """Make a client that trusts the server and keeps connections alive."""
+    """Return a client that trusts the server and keeps connections alive."""
     connector = aiohttp.TCPConnector(ssl=files.client_context())
     async with aiohttp.ClientSession(connector=connector) as session:
         yield session
 
 
 class Caller:
-    """Calls one server until it refuses connections, then another; notes every request that got lost."""
+    """A client of one server until it refuses connections, then of another; records lost requests."""
 
     def __init__(self, client: aiohttp.ClientSession, servers: list[ServerProcess]) -> None:
-        """Begin with the first server."""
+        """Start with the first server."""
         self.client = client
         self.servers = servers
         self.answers = self.asked_to_leave = 0
@@ -39,7 +39,7 @@ class Caller:
         self.warmed_up, self.moved = asyncio.Event(), asyncio.Event()
 
     async def call(self) -> None:
-        """Send one request, somewhere."""
+        """Send one request to the current server."""
         url = self.servers[1 if self.moved.is_set() else 0].url("/echo")
         try:
             async with self.client.post(url, data=b"x" * 2000, server_hostname=HOST) as response:
@@ -49,18 +49,20 @@ class Caller:
                     self.warmed_up.set()
                 self.asked_to_leave += response.headers.get("Connection") == "close"
         except aiohttp.ClientConnectorError:
-            self.moved.set()  # refused: nothing was sent
+            self.moved.set()  # connection refused: nothing was sent
         except aiohttp.ClientError as error:
             self.lost.append(repr(error))
 
     async def call_until(self, done: asyncio.Event) -> None:
-        """Go on calling."""
+        """Repeat calls until the event is set."""
         while not done.is_set():
             await self.call()
 
 
-async def test_a_roll_loses_no_request(start: Callable[..., Any], client: aiohttp.ClientSession) -> None:
-    """Keep-alive clients of a process that is terminated all get their answers, from it or its successor."""
+async def test_no_request_is_lost_when_a_process_is_replaced(
+    start: Callable[..., Any], client: aiohttp.ClientSession
+) -> None:
+    """Clients with kept-alive connections get responses from the terminated process or its successor."""
     async with start(drain_seconds=0.5) as old, start() as new:
         caller = Caller(client, [old, new])
         done = asyncio.Event()
@@ -76,10 +78,10 @@ async def test_a_roll_loses_no_request(start: Callable[..., Any], client: aiohtt
         assert caller.asked_to_leave > 0
 
 
-async def test_while_draining_it_answers_but_is_not_ready(
+async def test_a_draining_process_serves_requests_but_is_not_ready(
     start: Callable[..., Any], client: aiohttp.ClientSession
 ) -> None:
-    """In the drain period new connections are served, told to close, and readiness is off."""
+    """New connections are served with `Connection: close`; a second signal ends the drain period."""
     async with start(drain_seconds=30) as server:
         async with client.get(server.url("/readyz", "health")) as response:
             assert (response.status, await response.text()) == (200, "ok")
@@ -103,7 +105,7 @@ async def test_while_draining_it_answers_but_is_not_ready(
 async def test_a_request_in_flight_is_finished(
     start: Callable[..., Any], client: aiohttp.ClientSession
 ) -> None:
-    """What was being answered when the listener closed is answered."""
+    """Its response is sent although the listener has been closed."""
     async with start() as server:
         slow = asyncio.create_task(self_contained(client, server.url("/echo?seconds=1")))
         while await in_progress(client, server) < 1:
@@ -115,13 +117,13 @@ async def test_a_request_in_flight_is_finished(
 
 
 async def self_contained(client: aiohttp.ClientSession, url: str) -> tuple[int, bytes]:
-    """Post and read the whole answer."""
+    """Send a request; return status and body of the response."""
     async with client.post(url, data=b"slow", server_hostname=HOST) as response:
         return response.status, await response.read()
 
 
 async def in_progress(client: aiohttp.ClientSession, server: ServerProcess) -> float:
-    """Read from the metrics how many requests are being answered."""
+    """Return the number of requests in progress, from the metrics."""
     async with client.get(server.url("/metrics", "metrics")) as response:
         text = await response.text()
     (line,) = [line for line in text.splitlines() if line.startswith("stowplan_http_requests_in_progress ")]
@@ -129,8 +131,8 @@ async def in_progress(client: aiohttp.ClientSession, server: ServerProcess) -> f
 
 
 @pytest.mark.parametrize("how", ["raise", "return"])
-async def test_background_work_that_ends_ends_the_process(start: Callable[..., Any], how: str) -> None:
-    """A process without its background work would only look alive; it says why and exits with 1."""
+async def test_the_end_of_background_work_ends_the_process(start: Callable[..., Any], how: str) -> None:
+    """The process logs the reason and exits with code 1."""
     async with start(job=how, plain=True) as server:
         code = await server.exit_code()
     (line,) = [line for line in server.log if line["level"] == "critical"]
@@ -140,10 +142,10 @@ async def test_background_work_that_ends_ends_the_process(start: Callable[..., A
     assert ("broken\nin two lines" in line.get("exception", "")) == (how == "raise")
 
 
-async def test_a_process_without_an_application(
+async def test_a_process_without_an_application_serves_only_health_and_metrics(
     start: Callable[..., Any], client: aiohttp.ClientSession
 ) -> None:
-    """Health and metrics alone: ready at once, and gone at once, as nobody has to be drained."""
+    """It is ready at once, and it ends without a drain period."""
     async with start(plain=True, drain_seconds=60) as server:
         assert set(server.ports) == {"metrics", "health"}
         async with client.get(server.url("/readyz?verbose", "health")) as response:
@@ -154,18 +156,18 @@ async def test_a_process_without_an_application(
         assert await server.exit_code() == 0
 
 
-async def test_a_port_that_is_taken(start: Callable[..., Any]) -> None:
-    """A listener that cannot be opened is one clear line and exit code 1."""
+async def test_a_port_in_use_is_a_startup_error(start: Callable[..., Any]) -> None:
+    """The process logs one line."""
     async with start() as first:
         with pytest.raises(AssertionError, match=r"cannot listen.*Address already in use"):
             async with start(port=first.ports["https"]):
                 pass
 
 
-async def test_an_error_of_ours_is_one_line_and_a_plain_500(
+async def test_an_internal_error_gives_a_500_without_details_and_one_log_line(
     start: Callable[..., Any], client: aiohttp.ClientSession
 ) -> None:
-    """The client learns nothing of our insides, the log everything, and nobody can forge a line."""
+    """Only the log contains details, and the text of the error cannot forge a log line."""
     async with start() as server:
         async with client.get(server.url("/fail/x"), server_hostname=HOST) as response:
             assert (response.status, await response.text()) == (500, "internal error: see the server's log\n")
@@ -175,10 +177,10 @@ async def test_an_error_of_ours_is_one_line_and_a_plain_500(
     assert 'secret\n{"level":"info","event":"forged"}' in line["exception"]
 
 
-async def test_metrics_of_requests_have_fixed_labels(
+async def test_label_values_of_request_metrics_are_limited(
     start: Callable[..., Any], client: aiohttp.ClientSession
 ) -> None:
-    """Neither paths nor methods that clients invent become label values."""
+    """Unknown paths and methods do not become label values."""
     async with start() as server:
         for path in ("/fail/a", "/fail/b", "/invented"):
             async with client.get(server.url(path), server_hostname=HOST) as response:
@@ -196,10 +198,10 @@ async def test_metrics_of_requests_have_fixed_labels(
     }
 
 
-async def test_renewed_files_are_served_without_a_restart(
+async def test_certificate_files_that_are_created_later_are_used_without_a_restart(
     start: Callable[..., Any], client: aiohttp.ClientSession, files: CertificateFiles
 ) -> None:
-    """Files that come late are found within about a second; until then the process is up but not ready."""
+    """Until then the process runs but is not ready; it checks about every second."""
     key = files.key.read_bytes()
     files.key.unlink()
     async with start() as server:
@@ -214,8 +216,8 @@ async def test_renewed_files_are_served_without_a_restart(
         assert await self_contained(client, server.url("/echo")) == (200, b"slow")
 
 
-def test_imports_stay_light() -> None:
-    """A serving process loads neither the Kubernetes client nor a certificate library nor a solver."""
+def test_a_serving_process_does_not_import_heavy_libraries() -> None:
+    """Among these are the Kubernetes client, the certificate library and the solver."""
     heavy = ["kubernetes_asyncio", "cryptography", "ortools", "numpy", "jsonschema"]
     program = (
         "import sys, apiserver.serving.process, apiserver.serving.log\n"

@@ -1,4 +1,4 @@
-"""What Prometheus reads."""
+"""Prometheus metrics of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apiserver.serving.process_metrics import ProcessMetrics
 
 
 def samples(metrics: ProcessMetrics) -> dict[tuple[str, tuple[str, ...]], float]:
-    """Parse the exposition into values by name and sorted label values."""
+    """Return the exposition's values by name and sorted label values."""
     families = text_string_to_metric_families(metrics.exposition().decode())
     return {
         (sample.name, tuple(value for _, value in sorted(sample.labels.items()))): sample.value
@@ -20,8 +20,8 @@ def samples(metrics: ProcessMetrics) -> dict[tuple[str, tuple[str, ...]], float]
     }
 
 
-def test_two_registries_do_not_meet() -> None:
-    """Nothing is global: two processes' metrics can live in one test."""
+def test_metrics_of_two_registries_are_separate() -> None:
+    """No registry is global."""
     a, b = ProcessMetrics("a", "1"), ProcessMetrics("b", "2")
     a.observe_request("/x", "GET", code=200, seconds=0.1)
 
@@ -30,7 +30,7 @@ def test_two_registries_do_not_meet() -> None:
 
 
 def test_requests_are_counted_and_timed() -> None:
-    """Each answer counts by route, method and code, and its time by route."""
+    """Requests are counted by route, method and code, and timed by route."""
     metrics = ProcessMetrics("a", "1")
     for code in (200, 200, 500):
         metrics.observe_request("/x", "GET", code=code, seconds=0.003)
@@ -43,8 +43,8 @@ def test_requests_are_counted_and_timed() -> None:
     assert values["stowplan_http_request_duration_seconds_bucket", ("0.005", "/x")] == 3
 
 
-def test_invented_methods_share_one_label() -> None:
-    """However many methods clients invent, there is one series for them."""
+def test_unknown_methods_share_one_label_value() -> None:
+    """Clients cannot create series without limit."""
     metrics = ProcessMetrics("a", "1")
     for number in range(100):
         metrics.observe_request("unmatched", f"METHOD{number}", code=405, seconds=0.0)
@@ -52,8 +52,8 @@ def test_invented_methods_share_one_label() -> None:
     assert samples(metrics)["stowplan_http_requests_total", ("405", "other", "unmatched")] == 100
 
 
-def test_process_and_build() -> None:
-    """Who runs, and what it takes, is there from the start."""
+def test_build_information_and_process_metrics_exist_from_the_start() -> None:
+    """The expiry of the certificate is 0 until there is one."""
     values = samples(ProcessMetrics("webhooks", "1.2"))
 
     assert any(name == "stowplan_build_info" and "webhooks" in labels for name, labels in values)
@@ -61,8 +61,8 @@ def test_process_and_build() -> None:
     assert values["stowplan_serving_certificate_not_after_timestamp_seconds", ()] == 0
 
 
-async def test_lag_is_the_time_that_a_timer_was_late() -> None:
-    """A blocked event loop shows in the histogram; a clock set back does not."""
+async def test_event_loop_lag_is_the_delay_of_a_timer() -> None:
+    """A clock set back counts as no delay."""
     moments = iter([0.0, 0.5, 10.0, 13.5, 20.0, 19.0])
     rounds: list[float] = []
 

@@ -1,4 +1,4 @@
-"""What the kubelet is told."""
+"""Readiness checks and their response to the kubelet."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from apiserver.serving.readiness import Readiness
 
 
-def test_ready_while_no_check_objects() -> None:
-    """Checks are asked anew each time; the first objection is enough."""
+def test_the_process_is_ready_if_no_check_fails() -> None:
+    """Checks are run again each time, and one failed check is enough."""
     readiness, reason = Readiness(), [None, "not synced"]
     readiness.add("caches", lambda: reason[0])
     assert readiness.verdict().is_ready
@@ -17,8 +17,8 @@ def test_ready_while_no_check_objects() -> None:
     assert not readiness.verdict().is_ready
 
 
-def test_text() -> None:
-    """The words are those of Kubernetes' own endpoints, a line per check when asked for or when one fails."""
+def test_the_response_has_the_format_of_kubernetes_endpoints() -> None:
+    """It lists all checks if it is verbose or a check fails."""
     readiness, reason = Readiness(), [None, "not synced"]
     readiness.add("certificate", lambda: None)
     readiness.add("caches", lambda: reason[0])
@@ -39,8 +39,8 @@ def test_text() -> None:
     ]
 
 
-def test_draining_outweighs_all_checks() -> None:
-    """Once the process drains it stays not ready."""
+def test_a_draining_process_is_never_ready() -> None:
+    """The other checks do not matter."""
     readiness = Readiness()
     readiness.add("caches", lambda: None)
     readiness.drain()
@@ -49,8 +49,8 @@ def test_draining_outweighs_all_checks() -> None:
     assert not readiness.verdict().is_ready
 
 
-def test_names_are_unique() -> None:
-    """Two checks of one name would hide each other."""
+def test_names_of_checks_must_be_unique() -> None:
+    """Otherwise one check would hide another of the same name."""
     readiness = Readiness()
     readiness.add("caches", lambda: None)
     with pytest.raises(ValueError, match="already a readiness check 'caches'"):

@@ -1,4 +1,4 @@
-"""What the middleware makes of refusals."""
+"""Handling of error responses by the request middleware."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from apiserver.serving.requests import request_middleware
 
 
 class Held:
-    """What a handler has in a local variable, such as the body of a request."""
+    """An object in a local variable of a handler, such as the body of a request."""
 
 
-async def test_a_refused_request_holds_no_memory_while_its_connection_is_idle() -> None:
-    """Or as many clients as may connect, each refused once, would take all memory."""
+async def test_a_rejected_request_holds_no_memory_while_its_connection_is_idle() -> None:
+    """Otherwise many clients with one rejected request each could exhaust the memory."""
     held: list[weakref.ref[Held]] = []
 
     async def refuse(_: web.Request) -> web.Response:

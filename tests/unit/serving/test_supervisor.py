@@ -1,4 +1,4 @@
-"""Background work never ends unnoticed."""
+"""Supervision of background jobs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from apiserver.serving.supervisor import Job, Supervisor
 
 
 async def forever() -> None:
-    """Go on."""
+    """Never end."""
     await asyncio.Event().wait()
 
 
 async def broken() -> None:
-    """Fail."""
+    """Raise an exception."""
     raise ZeroDivisionError
 
 
 async def finished() -> None:
-    """Come to an end."""
+    """Return."""
 
 
 @pytest.mark.parametrize("job", [broken, finished])
 async def test_a_job_that_ends_is_a_failure(job: Job, caplog: pytest.LogCaptureFixture) -> None:
-    """With or without an error, the end of a job is reported by name, and ends the waiting."""
+    """With or without an exception, its end is logged with its name and ends the wait of the supervisor."""
     supervisor = Supervisor([forever, job])
     async with asyncio.timeout(60):
         await supervisor.until(asyncio.Event())
@@ -37,8 +37,8 @@ async def test_a_job_that_ends_is_a_failure(job: Job, caplog: pytest.LogCaptureF
     ]
 
 
-async def test_an_orderly_stop_is_none() -> None:
-    """When asked to stop, jobs are cancelled, may clean up, and nothing has failed."""
+async def test_a_requested_stop_is_not_a_failure() -> None:
+    """Jobs are cancelled and may clean up."""
     cleaned, stop = [], asyncio.Event()
 
     async def cleaning() -> None:
@@ -58,8 +58,8 @@ async def test_an_orderly_stop_is_none() -> None:
     assert not supervisor.has_failed
 
 
-async def test_an_error_while_cleaning_up_is_reported(caplog: pytest.LogCaptureFixture) -> None:
-    """What fails on the way out is a failure, too."""
+async def test_an_exception_during_clean_up_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged."""
 
     async def untidy() -> None:
         try:
@@ -75,8 +75,10 @@ async def test_an_error_while_cleaning_up_is_reported(caplog: pytest.LogCaptureF
     assert caplog.messages == ["background work failed while it ended"]
 
 
-async def test_a_job_that_does_not_end_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    """Work that ignores its cancellation does not hold up the process's end."""
+async def test_a_job_that_ignores_cancellation_is_logged_with_its_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It does not delay the end of the process."""
     release = asyncio.Event()
 
     async def stubborn() -> None:

@@ -1,4 +1,4 @@
-"""Certificates change while the server runs; nothing bad on disk ever harms it. On both event loops."""
+"""Reloading of certificates while a server runs, on the event loops of asyncio and uvloop."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Run: TypeAlias = "Callable[[Coroutine[Any, Any, None]], None]"
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]], None]:
-    """Run a coroutine on each kind of event loop."""
+    """Return a function that runs a coroutine, on each kind of event loop."""
 
     def run_on(coroutine: Coroutine[Any, Any, None]) -> None:
         with asyncio.Runner(loop_factory=request.param) as runner:
@@ -47,17 +47,17 @@ def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]],
 
 
 class Server:
-    """A TLS server that tells its client who the client is."""
+    """A TLS server that returns the client's name to the client."""
 
     def __init__(self, files: CertificateFiles, port: int) -> None:
-        """Remember where it is."""
+        """Store the files and the port."""
         self.files = files
         self.port = port
 
     async def ask(
         self, *, name: str | None = SERVICE, identity: tuple[Path, Path] | None = None, **context: Any
     ) -> tuple[str, int]:
-        """Connect; return what the server says and the serial number of its certificate."""
+        """Connect; return the response and the serial number of the server's certificate."""
         client = self.files.client_context(identity=identity)
         for option, value in context.items():
             setattr(client, option, value)
@@ -88,12 +88,12 @@ async def serving(tls: ServerTls, files: CertificateFiles) -> AsyncIterator[Serv
 
 
 def serial_on_disk(files: CertificateFiles) -> int:
-    """Read the serial number of the certificate in the file."""
+    """Return the serial number of the certificate in the file."""
     return x509.load_pem_x509_certificate(files.certificate.read_bytes()).serial_number
 
 
-def test_a_renewed_pair_is_served_at_once(run: Run, files: CertificateFiles) -> None:
-    """New connections get the new certificate, with or without a server name; the same file is no news."""
+def test_a_renewed_certificate_is_served_to_new_connections(run: Run, files: CertificateFiles) -> None:
+    """It does not depend on a server name, and an unchanged file is not reloaded."""
 
     async def check() -> None:
         tls = ServerTls(files.certificate, files.key)
@@ -110,7 +110,7 @@ def test_a_renewed_pair_is_served_at_once(run: Run, files: CertificateFiles) -> 
 
 
 def encrypted(pair: KeyPair) -> KeyPair:
-    """Protect the key with a password."""
+    """Return the pair with its key encrypted by a password."""
     key = load_pem_private_key(pair.key, password=None)
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x"))
     return KeyPair(certificate=pair.certificate, key=secret)
@@ -123,8 +123,8 @@ DAMAGES: dict[str, Callable[[CertificateFiles], object]] = {
     "an empty certificate": lambda f: f.certificate.write_bytes(b""),
     "an empty key": lambda f: f.key.write_bytes(b""),
     "a missing file": lambda f: f.key.unlink(),
-    "no PEM at all": lambda f: f.certificate.write_bytes(b"\xff\xfe"),
-    "half a certificate": lambda f: f.certificate.write_bytes(f.leaf().certificate[:200]),
+    "not PEM": lambda f: f.certificate.write_bytes(b"\xff\xfe"),
+    "an incomplete certificate": lambda f: f.certificate.write_bytes(f.leaf().certificate[:200]),
     "an encrypted key": lambda f: f.put(encrypted(f.leaf())),
     "an expired certificate": lambda f: f.put(f.leaf(lifetime=HOUR, now=f.now - 2 * HOUR)),
     "a certificate that is not valid yet": lambda f: f.put(f.leaf(lifetime=HOUR, now=f.now + 2 * HOUR)),
@@ -132,10 +132,10 @@ DAMAGES: dict[str, Callable[[CertificateFiles], object]] = {
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_a_bad_pair_leaves_the_last_good_one_in_service(
+def test_an_invalid_pair_leaves_the_last_valid_one_in_service(
     run: Run, files: CertificateFiles, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whatever is on disk, handshakes go on; it is complained about once; a good pair is taken up again."""
+    """The error is logged once, and the next valid pair is loaded."""
 
     async def check() -> None:
         tls = ServerTls(files.certificate, files.key)
@@ -154,8 +154,10 @@ def test_a_bad_pair_leaves_the_last_good_one_in_service(
     run(check())
 
 
-def test_files_may_come_late(run: Run, files: CertificateFiles) -> None:
-    """Without files the listener is there, refuses handshakes, and says why it is not ready."""
+def test_without_files_handshakes_are_rejected_until_the_files_exist(
+    run: Run, files: CertificateFiles
+) -> None:
+    """The readiness check gives the reason."""
 
     async def check() -> None:
         pair = KeyPair(certificate=files.certificate.read_bytes(), key=files.key.read_bytes())
@@ -174,7 +176,7 @@ def test_files_may_come_late(run: Run, files: CertificateFiles) -> None:
 
 @asynccontextmanager
 async def kept_alive(tls: ServerTls, files: CertificateFiles) -> AsyncIterator[Callable[[], Any]]:
-    """Serve lines as they come; give a call that sends one on each of some connections that stay open."""
+    """Serve lines; yield a function that sends one on each of several open connections."""
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await reader.readline():
@@ -201,8 +203,8 @@ async def kept_alive(tls: ServerTls, files: CertificateFiles) -> AsyncIterator[C
         server.close()
 
 
-def test_rotations_under_load_fail_nobody(run: Run, files: CertificateFiles) -> None:
-    """Old connections go on, and new ones get the newest good pair, while good and bad pairs come and go."""
+def test_rotations_under_load_fail_no_connection(run: Run, files: CertificateFiles) -> None:
+    """Open connections continue, and new ones get the last valid pair while some new pairs are invalid."""
 
     async def check() -> None:
         tls = ServerTls(files.certificate, files.key)
@@ -210,7 +212,7 @@ def test_rotations_under_load_fail_nobody(run: Run, files: CertificateFiles) -> 
             good, damages = serial_on_disk(files), itertools.cycle(DAMAGES.values())
             for number in rounds(ROTATIONS):
                 asking = [asyncio.create_task(server.ask()) for _ in range(4)]
-                await asyncio.sleep(0)  # some shake hands before, some after
+                await asyncio.sleep(0)  # some handshakes happen before the change, some after
                 files.renew()
                 if number % 3:
                     good = serial_on_disk(files)
@@ -225,8 +227,8 @@ def test_rotations_under_load_fail_nobody(run: Run, files: CertificateFiles) -> 
     run(check())
 
 
-def test_follow_finds_changes(files: CertificateFiles, run: Run) -> None:
-    """The loop looks every ten seconds, and every second while there is nothing to serve."""
+def test_follow_checks_the_files_periodically(files: CertificateFiles, run: Run) -> None:
+    """It checks every ten seconds, and every second while there is no certificate."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -247,8 +249,10 @@ def test_follow_finds_changes(files: CertificateFiles, run: Run) -> None:
     assert waits == [1.0, 1.0, 10.0, 10.0]
 
 
-def test_client_certificates(run: Run, files: CertificateFiles) -> None:
-    """A trusted client is known by name, one without a certificate is nobody, another's is refused."""
+def test_client_certificates_are_verified_by_the_trusted_authorities(
+    run: Run, files: CertificateFiles
+) -> None:
+    """A client without a certificate has no name, and one of another authority is rejected."""
 
     async def check() -> None:
         front_proxy = authority.new_authority("front", lifetime=timedelta(days=1), now=files.now)
@@ -270,7 +274,7 @@ def test_client_certificates(run: Run, files: CertificateFiles) -> None:
 
 
 def test_unusable_client_authorities_change_nothing(run: Run, files: CertificateFiles) -> None:
-    """Rubbish instead of authorities leaves trust as it was."""
+    """The previous authorities stay trusted."""
 
     async def check() -> None:
         identity = files.client_identity("front-proxy-client")
@@ -287,16 +291,20 @@ def test_unusable_client_authorities_change_nothing(run: Run, files: Certificate
     [
         pytest.param({"maximum_version": ssl.TLSVersion.TLSv1_1}, id="TLS 1.1"),
         pytest.param(
-            {"maximum_version": ssl.TLSVersion.TLSv1_2, "ciphers": "AES128-SHA"}, id="no forward secrecy"
+            {"maximum_version": ssl.TLSVersion.TLSv1_2, "ciphers": "AES128-SHA"},
+            id="a cipher without forward secrecy",
         ),
         pytest.param(
-            {"maximum_version": ssl.TLSVersion.TLSv1_2, "ciphers": "ECDHE-ECDSA-AES128-SHA256"}, id="CBC"
+            {"maximum_version": ssl.TLSVersion.TLSv1_2, "ciphers": "ECDHE-ECDSA-AES128-SHA256"},
+            id="a CBC cipher",
         ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
-def test_old_cryptography_is_refused(run: Run, files: CertificateFiles, context: dict[str, Any]) -> None:
-    """Nothing below TLS 1.2 and no cipher without authentication of its data is spoken."""
+def test_old_tls_versions_and_ciphers_are_rejected(
+    run: Run, files: CertificateFiles, context: dict[str, Any]
+) -> None:
+    """TLS 1.2 or later, forward secrecy and authenticated encryption are required."""
 
     async def check() -> None:
         client = files.client_context()
@@ -313,8 +321,8 @@ def test_old_cryptography_is_refused(run: Run, files: CertificateFiles, context:
     run(check())
 
 
-def test_only_http_1_1_is_offered(run: Run, files: CertificateFiles) -> None:
-    """A client that would like HTTP/2 gets HTTP/1.1, and no session ticket."""
+def test_only_http_1_1_is_negotiated(run: Run, files: CertificateFiles) -> None:
+    """A client that prefers HTTP/2 gets HTTP/1.1, and no session ticket."""
 
     async def check() -> None:
         client = files.client_context()
@@ -332,8 +340,10 @@ def test_only_http_1_1_is_offered(run: Run, files: CertificateFiles) -> None:
     run(check())
 
 
-def test_not_ready_in_the_last_tenth(files: CertificateFiles) -> None:
-    """A certificate that nobody renews makes the process not ready before clients notice."""
+def test_the_process_is_not_ready_in_the_last_tenth_of_the_certificate_s_validity(
+    files: CertificateFiles,
+) -> None:
+    """A missing renewal is noticed before clients fail."""
     now = files.now.timestamp()
     moment = [now]
     tls = ServerTls(files.certificate, files.key, now=lambda: moment[0])
