@@ -11,7 +11,15 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from apiserver.serving.authority import KeyPair, new_authority
-from controller.reconcilers.authority import authority_of, current_authority, current_leaf, leaf_data, leaf_of
+from controller.reconcilers.authority import (
+    authority_of,
+    current_authority,
+    current_leaf,
+    leaf_data,
+    leaf_of,
+    why_unfit,
+    why_unusable,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LIFETIME = timedelta(days=300)
@@ -114,3 +122,21 @@ def test_invalid_secrets_are_replaced() -> None:
 
     assert b"BEGIN CERTIFICATE" in fresh.pair.certificate
     assert b"garbage" not in fresh.trusted
+
+
+def test_the_reason_for_a_replacement_is_named() -> None:
+    """It is logged, so that an unexpected rotation can be explained."""
+    first, other = (current_authority(None, lifetime=LIFETIME, now=START) for _ in range(2))
+    leaf = current_leaf(None, first, NAMES, lifetime=LIFETIME, now=START)
+    late = START + LIFETIME
+
+    assert why_unusable(None, START) == "there is none in the Secret"
+    assert why_unusable(first, START) is None
+    assert "two thirds" in str(why_unusable(first, late))
+    assert "is no CA" in str(why_unusable(replace(first, pair=leaf), START))
+    assert why_unfit(None, first, NAMES, START) == "there is none in the Secret"
+    assert why_unfit(leaf, first, NAMES, START) is None
+    assert "two thirds" in str(why_unfit(leaf, first, NAMES, late))
+    assert why_unfit(leaf, first, (*NAMES, "more"), START) == "it lacks a name"
+    assert why_unfit(leaf, other, NAMES, START) == "it is from another CA"
+    assert why_unfit(replace(leaf, key=first.pair.key), first, NAMES, START) == "it has another key"

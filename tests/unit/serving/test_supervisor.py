@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from apiserver.serving.supervisor import Job, Supervisor
+from apiserver.serving.supervisor import CannotRunError, Job, Supervisor
 
 
 async def forever() -> None:
@@ -35,6 +35,25 @@ async def test_a_job_that_ends_is_a_failure(job: Job, caplog: pytest.LogCaptureF
     assert [(record.levelname, vars(record)["members"]) for record in caplog.records] == [
         ("CRITICAL", {"job": job.__qualname__})
     ]
+
+
+async def test_a_job_that_cannot_run_is_logged_without_a_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The message of its error says what to change."""
+
+    async def unconfigured() -> None:
+        raise CannotRunError("no cluster is configured")
+
+    supervisor = Supervisor([forever, unconfigured])
+    async with asyncio.timeout(60):
+        await supervisor.until(asyncio.Event())
+    await supervisor.close(within_seconds=5)
+
+    assert supervisor.has_failed
+    (record,) = caplog.records
+    assert not record.exc_info
+    assert vars(record)["members"] == {"why": "no cluster is configured"}
 
 
 async def test_a_requested_stop_is_not_a_failure() -> None:
