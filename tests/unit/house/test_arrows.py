@@ -1,4 +1,4 @@
-"""The house: what may import what, and how long anything may get."""
+"""Import rules, limits on the length of files and functions, and the imports of each process."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ LONGEST_FILE_LINES = 400
 LONGEST_FUNCTION_LINES = 60
 
 
-def test_imports_keep_the_arrows() -> None:
-    """The contracts of pyproject.toml hold."""
+def test_import_contracts_hold() -> None:
+    """They are declared in `pyproject.toml` for import-linter."""
     program = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
     finished = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
@@ -31,7 +31,7 @@ def test_imports_keep_the_arrows() -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_stay_short(path: Path) -> None:
-    """A file that outgrows the wall holds two concepts; a test may be a long table of steps."""
+    """Functions in `tests` have no limit, since a test may be a long list of steps."""
     text = path.read_text(encoding="utf-8")
     functions = [
         node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -50,7 +50,7 @@ SERVING_IMPORTS = {
 
 @pytest.mark.parametrize(("module", "unwanted"), SERVING_IMPORTS.items(), ids=SERVING_IMPORTS.keys())
 def test_a_process_loads_only_what_it_needs(module: str, unwanted: set[str]) -> None:
-    """What is slow or large to import stays out of processes that do without."""
+    """Modules that are slow or large to import are not loaded by processes that do not need them."""
     program = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

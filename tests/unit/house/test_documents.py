@@ -1,4 +1,4 @@
-"""The documents: every reason is explained, every link leads somewhere, every file that is named is there."""
+"""Documentation: explained reasons, links, names of files and tests, versions, and an example."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def section(title: str) -> str:
 
 
 def anchors(document: Path) -> set[str]:
-    """Return what links to headings of a document are called, by the rules of GitHub."""
+    """Return the anchors that GitHub generates for the headings of a document."""
     headings = re.findall(r"^#+ (.*)$", text_of(document), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize(("title", "known"), EXPLAINED.items(), ids=EXPLAINED.keys())
-def test_every_reason_is_explained_and_no_other(title: str, known: set[str]) -> None:
-    """A row begins with the reason, or with a condition's status and the reason."""
+def test_every_reason_is_explained_and_no_unknown_one(title: str, known: set[str]) -> None:
+    """A row of the table begins with the reason, or with a condition's status and the reason."""
     rows = re.findall(
         r"^\|(?: `(?:True|False)` \|)? `(?!True|False)(\w+)` \|", section(title), flags=re.MULTILINE
     )
@@ -63,19 +63,19 @@ def test_every_reason_is_explained_and_no_other(title: str, known: set[str]) -> 
 
 
 def test_every_condition_has_a_section() -> None:
-    """Links from elsewhere name the condition."""
+    """Other documents link to the section of a condition."""
     assert set(re.findall(r"^### (\w+)$", section("Conditions"), flags=re.MULTILINE)) == {*ConditionType}
 
 
 def test_every_other_value_of_a_decision_is_explained() -> None:
-    """How well demand, capacity, the plan and the cost are known."""
+    """These values describe the sources of demand, capacity and cost, and the status of the solver."""
     rows = re.findall(r"^\|[^|]*\| `(\w+)` \|", section("Other values of a decision"), flags=re.MULTILINE)
 
     assert set(rows) == {*Signal, *CapacitySource, *SolverStatus, *get_args(CostSource)}
 
 
-def test_every_condition_of_a_binding_is_explained_and_no_other() -> None:
-    """With all of its reasons, and every limit of a decision."""
+def test_every_condition_of_a_binding_is_explained_and_no_unknown_one() -> None:
+    """All of its reasons and every limit of a policy's decision are explained, too."""
     text = text_of(TOP / "docs" / "policies.md")
     rows = re.findall(r"^\|(?: `(\w+)`)? \| `(\w+)` \| ", text, flags=re.MULTILINE)
 
@@ -85,8 +85,8 @@ def test_every_condition_of_a_binding_is_explained_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
-    """To a file of the project, and to a heading of it."""
+def test_links_are_valid(document: Path) -> None:
+    """The linked file exists and has the linked heading."""
     broken = []
     for target, anchor in LINK.findall(text_of(document)):
         file = (document.parent / target).resolve() if target else document
@@ -97,14 +97,14 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_files_that_are_named_are_there(document: Path) -> None:
-    """Whoever renames a file finds the documents that name it."""
+def test_files_named_in_documents_exist(document: Path) -> None:
+    """If a file is renamed, this test names the documents to change."""
     assert [name for name in PATH.findall(text_of(document)) if not (TOP / name).exists()] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_tests_that_are_named_are_there(document: Path) -> None:
-    """Who says that a test holds something finds out when it is renamed."""
+def test_tests_named_in_documents_exist(document: Path) -> None:
+    """If a test is renamed, this test names the documents that cite it."""
     named = NAMED_TEST.findall(document.read_text("utf-8"))
 
     assert [f"{file}::{name}" for file, name in named if not _has_test(TOP / file, name)] == []
@@ -117,8 +117,8 @@ def _has_test(file: Path, name: str) -> bool:
     )
 
 
-def test_the_versions_of_kubernetes_are_those_that_are_built() -> None:
-    """The newest has all tests, the oldest those of `make oldest`."""
+def test_documented_kubernetes_versions_are_the_tested_versions() -> None:
+    """The newest version runs all tests, the oldest those of `make oldest`."""
     text = text_of(TOP / "docs" / "installing.md")
     readme = text_of(TOP / "README.md")
     newest, oldest = (it.version(it.binaries[0]) for it in (KUBERNETES, OLDEST_KUBERNETES))
@@ -128,8 +128,8 @@ def test_the_versions_of_kubernetes_are_those_that_are_built() -> None:
     assert f"Needs Kubernetes {oldest.rpartition('.')[0]} or newer" in readme
 
 
-def test_the_prices_and_classes_of_the_readme_are_understood() -> None:
-    """Both ConfigMaps, without a problem."""
+def test_the_readme_example_of_prices_and_classes_is_valid() -> None:
+    """Both ConfigMaps are read without a problem."""
     settings = yaml.safe_load_all(example("README.md", "ConfigMap"))
     maps = {item["metadata"]["name"]: item for item in settings}
     policies = read_policies(maps, unit_costs="accelerator-unit-costs")

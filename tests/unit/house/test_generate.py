@@ -1,4 +1,4 @@
-"""Generated files: written, compared, and mended by one command."""
+"""Generated files: `write` and `verify`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hack.generate import derived_files, verify, write
 CRD = Path("manifests/crds/llmd/variantautoscalings.llmd.ai.yaml")
 
 
-def test_what_was_just_written_is_not_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Writing twice changes nothing the second time."""
+def test_files_are_not_stale_after_generation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second `write` changes nothing."""
     write(tmp_path)
     capsys.readouterr()
 
@@ -21,10 +21,10 @@ def test_what_was_just_written_is_not_stale(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out == ""
 
 
-def test_a_stale_file_is_shown_with_the_command_that_mends_it(
+def test_a_stale_file_is_reported_with_the_command_to_regenerate_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The difference, the file, and `make generate`."""
+    """The output contains the difference, the file name and `make generate`."""
     write(tmp_path)
     stale = tmp_path / CRD
     stale.write_text(
@@ -39,7 +39,7 @@ def test_a_stale_file_is_shown_with_the_command_that_mends_it(
 
 
 def test_every_field_has_a_description() -> None:
-    """The CRD and the reference pages leave no field unexplained."""
+    """Neither a CRD nor a reference page contains a field without a description."""
     for path, text in derived_files().items():
         assert "description: ''" not in text, path
         assert "_ |  |" not in text, path

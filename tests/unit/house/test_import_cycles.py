@@ -1,4 +1,4 @@
-"""No module needs itself by way of others, not even for its types."""
+"""Import cycles between modules, imports for type annotations included."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _modules() -> dict[str, Path]:
 
 
 def _imported(file: Path, modules: dict[str, Path]) -> set[str]:
-    """Return the modules of ours that a file imports anywhere in it."""
+    """Return the modules of this project that a file imports, at module level or inside functions."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -31,8 +31,8 @@ def _imported(file: Path, modules: dict[str, Path]) -> set[str]:
     return found & modules.keys()
 
 
-def test_no_import_leads_back() -> None:
-    """The packages' own files included."""
+def test_imports_have_no_cycle() -> None:
+    """The `__init__.py` of each package is checked, too."""
     modules = _modules()
     graph = {name: _imported(file, modules) - {name} for name, file in modules.items()}
     assert sum(map(len, graph.values())) > len(graph)

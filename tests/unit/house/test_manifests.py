@@ -1,4 +1,4 @@
-"""What the shipped manifests promise, held against the code."""
+"""Shipped manifests, compared with the code: memory limits, accounts, namespaces and RBAC rules."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CONTROLLER_ITSELF_BYTES = 256 * MIB
 
 
 def manifests(name: str) -> list[dict[str, Any]]:
-    """Read one file of the base."""
+    """Return the objects of one file of the base."""
     return list(yaml.safe_load_all((BASE / name).read_text(encoding="utf-8")))
 
 
-def test_a_solver_that_eats_memory_meets_its_own_limit_first() -> None:
-    """The kernel would kill the whole container; the solver's limit costs one cycle."""
+def test_the_solver_reaches_its_own_memory_limit_before_that_of_the_container() -> None:
+    """The kernel kills the whole container at its limit; at the solver's limit, only one cycle fails."""
     (controller,) = (
         item for item in manifests("deployments.yaml") if item["metadata"]["name"].endswith("controller")
     )
@@ -32,8 +32,8 @@ def test_a_solver_that_eats_memory_meets_its_own_limit_first() -> None:
     assert int(limit.removesuffix("Mi")) * MIB >= MEMORY_BYTES + CONTROLLER_ITSELF_BYTES
 
 
-def test_every_process_has_its_account_and_its_configuration() -> None:
-    """What a Deployment mounts and runs as is there."""
+def test_every_deployment_has_its_service_account_and_configuration() -> None:
+    """The account that a Deployment runs as and the ConfigMap that it mounts exist."""
     accounts = {item["metadata"]["name"] for item in manifests("service-accounts.yaml")}
     generated = manifests("kustomization.yaml")[0]["configMapGenerator"]
     settings = {item["name"]: item["literals"] for item in generated}
@@ -44,8 +44,8 @@ def test_every_process_has_its_account_and_its_configuration() -> None:
         assert settings[config["configMap"]["name"]] == ["config.yaml={}"]
 
 
-def test_every_object_says_in_which_namespace_it_is() -> None:
-    """By itself: kustomize moves the subject of a binding with an account that has the same namespace."""
+def test_every_namespaced_object_states_its_namespace() -> None:
+    """No kustomization sets it: kustomize changes a subject only with an account of the same namespace."""
     kustomizations = [item for path, item in documents() if path.name == "kustomization.yaml"]
     generated = [it for item in kustomizations for it in item.get("configMapGenerator", [])]
     wrong = [
@@ -60,8 +60,8 @@ def test_every_object_says_in_which_namespace_it_is() -> None:
     assert [item for item in kustomizations if "namespace" in item] == []
 
 
-def test_no_role_is_wider_than_its_work() -> None:
-    """No wildcards, no Secrets beyond our own, and no right to scale."""
+def test_no_role_grants_more_than_needed() -> None:
+    """There are no wildcards, no right to scale, and no rule for Secrets in a ClusterRole."""
     ours = ("rbac-webhooks.yaml", "rbac-apiserver.yaml", "rbac-controller.yaml")
     of_families = [f"../{path.relative_to(BASE.parent)}" for path in COMPONENTS.glob("*/rbac.yaml")]
     assert of_families
@@ -73,8 +73,8 @@ def test_no_role_is_wider_than_its_work() -> None:
                 assert item["kind"] == "Role" or "secrets" not in rule["resources"]
 
 
-def test_the_right_to_evict_is_given_apart() -> None:
-    """Who does not want evictions cannot have them by a mistake in the configuration."""
+def test_the_right_to_evict_is_in_a_separate_manifest() -> None:
+    """Without this manifest, evictions cannot be enabled by a mistake in the configuration."""
     granted = {
         (resource, verb)
         for item in manifests("../evictions/rbac-evictions.yaml")
@@ -99,8 +99,8 @@ def test_the_right_to_evict_is_given_apart() -> None:
     assert not granted & base
 
 
-def test_the_right_to_scale_is_given_apart_and_bound_nowhere() -> None:
-    """In all namespaces the controller may only read bindings and ask who may scale."""
+def test_the_right_to_scale_is_in_a_separate_manifest_and_not_bound() -> None:
+    """The bound ClusterRole only allows reading bindings and creating SubjectAccessReviews."""
     objects = {
         (item["kind"], item["metadata"]["name"]): item for item in manifests("../scaling/rbac-scaling.yaml")
     }
@@ -130,8 +130,8 @@ def test_the_right_to_scale_is_given_apart_and_bound_nowhere() -> None:
     }
 
 
-def test_the_right_to_write_for_gateways_is_given_apart_and_bound_nowhere() -> None:
-    """In all namespaces the controller of Models may only read for them."""
+def test_the_right_to_write_gateway_objects_is_in_a_separate_manifest_and_not_bound() -> None:
+    """The bound ClusterRole allows the Model controller only to list and watch."""
     objects = manifests("../models-gateways/rbac-models-gateways.yaml")
     bound = {item["roleRef"]["name"] for item in objects if "Binding" in item["kind"]}
     verbs = {

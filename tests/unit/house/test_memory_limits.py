@@ -1,4 +1,4 @@
-"""Requests and limits of memory in the manifests, held against the peaks that were measured."""
+"""Memory requests and limits in the manifests, compared with the measured peaks in `docs/scale.md`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TOGETHER = {
     "apiserver": ("apiserver",),
     "controller": ("controller", "solver"),
 }
-"""What runs in the container of each component."""
+"""The processes that run in the container of each component."""
 
 
 def measured() -> list[dict[str, int]]:
-    """Return the rows of the table, in MiB, fewest objects first; what was not measured is left out."""
+    """Return the rows of the table in MiB, fewest objects first; cells without a measurement are left out."""
     text = (TOP / "docs" / "scale.md").read_text("utf-8")
     (table,) = re.findall(r"^\| objects \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     names = ("webhooks", "apiserver", "controller", "solver")
@@ -31,7 +31,7 @@ def measured() -> list[dict[str, int]]:
 
 
 def resources(component: str) -> dict[str, Any]:
-    """Return requests and limits of a component."""
+    """Return the resource requests and limits of a component."""
     text = (TOP / "manifests" / "base" / "deployments.yaml").read_text("utf-8")
     (found,) = (
         item for item in yaml.safe_load_all(text) if item["metadata"]["name"] == f"stowplan-{component}"
@@ -41,8 +41,8 @@ def resources(component: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("component", TOGETHER)
-def test_memory_is_what_was_measured_and_a_margin(component: str) -> None:
-    """A few objects fit into the request, and as many as were ever measured into the limit."""
+def test_memory_requests_and_limits_exceed_the_measured_peaks_by_a_margin(component: str) -> None:
+    """The request covers the smallest measured cluster, the limit the highest measured peak."""
     rows = [sum(row.get(name, 0) for name in TOGETHER[component]) for row in measured()]
     given = {
         kind: int(resources(component)[kind]["memory"].removesuffix("Mi")) for kind in ("requests", "limits")

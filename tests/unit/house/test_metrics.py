@@ -1,4 +1,4 @@
-"""The page on metrics lists each metric of ours once, with its type, and no other."""
+"""The documentation of metrics, compared with the registered metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = re.compile(r'"(stowplan_[a-z_]+)"')
 
 
 def registered() -> dict[str, str]:
-    """Return the type of every metric of our processes, by the name in a query."""
+    """Return the type of every metric of the processes, by its name in a query."""
     registry = CollectorRegistry()
     ProcessMetrics("controller", "1", registry=registry)
     Telemetry(registry)
@@ -31,14 +31,14 @@ def registered() -> dict[str, str]:
 
 
 def test_the_page_lists_every_metric_and_no_other() -> None:
-    """With its type; a row that occurs twice would hide a removed one."""
+    """Each row has the metric's type and occurs once, since a duplicate could hide a missing row."""
     rows = ROW.findall((TOP / "docs" / "metrics.md").read_text("utf-8"))
 
     assert sorted(rows) == sorted(registered().items())
 
 
 def test_every_metric_in_the_code_is_among_the_registered_ones() -> None:
-    """Else a metric that another class registers would be missing above."""
+    """Otherwise, `registered` would omit metrics that another class registers."""
     files = [file for folder in CODE for file in (TOP / folder).rglob("*.py")]
     named = {name for file in files for name in NAME.findall(file.read_text("utf-8"))}
 

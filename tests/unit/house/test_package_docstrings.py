@@ -1,4 +1,4 @@
-"""The docstring of each package lists its modules, so that a reader finds the right one."""
+"""Package docstrings list the modules of the package."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def listed(docstring: str) -> set[str]:
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(TOP)))
 def test_a_package_lists_its_modules(package: Path) -> None:
-    """All of them, whatever the form of the list."""
+    """The list may be in any of the three forms that `listed` recognizes."""
     docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text("utf-8"))) or ""
     modules = {path.stem for path in package.glob("*.py")} - {"__init__", "__main__"}
 
@@ -34,5 +34,5 @@ def test_a_package_lists_its_modules(package: Path) -> None:
 
 
 def test_packages_are_found() -> None:
-    """An empty list would prove nothing."""
+    """With an empty list, the test above would check nothing."""
     assert TOP / "controller" / "planning" / "engine" in PACKAGES

@@ -1,4 +1,4 @@
-"""What every right is for: a rule of a role that nobody can name a feature for is none of ours."""
+"""RBAC rules of the shipped roles: each is needed by a known feature."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from support.rights import shipped_rules
 from support.rights_needed import ELSEWHERE, NEEDS, READERS, USES
 
 
-def test_every_rule_has_a_feature_and_every_feature_a_rule() -> None:
-    """`make rights` takes each away, and sees where the loss is told."""
+def test_every_rule_belongs_to_a_feature_and_every_feature_has_a_rule() -> None:
+    """`make rights` removes each rule in turn and checks where the missing permission is reported."""
     rules = [rule for rule in shipped_rules() if rule.role not in {*READERS, *USES}]
 
     assert [*map(str, rules)] == sorted(set(map(str, rules)), key=[*map(str, rules)].index)
@@ -16,6 +16,6 @@ def test_every_rule_has_a_feature_and_every_feature_a_rule() -> None:
     assert {*READERS, *USES} <= {rule.role for rule in shipped_rules()}
 
 
-def test_rules_name_one_group_each() -> None:
-    """Else resources of the one would be allowed in the other."""
+def test_each_rule_has_exactly_one_api_group() -> None:
+    """A rule with two groups would allow resources of the same name in both."""
     assert all(len(rule.rule["apiGroups"]) == 1 for rule in shipped_rules())

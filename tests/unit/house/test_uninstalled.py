@@ -1,4 +1,4 @@
-"""What the manifests install is what `stowplan uninstall` knows to remove."""
+"""Everything that the manifests install is removed by `stowplan uninstall`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ APART = {"CustomResourceDefinition", "APIService", "Namespace"}
 LABEL = {"app.kubernetes.io/part-of": "stowplan"}
 
 
-def test_every_kind_that_is_installed_is_known() -> None:
-    """With its API, so that its collection is found."""
+def test_every_installed_kind_is_known_to_uninstall() -> None:
+    """Its API version is known, too, which is part of the URL of its collection."""
     installed = {
         (item["kind"], item["apiVersion"])
         for _, item in documents()
@@ -27,8 +27,8 @@ def test_every_kind_that_is_installed_is_known() -> None:
     assert installed <= known
 
 
-def test_every_name_is_known() -> None:
-    """Of an object with our label, only one with a name of ours is removed."""
+def test_every_installed_name_is_known_to_uninstall() -> None:
+    """Of the objects with Stowplan's label, only those with a known name are removed."""
     known = {resource.kind: resource for resource in (*REMOVED, *WEBHOOK_CONFIGURATIONS)}
     named = [(item["kind"], item["metadata"]["name"]) for _, item in documents() if item["kind"] in known]
 
@@ -36,8 +36,8 @@ def test_every_name_is_known() -> None:
     assert {name for kind, name in named if kind == "ServiceAccount"} == ACCOUNT_NAMES
 
 
-def test_every_object_has_our_label() -> None:
-    """Its own, or that of the kustomization of its folder."""
+def test_every_object_has_the_part_of_label() -> None:
+    """The label is set on the object or by the kustomization of its folder."""
     folders = {
         path.parent
         for path, item in documents()

@@ -1,4 +1,4 @@
-"""The wheel holds the three packages and runs without the source tree."""
+"""The wheel: its content, and that it runs without the source tree."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def test_the_wheel_holds_our_packages_and_their_data(wheel: Path) -> None:
-    """Neither tests nor manifests slip in, and no data is left out."""
+def test_the_wheel_contains_only_our_packages_with_their_data(wheel: Path) -> None:
+    """Tests and manifests are not included, and no data file is missing."""
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names if ".dist-info" not in name}
 
@@ -36,12 +36,12 @@ def test_the_wheel_holds_our_packages_and_their_data(wheel: Path) -> None:
         assert {str(path.relative_to(ROOT)) for path in sources} <= set(names)
 
 
-def test_the_wheel_runs_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
-    """With nothing but its dependencies, every verb says what it can be told."""
+def test_the_wheel_runs_in_a_separate_environment(wheel: Path, tmp_path: Path) -> None:
+    """With only its dependencies installed, every process prints its help."""
     venv.create(tmp_path / "env", with_pip=False)
     site = next((tmp_path / "env" / "lib").glob("python*")) / "site-packages"
     zipfile.ZipFile(wheel).extractall(site)
-    # The dependencies are those of this environment; its editable install of ours does not come along.
+    # The dependencies are those of this environment; its editable install of Stowplan is not visible.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
     program = "import sys, apiserver.cli as c; print(c.__file__); sys.exit(c.main(sys.argv[1:]))"
 
