@@ -1,4 +1,4 @@
-"""Axes have room for every value, and lines are drawn as they were: with their gaps, steps and peaks."""
+"""Charts: axes cover every value, and lines keep gaps, steps and peaks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ VALUES = st.lists(st.one_of(st.none(), st.just(0.0), st.floats(1e-6, 1e9)), max_
 
 
 @given(VALUES)
-def test_a_linear_axis_begins_at_zero_and_has_room_for_every_value(values: list[float | None]) -> None:
-    """Its named values are few, begin at 0 and end at the top."""
+def test_a_linear_axis_starts_at_zero_and_covers_every_value(values: list[float | None]) -> None:
+    """It has 2 to 6 ticks, from 0 to its end."""
     found = linear(values)
 
     assert (found.low, found.ticks[0], found.ticks[-1]) == (0.0, 0.0, pytest.approx(found.high))
@@ -23,8 +23,8 @@ def test_a_linear_axis_begins_at_zero_and_has_room_for_every_value(values: list[
 
 
 @given(st.lists(st.one_of(st.none(), st.just(0.0), st.floats(1e-6, 1e6)), max_size=20))
-def test_a_logarithmic_axis_has_room_for_every_value_above_zero(values: list[float | None]) -> None:
-    """At least one value is named on it, and none outside of it."""
+def test_a_logarithmic_axis_covers_every_positive_value(values: list[float | None]) -> None:
+    """It has at least one tick, and all ticks are between its ends."""
     found = logarithmic(values)
     known = [value for value in values if value]
 
@@ -35,8 +35,8 @@ def test_a_logarithmic_axis_has_room_for_every_value_above_zero(values: list[flo
 
 
 @given(st.floats(0, 1e5), st.floats(15, 7 * 86400))
-def test_an_axis_of_time_names_a_few_round_moments(warm_up: float, length: float) -> None:
-    """All within it."""
+def test_a_time_axis_has_a_few_ticks(warm_up: float, length: float) -> None:
+    """It has 1 to 9 ticks, all of them within the time range."""
     found = moments(-warm_up, length)
 
     assert 1 <= len(found.ticks) <= 9
@@ -44,20 +44,20 @@ def test_an_axis_of_time_names_a_few_round_moments(warm_up: float, length: float
 
 
 ROUND = {
-    "a few": ([3.0], (0.0, 1.0, 2.0, 3.0)),
-    "a rate": ([26.4, None, 7.0], (0.0, 10.0, 20.0, 30.0)),
+    "one small count": ([3.0], (0.0, 1.0, 2.0, 3.0)),
+    "a rate with a gap": ([26.4, None, 7.0], (0.0, 10.0, 20.0, 30.0)),
     "nothing": ([], (0.0, 1.0)),
 }
 
 
 @pytest.mark.parametrize(("values", "ticks"), ROUND.values(), ids=ROUND)
-def test_named_values_are_round(values: list[float | None], ticks: tuple[float, ...]) -> None:
-    """As a person would choose them."""
+def test_ticks_are_at_round_values(values: list[float | None], ticks: tuple[float, ...]) -> None:
+    """A list without values gives an axis from 0 to 1."""
     assert linear(values).ticks == ticks
 
 
-def test_counts_are_named_at_whole_numbers() -> None:
-    """Nobody has half a replica."""
+def test_ticks_of_counts_are_whole_numbers() -> None:
+    """`least_step` prevents ticks at fractions of a replica."""
     assert linear([2.0], least_step=1.0).ticks == (0.0, 1.0, 2.0)
 
 
@@ -75,21 +75,21 @@ def chart(line: Line) -> Chart:
 
 
 PATHS = {
-    "a line": ({}, [(0, 0.0), (50, 5.0), (100, 10.0)], "M0.0 100.0L500.0 50.0L1000.0 0.0"),
-    "a gap": ({}, [(0, 1.0), (10, 2.0), (20, None), (30, 2.0)], "M0.0 90.0L100.0 80.0M300.0 80.0H300.0"),
+    "a straight line": ({}, [(0, 0.0), (50, 5.0), (100, 10.0)], "M0.0 100.0L500.0 50.0L1000.0 0.0"),
+    "one gap": ({}, [(0, 1.0), (10, 2.0), (20, None), (30, 2.0)], "M0.0 90.0L100.0 80.0M300.0 80.0H300.0"),
     "steps": ({"is_stepped": True}, [(0, 1.0), (10, 1.0), (20, 2.0), (30, 2.0)],
               "M0.0 90.0H200.0V80.0H300.0"),
-    "an area": ({"is_stepped": True, "is_area": True}, [(0, 1.0), (10, 2.0)],
+    "an area below steps": ({"is_stepped": True, "is_area": True}, [(0, 1.0), (10, 2.0)],
                 "M0.0 90.0H100.0V80.0H100.0V100H0.0Z"),
-    "nothing at all": ({}, [(0, None)], ""),
+    "no value at all": ({}, [(0, None)], ""),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("looks", "course", "path"), PATHS.values(), ids=PATHS)
-def test_lines_are_drawn_as_they_were(
+def test_paths_show_gaps_and_steps(
     looks: dict[str, bool], course: list[tuple[float, float | None]], path: str
 ) -> None:
-    """Interrupted where nothing is known, straight until a step."""
+    """A line has a gap where there is no value, and a stepped line is horizontal until the next value."""
     line = Line(name="l", look="load", course=course, **looks)
 
     assert chart(line).path(line) == path
@@ -97,7 +97,7 @@ def test_lines_are_drawn_as_they_were(
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 100)), min_size=1, max_size=3 * MOST_POINTS))
 def test_thinning_keeps_peaks_and_the_end(values: list[float | None]) -> None:
-    """However long a run is, its line has a bounded number of points."""
+    """The number of points of a line is bounded, however long the run is."""
     course = [(float(seconds), value) for seconds, value in enumerate(values)]
     found = thinned(course)
 

@@ -1,4 +1,4 @@
-"""Decisions over time, as rows and charts: names of metrics and targets are the user's, and hide nothing."""
+"""Decisions over time as rows and charts, if users' metrics and targets have the same names as other rows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ CLASHING = Decided(
 )  # fmt: skip
 
 
-def test_names_of_metrics_and_targets_hide_no_course() -> None:
-    """All six are there, although there are only two names."""
+def test_no_course_is_lost_if_metrics_and_targets_have_the_same_names() -> None:
+    """There are six courses with only two names."""
     assert [(item.kind, item.name, item.course) for item in courses_of(CLASHING)] == [
         (Kind.METRIC, "decided", [(0.0, 50.0)]),
         (Kind.METRIC, "recommended", [(0.0, 60.0)]),
@@ -32,8 +32,8 @@ def test_names_of_metrics_and_targets_hide_no_course() -> None:
     ]
 
 
-def test_each_course_is_a_row_with_a_label_of_its_own() -> None:
-    """In the order of the courses; replicas have two words, and targets are indented."""
+def test_each_course_is_a_row_with_a_distinct_label() -> None:
+    """The order is that of the courses; labels of replicas have two words, and targets are indented."""
     (names, *_) = over_time(CLASHING).columns
 
     assert [str(cell) for cell in names.cells] == [
@@ -42,7 +42,7 @@ def test_each_course_is_a_row_with_a_label_of_its_own() -> None:
     ]
 
 
-def test_recommended_replicas_of_unlike_targets_say_what_they_count() -> None:
+def test_the_label_of_recommended_replicas_names_their_capacity_if_targets_differ() -> None:
     """A replica of capacity 2.5 counts as one of the decided replicas, but as 2.5 of the recommended ones."""
     (names, *_) = over_time(replace(CLASHING, is_alike=False)).columns
 
@@ -50,7 +50,7 @@ def test_recommended_replicas_of_unlike_targets_say_what_they_count() -> None:
 
 
 def test_each_metric_and_target_has_a_chart() -> None:
-    """The first has both numbers of replicas, by their values and not by the names of others."""
+    """The first chart contains recommended and decided replicas, selected by kind and not by name."""
     charts = list(decided_charts(CLASHING, linear([0.0, 1.0])))
 
     assert [chart.title for chart in charts] == [

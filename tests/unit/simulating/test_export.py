@@ -1,4 +1,4 @@
-"""What `stowplan simulate -f` reads of exported objects, and what it refuses."""
+"""`stowplan simulate -f`: reading exported objects, errors and warnings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NODE = {
 
 
 def _exported(**spec: Any) -> Given:
-    """Return the scenario of one variant with some more fields."""
+    """Return the scenario read from the objects of one variant with some more fields."""
     text = listed(NODE, deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat", **spec))
     found = read([Source(name="live.json", data=text.encode())], namespace="default")
     profile = StatedProfile(alpha_ms=8, beta_ms=0.05, gamma_ms=0, delta_ms=0.03)
@@ -41,8 +41,8 @@ def _exported(**spec: Any) -> Given:
     )
 
 
-def test_fields_that_admission_does_not_know_are_refused() -> None:
-    """As `stowplan check` refuses them, with the line."""
+def test_fields_unknown_to_admission_are_rejected() -> None:
+    """The error names the file and the object, as in `stowplan check`."""
     given = _exported(acelerator="H100")
 
     assert given.scenario is None
@@ -50,8 +50,8 @@ def test_fields_that_admission_does_not_know_are_refused() -> None:
     assert given.problems[0].endswith(': VariantAutoscaling default/chat: unknown field "spec.acelerator"')
 
 
-def test_a_class_that_does_not_exist_is_named() -> None:
-    """The scenario has the lowest priority instead."""
+def test_a_missing_service_class_causes_a_warning() -> None:
+    """The model gets the lowest priority."""
     given = _exported(sloClassRef={"name": "service-classes-config", "key": "gold.yaml"})
 
     assert given.scenario is not None

@@ -1,4 +1,4 @@
-"""`stowplan simulate --policy FILE`: on recorded metrics, and in closed loop."""
+"""`stowplan simulate --policy FILE` with recorded metrics or requests, and in closed loop."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ REQUESTS = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
 
 @pytest.fixture
 def simulate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulate:
-    """Run the verb beside some files; the exit code, the output, and the lines of errors."""
+    """Return a function that runs the verb in a folder of files: exit code, output and lines of errors."""
     monkeypatch.chdir(tmp_path)
     Path("p.yaml").write_text(POLICY)
     Path("both.yaml").write_text(POLICY + BINDING)
@@ -67,13 +67,13 @@ def simulate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: py
 
 
 def replicas(output: str) -> list[int]:
-    """Return the replicas after each change."""
+    """Return the number of replicas after each change."""
     found = [point["replicas"] for point in json.loads(output)["replays"][0]["points"]]
     return [count for before, count in zip([1, *found], found, strict=False) if count != before]
 
 
-def test_the_reference_example_step_by_step(simulate: Simulate) -> None:
-    """E1 of the reference: 1, 5, 10, 18; and down once a window's load has passed (E2)."""
+def test_the_reference_example_is_reproduced_step_by_step(simulate: Simulate) -> None:
+    """E1 of the reference: 1, 5, 10, 18 replicas; E2: fewer when the high load has left the window."""
     code, output, errors = simulate("--policy", "p.yaml", "--trace", "m.csv", "-o", "json")
 
     assert (code, errors) == (0, [])
@@ -84,8 +84,8 @@ def test_the_reference_example_step_by_step(simulate: Simulate) -> None:
     assert points[5]["limits"] == ["Rate"]
 
 
-def test_unlike_targets_share_what_is_wanted(simulate: Simulate) -> None:
-    """18 replicas of capacity 1: all big ones, which are cheaper for what they serve, and small ones."""
+def test_recommended_replicas_are_shared_among_targets_of_different_capacity(simulate: Simulate) -> None:
+    """Capacity 18 is 4 replicas of `big` (2.5 each), which cost less per capacity, and 8 of `small`."""
     code, output, errors = simulate("--policy", "both.yaml", "--trace", "m.csv", "-o", "json")
     replay = json.loads(output)["replays"][0]
 
@@ -95,8 +95,8 @@ def test_unlike_targets_share_what_is_wanted(simulate: Simulate) -> None:
     assert replay["points"][0]["targets"] == [0, 1]
 
 
-def test_a_replay_is_drawn_and_told(simulate: Simulate) -> None:
-    """In the terminal and on a page, with a reason for each change."""
+def test_a_replay_is_shown_as_charts_and_text(simulate: Simulate) -> None:
+    """The terminal and the page contain charts and the reason for each change."""
     code, output, _ = simulate("--policy", "p.yaml", "--trace", "m.csv", "--html", "page.html")
     page = Path("page.html").read_text()
 
@@ -109,8 +109,8 @@ def test_a_replay_is_drawn_and_told(simulate: Simulate) -> None:
     assert "up by at most 4 replicas or 100 %, whichever is more, within 60 s, from 1 replica" in page
 
 
-def test_json_lines_with_dates_and_gaps_are_the_same(simulate: Simulate) -> None:
-    """An empty value is a moment at which nothing was known: what is, stays."""
+def test_json_lines_with_dates_and_gaps_are_replayed(simulate: Simulate) -> None:
+    """A null value is a time at which the metric is unknown; the number of replicas is kept."""
     lines = [
         {
             "time": f"2026-01-01T00:{tick // 4:02}:{tick % 4 * 15:02}Z",
@@ -132,23 +132,23 @@ WRONG = {
         ["--trace", "m.csv"],
         ["a trace of metrics is replayed with --policy FILE, an AutoscalingPolicy in YAML or JSON"],
     ),
-    "another policy": (
+    "a policy that is not a file": (
         ["--policy", "stowplan", "--trace", "m.csv"],
         ["a trace of metrics is replayed with --policy FILE, an AutoscalingPolicy in YAML or JSON"],
     ),
-    "no such file": (
+    "a policy file that does not exist": (
         ["--policy", "q.yaml", "--trace", "m.csv"],
         ["q.yaml: cannot be read: No such file or directory"],
     ),
-    "of a model": (
+    "a trace of metrics for a model": (
         ["--policy", "p.yaml", "--trace", "m.csv=llama"],
         ["specify one trace of metrics, without =MODEL"],
     ),
-    "with copies": (
+    "a trace of metrics with --copies": (
         ["--policy", "p.yaml", "--trace", "m.csv", "--copies", "2"],
         ["--copies has no effect with a trace of metrics"],
     ),
-    "a bad row": (
+    "invalid rows of a trace": (
         ["--policy", "p.yaml", "--trace", "bad.csv"],
         [
             "bad.csv:2: value must be a number",
@@ -170,38 +170,38 @@ WRONG = {
             " 1 bindings"
         ],
     ),
-    "another policy than the binding's": (
+    "a binding that names another policy": (
         ["--policy", "other.yaml", "--trace", "m.csv"],
         ["other.yaml: the binding names policy 'p', the policy is 'o'"],
     ),
-    "a binding of no variant": (
+    "a binding of unknown variants": (
         ["--policy", "both.yaml"],
         [
             "policy both.yaml: the binding scales big, small: variants are llama-8b-h100, llama-8b-l40s;"
             " specify --trace FILE to simulate the binding's own targets",
         ],
     ),
-    "a binding of no variant in a scenario": (
+    "a binding of unknown variants of a scenario": (
         ["scenario.yaml", "--policy", "both.yaml"],
         ["policy both.yaml: the binding scales big, small: variants are llama-8b-h100, llama-8b-l40s"],
     ),
-    "a trace of neither": (
+    "a trace of unknown format": (
         ["--policy", "p.yaml", "--trace", "p.yaml"],
         [
             "p.yaml:1: column TIMESTAMP, ContextTokens, GeneratedTokens is missing: the first line must be"
             " TIMESTAMP,ContextTokens,GeneratedTokens"
         ],
     ),
-    "requests for two models": (
+    "traces of requests for two models": (
         ["--policy", "p.yaml", "--trace", "r.csv=a", "--trace", "r.csv=b"],
         ["without -f FILE, one model is simulated: specify one --trace FILE"],
     ),
-    "copies of nothing": (["--policy", "p.yaml", "--copies", "2"], ["--copies requires --trace FILE"]),
-    "an engine beside the example's": (
+    "--copies without a trace": (["--policy", "p.yaml", "--copies", "2"], ["--copies requires --trace FILE"]),
+    "--kv-tokens without objects": (
         ["--policy", "p.yaml", "--trace", "r.csv", "--kv-tokens", "target=100"],
         ["--kv-tokens requires -f FILE: the engine is that of the example"],
     ),
-    "requests, and an invalid policy": (
+    "a trace of requests with an invalid policy file": (
         ["--policy", "other.yaml", "--trace", "r.csv"],
         ["other.yaml: the binding names policy 'p', the policy is 'o'"],
     ),
@@ -209,10 +209,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "want"), WRONG.values(), ids=WRONG.keys())
-def test_what_is_wrong_is_told_with_its_place(
+def test_all_errors_are_reported_with_their_place(
     simulate: Simulate, arguments: list[str], want: list[str]
 ) -> None:
-    """All at once, and nothing is replayed."""
+    """Nothing is replayed."""
     Path("bad.csv").write_text("time,metric,value\n1,m,many\nnoon,m,1\n")
     Path("bad.yaml").write_text(POLICY.replace("targetValue: 10", "targetValue: 0"))
     Path("binding.yaml").write_text(BINDING)
@@ -224,8 +224,8 @@ def test_what_is_wrong_is_told_with_its_place(
     assert errors == [f"error: {text}" for text in want]
 
 
-def test_a_policy_is_played_in_closed_loop(simulate: Simulate) -> None:
-    """Beside others, by the metrics of the engines; HPAs follow what it publishes."""
+def test_a_policy_file_is_simulated_in_closed_loop(simulate: Simulate) -> None:
+    """Its decisions follow the engines' metrics, and HPAs apply the published numbers."""
     code, output, errors = simulate(
         "--policy", "p.yaml", "--policy", "constant:2", "--duration", "900", "--start", "cold", "-o", "json"
     )
@@ -238,8 +238,8 @@ def test_a_policy_is_played_in_closed_loop(simulate: Simulate) -> None:
     assert any("vllm:num_requests_running" in item["sentence"] for item in own["told"])
 
 
-def test_a_policy_meets_recorded_requests_without_a_scenario(simulate: Simulate) -> None:
-    """One target of at least 1 replica serves them, with the engine of the example, and is scaled."""
+def test_a_policy_file_is_simulated_with_recorded_requests_without_a_scenario(simulate: Simulate) -> None:
+    """It scales one target, which has at least 1 replica and the engine of the example."""
     code, output, errors = simulate("--policy", "p.yaml", "--trace", "r.csv", "--start", "cold", "-o", "json")
     found = json.loads(output)
     ((outcome,), (variant,)) = found["outcomes"], found["scenario"]["variants"]
@@ -256,8 +256,8 @@ def test_a_policy_meets_recorded_requests_without_a_scenario(simulate: Simulate)
     ]
 
 
-def test_a_metric_that_no_engine_reports_is_told(simulate: Simulate) -> None:
-    """With the policy that names it, and not for others."""
+def test_a_metric_that_no_engine_reports_causes_a_warning(simulate: Simulate) -> None:
+    """The warning is given only for the policy that contains the metric."""
     Path("q.yaml").write_text(
         POLICY.replace("metrics: [", "metrics: [{metricName: no_metric, targetValue: 1}, ")
     )
@@ -271,7 +271,7 @@ def test_a_metric_that_no_engine_reports_is_told(simulate: Simulate) -> None:
 
 
 def test_a_trace_alone_replaces_the_requests_of_the_example(simulate: Simulate) -> None:
-    """For as long as it lasts; variants and policies stay."""
+    """The duration is that of the trace; variants and policies of the example are kept."""
     Path("t.csv").write_text(
         "TIMESTAMP,ContextTokens,GeneratedTokens\n2026-01-01 00:00:00,9,9\n2026-01-01 00:00:50,9,9\n"
     )
@@ -289,8 +289,8 @@ def test_a_trace_alone_replaces_the_requests_of_the_example(simulate: Simulate) 
     assert all(item["decided"] == [] for item in found["outcomes"])
 
 
-def test_the_targets_of_a_binding_serve_recorded_requests(simulate: Simulate) -> None:
-    """With its costs and bounds; decisions are the same as those that are told."""
+def test_recorded_requests_are_served_by_the_targets_of_a_binding(simulate: Simulate) -> None:
+    """Costs and bounds are those of the binding, and the published numbers are those of the decisions."""
     _, output, _ = simulate(
         "--policy", "both.yaml", "--trace", "r.csv", "--copies", "3", "--start", "cold", "-o", "json"
     )
@@ -312,8 +312,8 @@ def test_the_targets_of_a_binding_serve_recorded_requests(simulate: Simulate) ->
     }
 
 
-def test_metrics_recommended_and_decided_replicas_are_drawn(simulate: Simulate) -> None:
-    """In the terminal over the scored time, and on the page, where the warm-up is drawn, too."""
+def test_metrics_and_recommended_and_decided_replicas_are_charted(simulate: Simulate) -> None:
+    """The terminal shows the scored time only; the page shows the warm-up, too."""
     policies = ("--policy", "p.yaml", "--policy", "constant:2")
     _, output, _ = simulate(*policies, "--trace", "r.csv", "--duration", "300", "--html", "page.html")
     lines = output.splitlines()

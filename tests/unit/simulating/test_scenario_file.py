@@ -1,4 +1,4 @@
-"""Scenarios with empty members, and the order of errors."""
+"""Scenario files: empty members, and the order of errors."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ nodes: [{accelerator: H100}]
 """
 
 EMPTY = {
-    "a section": "behavior:\n  # scaleUp: {}\n",
-    "a direction and its policies": "behavior: {scaleUp: ~, scaleDown: {policies: ~}}\n",
+    "an empty section": "behavior:\n  # scaleUp: {}\n",
+    "a null direction and null policies": "behavior: {scaleUp: ~, scaleDown: {policies: ~}}\n",
     "numbers": "seed:\ngraceSeconds:\n",
 }
 
 
 @pytest.mark.parametrize("text", EMPTY.values(), ids=EMPTY.keys())
-def test_an_empty_member_is_absent(text: str) -> None:
-    """It has its default."""
+def test_an_empty_member_is_treated_as_absent(text: str) -> None:
+    """It gets its default."""
     data = (SMALL.replace("LOW", "~").replace("TRACE", "~") + text).encode()
 
     given = read_scenario(Source(name="s.yaml", data=data))
@@ -34,8 +34,8 @@ def test_an_empty_member_is_absent(text: str) -> None:
     assert given.scenario is not None
 
 
-def test_errors_are_in_the_order_of_their_lines() -> None:
-    """Whatever finds them."""
+def test_errors_are_sorted_by_line() -> None:
+    """They come from different checks."""
     data = (
         SMALL.replace("LOW", "0").replace(", trace: TRACE", "") + "node: 1\nseed: -1\nmodle: 2\n"
     ).encode()

@@ -1,4 +1,4 @@
-"""`stowplan simulate` as a person and a pipeline meet it: files in, a table or JSON and an exit code out."""
+"""`stowplan simulate` as a program: arguments, input files, the table, JSON, the page and exit codes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Simulate = Callable[..., tuple[int, str, list[str]]]
 
 @pytest.fixture
 def simulate(capsys: pytest.CaptureFixture[str]) -> Simulate:
-    """Run the verb; the exit code, the output, and the lines of errors."""
+    """Return a function that runs the verb: exit code, output and lines of errors."""
 
     def run(*arguments: str) -> tuple[int, str, list[str]]:
         code = cli.main(["simulate", *arguments])
@@ -33,7 +33,7 @@ def simulate(capsys: pytest.CaptureFixture[str]) -> Simulate:
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """Make a small scenario of one model on one variant."""
+    """Return a small scenario of one model on one variant."""
     return {
         "name": "small",
         "start": "cold",
@@ -60,14 +60,14 @@ def document(**changes: Any) -> dict[str, Any]:
 
 
 def written(folder: Path, value: object) -> str:
-    """Write a scenario; its path."""
+    """Write a scenario to a file and return its path."""
     path = folder / "scenario.yaml"
     path.write_text(yaml.safe_dump(value))
     return str(path)
 
 
-def test_a_table_has_a_line_for_each_policy(simulate: Simulate, tmp_path: Path) -> None:
-    """With cost and misses, after a line on what was played."""
+def test_the_table_has_a_row_for_each_policy(simulate: Simulate, tmp_path: Path) -> None:
+    """Each row has cost and missed share; a line above the table describes the scenario."""
     code, out, err = simulate(written(tmp_path, document()))
 
     assert (code, err) == (0, [])
@@ -79,8 +79,8 @@ def test_a_table_has_a_line_for_each_policy(simulate: Simulate, tmp_path: Path) 
     assert rows[1].split()[1:3] == ["8.33", "0.00%"]
 
 
-def test_json_has_all_that_was_seen(simulate: Simulate, tmp_path: Path) -> None:
-    """Time series, decisions, and the scenario; the same each time, others by another seed."""
+def test_json_contains_the_scenario_time_series_and_decisions(simulate: Simulate, tmp_path: Path) -> None:
+    """The same seed gives the same output, another seed a different one."""
     arguments = (written(tmp_path, document()), "-o", "json", "--policy", "stowplan")
     code, out, _ = simulate(*arguments)
     found = json.loads(out)
@@ -98,7 +98,7 @@ def test_json_has_all_that_was_seen(simulate: Simulate, tmp_path: Path) -> None:
 
 
 def test_duration_and_start_are_taken_from_the_command_line(simulate: Simulate, tmp_path: Path) -> None:
-    """They override the file."""
+    """Both options override the file."""
     path = written(tmp_path, document())
     _, out, _ = simulate(path, "--duration", "60", "--start", "warm", "--policy", "constant:1", "-o", "json")
     found = json.loads(out)
@@ -107,8 +107,8 @@ def test_duration_and_start_are_taken_from_the_command_line(simulate: Simulate, 
     assert found["outcomes"][0]["points"][0]["seconds"] == -600
 
 
-def test_a_page_is_written_beside_the_output(simulate: Simulate, tmp_path: Path) -> None:
-    """Where it cannot be, that is said, and the output comes all the same."""
+def test_html_writes_a_page_in_addition_to_the_output(simulate: Simulate, tmp_path: Path) -> None:
+    """If the page cannot be written, there is an error, and the output is printed nevertheless."""
     path = written(tmp_path, document())
     code, out, err = simulate(path, "--policy", "constant:1", "--html", str(tmp_path / "page.html"))
 
@@ -122,8 +122,8 @@ def test_a_page_is_written_beside_the_output(simulate: Simulate, tmp_path: Path)
     assert err == [f"error: {tmp_path}: cannot be written: Is a directory"]
 
 
-def test_settings_are_compared_by_configurations(simulate: Simulate, tmp_path: Path) -> None:
-    """The controller goes by its configuration, also as a ConfigMap, and rivals have none."""
+def test_a_configuration_changes_only_the_stowplan_policy(simulate: Simulate, tmp_path: Path) -> None:
+    """It can be a file or a ConfigMap; the policy `constant:1` is not affected."""
     path = written(tmp_path, document(nodes=[{"accelerator": "H100", "accelerators": 8}]))
     planning = {"planning": {"targetUtilizationPercent": 10, "intervalSeconds": 60}}
     (tmp_path / "file.yaml").write_text(yaml.safe_dump(planning))
@@ -142,8 +142,8 @@ def test_settings_are_compared_by_configurations(simulate: Simulate, tmp_path: P
     assert {item["seconds"] % 60 for item in chosen[0]["told"]} == {0}
 
 
-def test_a_configuration_that_is_none_is_refused(simulate: Simulate, tmp_path: Path) -> None:
-    """With all that is wrong with it and with the scenario, and nothing is played."""
+def test_an_invalid_configuration_is_rejected(simulate: Simulate, tmp_path: Path) -> None:
+    """All errors of the configuration and the scenario are reported, and nothing is simulated."""
     (tmp_path / "c.yaml").write_text("planning: {targetUtilizationPercent: 5, refreshSeconds: 60}")
     path = written(tmp_path, document(nodes=[]))
     code, out, err = simulate(path, "--config", str(tmp_path / "c.yaml"))
@@ -155,8 +155,8 @@ def test_a_configuration_that_is_none_is_refused(simulate: Simulate, tmp_path: P
 
 
 WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
-    "no mapping": ([1], ["must be one YAML mapping"]),
-    "fields that are missing, misspelled or out of range": (
+    "not a mapping": ([1], ["must be one YAML mapping"]),
+    "missing, misspelled and out-of-range fields": (
         document(variants=[{"name": "", "pricePerHour": -1}], modles=[], nodes=[]),
         [
             "modles: Forbidden: unknown field (is models meant?); allowed are ",
@@ -167,19 +167,19 @@ WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
             "variants[0].pricePerHour: Invalid value: -1: must be greater than or equal to 0",
         ],
     ),
-    "a number that is none hides nothing": (
+    "NaN beside another error": (
         document(durationSeconds=float("nan"), seed=-1),
         ['durationSeconds: Invalid value: "nan": must be a number', "seed: Invalid value: -1: must be"],
     ),
-    "a curve upside down": (
+    "a curve with low above high": (
         document(models=[{"id": "m", "workload": {"trace": "x", "curve": {"high": 3, "low": 4}}}]),
         ["models[0].workload.curve.low: must be at most high, 3, was 4", "there is no file"],
     ),
-    "a target of zero": (
+    "a latency target of zero": (
         document(models=[{"id": "m", "ttftMilliseconds": 0}]),
         ["scenario.yaml:4: models[0].ttftMilliseconds: Invalid value: 0: must be greater than or equal to 1"],
     ),
-    "names twice, a model without variant, a variant without model or node": (
+    "duplicate models, a model without variant, a variant without model or node": (
         document(
             models=[{"id": "m"}, {"id": "m"}, {"id": "lonely"}],
             variants=[document()["variants"][0] | {"model": "other", "accelerator": "A100"}],
@@ -192,15 +192,15 @@ WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
             "variants[0]: no node has 1 A100",
         ],
     ),
-    "a trace that nobody has": (
+    "a trace that does not exist": (
         document(models=[{"id": "m", "workload": {"trace": "nowhere.csv"}}]),
         ["models[0].workload.trace: trace 'nowhere.csv': there is no file"],
     ),
-    "a curve that goes nowhere": (
+    "a ramp without length": (
         document(models=[{"id": "m", "workload": {"curve": {"shape": "ramp", "high": 3}}}]),
         ["models[0].workload.curve: lengthSeconds must be greater than 0 for a ramp"],
     ),
-    "an engine that does nothing": (
+    "an engine whose steps take no time": (
         document(
             variants=[
                 document()["variants"][0]
@@ -218,10 +218,10 @@ WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
 
 
 @pytest.mark.parametrize(("value", "told"), WRONG_SCENARIOS.values(), ids=WRONG_SCENARIOS.keys())
-def test_everything_wrong_with_a_scenario_is_told_at_once(
+def test_all_errors_of_a_scenario_are_reported_at_once(
     simulate: Simulate, tmp_path: Path, value: object, told: list[str]
 ) -> None:
-    """With the place; the exit code is 2 and nothing is played."""
+    """Each names its place; the exit code is 2, and nothing is simulated."""
     code, out, err = simulate(written(tmp_path, value))
 
     assert (code, out) == (2, "")
@@ -231,10 +231,10 @@ def test_everything_wrong_with_a_scenario_is_told_at_once(
 @pytest.mark.parametrize(
     "content",
     [b"", b"\xff\xfe", b"&a [*a]", b"models: &a [*a]", b"{" * 5000, b"models: 2024-01-01", b"a: b: c"],
-    ids=["nothing", "no text", "a list in itself", "a field in itself", "deep", "a date", "no YAML"],
+    ids=["empty", "not UTF-8", "a recursive list", "a recursive field", "deep", "a date", "invalid YAML"],
 )
-def test_no_bytes_crash_the_reader(simulate: Simulate, tmp_path: Path, content: bytes) -> None:
-    """Each ends with exit code 2 and a sentence."""
+def test_malformed_files_are_reported(simulate: Simulate, tmp_path: Path, content: bytes) -> None:
+    """The exit code is 2, and each line names the file."""
     path = tmp_path / "scenario.yaml"
     path.write_bytes(content)
     code, out, err = simulate(str(path))
@@ -243,8 +243,8 @@ def test_no_bytes_crash_the_reader(simulate: Simulate, tmp_path: Path, content: 
     assert all(line.startswith(f"error: {path}") for line in err)
 
 
-def test_each_wrong_line_of_a_trace_is_told(simulate: Simulate, tmp_path: Path) -> None:
-    """With the file and the line; the first twenty of many."""
+def test_each_invalid_line_of_a_trace_is_reported(simulate: Simulate, tmp_path: Path) -> None:
+    """Each error names file and line; only the first twenty are listed."""
     (tmp_path / "t.csv").write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n" + "x,1,1\n" * 25)
     code, _, err = simulate(written(tmp_path, document(models=[{"id": "m", "workload": {"trace": "t.csv"}}])))
 
@@ -268,10 +268,10 @@ def test_each_wrong_line_of_a_trace_is_told(simulate: Simulate, tmp_path: Path) 
         (["--duration", "3"], "'3': must be a number of seconds from 15 to 604800"),
     ],
 )
-def test_wrong_arguments_are_named(
+def test_an_invalid_argument_is_reported(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The exit code is 2, and the sentence says what would do."""
+    """The exit code is 2, and the message says which values are valid."""
     with pytest.raises(SystemExit) as ended:
         cli.main(["simulate", f"{arguments[0]}={arguments[1]}"])
 
@@ -279,8 +279,8 @@ def test_wrong_arguments_are_named(
     assert told in capsys.readouterr().err
 
 
-def test_a_scenario_and_objects_together_are_too_much(simulate: Simulate) -> None:
-    """Each contains the variants."""
+def test_a_scenario_file_and_objects_cannot_be_combined(simulate: Simulate) -> None:
+    """Both define variants."""
     assert "not both" in simulate("x.yaml", "-f", str(PLAN_SAMPLES))[2][-1]
 
 
@@ -296,18 +296,18 @@ ONLY_WITH_OBJECTS = {
 
 
 @pytest.mark.parametrize(("option", "value"), ONLY_WITH_OBJECTS.items())
-def test_what_concerns_objects_is_refused_without_them(
+def test_options_for_objects_are_rejected_without_objects(
     simulate: Simulate, tmp_path: Path, option: str, value: str
 ) -> None:
-    """Nothing that is said is passed over in silence, and nothing is played."""
+    """The options are not ignored silently, and nothing is simulated."""
     code, out, err = simulate(written(tmp_path, document()), option, value)
 
     assert (code, out) == (2, "")
     assert err == [f"error: {option} requires -f FILE: a scenario contains its own values"]
 
 
-def test_without_targets_nothing_is_said_to_be_missed(simulate: Simulate, tmp_path: Path) -> None:
-    """A share of 0 % would look like a success; who has targets is told as always."""
+def test_missed_shares_are_shown_only_with_latency_targets(simulate: Simulate, tmp_path: Path) -> None:
+    """A share of 0 % would look like a success; models with a target still have their share."""
     model, variant = document()["models"][0], document()["variants"][0]
     bare = {name: value for name, value in model.items() if not name.endswith("Milliseconds")}
     slow = bare | {"id": "slow", "itlMilliseconds": 80}
@@ -330,8 +330,8 @@ def test_without_targets_nothing_is_said_to_be_missed(simulate: Simulate, tmp_pa
 
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_samples_can_be_read(path: Path) -> None:
-    """All that are shipped; playing them takes longer than a test may."""
+def test_shipped_samples_are_valid(path: Path) -> None:
+    """They are not simulated here, because that takes too long for a unit test."""
     given = read_scenario(Source(name=str(path), data=path.read_bytes()))
 
     assert given.problems == ()
@@ -341,8 +341,8 @@ def test_samples_can_be_read(path: Path) -> None:
 EXPORT = ("-f", str(PLAN_SAMPLES))
 
 
-def test_an_export_says_all_that_is_missing(simulate: Simulate) -> None:
-    """What each engine can do, how large its cache is, and what each model is asked for."""
+def test_all_values_missing_in_an_export_are_reported(simulate: Simulate) -> None:
+    """They are the engines' profiles and cache sizes, and the models' traces."""
     code, _, err = simulate(*EXPORT)
 
     assert code == 2
@@ -351,10 +351,10 @@ def test_an_export_says_all_that_is_missing(simulate: Simulate) -> None:
     assert any("--trace FILE=meta/llama-3.1-70b" in line for line in err)
 
 
-def test_an_export_is_played_with_its_prices_targets_nodes_and_autoscalers(
+def test_an_export_is_simulated_with_its_prices_latency_targets_and_nodes(
     simulate: Simulate, tmp_path: Path
 ) -> None:
-    """Last Tuesday with these settings: one model of a live cluster, from its objects and a trace."""
+    """The input is the objects of one model of a cluster and a recorded trace."""
     names = ("llama-70b-h100", "llama-70b-a100")
     supplied = [
         text
@@ -384,7 +384,7 @@ def test_an_export_is_played_with_its_prices_targets_nodes_and_autoscalers(
 
 
 def live_objects(names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return the plan sample's objects that concern some variants, and everything shared."""
+    """Return the objects of the plan sample that concern the given variants, and all shared objects."""
     found = []
     for path in sorted(PLAN_SAMPLES.glob("*.yaml")):
         for item in yaml.safe_load_all(path.read_text()):

@@ -1,4 +1,4 @@
-"""The page for a browser: one file, well-formed, with all that happened, and harmless whatever it names."""
+"""The HTML page of a simulation: content, links, no external references, and escaped names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REFERENCES = re.compile(r"https?:|//|@import|url\(|src=|<link|<script")
 
 
 def results(name: str = "m", *, policies: int = 2, models: int = 1) -> Results:
-    """Return what five minutes came to, with one variant per model; the first policy gives its reasons."""
+    """Return the results of five minutes with one variant per model; the first policy has one decision."""
     names = [f"{name}{number}" for number in range(models)]
     scenario = Scenario(
         name=name,
@@ -118,8 +118,8 @@ def _point(scenario: Scenario, seconds: float) -> Point:
 
 
 @pytest.mark.parametrize("models", [1, 2])
-def test_hostile_names_stay_text(models: int) -> None:
-    """In text, in titles and in attributes."""
+def test_hostile_names_are_escaped(models: int) -> None:
+    """They occur in text, titles and attributes."""
     text = page(results(HOSTILE, models=models))
     found = outline(text)
 
@@ -128,8 +128,8 @@ def test_hostile_names_stay_text(models: int) -> None:
     assert f"{HOSTILE} goes from 2 to 3" in unescape(text)
 
 
-def test_what_a_policy_decided_is_drawn_after_the_rest() -> None:
-    """Each metric, whatever its name, and the replicas; the other policy has none."""
+def test_decisions_of_a_policy_file_are_drawn_after_the_cost() -> None:
+    """There is a chart for each metric and for the replicas; the policy without such decisions has none."""
     found = results()
     points = tuple(
         DecidedPoint(
@@ -149,8 +149,8 @@ def test_what_a_policy_decided_is_drawn_after_the_rest() -> None:
     assert not {name for name, _ in outline(text).elements} & {"script", "img"}
 
 
-def test_the_page_needs_nothing_else() -> None:
-    """No address, no file, no font, no script: it opens without a network, for ever."""
+def test_the_page_has_no_external_references() -> None:
+    """Without addresses, files, fonts and scripts, it opens without a network."""
     text = page(results())
 
     assert not REFERENCES.search(text)
@@ -158,8 +158,8 @@ def test_the_page_needs_nothing_else() -> None:
     assert text.startswith('<!doctype html>\n<html lang="en">')
 
 
-def test_every_link_leads_somewhere_on_the_page() -> None:
-    """From policies to their charts, and from dots to the decisions that they stand for."""
+def test_every_link_has_a_target_on_the_page() -> None:
+    """Policies link to their charts, and marks to the listed decisions."""
     found = outline(page(results(models=2)))
     links = [attributes["href"] for name, attributes in found.elements if name == "a"]
     anchors = [f"#{attributes['id']}" for _, attributes in found.elements if attributes.get("id")]
@@ -169,8 +169,8 @@ def test_every_link_leads_somewhere_on_the_page() -> None:
     assert set(links) <= set(anchors)
 
 
-def test_a_decision_is_a_link_to_where_it_is_listed() -> None:
-    """And shows its text under the pointer."""
+def test_a_mark_of_a_decision_links_to_its_entry_in_the_list() -> None:
+    """Its tooltip is the text of the decision."""
     text = page(results("a<b"))
 
     assert '<a href="#policy-1-0"><path d="M41.7 ' in text
@@ -178,7 +178,7 @@ def test_a_decision_is_a_link_to_where_it_is_listed() -> None:
 
 
 def test_every_policy_has_the_same_charts() -> None:
-    """Per model the load and latencies, per variant the replicas, and what all cost."""
+    """There are load and latencies per model, replicas per variant, and the cost."""
     text = page(results(models=2))
     titles = re.findall(r"<figcaption><b>(.*?)</b>", text)
 
@@ -187,8 +187,8 @@ def test_every_policy_has_the_same_charts() -> None:
     assert titles == [*first, *first]
 
 
-def test_the_page_says_what_it_came_to() -> None:
-    """What was played, targets, cost and misses, warnings, and decisions with their moments."""
+def test_the_page_contains_the_summary_of_the_simulation() -> None:
+    """It has the scenario, latency targets, cost, missed shares, warnings, and decisions with times."""
     text = page(results())
 
     assert "m: 100 requests in 0:05:00 (0.3/s), warm start, seed 1" in text
@@ -203,8 +203,8 @@ MANY = {"three": (3, 3), "four": (4, 1)}
 
 
 @pytest.mark.parametrize(("policies", "are_open"), MANY.values(), ids=MANY)
-def test_many_policies_are_folded(policies: int, are_open: int) -> None:
-    """The first one is shown."""
+def test_only_the_first_policy_is_expanded_if_there_are_more_than_three(policies: int, are_open: int) -> None:
+    """The first one is always expanded."""
     found = outline(page(results(policies=policies)))
     parts = [attributes for _, attributes in found.elements if attributes.get("class") == "policy"]
 

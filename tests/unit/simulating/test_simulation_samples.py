@@ -1,4 +1,4 @@
-"""What is said of the samples holds when they are played."""
+"""Statements in the comments of the samples, compared with their simulation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SURGE = Path(__file__).resolve().parents[3] / "manifests" / "samples" / "simulat
 STEP_SECONDS = 600.0
 
 
-def test_the_surge_misses_what_its_header_says() -> None:
-    """Late are those that come while replicas start after the step; the last finish later."""
+def test_the_surge_sample_misses_the_share_stated_in_its_comment() -> None:
+    """TTFT exceeds its target only within 150 s after the step, while replicas start and queues drain."""
     scenario = read_scenario(Source(name=str(SURGE), data=SURGE.read_bytes())).scenario
     assert scenario is not None
     outcome = simulate(scenario, "stowplan")

@@ -1,4 +1,4 @@
-"""What a terminal shows of a run."""
+"""The text that `stowplan simulate` prints in a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LENGTHS = load_trace("azure-llm-2023-conv")
 
 
 def told(seconds: float, current: int, replicas: int) -> Told:
-    """Return a decision in the words of the planner."""
+    """Return a decision with a sentence like the planner's."""
     moves = f"goes from {current} to {replicas}" if current != replicas else f"stays at {replicas}"
     return Told(
         seconds=seconds,
@@ -59,15 +59,15 @@ def changes(*decisions: Told) -> list[str]:
     return lines[lines.index("what stowplan decided (HPAs follow later):") + 1 :]
 
 
-def test_decisions_are_listed_whose_number_differs_from_the_one_before() -> None:
-    """While the autoscaler waits, the same decision comes again and again."""
+def test_a_decision_is_listed_if_its_number_differs_from_the_previous_one() -> None:
+    """While the autoscaler waits, the same number is decided repeatedly."""
     found = changes(told(-15, 2, 2), told(15, 2, 4), told(30, 3, 4), told(45, 4, 3))
 
     assert found == ["  0:00:15  v goes from 2 to 4 replicas", "  0:00:45  v goes from 4 to 3 replicas"]
 
 
-def test_a_return_to_the_number_that_still_runs_is_listed() -> None:
-    """Without it, the next decision would look like a repetition of the one before."""
+def test_a_decision_to_keep_the_current_replicas_after_another_one_is_listed() -> None:
+    """Without it, the next decision would look like a repetition of the previous one."""
     found = changes(told(0, 3, 3), told(15, 3, 2), told(30, 3, 3), told(45, 3, 2))
 
     assert found == [
@@ -77,8 +77,8 @@ def test_a_return_to_the_number_that_still_runs_is_listed() -> None:
     ]
 
 
-def test_the_first_decision_of_a_cold_start_is_compared_with_what_runs() -> None:
-    """There is no decision before it."""
+def test_the_first_decision_of_a_cold_start_is_compared_with_the_current_replicas() -> None:
+    """There is no previous decision."""
     assert changes(told(0, 1, 2), told(15, 1, 2)) == ["  0:00:00  v goes from 1 to 2 replicas"]
 
 
@@ -88,11 +88,11 @@ AMOUNTS = {
     "a tiny cost has no exponent": (0.0000123, "0.0000123"),
     "from 100 on, all digits of the integer part are shown": (12345.6, "12346"),
     "a number that is rounded to 100 has no fraction": (99.97, "100"),
-    "nothing costs nothing": (0.0, "0"),
+    "zero is one digit": (0.0, "0"),
 }
 
 
 @pytest.mark.parametrize(("cost", "text"), AMOUNTS.values(), ids=AMOUNTS)
 def test_a_cost_has_three_significant_digits(cost: float, text: str) -> None:
-    """Each by a sentence."""
+    """All digits of the integer part are shown if there are more."""
     assert amount(cost) == text

@@ -1,4 +1,4 @@
-"""The example with the targets of policies: their bounds and costs, and room for all of them."""
+"""The example scenario with the targets of policy files: bounds, costs, nodes and warnings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bound(name: str, fewest: int, most: int, cost: int = 0) -> PolicyFile:
 
 @pytest.fixture
 def example() -> Scenario:
-    """Return the scenario that is simulated without arguments."""
+    """Return the scenario that is simulated if no arguments are given."""
     data = (files("controller.simulating") / "example.yaml").read_bytes()
     found = read_scenario(Source(name="example", data=data)).scenario
     assert found is not None
@@ -44,15 +44,15 @@ def example() -> Scenario:
 FITTED: dict[str, tuple[list[PolicyFile], list[tuple[str, int, int, int, float]], int]] = {
     "no binding": ([BARE], [("llama-8b-h100", 1, 1, 100, 100.0)], 13),
     "a binding without a cost": ([bound("a", 2, 5)], [("a", 2, 2, 5, 100.0)], 4),
-    "a target without a cost beside one with": (
+    "one target without and one with a cost": (
         [bound("a", 1, 5), bound("b", 1, 5, 7)],
         [("a", 1, 1, 5, 0.0), ("b", 1, 1, 5, 7.0)],
         4,
     ),
     "a binding that may scale to zero, with a cost": ([bound("a", 0, 5, 7)], [("a", 1, 0, 5, 7.0)], 4),
-    "a policy without a binding beside one with": ([BARE, bound("a", 3, 5)], [("a", 3, 3, 5, 100.0)], 4),
+    "one policy without and one with a binding": ([BARE, bound("a", 3, 5)], [("a", 3, 3, 5, 100.0)], 4),
     "two bindings of one target": ([bound("a", 2, 5), bound("a", 1, 9)], [("a", 1, 1, 9, 100.0)], 4),
-    "two bindings of two": (
+    "two bindings of two targets": (
         [bound("a", 1, 25), bound("b", 1, 16)],
         [("a", 1, 1, 25, 100.0), ("b", 1, 1, 16, 100.0)],
         6,
@@ -61,13 +61,13 @@ FITTED: dict[str, tuple[list[PolicyFile], list[tuple[str, int, int, int, float]]
 
 
 @pytest.mark.parametrize(("policies", "variants", "nodes"), FITTED.values(), ids=FITTED)
-def test_variants_are_the_targets(
+def test_the_variants_are_the_targets_of_the_policies(
     example: Scenario,
     policies: list[PolicyFile],
     variants: list[tuple[str, int, int, int, float]],
     nodes: int,
 ) -> None:
-    """Name, initial, least and most replicas, and price; nodes of 8 accelerators, never fewer than before."""
+    """There are enough nodes for all replicas, and not fewer than in the example."""
     found = with_targets(example, policies)
 
     assert [
@@ -90,13 +90,15 @@ ASSUMED = {
 
 
 @pytest.mark.parametrize(("policies", "told"), ASSUMED.values(), ids=ASSUMED)
-def test_what_is_assumed_is_said(example: Scenario, policies: list[PolicyFile], told: list[str]) -> None:
-    """Once each."""
+def test_warnings_state_the_assumptions(
+    example: Scenario, policies: list[PolicyFile], told: list[str]
+) -> None:
+    """Each is given once."""
     assert [text.split(":")[0] for text in remarks(example, policies)] == told
 
 
-def test_a_binding_without_an_activity_annotation_is_not_said_to_have_one(example: Scenario) -> None:
-    """Why nothing starts again holds for every binding."""
+def test_the_warning_about_zero_replicas_does_not_mention_an_activity_annotation(example: Scenario) -> None:
+    """Its reason applies to bindings with and without this annotation."""
     *_, told = remarks(example, [bound("a", 0, 5)])
 
     assert told == (
