@@ -1,4 +1,4 @@
-"""What one engine does to requests: moments, limits and counters, by hand-computed examples."""
+"""A simulated engine: times, limits and counters, compared with examples computed by hand."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from controller.simulation.engine import Engine
 from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Request, RequestTooLargeError
 
-# 10 ms per iteration, 1 ms more per sequence; a prompt takes 5 ms and 0.1 ms per token.
+# An iteration takes 10 ms and 1 ms more per sequence; prompts take 5 ms and 0.1 ms per token.
 PROFILE = EngineProfile(
     model_id="m", alpha_ms=10, beta_ms=1, gamma_ms=5, delta_ms=0.1, num_gpu_blocks=100, max_num_seqs=4
 )
 
 
 def request(request_id: int = 0, *, arrival_us: int = 0, prompt: int = 100, output: int = 3) -> Request:
-    """Make a request that takes 15 ms to its first token and 11 ms to each further one."""
+    """Return a request that takes 15 ms to its first token and 11 ms for each further one."""
     return Request(request_id=request_id, arrival_us=arrival_us, prompt_tokens=prompt, output_tokens=output)
 
 
-def test_lone_request_takes_its_prefill_and_one_iteration_per_further_token() -> None:
+def test_a_single_request_takes_its_prefill_and_one_iteration_per_further_token() -> None:
     """TTFT is gamma + delta x prompt; the rest is (output - 1) x (alpha + beta)."""
     engine = Engine(PROFILE)
     engine.submit(request(), now_us=0)
@@ -34,11 +34,11 @@ def test_lone_request_takes_its_prefill_and_one_iteration_per_further_token() ->
     assert done.inter_token_latency_seconds == 0.011
 
 
-def test_latecomer_waits_for_the_iteration_under_way_and_slows_the_others() -> None:
-    """A request that arrives within an iteration is prefilled in the next, beside the other's decode."""
+def test_a_later_request_waits_for_the_current_iteration_and_slows_the_others() -> None:
+    """It is prefilled in the next iteration, together with the other request's decode."""
     engine = Engine(PROFILE)
     engine.submit(request(0, output=4), now_us=0)
-    assert engine.advance(16_000) == []  # 15 ms prefill over, first decode under way until 26 ms
+    assert engine.advance(16_000) == []  # prefill ended at 15 ms, first decode lasts until 26 ms
     engine.submit(request(1, arrival_us=16_000, output=1), now_us=16_000)
 
     second, first = engine.advance(1_000_000)
@@ -48,8 +48,8 @@ def test_latecomer_waits_for_the_iteration_under_way_and_slows_the_others() -> N
     assert first.finish_us == 52_000 + 11_000
 
 
-def test_a_cache_that_fills_slows_the_steps() -> None:
-    """Blocks of 16 tokens: the prompt of 100 takes 7 of them, 112 tokens at 10 us for each further token."""
+def test_iterations_take_longer_as_the_cache_fills() -> None:
+    """The prompt of 100 tokens takes 7 blocks of 16, so a decode step takes 112 x 10 us longer."""
     engine = Engine(replace(PROFILE, context_us_per_token=10.0))
     engine.submit(request(), now_us=0)
 
@@ -59,8 +59,8 @@ def test_a_cache_that_fills_slows_the_steps() -> None:
     assert done.finish_us == 15_000 + 2 * (11_000 + 1120)
 
 
-def test_noise_is_bounded_and_seeded() -> None:
-    """The same seed gives the same steps, another one others; each is within its share of the even one."""
+def test_noise_is_bounded_and_reproducible() -> None:
+    """The same seed gives the same times, another seed different ones; the sum stays within 5 %."""
     noisy = replace(PROFILE, step_noise=0.3)
 
     def finish_us(seed: int) -> int:
@@ -72,8 +72,8 @@ def test_noise_is_bounded_and_seeded() -> None:
     assert 0.95 < finish_us(1) / (15_000 + 100 * 11_000) < 1.05
 
 
-def test_a_full_batch_lets_nobody_in_until_somebody_finishes() -> None:
-    """max_num_seqs bounds the batch; the fifth of four waits in the queue and its wait is measured."""
+def test_a_full_batch_admits_no_request_until_one_finishes() -> None:
+    """The batch is limited to `max_num_seqs`, 4; the fifth request waits, and its queue time is measured."""
     engine = Engine(PROFILE)
     for number in range(5):
         engine.submit(request(number), now_us=0)
@@ -82,13 +82,13 @@ def test_a_full_batch_lets_nobody_in_until_somebody_finishes() -> None:
     assert (engine.running, engine.waiting) == (4, 1)
 
     done = engine.advance(1_000_000)
-    # 5 + 0.1 x 400 ms for four prompts at once, then two iterations of 14 ms: only then is there room
+    # 5 + 0.1 x 400 ms for four prompts at once, then two iterations of 14 ms until a sequence finishes
     assert done[-1].first_token_us == 45_000 + 2 * 14_000 + 15_000
     assert engine.measures.queue_seconds.total == pytest.approx(0.073)
 
 
 def test_long_prompts_are_computed_in_chunks_within_the_token_budget() -> None:
-    """250 tokens at 100 per iteration take three iterations, each with its fixed cost."""
+    """250 tokens at 100 per iteration take three iterations, each with its fixed time."""
     engine = Engine(replace(PROFILE, max_num_batched_tokens=100))
     engine.submit(request(prompt=250, output=1), now_us=0)
 
@@ -97,8 +97,8 @@ def test_long_prompts_are_computed_in_chunks_within_the_token_budget() -> None:
     assert done.finish_us == 3 * 5_000 + 25_000
 
 
-def test_when_the_cache_is_full_the_last_admitted_starts_over_and_loses_no_token() -> None:
-    """Two sequences of 2 blocks grow in a cache of 5: one is preempted, no token is made twice."""
+def test_the_last_admitted_sequence_is_preempted_when_the_cache_is_full() -> None:
+    """Two sequences of 2 blocks grow in a cache of 5: one restarts, and its tokens are counted only once."""
     engine = Engine(replace(PROFILE, num_gpu_blocks=5))
     for number in range(2):
         engine.submit(request(number, prompt=32, output=40), now_us=0)
@@ -113,7 +113,7 @@ def test_when_the_cache_is_full_the_last_admitted_starts_over_and_loses_no_token
 
 
 def test_kv_usage_counts_whole_blocks_of_prompt_and_generated_tokens() -> None:
-    """32 prompt tokens fill two of 100 blocks; the first generated one opens a third."""
+    """32 prompt tokens fill two of 100 blocks; the first generated token needs a third."""
     engine = Engine(PROFILE)
     engine.submit(request(prompt=32, output=10), now_us=0)
 
@@ -126,14 +126,16 @@ def test_kv_usage_counts_whole_blocks_of_prompt_and_generated_tokens() -> None:
 @pytest.mark.parametrize(
     ("prompt", "output", "fits"),
     [
-        pytest.param(1600, 1, True, id="a prompt that fills the cache yields its one token"),
-        pytest.param(1600, 2, False, id="a second token would need one more place"),
-        pytest.param(1, 1600, True, id="the last token needs no place"),
+        pytest.param(1600, 1, True, id="a prompt that fills the cache can generate one token"),
+        pytest.param(1600, 2, False, id="a second token needs one more slot"),
+        pytest.param(1, 1600, True, id="the last token needs no slot"),
         pytest.param(1, 1601, False, id="one token too many"),
     ],
 )
-def test_a_request_larger_than_the_cache_is_refused_at_once(prompt: int, output: int, *, fits: bool) -> None:
-    """A cache of 100 blocks of 16 holds 1600 tokens; what can't ever finish must not block the queue."""
+def test_a_request_larger_than_the_cache_is_rejected_on_submission(
+    prompt: int, output: int, *, fits: bool
+) -> None:
+    """The cache holds 100 x 16 = 1600 tokens; a request that can never finish would block the queue."""
     engine = Engine(PROFILE)
 
     if fits:
@@ -144,8 +146,8 @@ def test_a_request_larger_than_the_cache_is_refused_at_once(prompt: int, output:
             engine.submit(request(prompt=prompt, output=output), now_us=0)
 
 
-def test_the_past_is_closed() -> None:
-    """A request submitted before the moment to which the engine has advanced would rewrite its history."""
+def test_a_request_in_the_past_is_rejected() -> None:
+    """It is earlier than the time to which the engine has advanced."""
     engine = Engine(PROFILE)
     engine.advance(500)
 
@@ -153,8 +155,8 @@ def test_the_past_is_closed() -> None:
         engine.submit(request(), now_us=499)
 
 
-def test_drained_engine_gives_up_everything_running_first() -> None:
-    """What an engine had not finished when its pod went away must be sent elsewhere, all of it."""
+def test_a_drained_engine_returns_all_unfinished_requests() -> None:
+    """Running requests come first; when a pod is removed, they are sent to other engines."""
     engine = Engine(PROFILE)
     for number in range(6):
         engine.submit(request(number), now_us=0)
@@ -167,8 +169,8 @@ def test_drained_engine_gives_up_everything_running_first() -> None:
     assert (engine.running, engine.waiting, engine.kv_usage) == (0, 0, 0.0)
 
 
-def test_profile_names_every_field_that_is_out_of_range() -> None:
-    """All errors at once, each saying what is allowed."""
+def test_all_invalid_fields_of_a_profile_are_reported() -> None:
+    """Each message states the valid range."""
     with pytest.raises(ValueError, match="alpha_ms must be") as caught:
         EngineProfile(
             model_id="",

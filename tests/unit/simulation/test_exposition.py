@@ -1,4 +1,4 @@
-"""The text that a scrape of an engine returns."""
+"""The metrics text that a scrape of a simulated engine returns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROFILE = EngineProfile(
 
 
 def scraped(engine: Engine) -> dict[str, float]:
-    """Return samples by name, with the bucket bound where there is one."""
+    """Return samples by name, with the bound of a bucket appended."""
     families = text_string_to_metric_families(exposition(engine).decode())
     return {
         s.name + (f"/{s.labels['le']}" if "le" in s.labels else ""): s.value
@@ -34,7 +34,7 @@ def scraped(engine: Engine) -> dict[str, float]:
 
 @pytest.fixture
 def engine() -> Engine:
-    """One request finished, two running, one waiting."""
+    """Return an engine with one request finished, two running and one waiting."""
     engine = Engine(PROFILE)
     engine.submit(Request(request_id=0, arrival_us=0, prompt_tokens=100, output_tokens=3), now_us=0)
     engine.advance(100_000)
@@ -47,8 +47,8 @@ def engine() -> Engine:
     return engine
 
 
-def test_gauges_and_counters_tell_where_the_requests_are(engine: Engine) -> None:
-    """What a planner reads: queue, batch, cache, finished requests, tokens."""
+def test_gauges_and_counters_describe_requests_tokens_and_cache(engine: Engine) -> None:
+    """These are the metrics that planning reads."""
     samples = scraped(engine)
 
     assert samples["vllm:num_requests_running"] == 2
@@ -64,15 +64,15 @@ def test_gauges_and_counters_tell_where_the_requests_are(engine: Engine) -> None
     assert samples["vllm:num_preemptions_total"] == 0
 
 
-def test_histograms_count_each_first_token_and_each_gap(engine: Engine) -> None:
-    """15 ms to the first token, then two gaps of 11 ms, under both names of the gap."""
+def test_histograms_count_first_tokens_and_times_between_tokens(engine: Engine) -> None:
+    """15 ms to the first token, then two intervals of 11 ms, under both metric names for them."""
     samples = scraped(engine)
 
     assert samples["vllm:time_to_first_token_seconds_sum"] == pytest.approx(0.015)
     assert samples["vllm:time_to_first_token_seconds_bucket/0.01"] == 0
     assert samples["vllm:time_to_first_token_seconds_bucket/0.02"] == 1
     assert samples["vllm:time_to_first_token_seconds_bucket/+Inf"] == 1
-    # A prefill, two iterations of one sequence; the prefill of two is under way.
+    # One prefill and two iterations of one sequence; the prefill of two sequences has not finished.
     assert samples["vllm:iteration_tokens_total_count"] == 3
     assert samples["vllm:iteration_tokens_total_sum"] == 102
     assert samples["vllm:request_prefill_kv_computed_tokens_sum"] == 100
@@ -85,7 +85,7 @@ def test_histograms_count_each_first_token_and_each_gap(engine: Engine) -> None:
 
 
 def test_labels_are_those_of_a_real_engine(engine: Engine) -> None:
-    """The model name on every series but the cache's, whose sizes are labels; quotes survive."""
+    """All series have the model name, except the cache's, whose labels are its sizes; quotes are escaped."""
     families = list(text_string_to_metric_families(exposition(engine).decode()))
 
     for sample in (s for f in families for s in f.samples):
@@ -95,8 +95,8 @@ def test_labels_are_those_of_a_real_engine(engine: Engine) -> None:
             assert sample.labels["model_name"] == 'meta/llama "8b"'
 
 
-def test_histogram_bounds_are_upper_and_inclusive() -> None:
-    """A value on a bound belongs to that bucket, as in Prometheus."""
+def test_histogram_bounds_are_inclusive_upper_bounds() -> None:
+    """A value on a bound counts for that bucket, as in Prometheus."""
     histogram = Histogram((1.0, 2.0))
     histogram.observe(1.0)
     histogram.observe(1.5, 3)

@@ -1,4 +1,4 @@
-"""Laws of a fleet: nothing is lost, and latency follows from load and the number of engines."""
+"""Fleets of engines: no request is lost, and latency depends on load and the number of engines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST_ITERATION_SECONDS = PROFILE.iteration_us(decodes=64, prompt_tokens=8192)
 
 
 def replayed(engines: int, *phases: Phase) -> list[Completion]:
-    """Serve the phases to the end on so many equal engines."""
+    """Serve the phases to the end on a number of equal engines."""
     fleet = Fleet({"m": requests(phases, start_us=0)})
     for number in range(engines):
         fleet.join(f"e{number}", Engine(PROFILE), now_us=0)
@@ -30,12 +30,12 @@ def replayed(engines: int, *phases: Phase) -> list[Completion]:
 
 
 def ttft_p90_seconds(done: list[Completion]) -> float:
-    """Return the time to first token that nine of ten requests meet."""
+    """Return the 90th percentile of the time to first token."""
     return quantiles([c.time_to_first_token_seconds for c in done], n=10)[-1]
 
 
-def test_taking_one_engine_away_breaks_the_latency_target() -> None:
-    """Real conversation at 37 requests/s: six engines hold a target of 0.5 s, five are far off."""
+def test_removing_one_engine_breaks_the_latency_target() -> None:
+    """At 37 requests/s of a conversation trace, six engines meet a target of 0.5 s, five exceed 1 s."""
     surge = Phase(trace="azure-llm-2023-conv", from_seconds=1500, to_seconds=2100, speed=5)
 
     assert ttft_p90_seconds(replayed(6, surge)) < 0.5
@@ -43,8 +43,8 @@ def test_taking_one_engine_away_breaks_the_latency_target() -> None:
 
 
 @pytest.mark.parametrize("speed", [2.0, 4.0])
-def test_each_engine_more_lowers_the_mean_latency_of_a_real_trace(speed: float) -> None:
-    """From overload to idleness, on the same requests."""
+def test_each_additional_engine_lowers_the_mean_latency_of_a_recorded_trace(speed: float) -> None:
+    """The same requests are served from overload to low utilization."""
     phase = Phase(trace="azure-llm-2023-conv", from_seconds=0, to_seconds=300, speed=speed)
 
     latencies = [mean(c.latency_seconds for c in replayed(n, phase)) for n in range(1, 7)]
@@ -53,8 +53,8 @@ def test_each_engine_more_lowers_the_mean_latency_of_a_real_trace(speed: float) 
 
 
 @pytest.mark.parametrize("engines", [1, 3])
-def test_the_same_requests_in_less_time_take_longer(engines: int) -> None:
-    """Latency is monotone in load."""
+def test_mean_latency_grows_if_the_same_requests_arrive_in_less_time(engines: int) -> None:
+    """Latency is monotone in the arrival rate."""
     latencies = [
         mean(
             c.latency_seconds
@@ -76,12 +76,14 @@ small_requests = st.lists(
         for number, (at, prompt, output) in enumerate(sorted(rows))
     ]
 )
-"""Requests within two seconds, from idle to crowded."""
+"""Requests within two seconds, at low to high utilization."""
 
 
 @given(small_requests, st.integers(1, 4))
-def test_one_engine_more_is_never_worse_but_for_an_iteration(rows: list[Request], engines: int) -> None:
-    """Only the moment at which an iteration under way ends can be less lucky."""
+def test_an_additional_engine_increases_mean_latency_by_at_most_one_iteration(
+    rows: list[Request], engines: int
+) -> None:
+    """It can increase because requests wait for the end of the iteration in progress."""
 
     def mean_latency(count: int) -> float:
         fleet = Fleet({"m": iter(rows)})
@@ -101,12 +103,12 @@ events = st.lists(
     ),
     max_size=60,
 )
-"""Engines come and go while requests arrive; the second number is the time since the event before."""
+"""Engines join and leave while requests arrive; the second number is the time since the previous event."""
 
 
 @given(events)
 def test_no_request_is_lost_while_engines_join_and_leave(rows: list[tuple[str, int, int, int]]) -> None:
-    """Arrived = held + waiting + running + finished + refused, always; in the end all are finished."""
+    """Always, arrived = held + waiting + running + finished + refused; in the end, all are finished."""
     profile = EngineProfile(
         model_id="m", alpha_ms=7, beta_ms=1, gamma_ms=5, delta_ms=0.5, num_gpu_blocks=17, max_num_seqs=5
     )
@@ -137,7 +139,7 @@ def test_no_request_is_lost_while_engines_join_and_leave(rows: list[tuple[str, i
 
 
 def test_a_request_goes_to_the_shortest_queue_then_to_the_emptiest_cache() -> None:
-    """Three engines: one with a queue, one with a fuller cache, one that is free."""
+    """One of the three engines has a queue, one has a fuller cache, and one is idle."""
     router = Router()
     busy, fuller, free = (Engine(PROFILE) for _ in range(3))
     busy.submit(Request(request_id=1, arrival_us=1, prompt_tokens=10, output_tokens=9), now_us=1)
@@ -153,10 +155,10 @@ def test_a_request_goes_to_the_shortest_queue_then_to_the_emptiest_cache() -> No
 
 
 @given(events)
-def test_the_shortest_queue_is_found_as_if_every_engine_had_been_asked(
+def test_the_shortest_queue_is_found_without_advancing_every_engine(
     rows: list[tuple[str, int, int, int]],
 ) -> None:
-    """Each request goes where a look at all engines, brought to that very moment, would have sent it."""
+    """Each request goes to the engine that would be chosen if all engines were advanced to its arrival."""
     profile = EngineProfile(
         model_id="m", alpha_ms=7, beta_ms=1, gamma_ms=5, delta_ms=0.5, num_gpu_blocks=40, max_num_seqs=3
     )
@@ -181,8 +183,8 @@ def test_the_shortest_queue_is_found_as_if_every_engine_had_been_asked(
         assert met.measures.generation_tokens == engine.measures.generation_tokens
 
 
-def test_requests_of_a_removed_engine_start_again_but_their_first_token_was_seen() -> None:
-    """A client whose engine goes away mid-answer waits longer for the end, not for the beginning."""
+def test_requests_of_a_removed_engine_restart_and_keep_their_time_to_first_token() -> None:
+    """A client that has received the first token only waits longer for the rest."""
     router = Router()
     router.join("a", Engine(PROFILE), now_us=0)
     router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=100), now_us=0)
@@ -197,8 +199,8 @@ def test_requests_of_a_removed_engine_start_again_but_their_first_token_was_seen
     assert done.latency_seconds == pytest.approx(0.5 + 0.010 + 99 * 0.00705)
 
 
-def test_requests_that_wait_in_a_removed_engine_wait_on_elsewhere() -> None:
-    """Without a first token, the time to it goes on counting from the client's call."""
+def test_requests_in_the_queue_of_a_removed_engine_are_sent_to_another_engine() -> None:
+    """Their time to first token is measured from their arrival."""
     router = Router()
     router.join("a", Engine(PROFILE), now_us=0)
     router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=1), now_us=0)
@@ -212,7 +214,7 @@ def test_requests_that_wait_in_a_removed_engine_wait_on_elsewhere() -> None:
 
 
 def test_requests_are_held_while_there_is_no_engine() -> None:
-    """Scaling to zero keeps requests waiting; it does not lose them."""
+    """With zero replicas, requests wait and are not lost."""
     router = Router()
     router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=1), now_us=0)
 
@@ -224,7 +226,7 @@ def test_requests_are_held_while_there_is_no_engine() -> None:
 
 
 def test_a_cordoned_engine_finishes_its_requests_and_gets_no_new_ones() -> None:
-    """A pod that is being deleted drains; what comes meanwhile goes elsewhere, or waits for somebody."""
+    """A pod that is being deleted drains; new requests go to other engines or are held."""
     router = Router()
     router.join("a", Engine(PROFILE), now_us=0)
     router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=9), now_us=0)
@@ -238,8 +240,8 @@ def test_a_cordoned_engine_finishes_its_requests_and_gets_no_new_ones() -> None:
     assert [done.request.request_id for done in router.advance(2 * 10**9)] == [2]
 
 
-def test_two_engines_of_one_name_are_refused() -> None:
-    """A name stands for one pod."""
+def test_two_engines_with_the_same_name_are_rejected() -> None:
+    """A name identifies one pod."""
     router = Router()
     router.join("a", Engine(PROFILE), now_us=0)
 
@@ -247,8 +249,8 @@ def test_two_engines_of_one_name_are_refused() -> None:
         router.join("a", Engine(PROFILE), now_us=0)
 
 
-def test_an_engine_joins_and_leaves_between_arrivals_that_nobody_advanced_to() -> None:
-    """Joining at 5 s lets in what arrived before; what finishes on the way is reported later."""
+def test_engines_can_join_and_leave_without_an_advance_to_that_time() -> None:
+    """Requests that arrive before are routed; their completions are returned by the next advance."""
     arrivals = [
         Request(request_id=number, arrival_us=number * 1_000_000, prompt_tokens=100, output_tokens=2)
         for number in range(10)

@@ -1,6 +1,6 @@
-"""The engine against a plain one that counts every token of every sequence in every iteration.
+"""The engine, compared with a plain engine that counts every token of every sequence in every iteration.
 
-The engine never touches a sequence between its first and its last token; that shortcut must change nothing.
+The engine does not process a sequence between its first and its last token; this must not change results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from controller.simulation.request import Request
 
 @dataclass(eq=False)
 class PlainSequence:
-    """A request with everything counted out."""
+    """A request with its generated and computed tokens and its blocks."""
 
     request: Request
     generated: int = 0
@@ -29,7 +29,7 @@ class PlainSequence:
 
 @dataclass
 class PlainEngine:
-    """The same rules, written down one token at a time."""
+    """An engine with the same rules, implemented one token at a time."""
 
     profile: EngineProfile
     now_us: int = 0
@@ -50,19 +50,19 @@ class PlainEngine:
             self.iterate()
 
     def free(self) -> int:
-        """Blocks that nobody holds."""
+        """Return the number of free blocks."""
         return self.profile.num_gpu_blocks - sum(s.blocks for s in self.batch)
 
     def blocks(self, tokens: int) -> int:
-        """Blocks for so many tokens."""
+        """Return the number of blocks for a number of tokens."""
         return -(-tokens // self.profile.block_size)
 
     def context(self, sequence: PlainSequence) -> int:
-        """Tokens that a prefill computes."""
+        """Return the number of tokens that a prefill computes."""
         return sequence.request.prompt_tokens + sequence.generated
 
     def iterate(self) -> None:
-        """One iteration: make room, decode, prefill, admit."""
+        """Run one iteration: preempt, decode, prefill, admit."""
         decoding = [s for s in self.batch if s.is_decoding]
         preempted = False
         while sum(self.blocks(s.computed + 1) - s.blocks for s in decoding) > self.free():
@@ -124,7 +124,7 @@ profiles = st.builds(
     max_num_batched_tokens=st.sampled_from([6, 11, 100]),
     context_us_per_token=st.sampled_from([0.0, 0.0, 17.3]),
 )
-"""Engines so small that batches fill, caches overflow and prompts come in chunks."""
+"""Engines so small that batches fill, caches overflow and prompts are split into chunks."""
 
 arrivals = st.lists(
     st.builds(
@@ -141,11 +141,11 @@ arrivals = st.lists(
         for number, (at, prompt, output) in enumerate(sorted(rows))
     ]
 )
-"""Up to a dozen requests; 9 + 7 - 1 tokens fit the smallest cache."""
+"""Up to 12 requests; even the smallest cache holds 9 + 7 - 1 tokens."""
 
 
 def serve(engine: Engine, requests: list[Request], cuts: list[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """First-token and finish times by request id, with `advance` called at the arrivals and at `cuts` too."""
+    """Return first-token and finish times by request ID; `advance` is called at arrivals and at `cuts`."""
     done = []
     events: list[tuple[int, Request | None]] = [(r.arrival_us, r) for r in requests]
     events += [(cut, None) for cut in cuts]
@@ -162,10 +162,8 @@ def serve(engine: Engine, requests: list[Request], cuts: list[int]) -> tuple[dic
 
 
 @given(profile=profiles, requests=arrivals)
-def test_every_moment_equals_that_of_the_plain_engine(
-    profile: EngineProfile, requests: list[Request]
-) -> None:
-    """First tokens, finishes, preemptions and token counts agree to the microsecond."""
+def test_all_times_equal_those_of_the_plain_engine(profile: EngineProfile, requests: list[Request]) -> None:
+    """First-token and finish times agree to the microsecond, and preemptions and token counts are equal."""
     plain = PlainEngine(profile)
     plain.run(requests)
     engine = Engine(profile)
@@ -188,10 +186,10 @@ def test_every_moment_equals_that_of_the_plain_engine(
     requests=arrivals,
     cuts=st.lists(st.integers(0, 300_000), max_size=30),
 )
-def test_history_does_not_depend_on_how_time_is_cut(
+def test_results_do_not_depend_on_how_time_is_divided_into_advances(
     profile: EngineProfile, noise: float, requests: list[Request], cuts: list[int]
 ) -> None:
-    """A demo that advances ten times a second and a simulation that leaps see the same engine."""
+    """The demo advances ten times per second, a simulation in large steps."""
     profile = replace(profile, step_noise=noise)
 
     assert serve(Engine(profile), requests, cuts) == serve(Engine(profile), requests, [])

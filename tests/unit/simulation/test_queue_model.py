@@ -1,10 +1,10 @@
-"""The engine against the analytic queue that the legacy profile parameters were made for.
+"""The engine, compared with the analytic queue that the legacy profile parameters were designed for.
 
-That model is a birth-death chain with the service rate n / (prefill(n) + steps x decode(n)), prefill(n) =
-gamma + delta x tokens x n and decode(n) = alpha + beta x n. It charges each request the prompts of the
-others in service; the engine makes them happen. They should meet for Poisson arrivals of equal requests,
-without a fixed cost per prefill (which the chain charges once and the engine to every bystander), without
-pressure on the KV cache.
+The queue is a birth-death chain with the service rate n / (prefill(n) + steps x decode(n)), prefill(n) =
+gamma + delta x tokens x n and decode(n) = alpha + beta x n. It adds the prompts of the other requests in
+service to each request's time; in the engine, these prefills take place. Both should agree for Poisson
+arrivals of equal requests, without a fixed time per prefill (which the chain adds once, while in the engine
+it delays every running request), and with a large KV cache.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PROFILE = EngineProfile(
 
 @dataclass(frozen=True, kw_only=True)
 class Steady:
-    """Means of a system in balance."""
+    """Means in steady state."""
 
     requests_in_system: float
     response_ms: float
@@ -42,14 +42,14 @@ class Steady:
 
 
 def service_rate_per_ms(n: int, *, prompt: int, output: int) -> float:
-    """Return the requests that leave per millisecond while n are in service."""
+    """Return the departures per millisecond while n requests are in service."""
     n = min(n, BATCH)
     prefill_ms = PROFILE.gamma_ms + PROFILE.delta_ms * prompt * n
     return n / (prefill_ms + (output - 1) * (PROFILE.alpha_ms + PROFILE.beta_ms * n))
 
 
 def analytic(rate_per_ms: float, *, prompt: int, output: int) -> Steady:
-    """Solve the chain with ten waiting places per place in the batch."""
+    """Solve the chain with ten waiting positions per position in the batch."""
     weights = list(
         accumulate(
             range(1, 11 * BATCH + 1),
@@ -95,7 +95,7 @@ def simulated(rate_per_ms: float, *, prompt: int, output: int, count: int = 8000
 @pytest.mark.parametrize(("prompt", "output"), [(256, 64), (128, 128)])
 @pytest.mark.parametrize("load", [0.2, 0.5, 0.7])
 def test_simulation_and_queue_model_agree(prompt: int, output: int, load: float) -> None:
-    """Response and concurrency within 4 %, time between tokens within 5 %, up to 70 % of the capacity."""
+    """Up to 70 % load, response time and concurrency agree within 4 %, time between tokens within 5 %."""
     rate_per_ms = load * service_rate_per_ms(BATCH, prompt=prompt, output=output)
 
     want = analytic(rate_per_ms, prompt=prompt, output=output)
@@ -106,8 +106,8 @@ def test_simulation_and_queue_model_agree(prompt: int, output: int, load: float)
     assert got.inter_token_ms == pytest.approx(want.inter_token_ms, rel=0.05)
 
 
-def test_beyond_the_capacity_of_the_queue_model_the_queue_grows_without_end() -> None:
-    """At 115 % of the chain's highest rate, twice the requests wait more than twice as long."""
+def test_above_the_capacity_of_the_queue_model_the_queue_grows_without_bound() -> None:
+    """At 115 % of the chain's highest rate, doubling the requests raises the mean response by over 50 %."""
     rate_per_ms = 1.15 * service_rate_per_ms(BATCH, prompt=256, output=64)
 
     shorter = simulated(rate_per_ms, prompt=256, output=64, count=3000)

@@ -1,4 +1,4 @@
-"""Traces in the forms in which others publish them, and what becomes of garbage."""
+"""Recorded traces: published formats, and errors of malformed files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ AZURE = b"TIMESTAMP,ContextTokens,GeneratedTokens\n"
 
 
 def told(content: bytes) -> list[str]:
-    """Return the problems of a file, which must then have no trace."""
+    """Return the problems of a file, and check that it has either problems or a trace."""
     found = read_trace(content, file="t")
     assert bool(found.trace) != bool(found.problems)
     return [str(problem) for problem in found.problems]
 
 
-def test_azure_times_with_seven_decimals_become_offsets_in_order() -> None:
-    """Lines need not be in order."""
+def test_azure_times_with_seven_decimals_become_sorted_offsets() -> None:
+    """The lines need not be sorted."""
     found = read_trace(
         AZURE + b"2023-11-16 18:15:50.9951690,396,109\n2023-11-16 18:15:46.6805900,374,44\n\n", file="t"
     )
@@ -31,8 +31,8 @@ def test_azure_times_with_seven_decimals_become_offsets_in_order() -> None:
     )
 
 
-def test_azure_columns_may_stand_in_any_order_with_others_between() -> None:
-    """And times may have a zone."""
+def test_azure_columns_may_be_in_any_order_among_others() -> None:
+    """The file may begin with a byte order mark, and times may have a time zone."""
     found = read_trace(
         b"\xef\xbb\xbfid,GeneratedTokens,ContextTokens,TIMESTAMP\n7,2,5,2024-05-10 00:00:00.009930+00:00\n",
         file="t",
@@ -41,8 +41,8 @@ def test_azure_columns_may_stand_in_any_order_with_others_between() -> None:
     assert found.trace == (TraceEntry(offset_ms=0, prompt_tokens=5, output_tokens=2),)
 
 
-def test_mooncake_lines() -> None:
-    """Milliseconds from any beginning; other members are passed over."""
+def test_mooncake_lines_are_read() -> None:
+    """Times are in milliseconds from any origin; other members are ignored."""
     found = read_trace(
         b'{"timestamp": 3000, "input_length": 6955, "output_length": 52, "hash_ids": [1]}\n'
         b'{"timestamp": 4500, "input_length": 10, "output_length": 1}\n',
@@ -58,13 +58,13 @@ def test_mooncake_lines() -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        pytest.param(b"", ["t: is empty"], id="nothing"),
-        pytest.param(b"\xff\xfe", ["t: is not UTF-8 text"], id="no text"),
-        pytest.param(AZURE, ["t: contains no request"], id="a head alone"),
+        pytest.param(b"", ["t: is empty"], id="an empty file"),
+        pytest.param(b"\xff\xfe", ["t: is not UTF-8 text"], id="not UTF-8"),
+        pytest.param(AZURE, ["t: contains no request"], id="only a header"),
         pytest.param(
             b"TIMESTAMP,Tokens\n1,2\n",
             ["t:1: column ContextTokens, GeneratedTokens is missing"],
-            id="columns",
+            id="missing columns",
         ),
         pytest.param(
             AZURE + b"soon,1,2\n2023-11-16 18:15:50,-1,nan\n2023-11-16 18:15:50,1\n",
@@ -73,19 +73,21 @@ def test_mooncake_lines() -> None:
                 "t:3: ContextTokens '-1' must be a whole number from 1 to 10000000; GeneratedTokens 'nan'",
                 "t:4: has 2 columns",
             ],
-            id="every wrong line and every wrong cell of it",
+            id="every invalid line and cell",
         ),
         pytest.param(
             AZURE + b"2023-11-16 18:15:50,1,abc\n",
             ["t:2: GeneratedTokens 'abc' must be a whole number from 1 to 10000000"],
-            id="words",
+            id="a word instead of a number",
         ),
-        pytest.param(AZURE + b"2023-11-16 18:15:50,1e999,2\n", ["t:2: ContextTokens '1e999'"], id="huge"),
+        pytest.param(
+            AZURE + b"2023-11-16 18:15:50,1e999,2\n", ["t:2: ContextTokens '1e999'"], id="too large"
+        ),
         pytest.param(AZURE + b"2023-11-16 18:15:50,1.5,2\n", ["t:2: ContextTokens '1.5'"], id="half a token"),
         pytest.param(
             AZURE + b"2023-11-16 18:15:50,1,2\n1970-01-01 00:00:00,1,2\n",
             ["t: spans more than 366 days"],
-            id="two clocks",
+            id="a gap of decades",
         ),
         pytest.param(
             b'{"timestamp": 1}\n{"timestamp": -1, "input_length": true, "output_length": 1}\n[1]\n{"a\n',
@@ -95,15 +97,15 @@ def test_mooncake_lines() -> None:
                 "t:3: is not a JSON object",
                 "t:4: is not JSON",
             ],
-            id="every wrong line of JSON",
+            id="every invalid line of JSON",
         ),
         pytest.param(
             b'{"timestamp": NaN, "input_length": 1, "output_length": 1}', ["t:1: timestamp nan"], id="NaN"
         ),
     ],
 )
-def test_garbage_is_named_line_by_line(content: bytes, expected: list[str]) -> None:
-    """All that is wrong, with its place."""
+def test_all_errors_of_a_malformed_file_are_reported(content: bytes, expected: list[str]) -> None:
+    """Each error names the line where there is one."""
     found = told(content)
 
     assert len(found) == len(expected)
@@ -111,15 +113,15 @@ def test_garbage_is_named_line_by_line(content: bytes, expected: list[str]) -> N
 
 
 @given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
-def test_no_bytes_crash_the_reader(content: bytes) -> None:
-    """It returns requests or problems."""
+def test_arbitrary_bytes_do_not_crash_the_reader(content: bytes) -> None:
+    """The result is either requests or problems."""
     told(content)
     told(AZURE + content)
     told(b'{"timestamp": 1, "input_length": ' + content)
 
 
-def test_the_shipped_traces_are_what_the_published_files_say() -> None:
-    """Written in Azure's form and read again, a shipped trace is the same."""
+def test_a_shipped_trace_is_unchanged_when_read_in_the_published_format() -> None:
+    """It is written in Azure's format first."""
     trace = load_trace("azure-llm-2023-code")[:500]
     lines = "".join(
         f"2023-11-16 18:{entry.offset_ms // 60000:02}:{entry.offset_ms % 60000 / 1000:010.7f},"

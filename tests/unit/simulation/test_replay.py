@@ -1,4 +1,4 @@
-"""Traces and how they are played."""
+"""Traces: shipped files, the compact format, and phases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ entries = st.lists(
         ("azure-llm-2023-conv", 19366, 3502, 22_361_870, 4_088_665),
     ],
 )
-def test_shipped_traces_are_whole(
+def test_shipped_traces_are_complete(
     name: str, *, count: int, seconds: int, prompt_tokens: int, output_tokens: int
 ) -> None:
     """Counts and sums are those of the published files."""
@@ -44,8 +44,8 @@ def test_shipped_traces_are_whole(
     assert all(a.offset_ms <= b.offset_ms for a, b in pairwise(trace))
 
 
-def test_unknown_trace_names_the_known_ones() -> None:
-    """The error says what may be asked for."""
+def test_an_unknown_trace_is_rejected_with_the_supported_names() -> None:
+    """The error lists them."""
     with pytest.raises(ValueError, match="supported values: azure-llm-2023-code, azure-llm-2023-conv"):
         load_trace("azure")
 
@@ -53,14 +53,14 @@ def test_unknown_trace_names_the_known_ones() -> None:
 
 
 @given(entries)
-def test_compact_form_round_trips_and_is_reproducible(trace: tuple[TraceEntry, ...]) -> None:
-    """Same trace, same bytes; same bytes, same trace."""
+def test_the_compact_format_round_trips_and_is_reproducible(trace: tuple[TraceEntry, ...]) -> None:
+    """Equal traces have equal bytes, and equal bytes give equal traces."""
     assert decode(encode(trace)) == trace
     assert encode(trace) == encode(decode(encode(trace)))
 
 
-def test_a_file_with_other_columns_is_refused() -> None:
-    """The published columns are no compact trace."""
+def test_a_file_with_other_columns_is_rejected() -> None:
+    """The published columns are not those of the compact format."""
     with pytest.raises(ValueError, match="must be gap_ms,prompt_tokens,output_tokens"):
         decode(gzip.compress(b"TIMESTAMP,ContextTokens,GeneratedTokens\n"))
 
@@ -69,7 +69,7 @@ def test_a_file_with_other_columns_is_refused() -> None:
 def test_pieces_of_a_trace_neither_overlap_nor_leave_gaps(
     trace: tuple[TraceEntry, ...], a: int, b: int
 ) -> None:
-    """Cut at any two places, the three pieces together are the trace."""
+    """Cut at any two times, the three pieces together are the trace."""
     first, second = sorted((a, b))
     cuts = (0, first, second, 5000)
 
@@ -80,16 +80,16 @@ def test_pieces_of_a_trace_neither_overlap_nor_leave_gaps(
 
 
 @given(entries, st.floats(0, 1))
-def test_thinning_keeps_the_stated_share(trace: tuple[TraceEntry, ...], keep: float) -> None:
-    """Within half an entry, and in order."""
+def test_thinning_keeps_the_requested_share(trace: tuple[TraceEntry, ...], keep: float) -> None:
+    """The number differs by at most half an entry, and the order is kept."""
     kept = list(thinned(trace, keep=keep))
 
     assert abs(len(kept) - keep * len(trace)) <= 0.5 + 1e-6
     assert kept == sorted(kept, key=lambda e: e.offset_ms)
 
 
-def test_phases_follow_each_other_at_their_own_pace() -> None:
-    """A minute played four times as fast ends after 15 s, where the next phase begins."""
+def test_phases_follow_each_other_at_their_own_speed() -> None:
+    """A minute at four times the speed ends after 15 s, where the next phase begins."""
     calm = Phase(trace="azure-llm-2023-conv", from_seconds=0, to_seconds=60, speed=4)
     surge = Phase(trace="azure-llm-2023-conv", from_seconds=0, to_seconds=60)
 
@@ -107,20 +107,20 @@ def test_phases_follow_each_other_at_their_own_pace() -> None:
     [
         pytest.param({"to_seconds": 0}, "less than to_seconds", id="an empty piece"),
         pytest.param({"from_seconds": -1}, "0 or greater", id="a piece before the trace"),
-        pytest.param({"speed": 0}, "speed must be greater than 0", id="time standing still"),
-        pytest.param({"keep": 1.5}, "raise the speed", id="more than there is"),
+        pytest.param({"speed": 0}, "speed must be greater than 0", id="a speed of zero"),
+        pytest.param({"keep": 1.5}, "raise the speed", id="more than the whole trace"),
     ],
 )
-def test_impossible_phases_are_refused(change: dict[str, float], message: str) -> None:
-    """Each says what is allowed."""
+def test_invalid_phases_are_rejected(change: dict[str, float], message: str) -> None:
+    """Each message states what is valid."""
     phase = Phase(trace="azure-llm-2023-conv", from_seconds=0, to_seconds=1)
 
     with pytest.raises(ValueError, match=message):
         replace(phase, **change)  # type: ignore[arg-type] # the table names fields
 
 
-def test_compact_trace_reads_as_plain_csv() -> None:
-    """Anyone with zcat can read what ships."""
+def test_a_compact_trace_is_gzipped_csv() -> None:
+    """Shipped files can be read with zcat."""
     content = encode((TraceEntry(offset_ms=5, prompt_tokens=374, output_tokens=44),))
 
     assert list(csv.reader(gzip.decompress(content).decode().splitlines())) == [

@@ -1,4 +1,4 @@
-"""Requests from traces and along curves."""
+"""Requests from traces and from load curves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRACE = load_trace("azure-llm-2023-conv")
         pytest.param(
             Curve(shape="spike", low=4, high=16, at_seconds=10, length_seconds=5, period_seconds=100),
             {9: 4, 10: 16, 14: 16, 15: 4, 112: 16, 116: 4},
-            id="spike, again and again",
+            id="a periodic spike",
         ),
         pytest.param(
             Curve(shape="spike", low=4, high=16, at_seconds=10, length_seconds=5),
@@ -40,13 +40,13 @@ TRACE = load_trace("azure-llm-2023-conv")
         ),
     ],
 )
-def test_curves(curve: Curve, expected: dict[float, float]) -> None:
-    """Rates at some moments."""
+def test_curves_have_the_expected_rates(curve: Curve, expected: dict[float, float]) -> None:
+    """Each case lists rates at some times."""
     assert {at: curve.rate(at) for at in expected} == pytest.approx(expected)
 
 
-def test_a_curve_names_every_wrong_field() -> None:
-    """All at once."""
+def test_all_invalid_fields_of_a_curve_are_reported() -> None:
+    """One error contains all of them."""
     with pytest.raises(ValueError, match="high must be") as caught:
         Curve(shape="sine", high=float("nan"), low=-1)
 
@@ -56,7 +56,7 @@ def test_a_curve_names_every_wrong_field() -> None:
 
 @given(st.integers(0, 5), st.sampled_from(["step", "ramp", "sine"]))
 def test_arrivals_follow_the_curve(seed: int, shape: str) -> None:
-    """As many as the curve's integral says, within four standard deviations; in order, and reproducible."""
+    """Their number is within four standard deviations of the integral; they are sorted and reproducible."""
     curve = Curve(shape=shape, low=5, high=20, at_seconds=200, length_seconds=100, period_seconds=500)  # type: ignore[arg-type] # one of the words
     drawn = Drawn(curve=curve, lengths=TRACE)
     made = requests(drawn, seconds=400, warm_up_seconds=0, seed=seed)
@@ -67,8 +67,8 @@ def test_arrivals_follow_the_curve(seed: int, shape: str) -> None:
     assert made == requests(drawn, seconds=400, warm_up_seconds=0, seed=seed)
 
 
-def test_noise_wanders_and_keeps_the_mean() -> None:
-    """A tenth of the rate, over minutes: an hour's minutes vary more than chance alone explains."""
+def test_noise_varies_slowly_and_keeps_the_mean() -> None:
+    """With noise of 10 %, counts per minute within an hour vary more than by Poisson arrivals alone."""
 
     def minutes(noise: float) -> list[int]:
         curve = Curve(shape="constant", high=50)
@@ -88,8 +88,8 @@ def test_noise_wanders_and_keeps_the_mean() -> None:
     assert sum(minutes(0.1)) == pytest.approx(180_000, rel=0.1)
 
 
-def test_copies_come_a_little_later_than_what_they_copy() -> None:
-    """Three of each within the jitter; what would come after the end is cut."""
+def test_copies_arrive_within_the_jitter_after_the_original() -> None:
+    """There are three of each entry; those after the end are omitted."""
     trace = (
         TraceEntry(offset_ms=0, prompt_tokens=1, output_tokens=1),
         TraceEntry(offset_ms=9_999, prompt_tokens=2, output_tokens=2),
@@ -102,8 +102,8 @@ def test_copies_come_a_little_later_than_what_they_copy() -> None:
     assert 4 <= len(made) <= 6
 
 
-def test_the_warm_up_plays_the_beginning_once_more_ahead() -> None:
-    """The scored part is the same with and without it."""
+def test_the_warm_up_repeats_the_beginning_of_the_trace() -> None:
+    """The scored part is the same with and without a warm-up."""
     played = Played(trace=TRACE, copies=2)
     cold = requests(played, seconds=900, warm_up_seconds=0, seed=1)
     warm = requests(played, seconds=900, warm_up_seconds=600, seed=1)
