@@ -1,4 +1,4 @@
-"""A small scenario: one model, two variants, a few requests per second."""
+"""Fixture of a small scenario: one model, two variants, ten requests per second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ L40S = EngineProfile(model_id="m", alpha_ms=18, beta_ms=0.12, gamma_ms=0, delta_
 
 @pytest.fixture
 def scenario() -> Scenario:
-    """Ten requests per second for ten minutes, cold."""
+    """Return a cold-start scenario with ten requests per second for ten minutes."""
     lengths = load_trace("azure-llm-2023-conv")
     return Scenario(
         name="small",

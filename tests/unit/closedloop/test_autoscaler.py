@@ -1,4 +1,4 @@
-"""The HorizontalPodAutoscaler in virtual time against cases worked out by the real controller's rules."""
+"""The simulated HorizontalPodAutoscaler, compared with cases computed by the rules of the real controller."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EAGER = Direction(window_seconds=0, paces=(Pace(type="Percent", value=900), Pace
 def autoscaler(
     behaviour: Behaviour = DEFAULT_BEHAVIOUR, *, low: int = 1, high: int = 100, average: float = 10.0
 ) -> Autoscaler:
-    """Make one that wants 10 of the metric per replica."""
+    """Return an autoscaler with a target of 10 per replica."""
     return Autoscaler(behaviour=behaviour, min_replicas=low, max_replicas=high, target_average=average)
 
 
@@ -33,29 +33,31 @@ def autoscaler(
     [
         pytest.param(4, 40.0, 4, id="a metric on target changes nothing"),
         pytest.param(4, 44.0, 4, id="10 percent above the target is within the tolerance"),
-        pytest.param(4, 44.1, 5, id="more than 10 percent above is not, and rounds up"),
-        pytest.param(4, 36.0, 4, id="10 percent below is within the tolerance"),
-        pytest.param(4, 35.9, 4, id="more than 10 percent below still rounds up to what there is"),
-        pytest.param(4, None, 4, id="a metric that is not available holds"),
-        pytest.param(1, 500.0, 5, id="from one replica the four pods allow more than the hundred percent"),
-        pytest.param(10, 500.0, 20, id="from ten replicas the hundred percent allow more than the four pods"),
-        pytest.param(120, 40.0, 100, id="more replicas than the maximum are cut at once"),
-        pytest.param(90, 5000.0, 100, id="the maximum bounds what is proposed"),
-        pytest.param(0, 500.0, 0, id="somebody else's zero is left alone"),
+        pytest.param(4, 44.1, 5, id="more than 10 percent above the target scales up, rounded up"),
+        pytest.param(4, 36.0, 4, id="10 percent below the target is within the tolerance"),
+        pytest.param(
+            4, 35.9, 4, id="more than 10 percent below the target is rounded up to the current number"
+        ),
+        pytest.param(4, None, 4, id="without the metric, nothing changes"),
+        pytest.param(1, 500.0, 5, id="from one replica, four pods are more than 100 percent"),
+        pytest.param(10, 500.0, 20, id="from ten replicas, 100 percent are more than four pods"),
+        pytest.param(120, 40.0, 100, id="replicas above the maximum are removed at once"),
+        pytest.param(90, 5000.0, 100, id="the maximum limits the recommendation"),
+        pytest.param(0, 500.0, 0, id="a scale of zero set by someone else is kept"),
     ],
 )
-def test_first_sync(replicas: int, metric: float | None, expected: int) -> None:
-    """One look, with nothing remembered but the replicas of the beginning."""
+def test_first_sync_after_start(replicas: int, metric: float | None, expected: int) -> None:
+    """The history contains only the initial replicas."""
     assert autoscaler().sync(0.0, replicas=replicas, pods=replicas, metric=metric) == expected
 
 
-def test_fewer_replicas_than_the_minimum_are_raised_whatever_the_metric_says() -> None:
-    """As after somebody scaled by hand."""
+def test_replicas_are_raised_to_the_minimum_whatever_the_metric() -> None:
+    """They can be below it after manual scaling."""
     assert autoscaler(low=3).sync(0.0, replicas=1, pods=1, metric=None) == 3
 
 
-def test_scale_down_waits_for_the_window_since_the_replicas_of_the_start_count_as_recommended() -> None:
-    """Ten at the start, two wanted at once: 300 s pass before the ten are forgotten."""
+def test_scale_down_waits_for_the_window_because_initial_replicas_count_as_a_recommendation() -> None:
+    """Of ten initial replicas, two are needed at once; the scale-down follows after 300 s."""
     scaler, replicas, course = autoscaler(), 10, []
     for tick in range(23):
         replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=20.0)
@@ -65,8 +67,8 @@ def test_scale_down_waits_for_the_window_since_the_replicas_of_the_start_count_a
     assert course[20] == 2
 
 
-def test_scale_down_goes_to_the_greatest_recommendation_within_the_window() -> None:
-    """What was wanted within the last 300 s bounds the step down."""
+def test_scale_down_goes_to_the_largest_recommendation_within_the_window() -> None:
+    """The window is 300 s."""
     scaler, replicas = autoscaler(), 10
     for tick, metric in enumerate([100.0] * 4 + [60.0] * 10 + [20.0] * 10):
         replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=metric)
@@ -74,8 +76,8 @@ def test_scale_down_goes_to_the_greatest_recommendation_within_the_window() -> N
     assert replicas == 6
 
 
-def test_a_window_for_scale_up_takes_the_least_recommendation_within_it() -> None:
-    """A spike shorter than the window starts nothing."""
+def test_a_scale_up_window_applies_the_smallest_recommendation_within_it() -> None:
+    """A spike that is shorter than the window adds no replica."""
     behaviour = replace(DEFAULT_BEHAVIOUR, up=replace(DEFAULT_BEHAVIOUR.up, window_seconds=60))
     scaler, replicas, course = autoscaler(behaviour), 2, []
     for tick, metric in enumerate([20.0, 90.0, 90.0, 20.0, 90.0, 90.0, 90.0, 90.0, 90.0]):
@@ -88,8 +90,8 @@ def test_a_window_for_scale_up_takes_the_least_recommendation_within_it() -> Non
 @pytest.mark.parametrize(
     ("select", "expected"), [("Max", 16), ("Min", 14), ("Disabled", 10)], ids=["most", "least", "none"]
 )
-def test_which_policy_counts(select: str, expected: int) -> None:
-    """Sixty percent of ten are six, which is more than four pods."""
+def test_select_policy_determines_which_policy_applies(select: str, expected: int) -> None:
+    """60 % of ten replicas are six, which is more than four pods."""
     up = Direction(
         window_seconds=0,
         paces=(Pace(type="Percent", value=60), Pace(type="Pods", value=4)),
@@ -100,8 +102,8 @@ def test_which_policy_counts(select: str, expected: int) -> None:
     assert scaler.sync(0.0, replicas=10, pods=10, metric=900.0) == expected
 
 
-def test_a_rate_counts_from_what_there_was_at_the_start_of_its_period() -> None:
-    """Two pods per minute: two at once, and no more until a minute has passed."""
+def test_a_rate_applies_to_the_replicas_at_the_start_of_its_period() -> None:
+    """With two pods per minute, two are added at once and the next two after a minute."""
     up = Direction(window_seconds=0, paces=(Pace(type="Pods", value=2, period_seconds=60),))
     scaler, replicas, course = autoscaler(replace(DEFAULT_BEHAVIOUR, up=up)), 1, []
     for tick in range(6):
@@ -111,8 +113,8 @@ def test_a_rate_counts_from_what_there_was_at_the_start_of_its_period() -> None:
     assert course == [3, 3, 3, 3, 5, 5]
 
 
-def test_a_rate_down_bounds_each_step() -> None:
-    """A tenth per 15 s, rounded as the controller does: what stays is cut to a whole number."""
+def test_a_scale_down_policy_limits_each_step() -> None:
+    """It is 10 % per 15 s; the remaining number is rounded down, as in the real controller."""
     down = Direction(window_seconds=0, paces=(Pace(type="Percent", value=10),))
     scaler, replicas, course = autoscaler(replace(DEFAULT_BEHAVIOUR, down=down)), 25, []
     for tick in range(3):
@@ -122,8 +124,8 @@ def test_a_rate_down_bounds_each_step() -> None:
     assert course == [22, 19, 17]
 
 
-def test_what_it_scaled_to_zero_itself_it_wakes_again() -> None:
-    """With a minimum of 0."""
+def test_replicas_that_the_autoscaler_scaled_to_zero_are_started_again() -> None:
+    """The minimum is 0."""
     scaler = autoscaler(Behaviour(up=EAGER, down=EAGER), low=0)
 
     assert scaler.sync(0.0, replicas=2, pods=2, metric=0.0) == 0
@@ -131,8 +133,8 @@ def test_what_it_scaled_to_zero_itself_it_wakes_again() -> None:
     assert scaler.sync(30.0, replicas=0, pods=0, metric=25.0) == 3
 
 
-def test_tolerance_is_told_apart_by_direction() -> None:
-    """None for down, half for up."""
+def test_each_direction_has_its_own_tolerance() -> None:
+    """It is 0 for scale-down and 50 % for scale-up."""
     behaviour = Behaviour(up=replace(EAGER, tolerance=0.5), down=replace(EAGER, tolerance=0.0))
 
     assert autoscaler(behaviour).sync(0.0, replicas=20, pods=20, metric=290.0) == 20
@@ -148,7 +150,7 @@ def test_tolerance_is_told_apart_by_direction() -> None:
 def test_replicas_stay_within_the_bounds(
     metrics: list[float | None], start: int, low: int, high: int
 ) -> None:
-    """Whatever the metric, from the second look on; 0 only where it is allowed, or somebody else's."""
+    """This holds after every sync for any metric; initial replicas of 0 may remain 0."""
     scaler, replicas = autoscaler(low=low, high=high), start
     for tick, metric in enumerate(metrics):
         replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=metric)
@@ -156,8 +158,8 @@ def test_replicas_stay_within_the_bounds(
         assert replicas >= low or (start == 0 and replicas == 0)
 
 
-def test_behaviour_is_read_as_kubernetes_completes_it() -> None:
-    """What is left out has Kubernetes' own defaults, direction by direction."""
+def test_behaviour_has_the_defaults_of_kubernetes() -> None:
+    """They apply to each missing field of each direction."""
     spec = {
         "behavior": {
             "scaleUp": {"tolerance": "50m", "policies": [{"type": "Pods", "value": 7, "periodSeconds": 30}]},

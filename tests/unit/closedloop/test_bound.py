@@ -1,4 +1,4 @@
-"""An AutoscalingPolicy in closed loop says what it saw, what its metrics asked for, and what it decided."""
+"""Recorded decisions of an AutoscalingPolicy in closed loop: metrics, recommended and decided replicas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUNNING = "vllm:num_requests_running"
 
 
 def played(scenario: Scenario, *metrics: Json) -> Outcome:
-    """Return the outcome of a policy with these metrics."""
+    """Return the outcome of a policy with the given metrics."""
     policy = read_policy(
         {
             "apiVersion": "registry.volcano.sh/v1alpha1",
@@ -32,10 +32,10 @@ def played(scenario: Scenario, *metrics: Json) -> Outcome:
     return asyncio.run(simulated(scenario, name))
 
 
-def test_what_is_recommended_follows_from_the_metric_and_what_is_decided_is_published(
+def test_recommendations_follow_the_metric_and_decisions_are_published(
     scenario: Scenario,
 ) -> None:
-    """At every interval, from the beginning of the warm-up."""
+    """There is a decision for every interval, warm-up included."""
     outcome = played(replace(scenario, warm_up_seconds=60.0), {"metricName": RUNNING, "targetValue": 6})
     (decided,) = outcome.decided
 
@@ -59,7 +59,7 @@ def test_what_is_recommended_follows_from_the_metric_and_what_is_decided_is_publ
 
 @pytest.mark.parametrize("has_other", [False, True], ids=["alone", "beside a known metric"])
 def test_an_unknown_metric_is_not_zero(scenario: Scenario, has_other: bool) -> None:
-    """It has no value, and nothing is recommended if it is alone."""
+    """Its value is None; if it is the only metric, there is no recommendation."""
     known = [{"metricName": RUNNING, "targetValue": 3}] if has_other else []
     (decided,) = played(scenario, {"metricName": "nobody_has_this", "targetValue": 1}, *known).decided
 
@@ -68,7 +68,7 @@ def test_an_unknown_metric_is_not_zero(scenario: Scenario, has_other: bool) -> N
 
 
 def test_each_model_has_its_own_decisions(scenario: Scenario) -> None:
-    """Without a binding, one variant of each is scaled."""
+    """Without a binding, one variant of each model is scaled."""
     (model,) = scenario.models
     first, second = scenario.variants
     other = replace(second, profile=replace(second.profile, model_id="other"))

@@ -1,4 +1,4 @@
-"""The life of pods in the virtual cluster, and what it costs."""
+"""Pods of the simulated cluster: start, deletion, placement and cost."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from controller.simulation.request import Request
 
 
 def cluster(scenario: Scenario, requests: list[Request] | None = None) -> VirtualCluster:
-    """Begin with the scenario's initial replicas and some requests."""
+    """Return a cluster with the scenario's initial replicas and some requests."""
     return VirtualCluster(scenario, manifests_of(scenario), Traffic({"m": requests or []}))
 
 
 def counted(world: VirtualCluster, variant: str) -> tuple[int, int, int]:
-    """Return replicas that are asked for, ready, and starting."""
+    """Return the numbers of requested, ready and starting replicas."""
     counts = world.counts(variant)
     return counts.spec, counts.ready, counts.starting
 
 
-def test_what_there_is_at_the_beginning_runs_and_what_is_ordered_takes_its_time(scenario: Scenario) -> None:
-    """Sixty seconds from the place on a node to the first request."""
+def test_initial_replicas_are_ready_at_once_and_new_ones_after_the_start_up_time(scenario: Scenario) -> None:
+    """The start-up time of 60 s begins with the placement on a node."""
     world = cluster(scenario)
     assert counted(world, "h100") == (1, 1, 0)
 
@@ -38,8 +38,8 @@ def test_what_there_is_at_the_beginning_runs_and_what_is_ordered_takes_its_time(
     assert counted(world, "h100") == (3, 3, 0)
 
 
-def test_cost_runs_from_the_order_to_the_end(scenario: Scenario) -> None:
-    """A replica that starts holds its accelerators, one without a place holds none."""
+def test_cost_accrues_from_placement_to_deletion(scenario: Scenario) -> None:
+    """A starting replica holds its accelerators; a replica without a node holds none."""
     world = cluster(scenario)
     world.scale("l40s", 6)
     world.advance(100.0)
@@ -53,8 +53,8 @@ def test_cost_runs_from_the_order_to_the_end(scenario: Scenario) -> None:
     assert world.replica_seconds["l40s"] == 400.0
 
 
-def test_a_place_that_becomes_free_is_taken_by_who_waits(scenario: Scenario) -> None:
-    """Variants of one accelerator compete for its nodes."""
+def test_a_waiting_pod_gets_a_node_as_soon_as_one_has_room(scenario: Scenario) -> None:
+    """Variants for the same accelerator compete for nodes."""
     rival = replace(scenario.variants[1], name="other", initial_replicas=0)
     world = cluster(replace(scenario, variants=(*scenario.variants, rival)))
     world.scale("l40s", 4)
@@ -69,8 +69,8 @@ def test_a_place_that_becomes_free_is_taken_by_who_waits(scenario: Scenario) -> 
     assert counted(world, "other") == (1, 1, 0)
 
 
-def test_who_is_not_ready_goes_first(scenario: Scenario) -> None:
-    """As a ReplicaSet deletes."""
+def test_pods_that_are_not_ready_are_deleted_first(scenario: Scenario) -> None:
+    """This is the order of a ReplicaSet."""
     world = cluster(scenario)
     world.scale("h100", 3)
     world.advance(5.0)
@@ -80,12 +80,14 @@ def test_who_is_not_ready_goes_first(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize(
-    ("output_tokens", "gone_seconds"), [(300, 13.0), (20_000, 41.0)], ids=["ends", "grace"]
+    ("output_tokens", "gone_seconds"),
+    [(300, 13.0), (20_000, 41.0)],
+    ids=["finishes", "exceeds the grace period"],
 )
-def test_a_pod_that_is_deleted_finishes_what_it_has_within_its_grace(
+def test_a_deleted_pod_finishes_its_requests_within_the_grace_period(
     scenario: Scenario, output_tokens: int, gone_seconds: float
 ) -> None:
-    """300 tokens take 2.4 s; 20,000 would take minutes, so they start again elsewhere after 30 s."""
+    """300 tokens take 2.4 s; 20,000 take minutes, so that request waits for another engine after 30 s."""
     request = Request(request_id=1, arrival_us=10_500_000, prompt_tokens=100, output_tokens=output_tokens)
     world = cluster(replace(scenario, variants=scenario.variants[:1]), [request])
     world.advance(11.0)
@@ -103,8 +105,8 @@ def test_a_pod_that_is_deleted_finishes_what_it_has_within_its_grace(
     assert world.traffic.held("m") == (0 if output_tokens == 300 else 1)
 
 
-def test_start_up_jitter_is_seeded(scenario: Scenario) -> None:
-    """The same seed, the same moments; another one, others."""
+def test_start_up_jitter_is_reproducible(scenario: Scenario) -> None:
+    """The same seed gives the same start times, another seed different ones."""
 
     def moments(seed: int) -> list[float | None]:
         jittery = replace(scenario.variants[0], start_up_jitter_seconds=30.0)
@@ -116,8 +118,8 @@ def test_start_up_jitter_is_seeded(scenario: Scenario) -> None:
     assert all(60 <= (at or 0) <= 90 for at in moments(1)[1:])
 
 
-def test_pods_are_written_as_the_controller_reads_them(scenario: Scenario) -> None:
-    """Ready, bound, owned; anew only when something changed."""
+def test_pod_manifests_are_as_the_controller_expects_them(scenario: Scenario) -> None:
+    """They have conditions and a node; an unchanged pod keeps its manifest."""
     world = cluster(scenario)
     world.scale("h100", 2)
     deployment = world.manifests.deployments["h100"]

@@ -1,4 +1,4 @@
-"""Whole runs: every policy in closed loop, and what is counted."""
+"""Complete simulations: every policy in closed loop, costs, missed shares and policy names."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def variant_costs(outcome: Outcome) -> dict[str, float]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_serves_a_constant_load_and_is_reproducible(scenario: Scenario, policy: str) -> None:
-    """Five minutes; twice the same, to the last digit."""
+    """The simulation lasts five minutes; a second one has an equal outcome."""
     scenario = replace(scenario, duration_seconds=300.0)
     outcome = simulate(scenario, policy)
 
@@ -59,12 +59,12 @@ def test_every_policy_serves_a_constant_load_and_is_reproducible(scenario: Scena
     )
 
 
-INTERVALS = {"less than a look": (5.0, 15.0), "as is": (60.0, 60.0), "between two looks": (40.0, 15.0)}
+INTERVALS = {"less than a sync": (5.0, 15.0), "four syncs": (60.0, 60.0), "between two syncs": (40.0, 15.0)}
 
 
 @pytest.mark.parametrize(("interval", "step"), INTERVALS.values(), ids=INTERVALS)
 def test_metrics_are_published_when_they_are_due(scenario: Scenario, interval: float, step: float) -> None:
-    """At the next look of the autoscalers, and on average as often as is said."""
+    """They are published at syncs of the autoscalers, on average at the policy's interval if it is longer."""
     scenario = replace(scenario, duration_seconds=300.0)
     policy = ConstantPolicy(replicas=1, scaled=frozenset({"h100"}), interval_seconds=interval)
     moments: list[float] = []
@@ -80,8 +80,8 @@ def test_metrics_are_published_when_they_are_due(scenario: Scenario, interval: f
     assert len(moments) == -(-300 // max(interval, 15.0))
 
 
-def test_autoscalers_look_as_often_as_the_scenario_says(scenario: Scenario) -> None:
-    """A compressed pace has shorter looks; a load that is read by the autoscaler itself is as fresh."""
+def test_autoscalers_sync_at_the_interval_of_the_scenario(scenario: Scenario) -> None:
+    """A metric that the autoscaler reads directly is as recent as its sync."""
     scenario = replace(scenario, duration_seconds=60.0, sync_seconds=2.0)
     policy = LoadPolicy(
         scenario=scenario, load="concurrency", per_replica=4, scaled=frozenset({"h100"}), name="plain"
@@ -98,8 +98,8 @@ def test_autoscalers_look_as_often_as_the_scenario_says(scenario: Scenario) -> N
     assert min(after - before for before, after in pairwise(changes)) == 2.0
 
 
-def test_a_constant_fleet_costs_its_price_and_never_turns(scenario: Scenario) -> None:
-    """Two replicas for ten minutes, ready from the first moment on, though the scenario begins with one."""
+def test_a_constant_fleet_costs_its_price_and_has_no_reversals(scenario: Scenario) -> None:
+    """Two replicas are ready from the beginning, although the scenario has one initial replica."""
     outcome = simulate(scenario, "constant:2@h100")
 
     assert variant_costs(outcome) == {"h100": pytest.approx(200 / 6), "l40s": 0.0}
@@ -108,8 +108,8 @@ def test_a_constant_fleet_costs_its_price_and_never_turns(scenario: Scenario) ->
     assert outcome.points[0].variants[0].ready == 2
 
 
-def test_a_warm_start_scores_as_many_requests_and_seconds_and_nothing_of_before(scenario: Scenario) -> None:
-    """The points of the warm-up come first, with negative seconds."""
+def test_a_warm_start_scores_the_same_requests_and_duration_as_a_cold_start(scenario: Scenario) -> None:
+    """The points of the warm-up come first and have negative seconds."""
     cold = simulate(scenario, "constant:2@h100")
     warm = simulate(replace(scenario, warm_up_seconds=300.0), "constant:2@h100")
 
@@ -119,8 +119,8 @@ def test_a_warm_start_scores_as_many_requests_and_seconds_and_nothing_of_before(
     assert len(warm.points) == len(cold.points) + 20
 
 
-def test_targets_that_nobody_can_meet_are_missed_by_all(scenario: Scenario) -> None:
-    """Under no target nothing is missed; each target counts for itself."""
+def test_unattainable_latency_targets_are_missed_by_all_requests(scenario: Scenario) -> None:
+    """Without targets, nothing is missed; each target is counted separately."""
     (model,) = scenario.models
 
     def missed(targets: Targets) -> tuple[float, float, float]:
@@ -134,15 +134,17 @@ def test_targets_that_nobody_can_meet_are_missed_by_all(scenario: Scenario) -> N
     assert missed(Targets(itl_seconds=1e-6))[2] > 0.99
 
 
-def test_requests_that_no_engine_ever_takes_never_finish(scenario: Scenario) -> None:
-    """No replicas at all."""
+def test_requests_without_an_engine_never_finish(scenario: Scenario) -> None:
+    """There are no replicas at all."""
     outcome = simulate(scenario, "constant:0")
 
     assert (outcome.missed, outcome.never_finished, outcome.cost) == (1, 1, 0)
 
 
-def test_a_plain_autoscaler_follows_a_step_and_is_late_by_the_start_up(scenario: Scenario) -> None:
-    """Ten times the load: some miss while replicas start, and the longer that takes, the more."""
+def test_an_autoscaler_misses_more_requests_after_a_step_if_replicas_start_more_slowly(
+    scenario: Scenario,
+) -> None:
+    """The load grows tenfold, and some requests miss their targets until replicas are ready."""
     (model,) = scenario.models
     assert isinstance(model.workload, Drawn)
     step = replace(model.workload, curve=Curve(shape="step", low=5, high=50, at_seconds=120))
@@ -157,8 +159,10 @@ def test_a_plain_autoscaler_follows_a_step_and_is_late_by_the_start_up(scenario:
     assert quick.missed < slow.missed
 
 
-def test_the_clairvoyant_is_not_dearer_than_a_fixed_fleet_that_misses_as_little(scenario: Scenario) -> None:
-    """It says at which rate it ended."""
+def test_the_clairvoyant_policy_costs_no_more_than_a_constant_fleet_that_misses_as_little(
+    scenario: Scenario,
+) -> None:
+    """Its note contains the rate per replica that it chose."""
     bound = simulate(scenario, "clairvoyant")
     fixed = simulate(scenario, "constant:2@h100")
 
@@ -167,8 +171,8 @@ def test_the_clairvoyant_is_not_dearer_than_a_fixed_fleet_that_misses_as_little(
     assert "requests/s per replica" in bound.note
 
 
-def test_stowplan_tells_each_decision_in_a_sentence(scenario: Scenario) -> None:
-    """The first of each variant, and each change."""
+def test_stowplan_explains_decisions_for_each_variant(scenario: Scenario) -> None:
+    """The sentence names the variant."""
     outcome = simulate(scenario, "stowplan")
 
     assert {item.variant for item in outcome.told} == {"h100", "l40s"}
@@ -176,7 +180,7 @@ def test_stowplan_tells_each_decision_in_a_sentence(scenario: Scenario) -> None:
     assert outcome.points[-1].variants[0].published is not None
 
 
-def test_a_profile_that_is_stated_counts_from_the_first_decision(scenario: Scenario) -> None:
+def test_a_stated_profile_is_used_from_the_first_decision(scenario: Scenario) -> None:
     """True or not: with ten times the speed on paper, no other variant is worth starting at first."""
     l40s = scenario.variants[1]
     fast = replace(l40s.profile, alpha_ms=1.8, beta_ms=0.012, delta_ms=0.011)
@@ -190,8 +194,8 @@ def test_a_profile_that_is_stated_counts_from_the_first_decision(scenario: Scena
     assert peak(unsaid) == 0
 
 
-def test_the_controller_may_be_told_to_try_what_it_does_not_know(scenario: Scenario) -> None:
-    """A cheap variant that never ran is left alone unless a setting allows one replica."""
+def test_a_setting_allows_the_controller_to_try_unknown_variants(scenario: Scenario) -> None:
+    """Without it, a cheap variant that never ran gets no replica."""
     cheap = replace(scenario.variants[1], initial_replicas=0, price_per_hour=5.0)
     unknown = replace(scenario, variants=(scenario.variants[0], cheap))
     trying = CycleSettings(scale_to_zero=False, sizing=SizingSettings(tries_unknown_variants=True))
@@ -200,8 +204,8 @@ def test_the_controller_may_be_told_to_try_what_it_does_not_know(scenario: Scena
     assert simulate(unknown, "stowplan", cycle_settings=trying).variants[1].peak_replicas > 0
 
 
-def test_too_few_nodes_hold_what_is_asked_for(scenario: Scenario) -> None:
-    """Ten are wanted, four have a place, and only those cost."""
+def test_replicas_without_a_node_are_requested_but_cost_nothing(scenario: Scenario) -> None:
+    """Of ten requested replicas, only four have room."""
     nodes = (NodeGroup(accelerator="H100", accelerators=4, count=1),)
     outcome = simulate(replace(scenario, nodes=nodes), "constant:10@h100")
 
@@ -210,8 +214,8 @@ def test_too_few_nodes_hold_what_is_asked_for(scenario: Scenario) -> None:
     assert outcome.points[-1].variants[0].starting == 6
 
 
-def test_models_are_scored_apart_and_together(scenario: Scenario) -> None:
-    """Two models share the nodes; a policy scales the first variant of each, or the one that it names."""
+def test_models_are_scored_separately_and_together(scenario: Scenario) -> None:
+    """A policy scales the first variant of each model, or the one that it names."""
     (first,), variant = scenario.models, scenario.variants[1]
     profile = replace(variant.profile, model_id="n")
     both = replace(
@@ -228,7 +232,7 @@ def test_models_are_scored_apart_and_together(scenario: Scenario) -> None:
 
 
 def test_the_controller_reads_every_series_that_an_engine_serves() -> None:
-    """Leaving out the text leaves out nothing else."""
+    """The shortcut without the text format omits no series."""
     engine = Engine(
         EngineProfile(model_id="m", alpha_ms=8, beta_ms=1, gamma_ms=0, delta_ms=1, num_gpu_blocks=100)
     )
@@ -243,8 +247,8 @@ def test_the_controller_reads_every_series_that_an_engine_serves() -> None:
 @pytest.mark.parametrize(
     "text", ["", "concurrency", "concurrency:x", "queue:0", "constant:1.5", "magic:3", "stowplan:1", "wva"]
 )
-def test_names_that_are_none_are_refused(text: str) -> None:
-    """With what there is."""
+def test_invalid_policy_names_are_rejected(text: str) -> None:
+    """The error lists the policies or the valid range."""
     with pytest.raises(ValueError, match=r"there is no policy|must be"):
         policy_name(text)
 
@@ -259,15 +263,15 @@ def test_names_that_are_none_are_refused(text: str) -> None:
         ("queue:many", "from 0.001 to 999999.999"),
     ],
 )
-def test_numbers_out_of_range_are_refused_with_the_range(text: str, allowed: str) -> None:
-    """The policy exists: only its number does not fit."""
+def test_numbers_out_of_range_are_rejected_with_the_valid_range(text: str, allowed: str) -> None:
+    """The kind of policy exists, only its number is invalid."""
     kind = text.partition(":")[0]
     with pytest.raises(ValueError, match=f"must be {kind}:N or {kind}:N@VARIANT, where N is {allowed}"):
         policy_name(text)
 
 
-def test_a_policy_may_name_only_variants_that_there_are(scenario: Scenario) -> None:
-    """And says which those are."""
+def test_a_policy_may_name_only_existing_variants(scenario: Scenario) -> None:
+    """The error lists the existing ones."""
     assert policy_problem(policy_name("concurrency:40@l40s"), scenario) == ""
     assert "the variants are h100, l40s" in policy_problem(policy_name("concurrency:40@a100"), scenario)
     with pytest.raises(ValueError, match="there is no variant 'a100'"):
@@ -278,13 +282,13 @@ def test_a_policy_may_name_only_variants_that_there_are(scenario: Scenario) -> N
     ("course", "expected"),
     [([], 0), ([2, 2, 2], 0), ([1, 3, 3, 5], 0), ([1, 3, 3, 2, 2, 4], 2), ([5, 4, 5, 4], 2)],
 )
-def test_reversals(course: list[int], expected: int) -> None:
-    """Standing still is no change of direction."""
+def test_reversals_are_counted(course: list[int], expected: int) -> None:
+    """A constant number is no change of direction."""
     assert reversals(course) == expected
 
 
-def test_quantiles_are_values_that_were_seen() -> None:
-    """The least that so many do not exceed."""
+def test_quantiles_are_observed_values() -> None:
+    """A quantile is the smallest value that at least the given share of values does not exceed."""
     values = [float(n) for n in range(1, 101)]
 
     assert [quantile(values, share) for share in (0.5, 0.9, 0.99)] == [50, 90, 99]

@@ -1,4 +1,4 @@
-"""The reference autoscaler's two rules against its own tests' cases."""
+"""The two saturation rules of the reference autoscaler, compared with cases of its own tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from controller.simulation.profile import EngineProfile
 
 
 def variant(name: str, cost: float, *seen: tuple[float, int], current: int | None = None) -> VariantState:
-    """Make a variant whose replicas all run, as last desired."""
+    """Return a variant whose replicas are all ready and as many as desired."""
     replicas = len(seen) if current is None else current
     return VariantState(
         name=name, cost=cost, replicas=replicas, ready=replicas, desired=replicas, seen=list(seen)
@@ -30,28 +30,37 @@ def variant(name: str, cost: float, *seen: tuple[float, int], current: int | Non
     [
         pytest.param([(0.75, 2), (0.76, 2)], True, False, id="caches nearly full"),
         pytest.param([(0.5, 3), (0.5, 3)], True, False, id="queues nearly full"),
-        pytest.param([(0.2, 1), (0.3, 1), (0.25, 1)], False, True, id="enough is left on two of three"),
-        pytest.param([(0.7, 2), (0.75, 2)], True, False, id="not enough would be left on one of two"),
+        pytest.param(
+            [(0.2, 1), (0.3, 1), (0.25, 1)],
+            False,
+            True,
+            id="enough spare capacity if one of three is removed",
+        ),
+        pytest.param(
+            [(0.7, 2), (0.75, 2)], True, False, id="not enough spare capacity if one of two is removed"
+        ),
         pytest.param([(0.85, 2), (0.5, 6), (0.9, 7)], True, False, id="all are saturated"),
-        pytest.param([(0.1, 0)], False, False, id="the last one stays"),
+        pytest.param([(0.1, 0)], False, False, id="the last replica is kept"),
     ],
 )
-def test_v1_spare(seen: list[tuple[float, int]], is_short: bool, may_lose_one: bool) -> None:
-    """Averages over the replicas that are not saturated."""
+def test_v1_scales_up_or_down_depending_on_spare_capacity(
+    seen: list[tuple[float, int]], is_short: bool, may_lose_one: bool
+) -> None:
+    """Averages are over the replicas that are not saturated."""
     spare = spare_of([variant("v", 10, *seen)])
 
     assert (spare.is_short, spare.may_lose_one) == (is_short, may_lose_one)
 
 
-def test_v1_average_leaves_out_saturated_replicas() -> None:
-    """Of three, two are saturated by cache and by queue."""
+def test_v1_averages_leave_out_saturated_replicas() -> None:
+    """Of three replicas, one is saturated by its cache and one by its queue."""
     spare = spare_of([variant("v", 10, (0.85, 2), (0.5, 6), (0.6, 2))])
 
     assert (spare.replicas, spare.kv, spare.queue) == (1, pytest.approx(0.2), 3)
 
 
-def test_v1_adds_to_the_cheapest_and_takes_from_the_dearest() -> None:
-    """Two replicas each of three variants."""
+def test_v1_adds_to_the_cheapest_and_removes_from_the_most_expensive_variant() -> None:
+    """Each of the three variants has two replicas."""
     full, idle = [(0.78, 4)] * 2, [(0.1, 0)] * 2
 
     assert targets([variant("a", 20, *full), variant("b", 5, *full), variant("c", 15, *full)]) == {
@@ -66,8 +75,8 @@ def test_v1_adds_to_the_cheapest_and_takes_from_the_dearest() -> None:
     }
 
 
-def test_v1_waits_while_a_replica_does_not_report() -> None:
-    """Two of three replicas of one variant report: nothing changes, although all are full."""
+def test_v1_changes_nothing_while_a_replica_does_not_report() -> None:
+    """Two of three replicas of one variant report; nothing changes, although all are nearly full."""
     full = [(0.78, 4)] * 2
 
     assert targets([variant("a", 20, *full, current=3), variant("b", 5, *full)]) == {"a": 3, "b": 2}
@@ -91,14 +100,14 @@ SETUP = VariantSetup(
 
 
 def tokens(in_use: float, queue: int = 0, inputs: float = 0, outputs: float = 0) -> ReplicaTokens:
-    """Make a replica with a cache of 16,000 tokens."""
+    """Return a replica with a cache of 16,000 tokens."""
     return ReplicaTokens(
         kv_tokens=16_000, in_use=in_use, queue=queue, input_tokens=inputs, output_tokens=outputs
     )
 
 
-def test_v2_capacity_is_memory_until_a_queue_shows_less_which_is_then_remembered() -> None:
-    """By class of output length."""
+def test_v2_capacity_is_that_of_memory_until_a_lower_one_is_observed_and_stored() -> None:
+    """It is observed while a queue exists, and stored per class of output length."""
     history = CapacityHistory()
 
     assert history.capacity(tokens(5000), SETUP) == 12_800
@@ -107,8 +116,8 @@ def test_v2_capacity_is_memory_until_a_queue_shows_less_which_is_then_remembered
     assert history.capacity(tokens(6000, queue=2, outputs=600), SETUP) == 12_800
 
 
-def test_v2_batch_limits_bound_what_is_held() -> None:
-    """2048 tokens per step and 256 sequences with 500 in, 100 out."""
+def test_v2_batch_limits_bound_the_tokens_of_a_replica() -> None:
+    """The limits are tokens per step and sequences; the requests have constant input and output lengths."""
     assert derived_tokens(batched_tokens=2048, sequences=256, inputs=500, outputs=100) == 140_800
     assert derived_tokens(batched_tokens=8192, sequences=64, inputs=100, outputs=200) == 64 * 200
 
@@ -116,15 +125,15 @@ def test_v2_batch_limits_bound_what_is_held() -> None:
 @pytest.mark.parametrize(
     ("demand", "current", "pending", "required", "spare"),
     [
-        pytest.param(11_300, 1, 0, 494.12, 0, id="more than 85 percent"),
+        pytest.param(11_300, 1, 0, 494.12, 0, id="above 85 percent"),
         pytest.param(10_000, 1, 0, 0, 0, id="between the thresholds"),
-        pytest.param(1000, 3, 1, 0, 24_171.43, id="what starts is no supply yet"),
+        pytest.param(1000, 3, 1, 0, 24_171.43, id="a starting replica is no supply yet"),
     ],
 )
-def test_v2_required_and_spare(
+def test_v2_computes_required_and_spare_capacity(
     demand: float, current: int, pending: int, required: float, spare: float
 ) -> None:
-    """One variant with 12,800 tokens per replica."""
+    """The variant has 12,800 tokens per replica."""
     state = VariantTokens(name="v", cost=10, capacity=12_800, current=current, pending=pending)
 
     assert required_and_spare(demand, [state]) == (pytest.approx(required, abs=0.01), pytest.approx(spare))
@@ -139,13 +148,13 @@ def test_v2_required_and_spare(
         pytest.param(0, 15_000, [("dear", 15, 20_000, 1), ("cheap", 5, 10_000, 1)], {"dear": 1, "cheap": 0}),
     ],
 )
-def test_v2_optimizer(
+def test_v2_optimizer_adds_and_removes_whole_replicas(
     required: float,
     spare: float,
     variants: list[tuple[str, float, float, int]],
     expected: dict[str, int],
 ) -> None:
-    """Whole replicas of the best cost per token up, of the dearest down; somebody stays."""
+    """Added are those with the best cost per token, removed the most expensive; one replica remains."""
     states = [
         VariantTokens(name=name, cost=cost, capacity=capacity, current=current)
         for name, cost, capacity, current in variants
