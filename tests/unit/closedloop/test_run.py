@@ -181,7 +181,7 @@ def test_stowplan_explains_decisions_for_each_variant(scenario: Scenario) -> Non
 
 
 def test_a_stated_profile_is_used_from_the_first_decision(scenario: Scenario) -> None:
-    """True or not: with ten times the speed on paper, no other variant is worth starting at first."""
+    """With a profile ten times too fast, the controller starts a variant that otherwise gets no replica."""
     l40s = scenario.variants[1]
     fast = replace(l40s.profile, alpha_ms=1.8, beta_ms=0.012, delta_ms=0.011)
     stated = (scenario.variants[0], replace(l40s, initial_replicas=0, stated_profile=fast))

@@ -1,4 +1,4 @@
-"""What counts as shown: each check on histories in which it holds and in which it does not."""
+"""The checks of the demo, on histories in which they hold and in which they fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START = {chapter.name: chapter.from_seconds for chapter in CHAPTERS}
 
 
 def saying(view: VariantView, said: dict[str, object]) -> VariantView:
-    """Let a variant's decision say something."""
+    """Return the view with other fields of its decision."""
     return replace(view, **said)  # type: ignore[arg-type] # tests name the fields
 
 
@@ -40,11 +40,11 @@ WHOLE_STORY: tuple[Row, ...] = (
     (START["relief"] + 1, 5, 2, {}),
     (END_SECONDS - 1, 1, 1, {}),
 )
-"""Moment, premium replicas, freemium replicas, and what the freemium decision says."""
+"""Time, premium replicas, freemium replicas, and fields of the freemium decision."""
 
 
 def story(rows: tuple[Row, ...] = WHOLE_STORY) -> History:
-    """Turn rows into a history in which premium is served at once."""
+    """Return a history of the rows in which all premium requests are served in time."""
     return History(
         served=[answered()],
         observations=[
@@ -57,7 +57,7 @@ def story(rows: tuple[Row, ...] = WHOLE_STORY) -> History:
 
 
 def changed(seconds: float, **columns: object) -> History:
-    """Tell the whole story with one row changed."""
+    """Return the history of the whole scenario with one row changed."""
     names = ("seconds", "big", "small", "said")
     rows = [
         tuple({**dict(zip(names, row, strict=True)), **columns}.values()) if row[0] == seconds else row
@@ -66,8 +66,8 @@ def changed(seconds: float, **columns: object) -> History:
     return story(tuple(rows))  # type: ignore[arg-type] # the columns keep their types
 
 
-def test_the_whole_story_holds_but_for_what_is_not_in_it() -> None:
-    """The histories below differ from this one in a single thing."""
+def test_all_checks_hold_for_the_whole_scenario_except_those_without_data() -> None:
+    """The histories of the following tests differ from this one in one respect."""
     judged = [finding for finding in checks.findings(story()) if "Model" not in finding.name]
 
     assert [finding.name for finding in judged if not finding.holds] == [
@@ -76,15 +76,15 @@ def test_the_whole_story_holds_but_for_what_is_not_in_it() -> None:
     ]
 
 
-def test_an_empty_history_shows_nothing() -> None:
-    """A demo that was cut short must fail, not pass for want of counter-examples."""
+def test_checks_fail_for_an_empty_history() -> None:
+    """Only the check on outages holds; a demo that stops early must not pass for lack of counterexamples."""
     holding = [finding.name for finding in checks.findings(History()) if finding.holds]
 
     assert holding == ["a process that is down changes nothing"]
 
 
-def test_the_surge_tells_its_reaction_time() -> None:
-    """Nine seconds after the surge began there were more replicas than before it."""
+def test_the_check_of_the_surge_states_the_reaction_time() -> None:
+    """Nine seconds after the surge began, there were more replicas than before."""
     finding = checks.surge_scales_up(story())
 
     assert finding.detail == "small: 1 -> 6 replicas, the first 9 s after the surge began"
@@ -94,22 +94,24 @@ def test_the_surge_tells_its_reaction_time() -> None:
     ("check", "history"),
     [
         pytest.param(
-            checks.surge_scales_up, changed(START["surge"] + 9, small=1), id="nothing grows in the surge"
+            checks.surge_scales_up,
+            changed(START["surge"] + 9, small=1),
+            id="no replicas are added in the surge",
         ),
         pytest.param(
             checks.lower_priority_gives_way,
             changed(START["shortage"] + 9, said={}),
-            id="it gives way but does not say why",
+            id="preempted without a stated reason",
         ),
         pytest.param(
             checks.lower_priority_gives_way,
             changed(START["shortage"] + 9, small=6),
-            id="it says so but does not give way",
+            id="a decision to preempt without effect",
         ),
         pytest.param(
             checks.lower_priority_gives_way,
             changed(START["shortage"] + 9, big=1),
-            id="nobody takes what was given",
+            id="the premium model does not grow",
         ),
         pytest.param(
             checks.lower_priority_gives_way,
@@ -121,7 +123,7 @@ def test_the_surge_tells_its_reaction_time() -> None:
                     *WHOLE_STORY[6:],
                 )
             ),
-            id="premium grows only long after what was given is gone",
+            id="the premium model grows only long after the preemption",
         ),
         pytest.param(
             checks.relief_scales_down, changed(END_SECONDS - 1, big=5), id="the premium model stays large"
@@ -131,8 +133,8 @@ def test_the_surge_tells_its_reaction_time() -> None:
         ),
     ],
 )
-def test_a_missing_part_of_the_story_is_found(check: object, history: History) -> None:
-    """Each check fails for the very thing that it is there for."""
+def test_each_check_fails_if_its_part_of_the_scenario_is_missing(check: object, history: History) -> None:
+    """The changed row is the one that the check depends on."""
     assert callable(check)
 
     assert not check(history).holds
@@ -147,20 +149,20 @@ LATE: tuple[Row, ...] = (
     (START["relief"] + 4, 5, 4, GIVES_WAY),
     (END_SECONDS - 1, 1, 1, {}),
 )
-"""The same on a slow machine: who gives way still grew when it had to, and does so later.
+"""A history on a slow machine: the freemium model grows in the shortage and is preempted later.
 
-Nothing is seen of the premium model before it has grown, and the freemium one never has fewer replicas than
+The premium model is not observed before it has grown, and the freemium model never has fewer replicas than
 when the shortage began.
 """
 
 
 def late(moment: float, **said: object) -> History:
-    """Tell the late story, with something else said at a moment."""
+    """Return the late history with other fields of the decision at one time."""
     return story(tuple((s, b, n, d | said) if s == moment else (s, b, n, d) for s, b, n, d in LATE))
 
 
-def test_who_gives_way_may_take_its_time() -> None:
-    """What counts is that it goes where it said, not how many replicas there were at one moment."""
+def test_preempted_replicas_may_be_removed_late() -> None:
+    """The check compares them with the decided number, not with the replicas at one time."""
     finding = checks.lower_priority_gives_way(story(LATE))
 
     assert finding.holds
@@ -171,25 +173,25 @@ def test_who_gives_way_may_take_its_time() -> None:
     "history",
     [
         pytest.param(
-            late(START["relief"] - 10, bound_by="Accelerators"), id="nobody of a higher priority has them"
+            late(START["relief"] - 10, bound_by="Accelerators"), id="no higher priority has the accelerators"
         ),
-        pytest.param(late(START["relief"] - 10, desired_replicas=6), id="it goes elsewhere than it said"),
         pytest.param(
-            story((*LATE[:-2], (START["relief"] + 65, 5, 4, {}), *LATE[-1:])), id="it goes long after"
+            late(START["relief"] - 10, desired_replicas=6), id="the replicas differ from the decided number"
         ),
+        pytest.param(story((*LATE[:-2], (START["relief"] + 65, 5, 4, {}), *LATE[-1:])), id="removed late"),
         pytest.param(
             story((*LATE[:-3], (START["relief"] + 1, 5, 8, GIVES_WAY | {"desired_replicas": 4}), *LATE[-2:])),
-            id="it says so only when the shortage is over",
+            id="decided only after the shortage",
         ),
     ],
 )
-def test_fewer_replicas_for_another_reason_are_no_giving_way(history: History) -> None:
-    """That the model shrinks some time is not enough."""
+def test_a_scale_down_for_another_reason_is_no_preemption(history: History) -> None:
+    """It is not sufficient that the model has fewer replicas at some time."""
     assert not checks.lower_priority_gives_way(history).holds
 
 
 def shortage_of_two(*rows: tuple[VariantView, ...]) -> History:
-    """Build a shortage in which the premium model grows at once, with any variants of the freemium model."""
+    """Return a shortage in which the premium model grows at once, with these freemium variants."""
     history = story(WHOLE_STORY[:4])
     for number, views in enumerate(rows):
         made = seen(START["shortage"] + 1 + number, variant("big-h100", 5), variant("small-a100", 0))
@@ -199,7 +201,7 @@ def shortage_of_two(*rows: tuple[VariantView, ...]) -> History:
 
 
 def giving_way(name: str, replicas: int, *, desired: int | None = None) -> VariantView:
-    """Build a variant whose decision gives way."""
+    """Return a variant whose decision is a preemption."""
     return saying(variant(name, replicas, desired=desired), GIVES_WAY)
 
 
@@ -210,40 +212,40 @@ def giving_way(name: str, replicas: int, *, desired: int | None = None) -> Varia
             (giving_way("small-a100", 6, desired=2), variant("small-l40s", 5)),
             (giving_way("small-a100", 2), variant("small-l40s", 2)),
             "big +4 replicas, small -4 at once: granted 2: priority 1 has the rest",
-            id="its sibling loses more for another reason",
+            id="its sibling loses more replicas for another reason",
         ),
         pytest.param(
             (giving_way("small-a100", 6, desired=2), giving_way("small-l40s", 5, desired=2)),
             (giving_way("small-a100", 2), giving_way("small-l40s", 2)),
             "big +4 replicas, small -7 at once: granted 2: priority 1 has the rest",
-            id="both give way",
+            id="both are preempted",
         ),
         pytest.param(
             (giving_way("small-a100", 6, desired=2), variant("small-l40s", 5)),
             (giving_way("small-a100", 2), variant("small-l40s", 8)),
             "big +4 replicas, small -1 at once: granted 2: priority 1 has the rest",
-            id="its sibling takes over some of it",
+            id="its sibling gains replicas",
         ),
         pytest.param(
             (giving_way("small-a100", 6, desired=2), variant("small-l40s", 5)),
             (giving_way("small-a100", 2),),
             "big +4 replicas, small -4 at once: granted 2: priority 1 has the rest",
-            id="its sibling is not seen any more",
+            id="its sibling is not observed any more",
         ),
     ],
 )
-def test_only_what_the_decisions_gave_counts(
+def test_only_replicas_of_preempting_decisions_are_counted(
     before: tuple[VariantView, ...], after: tuple[VariantView, ...], detail: str
 ) -> None:
-    """What a sibling loses for another reason was not given, and what it gains was not lost."""
+    """Replicas that a sibling loses for another reason do not count; those that it gains are subtracted."""
     finding = checks.lower_priority_gives_way(shortage_of_two(before, after))
 
     assert (finding.holds, finding.detail) == (True, detail)
 
 
 @pytest.mark.parametrize("left", [(), (variant("small-l40s", 5),)])
-def test_a_variant_that_is_not_seen_any_more_gave_nothing(left: tuple[VariantView, ...]) -> None:
-    """An observation may list nothing of a model that a decision has just been seen of."""
+def test_a_variant_that_is_not_observed_any_more_is_not_preempted(left: tuple[VariantView, ...]) -> None:
+    """Its decision was observed before, but its replicas afterwards are unknown."""
     before = (giving_way("small-a100", 6, desired=2), variant("small-l40s", 5))
     finding = checks.lower_priority_gives_way(shortage_of_two(before, left))
 
@@ -252,7 +254,7 @@ def test_a_variant_that_is_not_seen_any_more_gave_nothing(left: tuple[VariantVie
 
 
 def test_both_shapes_must_have_decisions() -> None:
-    """An object that nobody decides on is not planned for, whatever its shape."""
+    """A variant without a decision is not planned for, whatever its shape."""
     undecided = variant("big-h100", 1, shape="legacy", desired_replicas=None)
     history = History(observations=[seen(0, undecided, variant("small-a100", 1))])
 
@@ -269,25 +271,25 @@ INVALID = """The VariantAutoscaling "x" is invalid:
 @pytest.mark.parametrize(
     ("refusal", "holds"),
     [
-        pytest.param(Refusal(manifest="x", exit_code=1, output=INVALID), True, id="refused with all errors"),
-        pytest.param(Refusal(manifest="x", exit_code=0, output=INVALID), False, id="taken"),
+        pytest.param(Refusal(manifest="x", exit_code=1, output=INVALID), True, id="rejected with all errors"),
+        pytest.param(Refusal(manifest="x", exit_code=0, output=INVALID), False, id="accepted"),
         pytest.param(
             Refusal(manifest="x", exit_code=1, output="\n".join(INVALID.splitlines()[:2])),
             False,
-            id="refused with the first error only",
+            id="rejected with the first error only",
         ),
         pytest.param(
-            Refusal(manifest="x", exit_code=1, output="connection refused"), False, id="refused by accident"
+            Refusal(manifest="x", exit_code=1, output="connection refused"), False, id="another failure"
         ),
     ],
 )
-def test_a_refusal_counts_only_with_its_errors(refusal: Refusal, *, holds: bool) -> None:
-    """Exit code, Kubernetes' wording, and several errors at once."""
+def test_a_rejection_counts_only_with_its_errors(refusal: Refusal, *, holds: bool) -> None:
+    """The check requires the exit code, Kubernetes' wording, and several errors at once."""
     assert checks.bad_manifest_is_refused(History(refusals=[refusal])).holds is holds
 
 
 def followed(*rows: tuple[float, int, int]) -> bool:
-    """Judge moments with current and desired replicas of one variant."""
+    """Return whether the check holds for current and desired replicas of one variant over time."""
     history = History(
         observations=[
             seen(seconds, variant("big-h100", current, desired=desired), variant("small-a100", 1))
@@ -300,37 +302,47 @@ def followed(*rows: tuple[float, int, int]) -> bool:
 @pytest.mark.parametrize(
     ("rows", "holds"),
     [
-        pytest.param([(0, 1, 4), (5, 4, 4), (20, 4, 4)], True, id="carried out in time"),
+        pytest.param([(0, 1, 4), (5, 4, 4), (20, 4, 4)], True, id="applied in time"),
         pytest.param(
-            [(0, 1, 4), (5, 1, 4), (11, 2, 4), (20, 2, 4)], False, id="a rise that is left half-way"
+            [(0, 1, 4), (5, 1, 4), (11, 2, 4), (20, 2, 4)], False, id="a scale-up that is not completed"
         ),
-        pytest.param([(0, 1, 4), (5, 1, 2), (20, 2, 2)], True, id="a rise that did not stand"),
+        pytest.param([(0, 1, 4), (5, 1, 2), (20, 2, 2)], True, id="a withdrawn scale-up"),
         pytest.param(
-            [(0, 1, 4), (5, 1, 6), (20, 2, 5)], False, id="a rise to ever other numbers that never comes"
+            [(0, 1, 4), (5, 1, 6), (20, 2, 5)],
+            False,
+            id="a scale-up to changing numbers that does not happen",
         ),
-        pytest.param([(0, 4, 1), (60, 4, 1), (75, 1, 1), (99, 1, 1)], True, id="a fall after its window"),
-        pytest.param([(0, 4, 1), (40, 4, 1), (75, 4, 1), (99, 4, 1)], False, id="a fall that never comes"),
         pytest.param(
-            [(0, 4, 1), (40, 4, 3), (75, 4, 1), (99, 3, 1)], True, id="a fall to the largest number"
+            [(0, 4, 1), (60, 4, 1), (75, 1, 1), (99, 1, 1)], True, id="a scale-down after the window"
         ),
-        pytest.param([(0, 1, 1), (20, 1, 1)], False, id="nothing ever happened"),
+        pytest.param(
+            [(0, 4, 1), (40, 4, 1), (75, 4, 1), (99, 4, 1)], False, id="a scale-down that does not happen"
+        ),
+        pytest.param(
+            [(0, 4, 1), (40, 4, 3), (75, 4, 1), (99, 3, 1)],
+            True,
+            id="a scale-down to the maximum of the window",
+        ),
+        pytest.param([(0, 1, 1), (20, 1, 1)], False, id="no change at all"),
     ],
 )
-def test_standing_decisions_must_be_carried_out(rows: list[tuple[float, int, int]], *, holds: bool) -> None:
-    """To the least decision within seconds, to the largest after the scale-down window."""
+def test_lasting_decisions_must_be_applied(rows: list[tuple[float, int, int]], *, holds: bool) -> None:
+    """A scale-up is due within seconds, a scale-down to the largest decided number after its window."""
     assert followed(*rows) is holds
 
 
 @pytest.mark.parametrize(
     ("rows", "holds"),
     [
-        pytest.param([(0, 3, 3), (10, 3, 3), (14, 3, 3)], True, id="nothing moves"),
-        pytest.param([(0, 3, 5), (10, 3, 5), (12, 5, 5)], True, id="what was decided before is carried out"),
-        pytest.param([(0, 3, 3), (10, 3, 3), (12, 1, 3)], False, id="replicas go where nobody decided"),
+        pytest.param([(0, 3, 3), (10, 3, 3), (14, 3, 3)], True, id="no change"),
+        pytest.param([(0, 3, 5), (10, 3, 5), (12, 5, 5)], True, id="an earlier decision is applied"),
+        pytest.param([(0, 3, 3), (10, 3, 3), (12, 1, 3)], False, id="a change that was not decided"),
     ],
 )
-def test_an_outage_moves_nothing_by_itself(rows: list[tuple[float, int, int]], *, holds: bool) -> None:
-    """While the controller is away, replica counts stay, or go where it had wanted them."""
+def test_replicas_must_not_change_during_an_outage_except_as_decided(
+    rows: list[tuple[float, int, int]], *, holds: bool
+) -> None:
+    """Without the controller, replicas stay or reach the number decided before."""
     history = History(
         observations=[
             seen(seconds, variant("big-h100", current, desired=desired), variant("small-a100", 1))
@@ -365,15 +377,15 @@ def pair(*counts: tuple[int, int], is_placed: bool = True) -> History:
 
 
 PAIRS = {
-    "up on both and down again": (pair((1, 0), (3, 2), (1, 0)), True),
-    "only one of them": (pair((1, 0), (3, 0), (1, 0)), False),
-    "not down again": (pair((1, 0), (3, 2), (3, 2)), False),
-    "still without room": (pair((1, 0), (3, 2), (1, 0), is_placed=False), False),
-    "never seen": (History(), False),
+    "both targets scaled up and down": (pair((1, 0), (3, 2), (1, 0)), True),
+    "one target only": (pair((1, 0), (3, 0), (1, 0)), False),
+    "no scale-down": (pair((1, 0), (3, 2), (3, 2)), False),
+    "replicas without a node": (pair((1, 0), (3, 2), (1, 0), is_placed=False), False),
+    "no observation": (History(), False),
 }
 
 
 @pytest.mark.parametrize(("history", "holds"), PAIRS.values(), ids=PAIRS.keys())
-def test_an_unlike_pair_must_be_scaled_both_ways(history: History, *, holds: bool) -> None:
-    """What a policy scales is part of the story."""
+def test_a_policy_must_scale_both_targets_up_and_down(history: History, *, holds: bool) -> None:
+    """In the end, all replicas must have a node."""
     assert checks.unlike_pair_shares_a_load(history).holds is holds

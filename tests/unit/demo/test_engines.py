@@ -1,4 +1,4 @@
-"""Engines in the place of containers: who listens where, and for how long."""
+"""Simulated engines of pods: addresses, HTTP interface, life cycle and annotations."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _addresses = itertools.count(1)
 
 @pytest.fixture
 def address() -> str:
-    """Return a loopback address on which nobody else listens in this run."""
+    """Return a loopback address that nothing else in this run uses."""
     return f"127.31.7.{next(_addresses)}"
 
 
 @pytest.fixture
 def port(address: str) -> int:
-    """Return a free port there."""
+    """Return a free port on the address."""
     with socket.socket() as probe:
         probe.bind((address, 0))
         return int(probe.getsockname()[1])
 
 
 def pod(address: str, port: int, *, uid: str = "one") -> Json:
-    """Build a pod that asks for an engine."""
+    """Return a ready pod with the annotations of an engine."""
     return {
         "metadata": {
             "name": f"llama-{uid}",
@@ -65,12 +65,12 @@ def pod(address: str, port: int, *, uid: str = "one") -> Json:
 
 @pytest.fixture
 def traffic() -> Traffic:
-    """Make traffic without a load of its own: tests send what they need."""
+    """Return traffic without requests."""
     return Traffic({MODEL: iter(())})
 
 
 async def scrape(address: str, port: int, path: str = "/metrics") -> tuple[int, str]:
-    """Ask once over a new connection."""
+    """Send one request over a new connection and return status and text."""
     async with aiohttp.ClientSession() as client, client.get(f"http://{address}:{port}{path}") as response:
         return response.status, await response.text()
 
@@ -78,7 +78,7 @@ async def scrape(address: str, port: int, path: str = "/metrics") -> tuple[int, 
 async def test_a_ready_pod_gets_an_engine_at_its_own_address(
     traffic: Traffic, address: str, port: int
 ) -> None:
-    """What the pod's arguments say comes back in its series."""
+    """Its metrics contain the values of the pod's arguments."""
     async with EngineHost(traffic.fleet, SimulatedClock()) as host:
         await host.match([pod(address, port)])
         status, text = await scrape(address, port)
@@ -88,8 +88,8 @@ async def test_a_ready_pod_gets_an_engine_at_its_own_address(
     assert f'vllm:num_requests_running{{engine="0",model_name="{MODEL}"}} 0.0' in text
 
 
-async def test_two_pods_have_two_engines(traffic: Traffic) -> None:
-    """Behind one application, the called address tells them apart."""
+async def test_two_pods_have_separate_engines(traffic: Traffic) -> None:
+    """One application serves both and distinguishes them by the local address."""
     first, second = f"127.31.8.{next(_addresses)}", f"127.31.8.{next(_addresses)}"
     with socket.socket() as probe:
         probe.bind((first, 0))
@@ -104,10 +104,10 @@ async def test_two_pods_have_two_engines(traffic: Traffic) -> None:
     assert [want in text for want, text in zip(waiting, texts, strict=True)] == [True, True]
 
 
-async def test_with_the_pod_goes_the_engine_and_its_requests_are_retried(
+async def test_the_engine_of_a_deleted_pod_stops_and_its_requests_are_retried(
     traffic: Traffic, address: str, port: int
 ) -> None:
-    """Nobody listens any more; the request is held until another engine comes."""
+    """The address does not listen any more, and the request is held until there is another engine."""
     router = traffic.fleet.routers[MODEL]
     async with EngineHost(traffic.fleet, SimulatedClock()) as host:
         await host.match([pod(address, port)])
@@ -119,10 +119,10 @@ async def test_with_the_pod_goes_the_engine_and_its_requests_are_retried(
     assert (len(router.held), router.retried) == (1, 1)
 
 
-async def test_an_open_connection_to_a_pod_that_is_gone_gets_no_answer_of_another(
+async def test_an_open_connection_to_a_deleted_pod_gets_status_503(
     traffic: Traffic, address: str, port: int
 ) -> None:
-    """A scraper that kept its connection is told that nobody runs there, and the connection ends."""
+    """The response does not come from another engine, and the connection is closed."""
     url = f"http://{address}:{port}/metrics"
     async with EngineHost(traffic.fleet, SimulatedClock()) as host, aiohttp.ClientSession() as client:
         await host.match([pod(address, port)])
@@ -134,8 +134,8 @@ async def test_an_open_connection_to_a_pod_that_is_gone_gets_no_answer_of_anothe
             assert response.headers["Connection"] == "close"
 
 
-async def test_an_address_may_be_used_again(traffic: Traffic, address: str, port: int) -> None:
-    """A new pod may get the address of one that just went; its engine starts afresh."""
+async def test_an_address_can_be_reused(traffic: Traffic, address: str, port: int) -> None:
+    """A new pod may get the address of a deleted one; its engine is a new one."""
     async with EngineHost(traffic.fleet, SimulatedClock()) as host:
         await host.match([pod(address, port, uid="old")])
         await host.match([pod(address, port, uid="new")])
@@ -148,15 +148,15 @@ async def test_an_address_may_be_used_again(traffic: Traffic, address: str, port
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param({"conditions": [{"type": "Ready", "status": "False"}]}, id="still loading its model"),
-        pytest.param({"annotations": {}}, id="a pod that asks for none"),
-        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, id="on its way out already"),
+        pytest.param({"conditions": [{"type": "Ready", "status": "False"}]}, id="not ready"),
+        pytest.param({"annotations": {}}, id="without annotations"),
+        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, id="being deleted"),
     ],
 )
-async def test_some_pods_get_no_engine(
+async def test_pods_that_should_not_serve_get_no_engine(
     change: dict[str, object], traffic: Traffic, address: str, port: int
 ) -> None:
-    """Only Ready pods with the annotations, and none that is about to go."""
+    """Only Ready pods with the annotations get an engine, unless they are being deleted."""
     unwanted = pod(address, port)
     part = "status" if "conditions" in change else "metadata"
     unwanted[part] = {**unwanted[part], **change}
@@ -170,7 +170,7 @@ async def test_some_pods_get_no_engine(
 async def test_a_pod_that_is_being_deleted_gets_no_new_requests(
     traffic: Traffic, address: str, port: int
 ) -> None:
-    """It keeps listening and finishes what it has."""
+    """Its engine keeps listening and finishes its requests."""
     leaving = pod(address, port)
     async with EngineHost(traffic.fleet, SimulatedClock()) as host:
         await host.match([leaving])
@@ -191,14 +191,14 @@ async def test_a_pod_that_is_being_deleted_gets_no_new_requests(
         pytest.param(
             ["--model=a", "--num-gpu-blocks-override=5", "--max-num-batched-tokens=1"],
             "max_num_batched_tokens must be greater",
-            id="limits that contradict each other",
+            id="contradictory limits",
         ),
     ],
 )
-async def test_a_pod_that_does_not_say_how_is_an_error_that_names_it(
+async def test_missing_or_invalid_arguments_are_an_error_that_names_the_pod(
     arguments: list[str], message: str, traffic: Traffic, address: str, port: int
 ) -> None:
-    """Nothing is guessed: the manifest is wrong."""
+    """No values are assumed."""
     unclear = pod(address, port)
     unclear["spec"]["containers"][0]["args"] = arguments
 
@@ -208,22 +208,22 @@ async def test_a_pod_that_does_not_say_how_is_an_error_that_names_it(
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("20s", 20.0), ("0s", 0.0)])
-def test_a_pod_says_how_long_it_takes_to_start(text: str, seconds: float) -> None:
-    """In the form that kwok's stages read, too."""
+def test_the_start_up_time_is_read_from_the_annotation(text: str, seconds: float) -> None:
+    """Kwok's stages read the same format."""
     assert start_up_seconds_of({"metadata": {"annotations": {START_UP_ANNOTATION: text}}}) == seconds
 
 
 @pytest.mark.parametrize("text", ["20", "2m", "soon", "-1s"])
-def test_a_time_in_another_form_is_an_error_that_says_which_form_it_takes(text: str) -> None:
-    """Kwok would make such a pod Ready at once, or never."""
+def test_a_start_up_time_in_another_format_is_rejected(text: str) -> None:
+    """Kwok would make such a pod Ready at once or never."""
     with pytest.raises(UnreadableProfileError, match="must be seconds such as 20s"):
         start_up_seconds_of({"metadata": {"annotations": {START_UP_ANNOTATION: text}}})
 
 
-async def test_an_engine_answers_for_its_model_and_for_adapters(
+async def test_an_engine_serves_its_model_and_loaded_adapters(
     traffic: Traffic, address: str, port: int
 ) -> None:
-    """By the paths of vLLM; what it does not have, it does not know."""
+    """The paths are those of vLLM; unknown models and adapters get status 404."""
     async with EngineHost(traffic.fleet, SimulatedClock()) as host, aiohttp.ClientSession() as client:
         await host.match([pod(address, port)])
         base = f"http://{address}:{port}/v1"

@@ -1,4 +1,4 @@
-"""What clients measure, how the clock runs, and what is read off the machine."""
+"""Measured figures of the demo, its clock and its load."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hack.demo.traffic import Traffic
 
 
 def completion(finish_seconds: float, *, ttft_seconds: float) -> Completion:
-    """Build a request that took a second in all."""
+    """Return a request that took one second in total."""
     arrival_us = round((finish_seconds - 1) * 1e6)
     return Completion(
         request=Request(request_id=0, arrival_us=arrival_us, prompt_tokens=1, output_tokens=2),
@@ -39,8 +39,8 @@ def completion(finish_seconds: float, *, ttft_seconds: float) -> Completion:
     )
 
 
-def test_rate_is_that_of_the_last_ten_seconds() -> None:
-    """Two per second for a minute, then five per second for ten seconds."""
+def test_the_request_rate_is_that_of_the_last_ten_seconds() -> None:
+    """There are two requests per second for a minute, then five per second for ten seconds."""
     figures, arrived = RecentFigures(), 0
     for second in range(1, 71):
         arrived += 2 if second <= 60 else 5
@@ -49,8 +49,8 @@ def test_rate_is_that_of_the_last_ten_seconds() -> None:
     assert figures.view(unfinished_requests=0).requests_per_second == 5
 
 
-def test_latency_forgets_what_finished_long_ago() -> None:
-    """Ten slow requests, and twenty seconds later ten fast ones."""
+def test_latency_omits_requests_that_finished_long_ago() -> None:
+    """There are ten slow requests, and ten fast ones twenty seconds later."""
     figures = RecentFigures()
     figures.update(5.0, arrived=10, finished=[completion(5.0, ttft_seconds=0.9)] * 10)
     assert figures.view(unfinished_requests=0).ttft_p90_ms == pytest.approx(900)
@@ -59,16 +59,16 @@ def test_latency_forgets_what_finished_long_ago() -> None:
     assert figures.view(unfinished_requests=0).ttft_p90_ms == pytest.approx(100)
 
 
-def test_a_handful_of_requests_has_no_percentile() -> None:
-    """Too few to tell is not fast."""
+def test_a_few_requests_have_no_percentile() -> None:
+    """A missing percentile must not look like a low latency."""
     figures = RecentFigures()
     figures.update(5.0, arrived=4, finished=[completion(5.0, ttft_seconds=0.1)] * 4)
 
     assert figures.view(unfinished_requests=3).ttft_p90_ms is None
 
 
-def test_clock_stands_until_it_is_released_and_then_runs_at_its_speed() -> None:
-    """Engines join at zero; three seconds of the wall are six of the simulation."""
+def test_the_clock_stands_still_until_its_release_and_then_runs_at_its_speed() -> None:
+    """Engines join at time zero; three seconds of real time are six simulated ones."""
     wall = [100.0]
     clock = SimulatedClock(speed=2.0, clock=lambda: wall[0])
     wall[0] = 105.0
@@ -82,15 +82,15 @@ def test_clock_stands_until_it_is_released_and_then_runs_at_its_speed() -> None:
     assert clock.microseconds == 6_000_000
 
 
-def test_chapters_follow_each_other_to_the_end() -> None:
-    """Each moment belongs to one chapter."""
+def test_chapters_follow_each_other_without_gaps() -> None:
+    """The start of each chapter belongs to this chapter."""
     chapters = [*CHAPTERS, MODEL_CHAPTER]
     assert [chapter_at(c.from_seconds).name for c in chapters] == [c.name for c in chapters]
     assert MODEL_CHAPTER.from_seconds == END_SECONDS
 
 
 def test_each_load_lasts_beyond_the_end() -> None:
-    """Who keeps the demo running must not see it fall silent."""
+    """If the demo is kept running, requests continue to arrive."""
     for phases in load().values():
         assert sum(phase.duration_seconds for phase in phases) > END_SECONDS
 
@@ -99,16 +99,16 @@ def test_each_load_lasts_beyond_the_end() -> None:
         assert last.arrival_us < 3 * 3600 * 1_000_000, model_id
 
 
-def test_the_engines_take_as_long_to_start_as_the_story_counts_on() -> None:
-    """Kwok goes by the manifests, the checks by the story; at no pace is that nothing."""
+def test_the_engines_start_up_time_is_the_one_that_the_checks_assume() -> None:
+    """Kwok reads it from the manifests, the checks from the scenario; it is at least 20 s."""
     played, _ = simulated()
 
     assert {variant.start_up_seconds for variant in played.variants} == {START_UP_SECONDS}
     assert START_UP_SECONDS >= 20
 
 
-def test_the_freemium_model_gives_way_after_the_window_that_the_story_counts_on() -> None:
-    """The premium model is excused for so long; no window is shorter than a start-up."""
+def test_the_freemium_model_has_the_scale_down_window_that_the_checks_assume() -> None:
+    """Meanwhile, the premium model may miss its target; no window is shorter than a start-up."""
     played, _ = simulated()
     windows = {
         variant.name: played.published_behaviour(variant).down.window_seconds for variant in played.variants
@@ -118,16 +118,16 @@ def test_the_freemium_model_gives_way_after_the_window_that_the_story_counts_on(
     assert min(windows.values()) >= START_UP_SECONDS
 
 
-def test_requests_end_with_the_story() -> None:
-    """What is scored are all arrivals until then, those of the last second included."""
+def test_scored_requests_end_with_the_scenario() -> None:
+    """All requests that arrive before the end are scored."""
     for model_id, made in requests_until_the_end().items():
         stream = arrivals()[model_id]
         assert made == [next(stream) for _ in made], model_id
         assert made[-1].arrival_us < END_SECONDS * 1e6 <= next(stream).arrival_us
 
 
-def test_what_runs_at_the_end_is_finished_without_disturbing_the_engines() -> None:
-    """Ten requests run when the story ends; they count as finished, and go on running."""
+def test_running_requests_are_concluded_without_changing_the_engines() -> None:
+    """Ten requests are running at the end; they count as finished, and the engines still have them."""
     profile = EngineProfile(
         model_id="m", alpha_ms=10, beta_ms=0.1, gamma_ms=5, delta_ms=0.1, num_gpu_blocks=1000
     )
@@ -158,14 +158,14 @@ something_else 1
 """
 
 
-def test_mean_time_of_webhooks_is_over_all_their_calls() -> None:
-    """Operations are added up; conversion has no name of its own."""
+def test_the_mean_duration_of_a_webhook_covers_all_its_calls() -> None:
+    """Operations are summed; the conversion webhook has no name label."""
     (first, calls, mean), (second, more_calls, second_mean) = mean_call_milliseconds(METRICS)
 
     assert (first, calls, second, more_calls) == ("conversion", 100, "mutate.x", 4)
     assert (round(mean, 6), round(second_mean, 6)) == (5.0, 10.0)
 
 
-def test_memory_of_this_very_process_is_plausible() -> None:
-    """More than ten mebibytes, less than two thousand."""
+def test_memory_of_this_process_is_plausible() -> None:
+    """It is between 10 and 2000 MiB."""
     assert 10 < resident_mebibytes(os.getpid()) < 2000

@@ -1,4 +1,4 @@
-"""The chapter of a Model: what must have been seen, and what is read from the cluster."""
+"""The Model chapter of the demo: its checks, and what is read from the cluster."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ SEEN = ModelStory(
         (checks.backend_leaves_without_a_gap, SEEN, "gone after 6 s, sql is answered by chat-t4"),
     ],
 )
-def test_what_was_seen_is_told(check: Callable[[History], Finding], story: ModelStory, detail: str) -> None:
-    """With its figures."""
+def test_checks_hold_and_state_their_figures(
+    check: Callable[[History], Finding], story: ModelStory, detail: str
+) -> None:
+    """The detail contains what was observed."""
     finding = check(History(model=story))
 
     assert finding.holds
@@ -59,8 +61,10 @@ def test_what_was_seen_is_told(check: Callable[[History], Finding], story: Model
         (checks.backend_leaves_without_a_gap, replace(SEEN, answered_after=())),
     ],
 )
-def test_what_was_not_seen_fails(check: Callable[[History], Finding], story: ModelStory) -> None:
-    """A single thing is missing each time."""
+def test_checks_fail_if_one_observation_is_missing(
+    check: Callable[[History], Finding], story: ModelStory
+) -> None:
+    """Each case lacks one observation or has a wrong one."""
     assert not check(History(model=story)).holds
 
 
@@ -78,8 +82,8 @@ def pod_of(server: Json, *, is_ready: bool) -> Json:
     }
 
 
-def test_the_sample_is_simulated_and_a_route_to_no_engine_is_a_gap() -> None:
-    """By the selectors of the servers, as a router reads them."""
+def test_a_route_to_a_server_without_ready_pods_is_a_gap() -> None:
+    """Pods are matched by the servers' selectors; the engines of the expanded sample can be simulated."""
     value = yaml.safe_load(scenario.MODEL.read_text(encoding="utf-8"))
     assert errors_of(value) == []
     objects = [*expand(value).objects]

@@ -1,4 +1,4 @@
-"""From Kubernetes objects to what the screen shows."""
+"""Observations of the demo, from Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TEMPLATE: Json = {
 
 
 def pod(name: str, *, node: str | None = "n1") -> Json:
-    """Build a ready pod of the Deployment."""
+    """Return a pod of the Deployment, ready if it has a node."""
     return {
         "metadata": {
             "name": name,
@@ -52,7 +52,7 @@ def pod(name: str, *, node: str | None = "n1") -> Json:
 
 @pytest.fixture
 def world() -> World:
-    """One variant with two of three replicas running, on a node of eight accelerators."""
+    """Return one variant with two of three replicas running, on a node with eight accelerators."""
     return World(
         autoscalings=[
             {
@@ -91,12 +91,12 @@ def world() -> World:
 
 
 def look(world: World) -> Observation:
-    """Observe at the tenth second."""
+    """Return the observation at ten seconds."""
     return observe(world, policies=POLICIES, clients=CLIENTS, seconds=10.0)
 
 
-def test_everything_is_read_from_where_it_belongs(world: World) -> None:
-    """Decisions from status, replicas from the Deployment, targets from the class, prices from the list."""
+def test_each_value_is_read_from_its_source(world: World) -> None:
+    """Sources are the status, the Deployment, the HPA, the service class and the prices."""
     (model,) = look(world).models
     (variant,) = model.variants
 
@@ -111,8 +111,8 @@ def test_everything_is_read_from_where_it_belongs(world: World) -> None:
     assert look(world).cost_per_hour == Decimal(160)
 
 
-def test_accelerators_in_use_are_those_of_bound_pods(world: World) -> None:
-    """A pod without a node holds nothing yet; one that is being deleted holds nothing any more."""
+def test_accelerators_in_use_are_those_of_pods_with_a_node(world: World) -> None:
+    """Pods without a node and pods that are being deleted use none."""
     leaving = deepcopy(world.pods[0])
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     world = World(
@@ -128,8 +128,8 @@ def test_accelerators_in_use_are_those_of_bound_pods(world: World) -> None:
     assert (accelerators.name, accelerators.used, accelerators.total) == ("A100", 2, 8)
 
 
-def test_before_the_first_decision_nothing_is_made_up(world: World) -> None:
-    """No status and no autoscaler yet: unknown is unknown, not zero."""
+def test_values_are_unknown_before_the_first_decision(world: World) -> None:
+    """Without a status and an HPA, they are None and not zero."""
     world.autoscalings[0].pop("status")
     bare = World(
         autoscalings=world.autoscalings,
@@ -146,8 +146,8 @@ def test_before_the_first_decision_nothing_is_made_up(world: World) -> None:
     assert (variant.reason, variant.message) == ("", "")
 
 
-def test_the_legacy_shape_is_told_by_what_only_it_has(world: World) -> None:
-    """The stored version keeps the profile that only the legacy shape had."""
+def test_the_legacy_shape_is_recognized_by_its_profile(world: World) -> None:
+    """The stored version keeps the field that only the legacy shape had."""
     assert look(world).variants[0].shape == "current"
 
     world.autoscalings[0]["spec"]["variantProfile"] = {}
@@ -156,7 +156,7 @@ def test_the_legacy_shape_is_told_by_what_only_it_has(world: World) -> None:
 
 
 def test_a_variant_without_its_deployment_is_left_out(world: World) -> None:
-    """There is nothing to show of it."""
+    """The demo does not show it."""
     world.autoscalings[0]["spec"]["scaleTargetRef"]["name"] = "elsewhere"
 
     assert look(world).models == ()

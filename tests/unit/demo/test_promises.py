@@ -1,4 +1,4 @@
-"""What the demo promises of start-up times: who may wait while engines start, and that nobody flaps."""
+"""Checks of the demo on latency while engines start, and on oscillation."""
 
 from __future__ import annotations
 
@@ -17,29 +17,31 @@ EXCUSED = (START["shortage"], START["shortage"] + EXCUSED_SECONDS)
 
 
 def every(from_seconds: float, to_seconds: float, *, step: int) -> tuple[float, ...]:
-    """Return whole seconds of a stretch, so far apart."""
+    """Return whole seconds between two times, at a distance of `step`."""
     return tuple(range(math.ceil(from_seconds), math.ceil(to_seconds), step))
 
 
 @pytest.mark.parametrize(
     ("late_at", "holds"),
     [
-        pytest.param(every(*EXCUSED, step=2), True, id="while what the surge needs starts"),
-        pytest.param(every(*EXCUSED, step=1), False, id="all of them for so long"),
+        pytest.param(every(*EXCUSED, step=2), True, id="some while engines start for the surge"),
+        pytest.param(every(*EXCUSED, step=1), False, id="all while engines start"),
         pytest.param(every(0, EXCUSED[0], step=5), False, id="before the surge"),
-        pytest.param(every(EXCUSED[1], END_SECONDS, step=5), False, id="long after the surge began"),
-        pytest.param(every(0, END_SECONDS, step=20), True, id="a few now and then"),
+        pytest.param(every(EXCUSED[1], END_SECONDS, step=5), False, id="after engines have started"),
+        pytest.param(every(0, END_SECONDS, step=20), True, id="a few at any time"),
     ],
 )
-def test_premium_may_wait_only_while_engines_start(late_at: tuple[float, ...], *, holds: bool) -> None:
-    """Nine of ten first tokens are to come in time on both sides of that, and four of five in all."""
+def test_premium_requests_may_be_late_only_while_engines_start(
+    late_at: tuple[float, ...], *, holds: bool
+) -> None:
+    """Before and after this time, 90 % of first tokens must be in time, and 80 % in total."""
     history = History(served=[answered(late_at=late_at)])
 
     assert checks.premium_is_served_in_time(history).holds is holds
 
 
-def test_requests_that_never_end_are_late() -> None:
-    """Who is not answered at all must not look well served."""
+def test_requests_that_never_finish_are_late() -> None:
+    """Otherwise, unanswered requests would improve the result."""
     whole = answered()
     half = replace(whole, finished=whole.finished[:150])
 
@@ -49,13 +51,15 @@ def test_requests_that_never_end_are_late() -> None:
 @pytest.mark.parametrize(
     ("course", "holds"),
     [
-        pytest.param([1, 2, 1, 5, 3, 4, 1], True, id="settles, surges, gives way, returns, shrinks"),
-        pytest.param([1, 2] * 6, False, id="up and down and up again"),
-        pytest.param([], False, id="nothing was seen"),
+        pytest.param([1, 2, 1, 5, 3, 4, 1], True, id="as often as in the scenario"),
+        pytest.param([1, 2] * 6, False, id="oscillating"),
+        pytest.param([], False, id="no observation"),
     ],
 )
-def test_replicas_change_direction_as_often_as_the_story_at_most(course: list[int], *, holds: bool) -> None:
-    """Counted are the replicas that the Deployment asks for."""
+def test_replicas_must_not_change_direction_more_often_than_in_the_scenario(
+    course: list[int], *, holds: bool
+) -> None:
+    """The check counts `spec.replicas` of the Deployment."""
     history = History(
         observations=[
             seen(float(second), variant("big-h100", count), variant("small-a100", 1))

@@ -1,4 +1,4 @@
-"""The whole scenario on virtual time, against the real controller: it must still tell its story."""
+"""The demo's scenario in simulated time, with the real controller."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hack.demo.comparison import CHOSEN, account_of, plain_accounts
 from hack.demo.rehearsal import rehearse
 
 
-async def test_scenario_shows_what_the_demo_promises() -> None:
-    """Every check holds but those of the API server, of bindings and of the Model; so does the cost."""
+async def test_the_checks_of_the_demo_hold_in_the_simulated_scenario() -> None:
+    """All hold except those on the API server, bindings and the Model; the cost is that of the simulation."""
     with silent():
         history, outcome = await rehearse()
 
@@ -27,8 +27,8 @@ async def test_scenario_shows_what_the_demo_promises() -> None:
     assert account.missed == {model.model_id: model.missed for model in outcome.models}
 
 
-def test_a_plain_autoscaler_serves_less_the_less_it_costs() -> None:
-    """It knows no priorities: on every variant, the premium model goes short beside the freemium one."""
+def test_plain_autoscalers_miss_more_requests_if_they_cost_less() -> None:
+    """They have no priorities: with all variants, more than 10 % of premium requests are missed."""
     accounts = plain_accounts()
     every, chosen = accounts[:3], accounts[3:]
 

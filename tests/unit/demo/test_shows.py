@@ -1,4 +1,4 @@
-"""What the demo can be watched on: a screen, plain lines, a picture, and the summary."""
+"""Output of the demo: screen, plain lines, picture, summary and comparison."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FRAME = Frame(
 
 
 def drawn(frame: Frame, *, width: int = 150) -> str:
-    """Draw on a terminal of so many columns and return the text."""
+    """Return the text on a terminal of the given width."""
     console = Console(width=width, file=io.StringIO(), record=True)
     console.print(screen(frame))
     return console.export_text()
@@ -74,24 +74,24 @@ def drawn(frame: Frame, *, width: int = 150) -> str:
         pytest.param("1.81 s / 1.5 s", id="latency against its target"),
         pytest.param("4xH100 (legacy shape)", id="accelerators and shape"),
         pytest.param("2 -> 3", id="current and desired replicas"),
-        pytest.param("2 -> ?", id="a decision that is not there yet"),
+        pytest.param("2 -> ?", id="a decision that does not exist yet"),
         pytest.param("8/16", id="accelerators in use"),
-        pytest.param("goes from 2 to 3 replicas: [80 %]", id="the newest decision, brackets and all"),
-        pytest.param("$ kubectl apply", id="what was done"),
+        pytest.param("goes from 2 to 3 replicas: [80 %]", id="the latest decision, with brackets"),
+        pytest.param("$ kubectl apply", id="a command that was run"),
     ],
 )
-def test_the_screen_shows(want: str) -> None:
-    """Everything that a person should see at one look."""
+def test_the_screen_contains_all_figures(want: str) -> None:
+    """The frame is drawn on a terminal of 150 columns."""
     assert want in drawn(FRAME)
 
 
-def test_the_screen_draws_on_a_narrow_terminal_too() -> None:
-    """Eighty columns fold the words; nothing is lost and nothing fails."""
+def test_the_screen_fits_a_narrow_terminal() -> None:
+    """At 80 columns, texts are wrapped, and names remain complete."""
     assert "llama-h100" in drawn(FRAME, width=80)
 
 
-def test_plain_lines_say_only_what_changed() -> None:
-    """The same state again is silent; a new desired number is told, after the pause."""
+def test_plain_lines_are_printed_only_for_changes() -> None:
+    """An unchanged state prints nothing; a changed number is printed after the pause."""
     stream = io.StringIO()
     lines = PlainLines(stream)
     lines.update(FRAME)
@@ -108,8 +108,8 @@ def test_plain_lines_say_only_what_changed() -> None:
     assert "llama-h100 3->3" in stream.getvalue()
 
 
-def test_notes_before_the_screen_are_printed_and_later_ones_are_part_of_it() -> None:
-    """Nothing may be printed across a live screen."""
+def test_notes_are_printed_before_the_screen_starts_and_part_of_it_afterwards() -> None:
+    """Other output would disturb a live screen."""
     stream = io.StringIO()
     live = LiveScreen(Console(file=stream, force_terminal=True, width=100))
     live.note("installing")
@@ -122,8 +122,8 @@ def test_notes_before_the_screen_are_printed_and_later_ones_are_part_of_it() -> 
     live.close()
 
 
-def test_a_picture_is_an_svg_with_the_words_of_the_screen(tmp_path: Path) -> None:
-    """The README's picture is made from a real run."""
+def test_the_picture_is_an_svg_with_the_text_of_the_screen(tmp_path: Path) -> None:
+    """The README shows a picture of a real run."""
     path = tmp_path / "screen.svg"
 
     save_picture(FRAME, path, title="make demo")
@@ -133,8 +133,8 @@ def test_a_picture_is_an_svg_with_the_words_of_the_screen(tmp_path: Path) -> Non
     assert "llama-h100" in text
 
 
-def test_the_picture_shows_who_gives_way_while_the_first_is_well_served() -> None:
-    """Of three frames the second: in the first nobody gives way, in the third the first model waits."""
+def test_the_picture_shows_a_preemption_while_the_first_model_meets_its_target() -> None:
+    """In the first frame, no model is preempted; in the third, the first model misses its target."""
     served = replace(MODEL, clients=replace(MODEL.clients, ttft_p90_ms=400.0))
     yielding = replace(
         MODEL, model_id="small", variants=(replace(VARIANT, reason="Shortage", bound_by="Priority"),)
@@ -149,8 +149,8 @@ def test_the_picture_shows_who_gives_way_while_the_first_is_well_served() -> Non
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_the_summary_names_what_failed(*, is_terminal: bool) -> None:
-    """A table on a terminal, one line per check on a pipe."""
+def test_the_summary_names_failed_checks(*, is_terminal: bool) -> None:
+    """It is a table on a terminal, and one line per check in a pipe."""
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=is_terminal, width=100)
 
@@ -168,8 +168,10 @@ def test_the_summary_names_what_failed(*, is_terminal: bool) -> None:
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_the_comparison_has_missed_requests_cost_and_reversals_of_each_policy(*, is_terminal: bool) -> None:
-    """A table on a terminal, one line per policy on a pipe."""
+def test_the_comparison_contains_missed_requests_cost_and_reversals_of_each_policy(
+    *, is_terminal: bool
+) -> None:
+    """It is a table on a terminal, and one line per policy in a pipe."""
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=is_terminal, width=100)
     account = Account(policy="Stowplan", missed={"m": 0.056}, cost=193.4, reversals={"a": 1, "b": 3})
@@ -181,12 +183,12 @@ def test_the_comparison_has_missed_requests_cost_and_reversals_of_each_policy(*,
     assert all(said in text for said in ("plain HPA", "5.6%", "25.0%", "193"))
 
 
-def test_only_decisions_that_mean_something_new_are_newest() -> None:
-    """New numbers in the same decision are no news; a steady variant is none either."""
+def test_only_decisions_that_change_in_more_than_their_figures_are_listed() -> None:
+    """Decisions with the reason Steady are not listed either."""
     newest = Newest()
     newest.take(OBSERVATION)
     newest.take(replace(OBSERVATION, models=(replace(MODEL, variants=(replace(VARIANT, message="81 %"),)),)))
     steady = replace(VARIANT, reason="Steady", desired_replicas=2, message="stays")
     newest.take(replace(OBSERVATION, models=(replace(MODEL, variants=(steady,)),)))
 
-    assert newest.decisions == (VARIANT.message, VARIANT.message)  # one of each of the two variants
+    assert newest.decisions == (VARIANT.message, VARIANT.message)  # the two variants have one each

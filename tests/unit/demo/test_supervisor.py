@@ -1,4 +1,4 @@
-"""Processes that end by themselves come back; real ones, with a control plane that only stands there."""
+"""Restarts of processes by the demo's supervisor, with real processes and a stub of the control plane."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ SLEEP = [sys.executable, "-c", "import signal; signal.pause()"]
 
 
 class OneProcess:
-    """Stands in for an installation with one component, and for a control plane that is well."""
+    """A stub of an installation with one component, and of a control plane without crashes."""
 
     def __init__(self, directory: Path, command: list[str]) -> None:
         self.processes = {"controller": Process("stowplan-controller", command, directory=directory)}
         self.started = asyncio.Event()
 
     def start_component(self, name: str) -> None:
-        """Start it; ready at once."""
+        """Start the component, which needs no time to be ready."""
         self.processes[name].start()
 
     def check(self) -> None:
-        """Nothing of the control plane ever crashes here."""
+        """Do nothing, since the control plane never crashes."""
 
 
 @pytest.fixture
 def one(tmp_path: Path) -> Iterator[OneProcess]:
-    """Run a component that waits to be killed."""
+    """Run a component that sleeps until it is killed."""
     made = OneProcess(tmp_path, SLEEP)
     made.start_component("controller")
     yield made
@@ -52,7 +52,7 @@ def one(tmp_path: Path) -> Iterator[OneProcess]:
 def supervising(
     one: OneProcess, notes: asyncio.Queue[str], *, left_alone: frozenset[str] = frozenset()
 ) -> Supervisor:
-    """Build a supervisor whose notes can be waited for."""
+    """Return a supervisor whose notes are put into a queue."""
     return Supervisor(
         cast("ControlPlane", one),
         cast("Installation", one),
@@ -63,8 +63,8 @@ def supervising(
     )
 
 
-async def test_a_killed_process_is_started_again_and_the_outage_is_remembered(one: OneProcess) -> None:
-    """Killed with the signal that nobody can catch."""
+async def test_a_killed_process_is_restarted_and_the_outage_is_recorded(one: OneProcess) -> None:
+    """It is killed by SIGKILL, which cannot be caught."""
     notes: asyncio.Queue[str] = asyncio.Queue()
     supervisor = supervising(one, notes)
     pid = one.processes["controller"].pid
@@ -80,8 +80,8 @@ async def test_a_killed_process_is_started_again_and_the_outage_is_remembered(on
     assert [outage.component for outage in supervisor.outages] == ["controller"]
 
 
-async def test_a_process_that_ends_again_and_again_ends_the_demo(tmp_path: Path) -> None:
-    """Ten times is enough: what it said last is the error."""
+async def test_a_process_that_keeps_exiting_ends_the_demo(tmp_path: Path) -> None:
+    """After ten restarts, there is an error with its last output."""
     one = OneProcess(tmp_path, [sys.executable, "-c", "print('no configuration'); raise SystemExit(3)"])
     one.start_component("controller")
 
@@ -89,8 +89,8 @@ async def test_a_process_that_ends_again_and_again_ends_the_demo(tmp_path: Path)
         await asyncio.wait_for(supervising(one, asyncio.Queue()).run(), 60)
 
 
-async def test_a_process_that_shall_stay_away_stays_away(one: OneProcess) -> None:
-    """`--without controller` shows what happens then, so nobody may bring it back."""
+async def test_a_process_that_should_stay_down_is_not_restarted(one: OneProcess) -> None:
+    """`--without controller` demonstrates the absence of the controller."""
     notes: asyncio.Queue[str] = asyncio.Queue()
     os.kill(one.processes["controller"].pid, signal.SIGKILL)
 
