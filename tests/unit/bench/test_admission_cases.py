@@ -1,4 +1,4 @@
-"""The payloads: as large as the goals say, and as right or wrong as their names say."""
+"""Request bodies of the admission benchmark: sizes, and whether the answers are correct."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ SIZES = {
 
 @cache
 def all_cases() -> dict[str, Case]:
-    """Return them by name and path; made once, and not while tests are collected: that takes seconds."""
+    """Return all cases by name and path, built once; not at collection, because that takes seconds."""
     return {f"{case.name} on /{case.verb}": case for case in cases()}
 
 
 @pytest.mark.parametrize(("name", "bounds"), SIZES.items(), ids=SIZES.keys())
-def test_reviews_have_the_size_that_is_claimed(name: str, bounds: tuple[int, int]) -> None:
-    """Bytes of the body."""
+def test_reviews_have_the_documented_size(name: str, bounds: tuple[int, int]) -> None:
+    """The bounds are in bytes of the body."""
     least, most = bounds
     assert least <= len(all_cases()[name].body) <= most
 
 
 @pytest.mark.parametrize("path", VERBS)
-def test_both_ways_answer_rightly_and_alike(path: str) -> None:
-    """What is measured is the same job."""
+def test_both_implementations_give_equal_and_correct_answers(path: str) -> None:
+    """Otherwise, their times could not be compared."""
     chosen = [case for case in all_cases().values() if case.verb == path]
     handlers = [one.answers()[f"/{path}"] for one in (ours, straightforward)]
     for case in chosen:
@@ -51,8 +51,8 @@ def test_both_ways_answer_rightly_and_alike(path: str) -> None:
     assert len(chosen) == len(SIZES)
 
 
-def test_all_mistakes_of_the_spoilt_model_are_named() -> None:
-    """At once, each by its field."""
+def test_all_errors_of_the_invalid_model_are_reported() -> None:
+    """One response names the field of each error."""
     refused = answer_mutate(all_cases()["Model, refused on /mutate"].body)
 
     causes = json.loads(refused)["response"]["status"]["details"]["causes"]
@@ -63,15 +63,15 @@ def test_all_mistakes_of_the_spoilt_model_are_named() -> None:
     ]
 
 
-def test_about_twenty_members_of_the_model_are_filled_in() -> None:
-    """A patch of one operation would be no measure of patching."""
+def test_about_twenty_fields_of_the_model_are_defaulted() -> None:
+    """A patch with a single operation would not represent the cost of patching."""
     value, kept = model(), objects.stored(model())
 
     assert 20 <= members(kept["spec"]) - members(value["spec"]) <= 30
 
 
-def test_models_that_are_to_be_unlike_share_no_worker() -> None:
-    """A server that remembers what it saw must look at each of them again."""
+def test_different_models_have_no_worker_in_common() -> None:
+    """Otherwise, a cache of the server could make the benchmark fast."""
     workers = [
         json.dumps(worker)
         for value in objects.unlike_models(3)
@@ -82,8 +82,8 @@ def test_models_that_are_to_be_unlike_share_no_worker() -> None:
     assert len(set(workers)) == len(workers)
 
 
-def test_unlike_models_are_answered_alike() -> None:
-    """So that a wrong answer to any of them is noticed."""
+def test_different_models_get_equal_answers() -> None:
+    """Every answer can so be compared with the same expected one."""
     for name in ("create", "refused", "update changed", "update unchanged"):
         bodies = all_cases()[f"Model, {name} on /mutate"].bodies
 
@@ -100,13 +100,13 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize(("response", "want"), ANSWERS.values(), ids=ANSWERS.keys())
-def test_an_answer_has_one_outcome(response: dict[str, Any], want: str) -> None:
-    """An empty patch is none."""
+def test_each_answer_has_one_outcome(response: dict[str, Any], want: str) -> None:
+    """An empty patch counts as no patch."""
     assert outcome_of(response) == want
 
 
-def test_a_wrong_answer_stops_the_measuring() -> None:
-    """A server that refuses everything would look fast."""
+def test_a_wrong_answer_stops_the_benchmark() -> None:
+    """A server that rejects everything would look fast."""
     refused = json.dumps({"response": {"allowed": False}}).encode()
 
     with pytest.raises(WrongAnswerError, match="should be patched"):
@@ -114,7 +114,7 @@ def test_a_wrong_answer_stops_the_measuring() -> None:
 
 
 def members(value: JsonValue) -> int:
-    """Count the members of all objects in a value."""
+    """Return the number of members of all objects in a value."""
     if isinstance(value, dict):
         return len(value) + sum(members(item) for item in value.values())
     return sum(members(item) for item in value) if isinstance(value, list) else 0

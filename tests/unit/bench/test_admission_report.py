@@ -1,4 +1,4 @@
-"""Sums, goals and tables of the admission benchmark."""
+"""Aggregation, goals and tables of the admission benchmark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACE = Pace(here_us=122.4, there_us=40.8)
 
 
 def served(cpu_us: float, *, requests: int = 10) -> Served:
-    """Return one second of a server that took so much CPU per request, and 1 ms to answer."""
+    """Return one second of a server with the given CPU time per request, and a latency of 1 ms."""
     return Served(
         requests=requests,
         seconds=1.0,
@@ -31,12 +31,12 @@ def served(cpu_us: float, *, requests: int = 10) -> Served:
 
 
 def cost(cpu_us: float) -> OverTls:
-    """Return what a server costs whose every round was the same."""
+    """Return the costs of a server with equal rounds."""
     return OverTls(busy=summed([served(cpu_us)]), lone=summed([served(cpu_us * 2)]))
 
 
-def test_rounds_are_summed_up_by_their_median() -> None:
-    """One round in which another program ran does not count."""
+def test_rounds_are_aggregated_by_their_median() -> None:
+    """A round that was disturbed by another program has no effect."""
     found = summed([served(100.0), served(900.0), served(110.0)])
 
     assert found.cpu_us == pytest.approx(110)
@@ -53,8 +53,8 @@ TLS: dict[Key, OverTls] = {
 }
 
 
-def test_goals_are_measured_against() -> None:
-    """Microseconds as they are and at the pace of the reference machine; the rest as ratios."""
+def test_goals_compare_measured_values_with_limits() -> None:
+    """Times are compared as measured and at the pace of the reference machine, other values as ratios."""
     lines = [goal.line() for goal in goals(TLS, PACE)]
 
     assert lines == [
@@ -67,13 +67,13 @@ def test_goals_are_measured_against() -> None:
     ]
 
 
-def test_what_was_not_measured_has_no_goal() -> None:
-    """A run of some cases does not claim the others."""
+def test_cases_that_were_not_measured_have_no_goal() -> None:
+    """A run of some cases makes no statement about the others."""
     assert goals({}, PACE) == []
 
 
-def test_tables_line_up() -> None:
-    """Ours above the straightforward one, with the ratio between them."""
+def test_tables_are_aligned() -> None:
+    """Stowplan is listed before the straightforward implementation, with the ratio."""
     local = {(MODEL_CREATE, "mutate", OURS): 40.0, (MODEL_CREATE, "mutate", STRAIGHTFORWARD): 2000.0}
 
     assert in_process_table(local) == [
@@ -88,7 +88,7 @@ def test_tables_line_up() -> None:
 
 
 def exposition(count: int, seconds: float) -> str:
-    """Return what the API server says of a webhook of ours and of another's."""
+    """Return the API server's metrics for a webhook of Stowplan and another one."""
     name = "apiserver_admission_webhook_admission_duration_seconds"
     labels = 'name="mutate.stowplan.dev",operation="CREATE",rejected="false",type="admit"'
     other = labels.replace("stowplan.dev", "example.com")
@@ -99,8 +99,8 @@ def exposition(count: int, seconds: float) -> str:
     )
 
 
-def test_the_mean_wait_is_of_the_calls_in_between() -> None:
-    """Calls of before, and of other webhooks, do not count."""
+def test_the_mean_duration_covers_only_the_calls_between_two_readings() -> None:
+    """Earlier calls and those of other webhooks are not counted."""
     before, after = totals(exposition(100, 10.0)), totals(exposition(300, 10.4))
 
     (found,) = mean_calls("Model", before, after)
@@ -115,7 +115,7 @@ def test_the_mean_wait_is_of_the_calls_in_between() -> None:
 
 
 def test_webhooks_that_were_not_called_have_no_mean() -> None:
-    """Nothing is divided by nothing."""
+    """This avoids a division by zero."""
     reading = totals(exposition(100, 10.0))
     called: list[MeanCall] = list(mean_calls("Model", reading, reading))
 
@@ -123,7 +123,7 @@ def test_webhooks_that_were_not_called_have_no_mean() -> None:
 
 
 def contended(conflicts: int) -> tuple[Callable[..., Json], list[str]]:
-    """Return an API server whose one object somebody else changes before each of the first updates."""
+    """Return a stub of an API server with conflicts at the first updates, and the list of its requests."""
     asked: list[str] = []
 
     def ask(method: str, _path: str, _value: Json | None = None) -> Json:
@@ -136,15 +136,15 @@ def contended(conflicts: int) -> tuple[Callable[..., Json], list[str]]:
     return ask, asked
 
 
-def test_an_update_that_somebody_else_beat_is_tried_again() -> None:
-    """With what is stored now; what was read is kept as long as it holds."""
+def test_an_update_with_a_conflict_is_retried() -> None:
+    """The object is read again only after a conflict."""
     ask, asked = contended(1)
     rewrite(ask, "/item", lambda value: value, times=2)
 
     assert asked == ["GET 200", "PUT 409", "GET 200", "PUT 200", "PUT 200"]
 
 
-def test_an_update_that_is_always_beaten_ends() -> None:
-    """With what happened."""
+def test_an_update_with_repeated_conflicts_fails() -> None:
+    """The error contains the number of attempts."""
     with pytest.raises(RefusedError, match="changed it 5 times"):
         rewrite(contended(99)[0], "/item", lambda value: value, times=1)

@@ -1,4 +1,4 @@
-"""The command line that the benchmarks share."""
+"""The command line of the benchmarks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Measure = Callable[[argparse.Namespace, Frame], Iterator[Sequence[Part]]]
 
 
 def sample(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
-    """Measure one part with a table of one line, and one goal that is missed."""
+    """Yield one part with a table of one line and a missed goal."""
     frame.step("in process")
     goal = Goal(name="cpu", value=90.0, unit="µs", most=80)
     rows = [{"cpu_us": 90.0, "calls": options.calls}]
@@ -27,19 +27,19 @@ def sample(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]
 
 
 def partly(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
-    """Measure that, and fail to measure another part."""
+    """Yield the same part, and record that another part failed."""
     yield from sample(options, frame)
     frame.failures.append("a part is missing: x")
 
 
 def interrupted(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
-    """Measure that, and be interrupted."""
+    """Yield the same part, and raise KeyboardInterrupt."""
     yield from sample(options, frame)
     raise KeyboardInterrupt
 
 
 def command(measure: Measure = sample) -> Command:
-    """Return a command with one option of its own."""
+    """Return a command with an additional option."""
     return Command(
         name="sample",
         description=None,
@@ -50,7 +50,7 @@ def command(measure: Measure = sample) -> Command:
 
 
 def stopped(error: Exception) -> Measure:
-    """Return a measuring that an error stops."""
+    """Return a `measure` function that raises an error."""
 
     def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
         raise error
@@ -58,8 +58,8 @@ def stopped(error: Exception) -> Measure:
     return measure
 
 
-def test_tables_come_before_goals_and_a_missed_goal_fails_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Progress goes elsewhere."""
+def test_tables_come_before_goals_and_a_missed_goal_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    """Progress is printed to standard error."""
     assert main(command(), []) == 0
 
     printed = capsys.readouterr()
@@ -76,8 +76,8 @@ def test_tables_come_before_goals_and_a_missed_goal_fails_nothing(capsys: pytest
     assert printed.err == "in process\n"
 
 
-def test_everything_is_in_the_results_file(tmp_path: Path) -> None:
-    """Options as settings, rows, goals, the machine before and after, and nothing else in the folder."""
+def test_the_results_file_contains_the_complete_run(tmp_path: Path) -> None:
+    """It has settings, rows, goals and the machine before and after; no other file remains."""
     path = tmp_path / "results.json"
 
     assert main(command(), ["--rounds", "2", "--json", str(path)]) == 0
@@ -97,10 +97,10 @@ def test_everything_is_in_the_results_file(tmp_path: Path) -> None:
     ("measure", "told"),
     [(partly, "a part is missing: x"), (interrupted, "interrupted: the rest was not measured")],
 )
-def test_a_part_that_is_missing_is_told_after_the_rest(
+def test_a_missing_part_is_reported_after_the_other_results(
     measure: Measure, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was measured is not lost."""
+    """The measured parts are printed and saved."""
     path = tmp_path / "results.json"
     assert main(command(measure), ["--json", str(path)]) == 1
 
@@ -110,8 +110,8 @@ def test_a_part_that_is_missing_is_told_after_the_rest(
     assert json.loads(path.read_text(encoding="utf-8"))["tables"]["in_process"]
 
 
-def test_who_is_killed_leaves_what_was_measured(tmp_path: Path) -> None:
-    """The file says that it is not all."""
+def test_a_killed_run_leaves_the_parts_measured_so_far(tmp_path: Path) -> None:
+    """Until the run ends, the file is marked as unfinished."""
     path, kept = tmp_path / "results.json", []
 
     def killed(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
@@ -125,22 +125,22 @@ def test_who_is_killed_leaves_what_was_measured(tmp_path: Path) -> None:
 
 STOPS = {
     "a wrong answer": (WrongAnswerError("status 500"), "bench-sample could not run: status 500\n"),
-    "nothing chosen": (NothingChosenError("no case has 'x'"), "no case has 'x'\n"),
+    "an empty selection": (NothingChosenError("no case has 'x'"), "no case has 'x'\n"),
 }
 
 
 @pytest.mark.parametrize(("error", "want"), STOPS.values(), ids=STOPS.keys())
-def test_what_stops_a_measuring_is_told(
+def test_an_error_that_stops_the_benchmark_is_reported(
     error: Exception, want: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By one line, without a trace."""
+    """It is one line without a traceback."""
     assert main(command(stopped(error)), []) == 1
     assert capsys.readouterr().err == want
 
 
 @pytest.mark.parametrize("option", ["--rounds", "--calls"])
 def test_a_count_is_at_least_one(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of nothing there is no median."""
+    """There is no median of zero rounds."""
     with pytest.raises(SystemExit):
         main(command(), [option, "0"])
 

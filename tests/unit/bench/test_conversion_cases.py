@@ -1,4 +1,4 @@
-"""The objects under conversion, and that both ways do the same job with them."""
+"""Cases of the conversion benchmark: objects, and equal results of all implementations."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SIZES = (20, 100)
 
 @cache
 def all_cases() -> Sequence[Case]:
-    """Return them with lists that are short enough for a test; made once, and not during collection."""
+    """Return cases with lists short enough for a test; they are built once, and not at collection."""
     return cases(SIZES)
 
 
 @pytest.mark.parametrize("make", objects.SHAPES.values(), ids=objects.SHAPES.keys())
-def test_objects_are_as_large_as_is_claimed_and_valid(make: objects.Make) -> None:
-    """0.7 to 1.5 KB, and nothing that admission would refuse."""
+def test_objects_have_the_documented_size_and_are_valid(make: objects.Make) -> None:
+    """They have 0.7 to 1.5 KB, and admission would not reject them."""
     value = make(1234)
     found = find_version(value["apiVersion"], value["kind"])
 
@@ -38,16 +38,16 @@ def test_objects_are_as_large_as_is_claimed_and_valid(make: objects.Make) -> Non
     assert judged(found[0], found[1], value) == []
 
 
-def test_no_two_objects_of_a_list_are_alike() -> None:
-    """A memory of some thousand texts must not make a benchmark fast."""
+def test_all_objects_of_a_list_differ() -> None:
+    """Otherwise, a cache for a few thousand texts could make the benchmark fast."""
     values = objects.mixed(tuple(objects.SHAPES.values()), 500)
 
     assert len({json.dumps(value) for value in values}) == 500
     assert len({json.dumps(value["spec"]) for value in values}) > 200
 
 
-def test_every_size_is_asked_with_and_without_kept_fields_both_ways() -> None:
-    """What is kept by our annotation is there in some reviews of each size, and not in others."""
+def test_every_size_has_both_directions_with_and_without_the_annotation_for_lost_fields() -> None:
+    """Some reviews of each size contain the annotation, others do not."""
     for count in (1, *SIZES):
         of_size = [case for case in all_cases() if case.count == count]
         kept = {b"kept-by-conversion" in case.bodies["stowplan"] for case in of_size}
@@ -56,8 +56,8 @@ def test_every_size_is_asked_with_and_without_kept_fields_both_ways() -> None:
         assert kept == {True, False}
 
 
-def test_reviews_hold_as_many_objects_as_they_say() -> None:
-    """In the version that is not asked for."""
+def test_reviews_contain_the_documented_number_of_objects() -> None:
+    """The objects do not have the desired version yet."""
     for case in all_cases():
         for body in case.bodies.values():
             values = json.loads(body)["request"]["objects"]
@@ -65,8 +65,8 @@ def test_reviews_hold_as_many_objects_as_they_say() -> None:
             assert case.desired not in {value["apiVersion"] for value in values}
 
 
-def test_an_edit_wins_in_the_straightforward_way_too() -> None:
-    """It keeps beside what it derived, as ours does; a cheaper job would be no comparison."""
+def test_an_edit_is_kept_by_the_straightforward_converter_too() -> None:
+    """It handles the annotation like ours; otherwise, the comparison would be unfair."""
     there = converted_objects(straightforward.answer(review([objects.profiled(1), objects.legacy(1)], HUB)))
     edited = copy.deepcopy(there)
     edited[0]["spec"]["acceleratorCount"] = 7
@@ -78,8 +78,8 @@ def test_an_edit_wins_in_the_straightforward_way_too() -> None:
     assert legacy["spec"]["scaleTargetRef"]["name"] == "other"
 
 
-def test_the_trivial_converter_changes_the_version_and_nothing_else() -> None:
-    """Which is right for the current shape."""
+def test_the_trivial_converter_only_changes_the_version() -> None:
+    """For the current shape, this is the correct result."""
     value = objects.released_current(1)
 
     answer = trivial.answer(review([value], HUB))
@@ -88,8 +88,8 @@ def test_the_trivial_converter_changes_the_version_and_nothing_else() -> None:
     assert converted_objects(answer) == converted_objects(answer_ours(review([value], HUB)))
 
 
-def test_a_different_object_stops_the_measuring() -> None:
-    """Who leaves something out would look fast."""
+def test_a_different_object_stops_the_benchmark() -> None:
+    """A converter that omits fields would look fast."""
     case = case_of("legacy")
     answered = answers(case)
     del answered["straightforward"][0]["spec"]["variantProfile"]
@@ -98,8 +98,8 @@ def test_a_different_object_stops_the_measuring() -> None:
         check_agreement(case, answered)
 
 
-def test_a_refusal_is_no_answer() -> None:
-    """A server that refuses everything would look fast, too."""
+def test_a_failure_response_is_rejected() -> None:
+    """A server that rejects everything would look fast, too."""
     refused: Json = {"response": {"uid": "u", "result": {"status": "Failure", "message": "why"}}}
 
     with pytest.raises(ValueError, match="no conversion"):
@@ -107,6 +107,6 @@ def test_a_refusal_is_no_answer() -> None:
 
 
 def case_of(name: str) -> Case:
-    """Return the case of that name, whose only object it is."""
+    """Return the case of this name with one object."""
     (found,) = (case for case in all_cases() if case.name == name and case.count == 1)
     return found

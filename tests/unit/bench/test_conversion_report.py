@@ -1,4 +1,4 @@
-"""Sums, goals and tables of the conversion benchmark."""
+"""Aggregation, goals and tables of the conversion benchmark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOCAL: dict[Key, float] = {
 
 
 def restart(converter: str, served_seconds: float) -> Restart:
-    """Return a restart after which reads were served in that time."""
+    """Return a restart with the given time until reads succeed."""
     return Restart(
         converter=converter,
         live_seconds=4.0,
@@ -43,8 +43,8 @@ RESTARTS = [restart(OURS, 11.0), restart(TRIVIAL, 10.0), restart(TRIVIAL, 12.0),
 RESTARTS += [restart(OURS, 11.0), restart(TRIVIAL, 10.0)]
 
 
-def test_the_worst_shape_and_direction_is_held_to_the_goal() -> None:
-    """A mean would hide it; restarts count by their median."""
+def test_goals_apply_to_the_worst_shape_and_direction() -> None:
+    """A mean would hide it; restarts are aggregated by their median."""
     lines = [goal.line() for goal in (*one_object_and_many(LOCAL, PACE), *restart_goals(RESTARTS))]
 
     assert lines == [
@@ -55,21 +55,21 @@ def test_the_worst_shape_and_direction_is_held_to_the_goal() -> None:
     ]
 
 
-def test_what_was_not_measured_has_no_goal() -> None:
-    """Without a control plane nothing is said of restarts."""
+def test_cases_that_were_not_measured_have_no_goal() -> None:
+    """Without a control plane, restarts have no goal."""
     assert [*one_object_and_many({}, PACE), *restart_goals([])] == []
 
 
-def test_tables_line_up() -> None:
-    """Ours beside the straightforward one, per review and per object, with the ratio."""
+def test_tables_are_aligned() -> None:
+    """Both converters have columns per review and per object, with the ratio."""
     rows = [line.split() for line in in_process_table(LOCAL)]
 
     assert rows[1] == ["legacy", "1", "to", "v1alpha2", "12.0", "12.0", "30.0", "30.0", "1/2.5"]
     assert rows[3] == ["legacy", "5000", "to", "v1alpha2", "50000", "10.0", "200000", "40.0", "1/4.0"]
 
 
-def test_calls_that_convert_are_set_beside_those_that_do_not() -> None:
-    """Reads beside reads, writes beside writes."""
+def test_calls_with_conversion_are_compared_with_calls_without() -> None:
+    """Reads are compared with reads, writes with writes."""
     calls = {
         READ_STORED: Waits(calls=9, p50_ms=1.0, p99_ms=2.0),
         READ_OLD: Waits(calls=9, p50_ms=1.5, p99_ms=3.0),
@@ -80,20 +80,20 @@ def test_calls_that_convert_are_set_beside_those_that_do_not() -> None:
     assert [line.split()[-1] for line in calls_table(calls)[1:]] == ["1.00", "1.50", "1.00", "2.00"]
 
 
-def test_every_restart_has_its_line() -> None:
-    """With what the API server says of the conversions in it."""
+def test_every_restart_has_a_line_in_the_table() -> None:
+    """It contains the API server's metrics of the conversions."""
     assert tabulated(OF_RESTARTS, RESTARTS)[1].split() == ["stowplan", "4.00", "11.00", "5000", "1.50", "0"]
 
 
-def test_waits_are_summed_up_in_milliseconds() -> None:
-    """By nearest rank."""
+def test_waits_are_aggregated_in_milliseconds() -> None:
+    """Percentiles are by nearest rank."""
     found = waits([0.001, 0.002, 0.009])
 
     assert (found.calls, found.p50_ms, found.p99_ms) == (3, pytest.approx(2), pytest.approx(9))
 
 
-def test_the_api_servers_account_is_read() -> None:
-    """Buckets and other series do not count; failures are told apart."""
+def test_conversion_metrics_of_the_api_server_are_read() -> None:
+    """Buckets and other series are ignored; failures are also counted separately."""
     name = "apiserver_crd_conversion_webhook_duration_seconds"
     labels = 'crd_name="c",from_version="a",to_version="b",succeeded='
     exposition = (
@@ -105,8 +105,8 @@ def test_the_api_servers_account_is_read() -> None:
     assert account(exposition) == (12, 0.75, 2)
 
 
-def test_a_cluster_of_before_stores_the_old_version_and_converts_nothing() -> None:
-    """The other version is there, but not stored."""
+def test_a_cluster_before_the_upgrade_stores_the_old_version_without_conversion() -> None:
+    """The new version is served, but not stored."""
     versions = [{"name": "v1alpha1", "storage": False}, {"name": "v1alpha2", "storage": True}]
     spec = {"versions": versions, "conversion": {"strategy": "Webhook"}}
 

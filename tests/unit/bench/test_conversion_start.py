@@ -1,4 +1,4 @@
-"""What is said of the starts of the conversion server."""
+"""Goal and table of the conversion server's start-up time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ STARTS = [Start(seconds=seconds, cpu_seconds=0.4) for seconds in (0.31, 0.45, 2.
 
 
 @pytest.mark.parametrize(("seconds", "end"), [(0.45, "s, wanted <= 0.5: met"), (0.6, "missed")])
-def test_the_median_is_held_to_the_goal(seconds: float, end: str) -> None:
-    """One slow start does not miss it, and one quick start does not meet it."""
+def test_the_goal_applies_to_the_median(seconds: float, end: str) -> None:
+    """Neither one slow nor one fast start decides."""
     starts = [Start(seconds=taken, cpu_seconds=0.4) for taken in (0.01, seconds, 9.0)]
     (goal,) = start_goals(starts)
 
@@ -19,10 +19,10 @@ def test_the_median_is_held_to_the_goal(seconds: float, end: str) -> None:
 
 
 def test_without_starts_there_is_no_goal() -> None:
-    """Nothing is said of what was not measured."""
+    """A start-up time that was not measured is not compared."""
     assert list(start_goals([])) == []
 
 
-def test_the_table_names_the_longest_start_beside_the_median() -> None:
-    """For that is what somebody notices."""
+def test_the_table_contains_the_median_and_the_longest_start() -> None:
+    """The longest start is the one that users notice."""
     assert starts_table(STARTS)[-1].split() == ["stowplan", "3", "0.45", "2.00", "0.40"]

@@ -1,4 +1,4 @@
-"""CPU time of a process, and cores to run on."""
+"""CPU time of a process, and the assignment of cores."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hack.bench.cores import Cores, cpu_seconds
 WORK = 200_000
 
 
-def test_the_time_of_threads_that_ended_counts() -> None:
-    """A server works in threads that come and go."""
+def test_cpu_time_includes_threads_that_ended() -> None:
+    """Servers work in short-lived threads."""
     before = cpu_seconds(os.getpid())
     worker = threading.Thread(target=lambda: sum(range(WORK)))
     worker.start()
@@ -22,13 +22,13 @@ def test_the_time_of_threads_that_ended_counts() -> None:
     assert cpu_seconds(os.getpid()) > before
 
 
-def test_a_process_that_is_gone_has_no_time() -> None:
-    """Rather an error than a server that costs nothing."""
+def test_the_cpu_time_of_a_process_that_does_not_exist_is_an_error() -> None:
+    """A CPU time of zero would look like a server without cost."""
     with pytest.raises(OSError, match="Invalid argument"):
         cpu_seconds(2**22 + 1)
 
 
-def test_the_load_gets_what_the_servers_leave() -> None:
-    """And shares where there is only one core."""
+def test_the_load_generator_gets_the_cores_that_the_server_leaves() -> None:
+    """They share a single core."""
     assert Cores.split(frozenset({1, 2, 3})) == Cores(server=frozenset({1}), load=frozenset({2, 3}))
     assert Cores.split(frozenset({4})) == Cores(server=frozenset({4}), load=frozenset({4}))

@@ -1,4 +1,4 @@
-"""Which setting of a rival stands beside ours, and how it is found."""
+"""Choice of the setting of each other policy that Stowplan is compared with."""
 
 from __future__ import annotations
 
@@ -21,23 +21,27 @@ OURS_FIRST = played(OURS, cost=700, missed=0.002)
 @pytest.mark.parametrize(
     ("rivals", "chosen"),
     [
-        pytest.param([("a", 900, 0.001), ("b", 800, 0.002)], "b", id="the cheapest counts"),
-        pytest.param([("a", 900, 0.003), ("b", 800, 0.0031)], "a", id="a tenth of a point more is allowed"),
-        pytest.param([("a", 600, 0.05)], None, id="who is cheaper and misses more does not count"),
-        pytest.param([("b", 800, 0.0), ("a", 800, 0.0)], "a", id="equal costs are told apart by name"),
-        pytest.param([], None, id="without rivals there is none"),
+        pytest.param([("a", 900, 0.001), ("b", 800, 0.002)], "b", id="the cheapest is chosen"),
+        pytest.param(
+            [("a", 900, 0.003), ("b", 800, 0.0031)], "a", id="up to 0.1 percentage points more may be missed"
+        ),
+        pytest.param([("a", 600, 0.05)], None, id="a cheaper setting that misses more is not chosen"),
+        pytest.param([("b", 800, 0.0), ("a", 800, 0.0)], "a", id="of equal costs, the first name is chosen"),
+        pytest.param([], None, id="no settings"),
     ],
 )
-def test_the_baseline(rivals: list[tuple[str, float, float]], chosen: str | None) -> None:
-    """With one seed, what it shows is all there is."""
+def test_the_baseline_is_the_cheapest_setting_that_misses_as_little(
+    rivals: list[tuple[str, float, float]], chosen: str | None
+) -> None:
+    """There is one seed, so no further simulation is needed."""
     items = [played(name, cost=cost, missed=missed) for name, cost, missed in rivals]
     found = confirmed(items, [OURS_FIRST], lambda _: [])
 
     assert (found.policy if found else None) == chosen
 
 
-def test_a_setting_that_was_lucky_once_gives_way_to_the_next() -> None:
-    """The mean over all seeds decides, and is what is told."""
+def test_a_setting_that_is_good_for_one_seed_only_is_replaced_by_the_next() -> None:
+    """The means over all seeds are compared and reported."""
     rivals = [played("lucky", cost=700), played("steady", cost=800)]
     later = {"lucky": [played("lucky", cost=700, missed=0.2)], "steady": [played("steady", cost=900)]}
     found = confirmed(rivals, [OURS_FIRST, OURS_FIRST], later.__getitem__)
@@ -48,10 +52,10 @@ def test_a_setting_that_was_lucky_once_gives_way_to_the_next() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(1, 1000), st.floats(0, 1)), max_size=8))
-def test_no_rival_that_misses_as_little_is_cheaper_than_the_baseline(
+def test_no_setting_that_misses_as_little_is_cheaper_than_the_baseline(
     drawn: list[tuple[float, float]],
 ) -> None:
-    """Whatever they are."""
+    """This holds for any costs and missed shares."""
     rivals = [played(str(n), cost=cost, missed=missed) for n, (cost, missed) in enumerate(drawn)]
     found = candidates(rivals, OURS_FIRST)
     fitting = [rival for rival in rivals if rival.missed <= OURS_FIRST.missed + 0.001]
@@ -63,15 +67,17 @@ def test_no_rival_that_misses_as_little_is_cheaper_than_the_baseline(
 @pytest.mark.parametrize(
     ("course", "ends"),
     [
-        pytest.param([900, 950], False, id="the first is the best itself"),
-        pytest.param([900, 950, 990], True, id="two in a row cost more, and rise"),
+        pytest.param([900, 950], False, id="one setting after the best"),
+        pytest.param([900, 950, 990], True, id="two in a row cost more than the best, and rise"),
         pytest.param([1400, 950], False, id="cost still falls"),
         pytest.param([950, 990, 890], False, id="the last is cheaper than the best"),
-        pytest.param([990], False, id="one is not enough"),
+        pytest.param([990], False, id="a single setting"),
     ],
 )
-def test_a_sweep_ends_when_settings_cost_more_for_good(course: list[float], *, ends: bool) -> None:
-    """From few replicas to many, cost rises and misses fall, but for queues at the beginning."""
+def test_a_sweep_ends_after_two_settings_with_higher_and_rising_cost(
+    course: list[float], *, ends: bool
+) -> None:
+    """From few to many replicas, cost rises, except at first if queues grow."""
     items = [played("x", cost=cost) for cost in course]
 
     assert is_dearer_for_good(items, played("best", cost=900)) is ends
@@ -79,14 +85,14 @@ def test_a_sweep_ends_when_settings_cost_more_for_good(course: list[float], *, e
 
 @dataclass
 class Arithmetic:
-    """A player whose fleets cost and miss by arithmetic: so many replicas of a variant are enough."""
+    """A stub that computes cost and misses: a given number of replicas per variant is sufficient."""
 
     ours: Played = OURS_FIRST
     enough: dict[str, int] = field(default_factory=lambda: {"h100": 8, "l40s": 30})
     asked: list[Point] = field(default_factory=list)
 
     def play(self, points: Sequence[Point]) -> list[Played]:
-        """Return what came of points."""
+        """Return the results of the given points."""
         self.asked += points
         return [self._played(point) for point in points]
 
@@ -103,8 +109,8 @@ class Arithmetic:
         return played(point.policy, cost=price * replicas, missed=missed)
 
 
-def test_the_best_setting_of_each_rival_is_found() -> None:
-    """By arithmetic: 40 per replica are 8 replicas of the H100; 30 replicas of the L40S cost more."""
+def test_the_best_setting_of_each_policy_is_found() -> None:
+    """At 40 requests per replica, 8 H100 replicas are sufficient; 30 L40S replicas would cost more."""
     player = Arithmetic()
     found = swept(rows()["conv-x12"], FULL, player.play)
 
@@ -119,16 +125,16 @@ def test_the_best_setting_of_each_rival_is_found() -> None:
     assert len(player.asked) == len(set(player.asked)), "no point is played twice"
 
 
-def test_a_cheaper_variant_wins_whatever_stands_first() -> None:
-    """Fourteen L40S cost less than eight H100."""
+def test_the_cheapest_variant_is_chosen_whatever_the_order() -> None:
+    """14 replicas on L40S cost less than 8 on H100."""
     found = swept(rows()["conv-x12"], FULL, Arithmetic(enough={"h100": 8, "l40s": 14}).play)
 
     assert found.constant
     assert found.constant.policy == "constant:14@l40s"
 
 
-def test_rows_that_differ_for_us_alone_share_their_rivals() -> None:
-    """Ours plays its own row, the others that of the row that it names."""
+def test_rows_that_differ_only_for_stowplan_share_the_results_of_other_policies() -> None:
+    """Stowplan is simulated with the row itself, other policies with the row that it refers to."""
     player = Arithmetic()
     swept(rows()["cheap-tried"], QUICK, player.play)
 
@@ -136,8 +142,8 @@ def test_rows_that_differ_for_us_alone_share_their_rivals() -> None:
     assert {point.row for point in player.asked if point.policy != OURS} == {"cheap-known"}
 
 
-def test_where_nobody_misses_as_little_there_is_no_baseline() -> None:
-    """Then the whole sweep was played, and nothing is made up."""
+def test_without_a_setting_that_misses_as_little_there_is_no_baseline() -> None:
+    """The whole sweep has been simulated then."""
     player = Arithmetic(enough={"h100": 1000, "l40s": 1000})
     found = swept(rows()["code-x12"], QUICK, player.play)
 
@@ -146,7 +152,7 @@ def test_where_nobody_misses_as_little_there_is_no_baseline() -> None:
 
 
 def test_a_mean_is_over_every_seed() -> None:
-    """By priority, too."""
+    """The missed shares of each priority are averaged, too."""
     one = played("x", cost=100, missed=0.1, by_priority={1: 0.0, 10: 0.2})
     other = replace(one, cost=200, missed=0.3, by_priority={1: 0.2, 10: 0.4})
     found = mean([one, other])

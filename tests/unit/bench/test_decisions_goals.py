@@ -1,4 +1,4 @@
-"""Rows, goal lines and the table of the decision benchmark."""
+"""Rows, goals and table of the decision benchmark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIXED = (played("concurrency:16@h100", cost=1600), played("concurrency:32@h100",
 
 
 def test_the_rows_are_complete() -> None:
-    """Every start-up time, window, load and state of knowledge that decisions are judged on."""
+    """The rows vary start-up time, window, load and the controller's knowledge."""
     assert list(rows()) == [
         "conv-x12",
         "conv-x12-cold",
@@ -47,8 +47,8 @@ def test_the_rows_are_complete() -> None:
     ]
 
 
-def test_rows_that_borrow_rivals_are_the_same_to_them() -> None:
-    """Loads, prices, engines and start-up times: only what Stowplan knows differs."""
+def test_rows_with_shared_results_are_equal_for_other_policies() -> None:
+    """Loads, prices, engines and start-up times are equal; only Stowplan's information differs."""
     for row in rows().values():
         if row.rivals_of:
             theirs = rows()[row.rivals_of].scenario
@@ -61,8 +61,8 @@ def test_rows_that_borrow_rivals_are_the_same_to_them() -> None:
 
 
 @pytest.mark.parametrize(("name", "ratio"), [("tenfold", 10), ("sine", 5), ("ramp", 6), ("spikes", 4)])
-def test_loads_swing_as_they_say(name: str, ratio: float) -> None:
-    """By the curve alone, without chance."""
+def test_loads_have_the_documented_ratio_of_maximum_to_minimum(name: str, ratio: float) -> None:
+    """The ratio is that of the curve, without noise."""
     row = rows()[name].scenario
     workload = row.models[0].workload
     assert isinstance(workload, Drawn)
@@ -72,8 +72,8 @@ def test_loads_swing_as_they_say(name: str, ratio: float) -> None:
     assert max(rates) / min(rates) == pytest.approx(ratio, rel=0.01)
 
 
-def test_what_misses_the_line_is_what_decodes_more_slowly_with_its_context() -> None:
-    """And the profile that is told knows nothing of that."""
+def test_the_misfit_engine_does_not_match_a_linear_profile() -> None:
+    """It decodes more slowly with longer context; the profile stated in the other row is linear."""
     (h100, _), (told, _) = (rows()[name].scenario.variants for name in ("misfit", "misfit-stale-profile"))
 
     assert not h100.profile.is_even
@@ -82,8 +82,8 @@ def test_what_misses_the_line_is_what_decodes_more_slowly_with_its_context() -> 
     assert told.stated_profile.is_even
 
 
-def test_every_goal_is_measured_where_it_is_set() -> None:
-    """Ratios to the best setting, to the bound and to fixed settings; worst first is not hidden in a mean."""
+def test_every_goal_is_measured() -> None:
+    """Goals refer to the best setting, the clairvoyant bound, fixed settings over all rows, and limits."""
     ours = played(OURS, cost=700, missed=0.001, reversals=4)
     results = [
         result(
@@ -121,8 +121,8 @@ def test_every_goal_is_measured_where_it_is_set() -> None:
     ]
 
 
-def test_what_was_not_measured_has_no_goal() -> None:
-    """Nothing is said of rows that were not chosen, nor of a baseline that there is not."""
+def test_values_that_were_not_measured_have_no_goal() -> None:
+    """The rows may not be selected, or have no baseline."""
     assert goals([], None, None, slowness=1.0) == []
     names = [goal.name for goal in goals([result("code-x12", ours=FIXED[0])], None, None, slowness=1.0)]
     assert names == ["reversals_in_code-x12"]
@@ -131,8 +131,8 @@ def test_what_was_not_measured_has_no_goal() -> None:
 @pytest.mark.parametrize(
     ("row", "most"), [("constant-60", 0.0), ("step", 10.0)], ids=["constant load", "any other"]
 )
-def test_a_constant_load_reverses_nothing(row: str, most: float) -> None:
-    """One reversal is one too many."""
+def test_no_reversal_is_allowed_for_a_constant_load(row: str, most: float) -> None:
+    """Other loads have a limit of ten per hour."""
     (goal,) = (
         goal
         for goal in goals([result(row, ours=played(OURS, cost=1, reversals=1))], None, None, slowness=1.0)
@@ -142,8 +142,8 @@ def test_a_constant_load_reverses_nothing(row: str, most: float) -> None:
     assert goal.most == most
 
 
-def test_the_table_has_ours_first_and_says_where_nobody_misses_as_little() -> None:
-    """Ratios are ours beside theirs; several priorities are told apart."""
+def test_the_table_lists_stowplan_first_and_marks_a_missing_baseline() -> None:
+    """Ratios are Stowplan's cost to that of the other policy; missed shares are listed per priority."""
     shares = {1: 0.0, 10: 0.05}
     lines = rows_table(
         [
@@ -157,16 +157,16 @@ def test_the_table_has_ours_first_and_says_where_nobody_misses_as_little() -> No
     assert lines[3].split()[:6] == ["fixed,", "concurrency:16@h100", "1", "1600", "0.28", "0.00"]
 
 
-def test_rows_are_chosen_by_name_in_the_order_of_the_table() -> None:
-    """None named are all."""
+def test_rows_are_selected_by_name_and_keep_the_order_of_the_table() -> None:
+    """An empty selection means all rows."""
     assert chosen("step, ramp") == ("ramp", "step")
     assert chosen("") == tuple(rows())
     with pytest.raises(NothingChosenError, match=r"unknown: stairs; known: conv-x12, "):
         chosen("stairs,ramp")
 
 
-def test_sizing_is_measured_on_variants_that_all_report() -> None:
-    """A few of them, here: one to three pods each."""
+def test_sizing_is_measured_with_variants_whose_pods_all_report() -> None:
+    """There are a few variants with one to three pods each."""
     cost = sizing_cost(models=6)
 
     assert (cost.variants, cost.models) == (12, 6)
@@ -174,6 +174,6 @@ def test_sizing_is_measured_on_variants_that_all_report() -> None:
     assert cost.cpu_seconds > 0
 
 
-def test_each_pod_is_asked_once_a_cycle() -> None:
-    """Counted by who is asked, over several cycles of the real reconciler."""
+def test_each_pod_is_scraped_once_per_cycle() -> None:
+    """Stub engines count the requests over several cycles of the real reconciler."""
     assert asking(8) == Asking(pods=8, requests=8, most_per_pod=1)

@@ -1,4 +1,4 @@
-"""What is told of the machine."""
+"""The description of the machine in benchmark results."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ PRESSURE = (
 )
 
 
-def test_pressure_is_read_from_the_kernel_s_file() -> None:
-    """The share of time in which something waited."""
+def test_cpu_pressure_is_read_from_the_kernel_file() -> None:
+    """It is the share of time in which some task waited."""
     assert pressure_percent(PRESSURE) == 1.28
     assert pressure_percent("") is None
 
 
-def test_a_machine_without_pressure_says_so() -> None:
-    """Not every kernel keeps the account."""
+def test_missing_cpu_pressure_is_unknown() -> None:
+    """Not every kernel measures it."""
     assert "CPU pressure unknown" in MACHINE.line()
 
 
-def test_the_first_line_says_how_busy_the_machine_was() -> None:
-    """Load at each look, and what the host took meanwhile."""
+def test_the_first_line_contains_load_average_and_steal_time() -> None:
+    """The load average is that before and after, the steal time the share in between."""
     before = replace(MACHINE, stolen_seconds=1.0, core_seconds=100.0)
     after = replace(MACHINE, load_average=2.25, stolen_seconds=1.5, core_seconds=120.0)
 
@@ -33,8 +33,8 @@ def test_the_first_line_says_how_busy_the_machine_was() -> None:
     assert busyness([MACHINE, MACHINE]).endswith(", unknown steal time")
 
 
-def test_stolen_time_is_the_eighth_column() -> None:
-    """Columns of guests, which others hold too, are left out."""
+def test_steal_time_is_the_eighth_column() -> None:
+    """The columns of guests are omitted, because user and nice time include them."""
     assert core_times("cpu  1 2 3 4 5 6 7 800 9 10\ncpu0 1\n", 100) == [
         *(0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 8.0)
     ]

@@ -1,4 +1,4 @@
-"""The same world planned again: as it is and with its lists in another order."""
+"""Repeated plans of the same snapshot, with its lists in the same and in a shuffled order."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hack.bench.table import tabulated
 from hack.fleets.worlds import world
 
 
-def test_every_list_comes_in_another_order() -> None:
-    """Nothing is lost, and the pods of each variant keep theirs."""
+def test_every_list_is_shuffled() -> None:
+    """No item is lost, and the pods of each variant keep their order."""
     found = world("plan-scarce", 100, seed=0)
     other = shuffled(found, order=1)
 
@@ -28,32 +28,32 @@ def test_every_list_comes_in_another_order() -> None:
     assert shuffled(found, order=2) != other
 
 
-def test_another_world_has_another_digest() -> None:
-    """Else equal digests would say nothing."""
+def test_different_snapshots_have_different_digests() -> None:
+    """Otherwise, equal digests would prove nothing."""
     first = digest("again-plenty", 5, seed=0, order=0)
 
     assert digest("again-plenty", 5, seed=0, order=1) == first
     assert digest("again-plenty", 5, seed=1, order=0) != first
 
 
-def test_processes_plan_alike() -> None:
-    """One run in each order, each in a process of its own."""
+def test_plans_of_different_processes_are_equal() -> None:
+    """There is one run in each order, each in its own process."""
     cores = Cores.split(frozenset(os.sched_getaffinity(0)))
     found = again(cores, "again-plenty", 5, seed=0, repeats=1)
 
     assert (len(found.plain), len(found.shuffled), found.different) == (1, 1, 1)
 
 
-def test_a_process_that_breaks_is_no_result() -> None:
-    """There is no such world."""
+def test_a_failed_process_is_an_error() -> None:
+    """The family does not exist."""
     cores = Cores.split(frozenset(os.sched_getaffinity(0)))
 
     with pytest.raises(OSError, match=r"planning again-nothing/5/0 again: KeyError: 'again-nothing'"):
         again(cores, "again-nothing", 5, seed=0, repeats=1)
 
 
-def test_the_goal_is_one_result_of_each_world() -> None:
-    """The worst counts, and worlds are not mixed up."""
+def test_the_goal_is_one_result_for_each_snapshot() -> None:
+    """The largest number of results counts, and snapshots are counted separately."""
     same = Again(family="again-plenty", size=20, seed=0, plain=("a", "a"), shuffled=("a", "a"))
     other = replace(same, seed=1, plain=("b", "b"), shuffled=("b", "c"))
 

@@ -1,4 +1,4 @@
-"""Fragmented clusters: made as schedulers make them, the same each time, and judged by another model."""
+"""Fragmented clusters: generation, and the fewest evictions compared with another formulation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def _world(rule: Rule, *, nodes: int = 50, used: int = 80, has_classes: bool = F
 
 @pytest.mark.parametrize("rule", Rule)
 @pytest.mark.parametrize("used", [60, 80, 95])
-def test_a_cluster_is_as_full_as_it_is_said_to_be(rule: Rule, used: int) -> None:
-    """To the accelerator, and nothing lies twice on one."""
+def test_the_cluster_has_the_requested_utilization(rule: Rule, used: int) -> None:
+    """It is exact, and no node is used beyond its accelerators."""
     world = _world(rule, used=used)
     lying = world.movable @ np.array([kind.accelerators for kind in world.kinds])
 
@@ -25,8 +25,8 @@ def test_a_cluster_is_as_full_as_it_is_said_to_be(rule: Rule, used: int) -> None
     assert int(world.free.sum()) == 50 * PER_NODE * (100 - used) // 100
 
 
-def test_the_same_numbers_make_the_same_cluster() -> None:
-    """Another seed makes another."""
+def test_equal_arguments_give_equal_clusters() -> None:
+    """Another seed gives another cluster."""
     first, again = _world(Rule.RANDOM), _world(Rule.RANDOM)
     other = fragments(nodes=50, used_percent=80, rule=Rule.RANDOM, has_classes=False, seed=2)
 
@@ -35,13 +35,13 @@ def test_the_same_numbers_make_the_same_cluster() -> None:
     assert (first.free != other.free).any()
 
 
-def test_spreading_fragments_and_packing_does_not() -> None:
-    """Whole nodes are left where the scheduler fills one after the other."""
+def test_spreading_leaves_fewer_whole_nodes_free_than_packing() -> None:
+    """With packing, the scheduler fills one node after the other."""
     assert _world(Rule.LEAST).whole < _world(Rule.MOST).whole
 
 
-def test_classes_price_every_size() -> None:
-    """Each size that may move, at each price; the same pods as without."""
+def test_classes_combine_every_size_with_every_price() -> None:
+    """The pods are the same as without classes."""
     plain, classed = _world(Rule.LEAST), _world(Rule.LEAST, has_classes=True)
 
     assert {(kind.accelerators, kind.price) for kind in classed.kinds} == {
@@ -52,8 +52,8 @@ def test_classes_price_every_size() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_model_with_numbers_for_every_node_agrees(family: str) -> None:
-    """As many whole nodes, at the same price."""
+def test_a_formulation_with_variables_for_every_node_agrees(family: str) -> None:
+    """It frees as many whole nodes at the same price."""
     for seed in range(3):
         found = moved(family, 10, 80, seed=seed, rounds=1, seconds=20.0)
         assert found.is_proven
@@ -62,8 +62,8 @@ def test_a_model_with_numbers_for_every_node_agrees(family: str) -> None:
         assert found.placed_before <= found.placed <= found.wanted
 
 
-def test_the_model_with_numbers_for_every_node_is_right() -> None:
-    """Thirty-six are free, and on no node eight: one replica moves, and there are."""
+def test_the_formulation_with_variables_for_every_node_is_correct() -> None:
+    """Nine nodes have four free accelerators each; moving one replica frees a node of eight."""
     world = Fragments(
         free=np.array([4] * 9), movable=np.array([[1]] * 9), kinds=(Kind(accelerators=4, price=3),)
     )
@@ -88,8 +88,8 @@ def _moving(**changes: object) -> Moving:
     return Moving(**(fields | changes))  # type: ignore[arg-type]
 
 
-def test_the_table_has_the_means_of_the_seeds() -> None:
-    """What had no room before and after, evictions, price, proofs and time."""
+def test_the_table_contains_means_over_seeds() -> None:
+    """Columns are replicas without room before and after, evictions, price, proofs and time."""
     head, line = moving_table([_moving(), _moving(seed=1, evictions=9, is_proven=False, per_node_ms=500.0)])
 
     assert head.split()[:3] == ["fragmented", "nodes", "used"]
@@ -98,8 +98,8 @@ def test_the_table_has_the_means_of_the_seeds() -> None:
     ]  # fmt: skip
 
 
-def test_goals_are_set_at_the_pace_of_another_machine() -> None:
-    """On a machine that is twice as slow twice the time is allowed."""
+def test_goals_are_scaled_to_the_pace_of_the_reference_machine() -> None:
+    """A machine that is half as fast may take twice the time."""
     goals = {
         goal.name: goal for goal in moving_goals([_moving(disagrees=True, per_node_ms=1.0)], slowness=2.0)
     }

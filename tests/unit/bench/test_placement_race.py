@@ -1,4 +1,4 @@
-"""Ours beside HiGHS to the same gap, and what is known where HiGHS is stopped first."""
+"""CPU time to an equal gap, compared with HiGHS, and the lower bound if HiGHS is stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST, LAST, COST = "demand of priority 0", "demand of priority 1", "cost"
 
 
 def outcome(engine: str, cpu: float, **gaps_percent: float) -> Outcome:
-    """Return an answer that took so long, with these gaps; no bound where none is told."""
+    """Return an outcome with the given CPU time and gaps; levels without a gap have no bound."""
     names = {"first": FIRST, "last": LAST, "cost": COST}
     return Outcome(
         instance=TIGHT,
@@ -35,8 +35,8 @@ def outcome(engine: str, cpu: float, **gaps_percent: float) -> Outcome:
 OURS_IN_TWO = outcome(OURS, 2.0, first=0.0, last=0.05, cost=0.05)
 
 
-def test_who_gets_there_took_what_it_took() -> None:
-    """The share is known for either gap."""
+def test_the_ratio_is_exact_if_highs_reaches_the_gap() -> None:
+    """There is a goal for the rough and for the exact gap."""
     rough = raced(OURS_IN_TWO, outcome(HIGHS_ROUGH, 16.0, first=0.0, last=0.1, cost=0.02))
     exact = raced(OURS_IN_TWO, outcome(HIGHS, 400.0, first=0.0, last=0.0, cost=0.0))
 
@@ -48,8 +48,8 @@ def test_who_gets_there_took_what_it_took() -> None:
     assert tabulated(COLUMNS, [rough])[1].endswith("8.00  within its gap")
 
 
-def test_who_is_stopped_before_takes_at_least_that() -> None:
-    """Neither gap was reached: one goal is met all the same, the other is not shown."""
+def test_the_ratio_is_a_lower_bound_if_highs_is_stopped() -> None:
+    """No gap was reached; nevertheless, one goal is met, and the other one is not shown."""
     found = raced(OURS_IN_TWO, outcome(HIGHS_ROUGH, 100.0, first=0.0, last=3.0))
 
     assert (found.stopped_at, found.stopped_gap_percent, found.times) == (LAST, 3.0, 50.0)
@@ -61,7 +61,7 @@ def test_who_is_stopped_before_takes_at_least_that() -> None:
 
 
 def test_a_level_without_a_bound_was_not_reached() -> None:
-    """Nothing was found there in time."""
+    """HiGHS found no solution in time."""
     found = raced(OURS_IN_TWO, outcome(HIGHS_ROUGH, 30.0, first=0.0))
 
     assert (found.stopped_at, found.stopped_gap_percent) == (LAST, None)
@@ -69,15 +69,15 @@ def test_a_level_without_a_bound_was_not_reached() -> None:
 
 
 def test_without_a_race_there_is_no_goal() -> None:
-    """Nothing was measured; of one that was there is a ratio all the same."""
+    """A race without bounds still has a ratio."""
     found = raced(replace(OURS_IN_TWO, bounds={}), outcome(HIGHS_ROUGH, 30.0))
 
     assert list(race_goals([])) == []
     assert (found.times, found.our_gap_percent) == (15.0, None)
 
 
-def test_highs_gets_there_with_few_models() -> None:
-    """In a race like anywhere else, to a gap of a thousandth of what is wanted."""
+def test_highs_reaches_the_gap_with_few_models() -> None:
+    """The gap is 0.1 % of the total at each level."""
     few = Job(instance=replace(TIGHT, size=20), engine=HIGHS_ROUGH, seconds=20.0, rounds=1, is_race=True)
     found = measured(few)
 
@@ -85,8 +85,8 @@ def test_highs_gets_there_with_few_models() -> None:
     assert (found.worst_gap_percent or 0.0) <= 0.1
 
 
-def test_a_race_ends_at_the_first_level_that_is_not_proven() -> None:
-    """Without time there is no level at all."""
+def test_a_race_ends_at_the_first_level_without_a_proof() -> None:
+    """Without time, this is the first level."""
     late = Job(instance=replace(TIGHT, size=20), engine=HIGHS_ROUGH, seconds=0.0, rounds=1, is_race=True)
 
     assert raced(OURS_IN_TWO, measured(late)).stopped_gap_percent is None

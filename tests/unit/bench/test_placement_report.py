@@ -1,4 +1,4 @@
-"""Verdicts, goals, tables and pictures of the placement benchmark."""
+"""Comparisons, goals and tables of the placement benchmark, and its HiGHS model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GREEDY = "wva-greedy"
 def outcome(
     engine: str, cost: int, *, instance: Instance = TIGHT, missed: int = 0, cpu: float = 1.0
 ) -> Outcome:
-    """Return an answer of so much cost that misses so much of the second priority."""
+    """Return an outcome with the given cost and shortfall at the second priority."""
     return Outcome(
         instance=instance,
         engine=engine,
@@ -42,20 +42,20 @@ def outcome(
 
 
 def proven(answer: Outcome, bound: int) -> Outcome:
-    """Return the answer with a bound on its cost."""
+    """Return the outcome with a bound on its cost."""
     cost = Bound(value=answer.levels["cost"], bound=bound, total=answer.levels["cost"])
     return replace(answer, bounds={"cost": cost})
 
 
 VERDICTS = {
-    "cheaper and serving the same": (outcome(OURS, 90), outcome(GREEDY, 100), Verdict.WIN, "cost"),
-    "dearer and serving more": (
+    "cheaper with equal shortfall": (outcome(OURS, 90), outcome(GREEDY, 100), Verdict.WIN, "cost"),
+    "more expensive with less shortfall": (
         outcome(OURS, 300, missed=5),
         outcome(GREEDY, 100, missed=10),
         Verdict.WIN,
         "demand of priority 1",
     ),
-    "cheaper for serving less": (
+    "cheaper with more shortfall": (
         outcome(OURS, 50, missed=6),
         outcome(GREEDY, 100, missed=5),
         Verdict.LOSS,
@@ -66,17 +66,17 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize(("ours", "other", "verdict", "level"), VERDICTS.values(), ids=VERDICTS.keys())
-def test_the_first_level_that_differs_decides(
+def test_the_first_differing_level_decides_the_comparison(
     ours: Outcome, other: Outcome, verdict: Verdict, level: str
 ) -> None:
-    """Cost counts only where the same is served."""
+    """Cost is compared only if all shortfalls are equal."""
     found = compared(ours, other)
 
     assert (found.verdict, found.level) == (verdict, level)
 
 
-def test_to_serve_less_is_no_saving() -> None:
-    """Neither a ratio of costs nor a distance to a bound is told then."""
+def test_costs_are_compared_only_for_equal_shortfalls() -> None:
+    """Otherwise, there is neither a cost ratio nor a distance to the bound."""
     ours = proven(outcome(OURS, 100), 80)
     lazy, dear = outcome(GREEDY, 10, missed=3), outcome(GREEDY, 120)
 
@@ -86,8 +86,8 @@ def test_to_serve_less_is_no_saving() -> None:
     assert cost_over_bound_percent(dear, [ours]) == pytest.approx(50)
 
 
-def test_goals_tell_time_proof_and_who_is_beaten() -> None:
-    """The worst gap, and every instance that a rule of thumb wins."""
+def test_goals_contain_time_gap_and_comparisons_with_strategies() -> None:
+    """The largest gap counts, and every instance in which a strategy is better."""
     outcomes = [
         proven(outcome(OURS, 1000, cpu=0.5), 998),
         outcome(GREEDY, 999),
@@ -103,8 +103,8 @@ def test_goals_tell_time_proof_and_who_is_beaten() -> None:
     assert "T2_memory_of_10000" not in lines
 
 
-def test_without_an_answer_of_ours_there_is_no_goal_but_to_have_one() -> None:
-    """What was not measured is neither met nor missed; what broke is missed."""
+def test_without_an_outcome_of_ours_the_only_goal_is_to_have_one() -> None:
+    """Goals that were not measured are omitted; a failed measurement is a missed goal."""
     broken = Outcome(instance=TIGHT, engine=OURS, failure="why")
 
     assert goals([outcome(GREEDY, 1)], slowness=1.0) == []
@@ -113,8 +113,8 @@ def test_without_an_answer_of_ours_there_is_no_goal_but_to_have_one() -> None:
     ]
 
 
-def test_an_impossible_answer_and_a_different_one_miss_their_goals() -> None:
-    """They are counted, whatever else was measured."""
+def test_infeasible_and_differing_answers_miss_their_goals() -> None:
+    """They are counted independently of other goals."""
     ours = replace(outcome(OURS, 1), plans=("a", "b"), wrong=("node 3: 1 accelerators too many",))
     lines = {goal.name: goal.is_met for goal in goals([ours], slowness=1.0)}
 
@@ -123,8 +123,8 @@ def test_an_impossible_answer_and_a_different_one_miss_their_goals() -> None:
     assert failures([ours]) == ["wrong: stowplan on F4-tight/2000/0: node 3: 1 accelerators too many"]
 
 
-def test_goals_tell_by_how_much_they_are_missed() -> None:
-    """Beside what was measured, in its unit and as a multiple."""
+def test_the_goals_table_states_by_how_much_goals_are_missed() -> None:
+    """It contains the difference in the unit of the goal, and the ratio."""
     found = [
         Goal(name="T1_cpu", value=2.0, unit="s", most=1.5),
         Goal(name="T9_other", value=3, unit="instances", most=0),
@@ -139,8 +139,8 @@ def test_goals_tell_by_how_much_they_are_missed() -> None:
     ]
 
 
-def test_times_are_told_at_the_pace_of_the_goals_machine() -> None:
-    """On a machine half as fast, twice the time is no miss."""
+def test_times_are_scaled_to_the_pace_of_the_reference_machine() -> None:
+    """A machine that is half as fast may take twice the time."""
     ours = proven(outcome(OURS, 1000, cpu=2.0), 999)
     lines = {goal.name: goal for goal in goals([ours], slowness=2.0)}
 
@@ -148,8 +148,8 @@ def test_times_are_told_at_the_pace_of_the_goals_machine() -> None:
     assert lines["T8_cpu_of_proof_of_2000"].value == 1.0
 
 
-def test_a_bound_that_somebody_beats_is_no_bound() -> None:
-    """Only who serves the same tells anything about the bound of the cost."""
+def test_a_bound_is_disproved_by_a_better_answer() -> None:
+    """For the bound of the cost, only answers with equal shortfalls count."""
     ours = proven(outcome(OURS, 100), 95)
 
     assert disproved([ours, outcome(GREEDY, 96), outcome(HIGHS, 10, missed=3)]) == []
@@ -159,7 +159,7 @@ def test_a_bound_that_somebody_beats_is_no_bound() -> None:
 
 
 def test_tables_have_a_line_for_each_engine() -> None:
-    """Means over seeds; the family is named once."""
+    """Values are means over seeds; the family is named once."""
     other = replace(TIGHT, seed=1)
     outcomes = [
         proven(outcome(OURS, 100, missed=10), 99),
@@ -175,8 +175,8 @@ def test_tables_have_a_line_for_each_engine() -> None:
     assert duels[1][:5] == [GREEDY, "2000", "1", "0", "0"]
 
 
-def test_reversals_are_counted_over_steps_without_change() -> None:
-    """Up, nothing, down, up are two; going on in one direction is none."""
+def test_reversals_ignore_steps_without_a_change() -> None:
+    """Up, unchanged, down and up are two reversals; repeated growth is none."""
     problem = Instance(family="F13-waves", size=20, seed=0).scenario().problem
     steps = [
         Solved(
@@ -191,8 +191,8 @@ def test_reversals_are_counted_over_steps_without_change() -> None:
     assert reversals(steps) == 2
 
 
-def test_sequences_tell_what_moves() -> None:
-    """In percent of what runs, and the cost of one step in dollars per hour."""
+def test_the_table_of_sequences_contains_started_and_stopped_accelerators() -> None:
+    """They are percentages of those in use; the cost is that of one step in dollars per hour."""
     moved = replace(
         outcome(GREEDY, 8_000_000, instance=replace(TIGHT, family="F13-waves")),
         steps=4,
@@ -207,13 +207,13 @@ def test_sequences_tell_what_moves() -> None:
 
 
 def job(engine: str, family: str = "F4-tight") -> Job:
-    """Return a measurement of a small fleet."""
+    """Return a job with a small fleet."""
     instance = Instance(family=family, size=20, seed=0)
     return Job(instance=instance, engine=engine, seconds=20.0, rounds=2)
 
 
-def test_a_strategy_is_measured_and_repeated() -> None:
-    """Its answers are possible, always the same, and what it asks for in vain is counted."""
+def test_a_strategy_is_measured_repeatedly() -> None:
+    """Its answers are feasible and equal, and accelerators that it requests without effect are counted."""
     found = measured(job("kthena-expansion"))
 
     assert found.wrong == ()
@@ -223,8 +223,8 @@ def test_a_strategy_is_measured_and_repeated() -> None:
     assert list(found.levels)[-1] == "cost"
 
 
-def test_highs_proves_what_no_strategy_beats() -> None:
-    """Its bound holds for all levels, and its answer is possible."""
+def test_highs_proves_an_optimum_that_no_strategy_exceeds() -> None:
+    """Its answer is feasible, and its bounds hold at all levels."""
     exact, greedy = measured(job(HIGHS)), measured(job(GREEDY))
 
     assert exact.wrong == ()
@@ -233,8 +233,8 @@ def test_highs_proves_what_no_strategy_beats() -> None:
 
 
 @pytest.mark.parametrize("family", ["F3-skew", "F4-tight", "F5-scarce", "F7-huge-models", "F14-ties"])
-def test_highs_and_the_compact_formulation_agree(family: str) -> None:
-    """One problem written down twice: continuous shortfalls are rounded to the same values."""
+def test_highs_and_the_compact_formulation_have_equal_optima(family: str) -> None:
+    """HiGHS has continuous shortfalls, which are rounded."""
     tried = job(HIGHS, family)
     problem = tried.instance.scenario().problem
     effort = Effort(deterministic_seconds=30.0, wall_seconds=60.0, seed=1)
@@ -244,8 +244,8 @@ def test_highs_and_the_compact_formulation_agree(family: str) -> None:
     assert measured(tried).levels == levels(problem, oracle.replicas)
 
 
-def test_highs_refuses_what_it_does_not_state() -> None:
-    """A problem with what it has no rows for is not solved wrongly."""
+def test_highs_rejects_problems_that_its_model_cannot_express() -> None:
+    """Otherwise, it would return wrong answers to them."""
     families = ("F14-pinned", "F3-skew", *RULED)
     problems = [Instance(family=family, size=20, seed=0).scenario().problem for family in families]
     pinned, skew, *ruled = problems

@@ -1,4 +1,4 @@
-"""What a run measures, and what is left of one that does not come to its end."""
+"""The schedule of the placement benchmark, failures and the results file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def settings_of(
     largest: tuple[str, ...] = (),
     again: tuple[str, ...] = (),
 ) -> PlacementSettings:
-    """Return settings that try HiGHS with 500 models."""
+    """Return settings that use HiGHS for up to 500 models."""
     return PlacementSettings(
         rounds=5,
         seconds=1.0,
@@ -41,8 +41,8 @@ def settings_of(
     )
 
 
-def test_highs_is_tried_where_it_has_a_chance() -> None:
-    """Small fleets, one round, and no sequences; HiGHS knows no rules of pods."""
+def test_highs_is_used_only_where_it_can_finish() -> None:
+    """It gets small fleets and one round, no sequences, and no families with rules of pods."""
     jobs = list(settings_of(OURS, HIGHS, sizes=(100, 500, 2000)).jobs())
 
     assert [job.instance.size for job in jobs if job.engine == OURS] == [100, 500, 2000]
@@ -54,7 +54,7 @@ def test_highs_is_tried_where_it_has_a_chance() -> None:
 
 
 def test_large_fleets_are_placed_less_often() -> None:
-    """By whoever places; the largest only where that is asked for."""
+    """This applies to every engine; the largest fleets are placed only on request."""
     sizes = (20, 100, 500, 2000, 10_000)
     jobs = list(settings_of(OURS, GREEDY, sizes=sizes, largest=("F4-tight",)).jobs())
 
@@ -63,8 +63,8 @@ def test_large_fleets_are_placed_less_often() -> None:
     assert {job.instance.size for job in settings_of(OURS, sizes=sizes).jobs()} == {20, 100, 500, 2000}
 
 
-def test_there_is_something_after_each_part() -> None:
-    """Progress tells the time."""
+def test_results_are_yielded_after_each_part() -> None:
+    """Progress lines contain the elapsed time."""
     said: list[str] = []
     asked = settings_of(GREEDY, "kthena-expansion", sizes=(100,))
     outcomes = [len(parts[0].rows) for parts in measure(asked, Frame(progress=said.append))]
@@ -73,8 +73,8 @@ def test_there_is_something_after_each_part() -> None:
     assert said[0] == "  0:00 F4-tight/100/0: wva-greedy"
 
 
-def test_what_breaks_does_not_take_the_rest_along() -> None:
-    """What went wrong is told at once, and at the end."""
+def test_a_failure_does_not_stop_the_rest() -> None:
+    """It is reported at once and at the end."""
     said: list[str] = []
     frame = Frame(progress=said.append)
     *_, last = measure(settings_of(sizes=(20,), again=("again-nothing", "again-none")), frame)
@@ -85,15 +85,15 @@ def test_what_breaks_does_not_take_the_rest_along() -> None:
     assert not any(part.rows for part in last)
 
 
-def test_nothing_to_measure_is_told() -> None:
-    """Whole plans are measured from 500 models on."""
+def test_an_empty_schedule_is_an_error() -> None:
+    """Complete plans are measured only for 500 models or more."""
     with pytest.raises(NothingChosenError, match="nothing that was chosen is measured"):
         list(measure(settings_of(sizes=(20,)), Frame(progress=print)))
 
 
 @pytest.fixture(name="written")
 def _written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """Return the file that a small run wrote."""
+    """Return the results file of a small run."""
     path = tmp_path / "found.json"
     chosen = ["--families", "F4", "--sizes", "20", "--engines", GREEDY, "--rounds", "1", "--json", str(path)]
     assert main(_COMMAND, chosen) == 0
@@ -101,8 +101,8 @@ def _written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return path
 
 
-def test_a_run_that_ended_leaves_one_file(written: Path) -> None:
-    """It is the whole, and says so by saying nothing."""
+def test_a_finished_run_leaves_one_file(written: Path) -> None:
+    """It is not marked as unfinished."""
     read = json.loads(written.read_text(encoding="utf-8"))
 
     assert [file.name for file in written.parent.iterdir()] == [written.name]

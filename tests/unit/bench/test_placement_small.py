@@ -1,4 +1,4 @@
-"""Small fleets: the goal is told of those that it was set on, others by themselves."""
+"""Goals and table of small fleets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hack.fleets.catalogue import Instance
 
 
 def placed(family: str, cpu: float, *, gap: int | None = 0, size: int = 100) -> Outcome:
-    """Return our answer, so much from a bound; without a gap nothing is proven."""
+    """Return an outcome of our engine with a gap of the cost; without a gap, nothing is proven."""
     return Outcome(
         instance=Instance(family=family, size=size, seed=0),
         engine=OURS,
@@ -32,8 +32,8 @@ FOUND = [
 ]
 
 
-def test_rules_of_pods_have_a_line_of_their_own() -> None:
-    """At the pace of the goals, the slowest of each; traps and larger fleets count for neither."""
+def test_families_with_rules_of_pods_have_separate_goals() -> None:
+    """The slowest fleet counts, at the reference machine's pace; F14 and larger fleets are not included."""
     assert [goal.line() for goal in small_goals(FOUND, slowness=2.0)] == [
         "goal: T6_cpu_of_at_most_100 0.20 s, wanted <= 0.3: met",
         "goal: T6_not_proven_optimal_of_at_most_100 50.0 %, wanted <= 0: missed",
@@ -42,8 +42,8 @@ def test_rules_of_pods_have_a_line_of_their_own() -> None:
     ]
 
 
-def test_each_family_has_its_line() -> None:
-    """With time, gap, and whether nothing better is proven to exist."""
+def test_each_family_has_a_line_in_the_table() -> None:
+    """The line contains time, gap, and the number of proven optima."""
     lines = [line.split() for line in small_table(FOUND, slowness=2.0)[1:]]
 
     assert lines == [

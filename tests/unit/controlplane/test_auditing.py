@@ -1,4 +1,4 @@
-"""What the audit log is read for: who wrote after another process had taken the Lease."""
+"""Detection of stale writes in the audit log: writes after another process has acquired the Lease."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEASE: Final = "stowplan-controller"
 
 
 def line(who: str, what: str, *, at: int, code: int = 200, verb: str = "patch", by: str = ACCOUNT) -> str:
-    """Return a line of the log: received at a second, answered half a second later."""
+    """Return a line of the log: received at a given second, answered half a second later."""
     value: dict[str, Any] = {
         "stage": "ResponseComplete",
         "verb": verb,
@@ -30,7 +30,7 @@ def line(who: str, what: str, *, at: int, code: int = 200, verb: str = "patch", 
 
 CASES: Final[dict[str, tuple[list[str], list[int]]]] = {
     "the holder writes": ([line("a", "leases", at=1), line("a", "statuses", at=2)], []),
-    "one that was frozen writes after another took over": (
+    "a former holder writes after another process acquired the lease": (
         [
             line("a", "leases", at=1),
             line("a", "statuses", at=2),
@@ -40,15 +40,15 @@ CASES: Final[dict[str, tuple[list[str], list[int]]]] = {
         ],
         [21],
     ),
-    "one that was frozen is refused": (
+    "a write of a former holder is rejected": (
         [line("a", "leases", at=1), line("b", "leases", at=20), line("a", "statuses", at=21, code=409)],
         [],
     ),
-    "one that was frozen reads": (
+    "a former holder reads": (
         [line("a", "leases", at=1), line("b", "leases", at=20), line("a", "pods", at=21, verb="list")],
         [],
     ),
-    "a try to take it back that is refused changes nothing": (
+    "a rejected attempt to renew the lease does not change the holder": (
         [
             line("a", "leases", at=1),
             line("b", "leases", at=20),
@@ -57,7 +57,7 @@ CASES: Final[dict[str, tuple[list[str], list[int]]]] = {
         ],
         [],
     ),
-    "it goes to and fro": (
+    "the lease is acquired again": (
         [
             line("a", "leases", at=1),
             line("b", "leases", at=20),
@@ -67,7 +67,7 @@ CASES: Final[dict[str, tuple[list[str], list[int]]]] = {
         ],
         [42],
     ),
-    "one writes that never held it": ([line("a", "leases", at=1), line("c", "statuses", at=2)], [2]),
+    "a process that never held the lease writes": ([line("a", "leases", at=1), line("c", "statuses", at=2)], [2]),
     "another account writes": (
         [line("a", "leases", at=1), line("x", "statuses", at=2, by="somebody")],
         [],
@@ -77,7 +77,7 @@ CASES: Final[dict[str, tuple[list[str], list[int]]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_stale_writes_are_found(tmp_path: Path, case: str) -> None:
-    """By the token of the process, and by when its request was received."""
+    """The process is identified by its token, and the time is that of receiving the request."""
     lines, stale = CASES[case]
     (tmp_path / "audit.log").write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Generated fleets: that they come again, are as large and as short as they say, and can be judged."""
+"""Generated fleets: reproducibility, size, scarcity, sequences, and verification of answers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def problem_of(family: str, size: int = SMALL, seed: int = 0) -> PlacementProble
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_name_size_and_seed_tell_a_fleet(family: str) -> None:
-    """The same three make the same scenario; another seed makes another one, where there is any chance."""
+def test_family_size_and_seed_determine_a_fleet(family: str) -> None:
+    """Another seed gives another scenario."""
     scenario = Instance(family=family, size=SMALL, seed=3).scenario()
 
     assert Instance(family=family, size=SMALL, seed=3).scenario() == scenario
@@ -33,8 +33,8 @@ def test_name_size_and_seed_tell_a_fleet(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_fleet_is_as_large_as_it_says(family: str) -> None:
-    """Models are told by the names of their variants; each has one at least and no more than eight."""
+def test_a_fleet_has_the_requested_number_of_models(family: str) -> None:
+    """The names of variants contain the model; each model has one to eight variants."""
     names = [terms.name.partition("-")[0] for terms in problem_of(family).variants]
 
     assert sorted(set(names)) == [f"m{model:05}" for model in range(SMALL)]
@@ -42,8 +42,8 @@ def test_a_fleet_is_as_large_as_it_says(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_variants_are_sorted_by_name_and_models_stand_together(family: str) -> None:
-    """As a problem demands."""
+def test_variants_are_sorted_by_name_and_rows_by_model(family: str) -> None:
+    """The placement problem requires this order."""
     problem = problem_of(family)
     models = [row.model for row in problem.rows]
 
@@ -52,13 +52,13 @@ def test_variants_are_sorted_by_name_and_models_stand_together(family: str) -> N
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_large_fleets_stay_within_exact_numbers(family: str) -> None:
-    """An engine would refuse them otherwise."""
+def test_large_fleets_have_magnitudes_that_are_computed_exactly(family: str) -> None:
+    """The engine rejects larger values."""
     check_magnitude(problem_of(family, 500))
 
 
-def test_short_families_are_short_and_plenty_is_not() -> None:
-    """Accelerators that are there, over those that everybody's cheapest choice takes."""
+def test_tight_and_scarce_families_lack_accelerators_and_plenty_does_not() -> None:
+    """The ratio is that of existing accelerators to those of the cheapest variant of each model."""
     there = {family: sum(problem_of(family, 500).free) for family in ("F2-plenty", "F4-tight", "F5-scarce")}
     wanted = {family: required(problem_of(family, 500)) for family in there}
     share = {family: there[family] / wanted[family] for family in there}
@@ -69,7 +69,7 @@ def test_short_families_are_short_and_plenty_is_not() -> None:
 
 
 def required(problem: PlacementProblem) -> int:
-    """Return the accelerators of every model's cheapest variant that serves it alone."""
+    """Return the accelerators needed if each model is served by its cheapest variant alone."""
     total = 0
     for row in problem.rows:
         if row.stage is Stage.DEMAND:
@@ -79,8 +79,8 @@ def required(problem: PlacementProblem) -> int:
     return total
 
 
-def test_four_fifths_stay_warm_and_a_tenth_asks_for_nothing() -> None:
-    """Within what chance allows among 500."""
+def test_four_fifths_of_models_have_a_minimum_and_a_tenth_has_no_demand() -> None:
+    """The bounds allow for random deviations among 500 models."""
     problem = problem_of("F2-plenty", 500)
     stages = [row.stage for row in problem.rows]
 
@@ -89,8 +89,8 @@ def test_four_fifths_stay_warm_and_a_tenth_asks_for_nothing() -> None:
     assert {row.priority for row in problem.rows} == {0, 1, 2, 3}
 
 
-def test_a_share_of_demand_weighs_what_serving_it_costs() -> None:
-    """A thousandth of the cheapest cost of serving it, rounded up."""
+def test_the_weight_of_a_shortfall_follows_the_cost_of_serving_it() -> None:
+    """It is a thousandth of the cheapest cost of serving the demand, rounded up."""
     problem = problem_of("F3-skew")
     row = next(row for row in problem.rows if row.stage is Stage.DEMAND)
     cheapest = min(-(-row.requirement // amount) * problem.variants[v].cost for v, amount in row.terms)
@@ -98,16 +98,16 @@ def test_a_share_of_demand_weighs_what_serving_it_costs() -> None:
     assert row.weight == -(-cheapest // 1000)
 
 
-def test_sizes_that_do_not_divide_each_other_share_their_nodes() -> None:
-    """As the planner's inventory does."""
+def test_sizes_that_do_not_divide_each_other_share_nodes() -> None:
+    """The inventory of the planner has such bins, too."""
     problem = problem_of("F11-uneven-sizes", 100)
 
     assert {3, 6} <= {terms.accelerators for terms in problem.variants}
     assert any(not bin_.is_divisible and len(bin_.nodes) > 1 for bin_ in problem.bins)
 
 
-def test_families_are_chosen_by_the_beginning_of_their_names() -> None:
-    """F1 is not F14; a name of nothing is an error."""
+def test_families_are_selected_by_the_beginning_of_their_names() -> None:
+    """F1 does not select F14; an unknown name is an error."""
     names = list(FAMILIES)
     assert chosen(["F1"], names) == ["F1-unlimited"]
     assert [name.partition("-")[0] for name in chosen(["F14"], names)] == ["F14"] * 8
@@ -116,8 +116,8 @@ def test_families_are_chosen_by_the_beginning_of_their_names() -> None:
         chosen(["F99"], names)
 
 
-def test_a_sequence_begins_where_the_last_answer_left_off() -> None:
-    """What was placed is bound, the youngest leave first and are not ready; what is free is what is left."""
+def test_each_step_of_a_sequence_starts_from_the_previous_answer() -> None:
+    """Placed replicas are bound and use nodes; new ones are not ready, and the youngest are removed first."""
     scenario = Instance(family="F13-waves", size=SMALL, seed=0).scenario()
     first = PLACE(scenario.problem)
     problem = after(scenario.problem, first, scenario.demands[0])
@@ -135,8 +135,8 @@ def test_a_sequence_begins_where_the_last_answer_left_off() -> None:
     assert len(scenario.demands) == 99
 
 
-def test_few_demands_change_in_ripples() -> None:
-    """One of a hundred a step."""
+def test_few_demands_change_in_each_step_of_the_ripples() -> None:
+    """At most one of 100 changes."""
     scenario = Instance(family="F13-ripples", size=100, seed=0).scenario()
     steps = zip(scenario.demands, scenario.demands[1:], strict=False)
 
@@ -144,12 +144,12 @@ def test_few_demands_change_in_ripples() -> None:
 
 
 def placed(replicas: tuple[int, ...], *placements: tuple[int, int, int]) -> Solution:
-    """Return an answer."""
+    """Return a solution."""
     return Solution(replicas=replicas, placements=placements)
 
 
-def test_whatever_is_impossible_is_found() -> None:
-    """Counts, bounds, limits, the right nodes and their room."""
+def test_every_kind_of_infeasibility_is_found() -> None:
+    """Cases are counts, bounds, limits, nodes of another bin, and capacity of nodes."""
     problem = problem_of("F14-regret", 3)
     problem = replace(problem, limits=(LimitRow(name="quota", limit=1, terms=((0, 1), (1, 1))),))
     here = {bin_.variants[0]: bin_.nodes[0] for bin_ in problem.bins}
@@ -169,8 +169,8 @@ def test_whatever_is_impossible_is_found() -> None:
     assert "accelerators too many" in said(0, 9, (0, users[0], 9))
 
 
-def test_what_is_unmet_is_told_by_value_and_by_model() -> None:
-    """Nothing placed misses everything; costs are what replicas and their starts take."""
+def test_unmet_demand_is_measured_by_value_and_by_model() -> None:
+    """Without replicas, all demand is unmet; the cost is that of replicas and their starts."""
     problem = problem_of("F13-waves")
     nothing = (0,) * len(problem.variants)
     one = (1, *nothing[1:])

@@ -1,4 +1,4 @@
-"""Other autoscalers' rules: their own worked examples."""
+"""Rules of other autoscalers, with the examples of their own tests and documents."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from hack.fleets.rivals.kthena_expansion import blocks
 from hack.fleets.rivals.view import view_of
 
 CHEAP_AND_DEAR = {
-    "5000 more go to the best cost per capacity": ((2, 10_000), (1, 20_000), 45_000, (3, 1)),
-    "25000 more need three": ((1, 10_000), (0, 20_000), 35_000, (4, 0)),
-    "30000 to spare: the dear one goes, the cheap one is the last": ((1, 10_000), (1, 20_000), 0, (1, 0)),
-    "15000 to spare are less than a dear one": ((1, 10_000), (1, 20_000), 15_000, (0, 1)),
+    "5000 more are added at the best cost per capacity": ((2, 10_000), (1, 20_000), 45_000, (3, 1)),
+    "25000 more need three replicas": ((1, 10_000), (0, 20_000), 35_000, (4, 0)),
+    "30000 spare: the expensive replica is removed, one is kept": ((1, 10_000), (1, 20_000), 0, (1, 0)),
+    "15000 spare are less than an expensive replica": ((1, 10_000), (1, 20_000), 15_000, (0, 1)),
 }
 
 
 def _asked(name: str, given: PlacementProblem) -> tuple[int, ...]:
-    """Return the replicas that a rule asks for, before limits and nodes cut them."""
+    """Return the replicas that a rule requests, before limits and nodes are applied."""
     return RULES[name].asks(view_of(given))
 
 
 @pytest.mark.parametrize(
     ("cheap", "dear", "requirement", "want"), CHEAP_AND_DEAR.values(), ids=CHEAP_AND_DEAR.keys()
 )
-def test_cost_aware_decides_as_its_own_examples(
+def test_cost_aware_rule_reproduces_its_own_examples(
     cheap: tuple[int, int], dear: tuple[int, int], requirement: int, want: tuple[int, int]
 ) -> None:
-    """Costs 5 and 15; (replicas now, capacity of one)."""
+    """The costs are 5 and 15; a case has (current replicas, capacity of one) of each."""
     variants = [terms(5, current=cheap[0]), terms(15, current=dear[0])]
     rows = [warm(0, 0, 1)]
     rows += [demand(0, requirement, (0, cheap[1]), (1, dear[1]))] if requirement else []
@@ -45,7 +45,7 @@ def test_cost_aware_decides_as_its_own_examples(
     assert asked == want
 
 
-def test_cost_aware_takes_whole_replicas_from_the_dearest_on() -> None:
+def test_cost_aware_rule_removes_whole_replicas_by_decreasing_cost() -> None:
     """Of 50000 to spare two at 15 give 40000, none at 10 fits into the rest, one at 5 does."""
     variants = [terms(5, current=2), terms(10, current=1), terms(15, current=3)]
     amounts = ((0, 10_000), (1, 15_000), (2, 20_000))
@@ -56,15 +56,15 @@ def test_cost_aware_takes_whole_replicas_from_the_dearest_on() -> None:
 
 
 LIMITED = {
-    "two more of 2 on 8, of which 4 are used": (8, [(10, 2, 4)], [4]),
-    "6 free are enough for three, one more each": (12, [(10, 1, 2), (15, 1, 2), (20, 1, 2)], [2, 2, 2]),
-    "3 free are one more, and one is left over": (5, [(10, 1, 3)], [2]),
-    "equal need: the cheaper first": (6, [(20, 1, 2), (5, 1, 2)], [1, 2]),
+    "two more replicas of 2 on 8, of which 4 are used": (8, [(10, 2, 4)], [4]),
+    "6 free are one more for each of three models": (12, [(10, 1, 2), (15, 1, 2), (20, 1, 2)], [2, 2, 2]),
+    "3 free are one more replica, and one is unused": (5, [(10, 1, 3)], [2]),
+    "for equal need, the cheaper is first": (6, [(20, 1, 2), (5, 1, 2)], [1, 2]),
 }
 
 
 @pytest.mark.parametrize(("accelerators", "decisions", "want"), LIMITED.values(), ids=LIMITED.keys())
-def test_the_limiter_grants_as_its_own_examples(
+def test_the_limiter_reproduces_its_own_examples(
     accelerators: int, decisions: list[tuple[int, int, int]], want: list[int]
 ) -> None:
     """Two accelerators a replica; (cost, replicas now, replicas needed) of one model each."""
@@ -76,16 +76,16 @@ def test_the_limiter_grants_as_its_own_examples(
     assert list(asked) == want
 
 
-def test_the_limiter_serves_whoever_has_least_first() -> None:
-    """A model that serves a tenth of its demand comes before one that serves half, whatever they cost."""
+def test_the_limiter_serves_the_model_with_the_smallest_served_share_first() -> None:
+    """A model with a tenth of its demand comes before one with half of it, whatever their costs."""
     variants = [terms(1, current=1), terms(9, current=1)]
     rows = [demand(0, 2, (0, 1)), demand(1, 10, (1, 1))]
 
     assert _asked("wva-cost-aware", problem(variants, rows, ((9,), (0, 1)))) == (1, 8)
 
 
-def test_not_to_know_is_no_reason_to_scale_down() -> None:
-    """A demand that no variant is known to serve keeps what runs, and starts nothing."""
+def test_unknown_capacity_is_no_reason_to_scale_down() -> None:
+    """If no variant has a known capacity, current replicas are kept and none is started."""
     rows = [demand(0, 5), warm(0, 0)]
 
     for now, want in ((3, (3,)), (0, (1,))):
@@ -93,15 +93,15 @@ def test_not_to_know_is_no_reason_to_scale_down() -> None:
         assert _asked("wva-cost-aware", unknown) == want
 
 
-def test_greedy_takes_the_cheaper_whole_and_not_the_better_ratio() -> None:
-    """For 100: one of 200 for 10, or one of 100 for 6."""
+def test_greedy_chooses_the_lower_total_cost_and_not_the_better_ratio() -> None:
+    """For a demand of 100, a replica of 200 costs 10, and one of 100 costs 6."""
     rows = [demand(0, 100, (0, 200), (1, 100))]
 
     assert _asked("wva-greedy", problem([terms(10), terms(6)], rows, ((8,), (0, 1)))) == (0, 1)
 
 
-def test_greedy_never_mixes() -> None:
-    """3 + 10 would cost 620; at most three H100 are not enough alone, so it pays 50 L40S."""
+def test_greedy_does_not_combine_variants() -> None:
+    """Three H100 and ten L40S would cost 620; with at most three H100, it chooses 50 L40S."""
     variants = [terms(100, upper=3), terms(32)]
     rows = [demand(0, 1_000_000, (0, 268_955), (1, 20_141))]
 
@@ -121,8 +121,8 @@ def test_greedy_serves_the_larger_regret_first_within_a_priority() -> None:
     assert _asked("wva-greedy", problem(variants, urgent, *pools)) == (1, 0, 0, 1)
 
 
-def test_greedy_stays_where_changing_costs_more() -> None:
-    """A tenth of both costs is the price of changing the variant: 9 for 10 is not worth it, 8 is."""
+def test_greedy_keeps_the_variant_if_a_change_costs_more() -> None:
+    """A change has a penalty of a tenth of both costs: from 10 to 9 it does not pay, from 10 to 8 it does."""
     for other, want in ((9, (1, 0)), (8, (0, 1))):
         variants = [terms(10, current=1), terms(other)]
         rows = [demand(0, 1, (0, 1), (1, 1))]
@@ -130,28 +130,28 @@ def test_greedy_stays_where_changing_costs_more() -> None:
         assert _asked("wva-greedy", problem(variants, rows, ((8,), (0, 1)))) == want
 
 
-def test_greedy_gives_the_rest_by_priority_as_far_as_it_goes() -> None:
-    """Nobody can be served whole; the first by priority takes all that is left."""
+def test_greedy_assigns_remaining_accelerators_by_priority() -> None:
+    """No model can be served completely; the first one by priority gets all that are free."""
     rows = [demand(0, 5, (0, 1), priority=2), demand(1, 6, (1, 1), priority=1)]
 
     assert _asked("wva-greedy", problem([terms(1), terms(1)], rows, ((4,), (0, 1)))) == (0, 4)
 
 
 @pytest.mark.parametrize(("length", "want"), [(10, [1, 2, 4, 3]), (7, [1, 2, 4]), (0, [])])
-def test_ranges_are_cut_into_growing_blocks(length: int, want: list[int]) -> None:
-    """Each is twice the last; the last is what is left."""
+def test_ranges_are_divided_into_growing_blocks(length: int, want: list[int]) -> None:
+    """Each block is twice as long as the previous one; the last one has the rest."""
     assert [*blocks(length)] == want
 
 
 EXPANDED = {
     "1 at 1, 2 at 1, then 1 at 3 before 4 at 1": (4, (3, 1)),
-    "two more of the four": (6, (5, 1)),
-    "the cheap one's four and the dear one's two": (9, (7, 2)),
+    "two more of the block of four": (6, (5, 1)),
+    "four of the first and two of the second variant": (9, (7, 2)),
 }
 
 
 @pytest.mark.parametrize(("requirement", "want"), EXPANDED.values(), ids=EXPANDED.keys())
-def test_expansion_orders_blocks_by_their_whole_cost(requirement: int, want: tuple[int, int]) -> None:
+def test_expansion_orders_blocks_by_their_total_cost(requirement: int, want: tuple[int, int]) -> None:
     """Costs 1 and 3: the order is 1, 2 of the first, 1 of the second, 4 of the first, 2 of the second."""
     rows = [demand(0, requirement, (0, 1), (1, 1))]
     asked = _asked("kthena-expansion", problem([terms(1, upper=7), terms(3, upper=7)], rows, ((0,), (0, 1))))
@@ -159,8 +159,8 @@ def test_expansion_orders_blocks_by_their_whole_cost(requirement: int, want: tup
     assert asked == want
 
 
-def test_what_has_no_room_is_cut_from_the_least_important_and_counted_as_pending() -> None:
-    """Four nodes with 2 free are 8 accelerators, but no room for a replica of 4."""
+def test_replicas_without_room_are_removed_by_priority_and_counted_as_pending() -> None:
+    """Four nodes with two free accelerators each have no room for a replica of 4."""
     variants = [terms(1, size=4), terms(1, size=2)]
     rows = [demand(0, 1, (0, 1), priority=0), demand(1, 4, (1, 1), priority=9)]
     cut = problem(variants, rows, ((2, 2, 2, 2), (0, 1)))
@@ -172,8 +172,8 @@ def test_what_has_no_room_is_cut_from_the_least_important_and_counted_as_pending
     assert RULES["wva-greedy"].pending(whole) == 0
 
 
-def test_priority_decides_at_the_node_and_arrival_for_kthena() -> None:
-    """Room for one; the second model is the more important one."""
+def test_placement_is_by_priority_for_greedy_and_by_order_for_the_others() -> None:
+    """There is room for one replica; the second model has the higher priority."""
     rows = [demand(0, 1, (0, 1), priority=5), demand(1, 1, (1, 1), priority=0)]
     one = problem([terms(1), terms(1)], rows, ((1,), (0, 1)))
 
@@ -182,8 +182,8 @@ def test_priority_decides_at_the_node_and_arrival_for_kthena() -> None:
     assert RULES["kthena-expansion"].place(one).replicas == (1, 0)
 
 
-def test_a_limit_is_kept() -> None:
-    """A quota of 3 accelerators for two models that want 2 replicas of 1 each."""
+def test_a_quota_is_respected() -> None:
+    """It allows three accelerators, and two models request two replicas of one each."""
     quota = LimitRow(name="team", limit=3, terms=((0, 1), (1, 1)))
     rows = [demand(0, 2, (0, 1), priority=1), demand(1, 2, (1, 1), priority=0)]
     small = problem([terms(1), terms(1)], rows, ((9,), (0, 1)), limits=[quota])
@@ -192,8 +192,8 @@ def test_a_limit_is_kept() -> None:
         assert sum(rule.place(small).replicas) == 3
 
 
-def test_who_shrinks_makes_room() -> None:
-    """The replica that goes frees the first node in removal order."""
+def test_a_removed_replica_makes_room() -> None:
+    """It frees the first node in the order of removal."""
     shrinking = replace(terms(1, current=2), bound=((0,), (1,)))
     rows = [demand(0, 1, (0, 1)), demand(1, 1, (1, 1))]
     full = problem([shrinking, terms(1)], rows, ((0, 0), (0, 1)))

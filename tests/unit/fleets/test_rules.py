@@ -1,4 +1,4 @@
-"""Fleets whose pods ask where other pods are, and the judge of it, against trying every order."""
+"""Fleets with spread and colocation rules, and the verification of these rules by trying every order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FREE = 8
 
 
 def problem_of(terms: VariantTerms) -> PlacementProblem:
-    """Return a problem of one variant: two nodes in zone 0, one each in 1 and 2, one nowhere."""
+    """Return a problem of one variant: two nodes in zone 0, one each in zones 1 and 2, one in no zone."""
     return PlacementProblem(
         variants=(terms,),
         free=(FREE,) * len(ZONES),
@@ -31,7 +31,7 @@ def problem_of(terms: VariantTerms) -> PlacementProblem:
 
 
 def terms_of(**changes: object) -> VariantTerms:
-    """Return a variant of one accelerator."""
+    """Return a variant with one accelerator per pod."""
     fields: dict[str, object] = {
         "name": "v", "accelerators": 1, "cost": 1, "start_price": 0, "stop_price": 0, "current": 0,
         "bound": (), "ready": 0, "lower": 0, "upper": 99,
@@ -40,7 +40,7 @@ def terms_of(**changes: object) -> VariantTerms:
 
 
 def said(terms: VariantTerms, *placements: tuple[int, int]) -> str:
-    """Return what is wrong with new pods, as (node, pods)."""
+    """Return the errors of an answer with new pods, given as (node, pods)."""
     replicas = len(terms.bound) + sum(pods for _, pods in placements) // terms.pods
     answer = Solution(replicas=(replicas,), placements=tuple((0, node, pods) for node, pods in placements))
     return "; ".join(wrong(problem_of(terms), answer))
@@ -50,39 +50,39 @@ EVEN = SpreadTerms(topology=0, max_skew=1, domains=(0, 1, 2))
 LYING = terms_of(spread=EVEN, current=3, bound=((0,), (0,), (2,)))
 
 SENTENCES = {
-    "pods are even": (terms_of(spread=EVEN), [(0, 1), (2, 1), (3, 1)], ""),
-    "a zone is ahead": (terms_of(spread=EVEN), [(0, 1), (1, 1)], "2 pods in zone 0, 0 where"),
-    "what lies there may be uneven": (LYING, [(3, 1)], ""),
-    "what lies there counts": (LYING, [(2, 1)], "2 pods in zone 1, 0 where"),
-    "a node outside of all zones": (terms_of(spread=EVEN), [(4, 1)], "zone -1 is none"),
-    "few to a node": (terms_of(most_per_node=2), [(0, 2), (1, 1)], ""),
-    "too many to a node": (terms_of(most_per_node=2, bound=((0,),), current=1), [(0, 2)], "3 pods on node 0"),
-    "a replica in parts": (terms_of(pods=2, together=0), [(0, 1), (2, 1)], "1 pods in rack 0, a replica"),
-    "a replica where no rack is known": (terms_of(pods=2, together=0), [(4, 2)], "where no rack is known"),
+    "pods are spread evenly": (terms_of(spread=EVEN), [(0, 1), (2, 1), (3, 1)], ""),
+    "too many in a zone": (terms_of(spread=EVEN), [(0, 1), (1, 1)], "2 pods in zone 0, 0 where"),
+    "bound pods may be uneven": (LYING, [(3, 1)], ""),
+    "bound pods are counted": (LYING, [(2, 1)], "2 pods in zone 1, 0 where"),
+    "a node in no zone": (terms_of(spread=EVEN), [(4, 1)], "zone -1 is none"),
+    "few on a node": (terms_of(most_per_node=2), [(0, 2), (1, 1)], ""),
+    "many on a node": (terms_of(most_per_node=2, bound=((0,),), current=1), [(0, 2)], "3 pods on node 0"),
+    "a divided replica": (terms_of(pods=2, together=0), [(0, 1), (2, 1)], "1 pods in rack 0, a replica"),
+    "a replica in an unknown rack": (terms_of(pods=2, together=0), [(4, 2)], "where no rack is known"),
     "a replica in one rack": (terms_of(pods=2, together=0), [(2, 2)], ""),
-    "half a replica": (terms_of(pods=2), [(0, 3)], "3 places for 2 pods"),
+    "half of a replica": (terms_of(pods=2), [(0, 3)], "3 places for 2 pods"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("terms", "placed", "sentence"), SENTENCES.values(), ids=SENTENCES.keys())
-def test_every_rule_of_pods_is_judged(
+def test_violations_of_every_rule_are_found(
     terms: VariantTerms, placed: list[tuple[int, int]], sentence: str
 ) -> None:
-    """What is wrong is said, and nothing else."""
+    """A feasible answer has no error."""
     found = said(terms, *placed)
 
     assert sentence in found
     assert bool(found) == bool(sentence)
 
 
-def test_two_bins_in_one_rack_are_two_places() -> None:
-    """Nodes 0 and 1 are in one rack, yet not for the same variants."""
+def test_nodes_of_different_bins_do_not_share_a_replica() -> None:
+    """Nodes 0 and 1 are in one rack, but in different bins."""
     assert "1 pods in rack 0" in said(terms_of(pods=2, together=0), (0, 1), (1, 1))
 
 
 @pytest.mark.parametrize("skew", [1, 2])
-def test_a_spread_is_possible_exactly_if_some_order_of_pods_is(skew: int) -> None:
-    """Over three zones: pods that lie there, pods that come, and every order in which they can come."""
+def test_a_spread_is_feasible_exactly_if_some_order_of_pods_is_feasible(skew: int) -> None:
+    """All combinations of bound and new pods over three zones are tried, with every order of the new pods."""
     spread = SpreadTerms(topology=0, max_skew=skew, domains=(0, 1, 2))
     nodes = (0, 2, 3)
     for bound_pods in product(range(3), repeat=3):
@@ -105,8 +105,8 @@ def _is_kept(order: tuple[int, ...], bound_pods: tuple[int, ...], skew: int) -> 
 
 
 @pytest.mark.parametrize("family", RULED)
-def test_the_compact_formulation_knows_all_rules(family: str) -> None:
-    """Its answers and ours are possible; where it is proven best, nothing is better."""
+def test_the_compact_formulation_includes_all_rules(family: str) -> None:
+    """Both answers are feasible, and the engine's is not better than the proven optimum."""
     problem = Instance(family=family, size=5, seed=0).scenario().problem
     ours, oracle = (place(problem, effort=EFFORT) for place in (engine.place, compact.place))
 
@@ -116,8 +116,8 @@ def test_the_compact_formulation_knows_all_rules(family: str) -> None:
     assert values[0] <= values[1]
 
 
-def test_zones_split_bins_and_half_of_the_models_are_spread() -> None:
-    """No bin has nodes of two zones; the zones of a variant are those of the nodes that it may use."""
+def test_bins_have_one_zone_and_about_half_of_the_models_are_spread() -> None:
+    """The domains of a spread are the zones of the nodes that the variant may use."""
     problem = Instance(family="F9-zones-3", size=100, seed=0).scenario().problem
     (zone_of,) = problem.topologies
     spread = {terms.name.partition("-")[0] for terms in problem.variants if terms.spread}
@@ -129,8 +129,8 @@ def test_zones_split_bins_and_half_of_the_models_are_spread() -> None:
         assert terms.spread is None or set(terms.spread.domains) == usable
 
 
-def test_replicas_of_whole_nodes_go_to_one_rack() -> None:
-    """Of sixteen and of thirty-two accelerators, beside others that are parts of one node."""
+def test_replicas_of_several_nodes_are_placed_in_one_rack() -> None:
+    """Replicas have 16 or 32 accelerators, others less than a node."""
     problem = Instance(family="F12-racks", size=100, seed=0).scenario().problem
     spanning = {(terms.pods, terms.accelerators) for terms in problem.variants if terms.pods > 1}
     single = {terms.accelerators for terms in problem.variants if terms.pods == 1}

@@ -1,4 +1,4 @@
-"""Snapshots of fleets that run, what plans make of them, and how loads change."""
+"""Snapshots of running fleets, applied plans, and changes of loads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ QUICK = Settings(relief_solves=0)
 
 
 def rates_of(found: Snapshot) -> dict[str, float]:
-    """Return the requests per second that each model is asked for."""
+    """Return the requests per second of each model."""
     return {load.model_id: load.requests_per_second or 0.0 for load in found.loads}
 
 
 @pytest.mark.parametrize("family", FACTORS)
-def test_name_size_and_seed_tell_a_snapshot(family: str) -> None:
-    """The same three make the same one, in which no node has more than it holds."""
+def test_family_size_and_seed_determine_a_snapshot(family: str) -> None:
+    """No node has more accelerators in use than it has."""
     found = world(family, SMALL, seed=3)
     room = {node.name: node.accelerators_allocatable for node in found.nodes}
     for variant in found.variants:
@@ -34,8 +34,8 @@ def test_name_size_and_seed_tell_a_snapshot(family: str) -> None:
     assert min(room.values()) >= 0
 
 
-def test_who_has_no_room_is_asked_all_the_same() -> None:
-    """In scarcity some run nothing; there is one load for every model."""
+def test_models_without_room_have_a_load() -> None:
+    """If accelerators are scarce, some models run no replica; each model has a load."""
     found = world("plan-scarce", 100, seed=0)
     running = {variant.model_id for variant in found.variants if variant.replicas}
     rates = rates_of(found)
@@ -45,8 +45,8 @@ def test_who_has_no_room_is_asked_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("family", FACTORS)
-def test_a_plan_that_is_carried_out_runs_what_it_says_for_the_same_demand(family: str) -> None:
-    """Everybody has the replicas decided, on nodes with room, and is asked for what was asked before."""
+def test_an_applied_plan_runs_the_decided_replicas_with_unchanged_loads(family: str) -> None:
+    """All replicas are on nodes with room, and the next plan is feasible."""
     found = world(family, SMALL, seed=1)
     made, state = plan(found, PlanningState(), QUICK)
     after = carried_out(found, made)
@@ -58,8 +58,8 @@ def test_a_plan_that_is_carried_out_runs_what_it_says_for_the_same_demand(family
     assert check(after, again) == ()
 
 
-def test_few_loads_change() -> None:
-    """Those of one model of a hundred, by a quarter."""
+def test_a_small_share_of_loads_changes() -> None:
+    """Of 100 models, the load of one changes by a quarter."""
     found = world("plan-plenty", 100, seed=0)
     before, after = rates_of(found), rates_of(changed(found, share=0.01, seed=0))
     other = [after[model] / before[model] for model in before if before[model] != after[model]]

@@ -1,4 +1,4 @@
-"""What the node's programs are told, and what the image is built from."""
+"""Configuration of the programs of a real node, and the contents of the image."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PROGRAMS = ("kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "c
 
 @pytest.fixture
 def layout(tmp_path: Path) -> NodeLayout:
-    """Lay out a node that nobody starts."""
+    """Return the layout of a node that is not started."""
     programs = {name: f"/programs/{name}" for name in PROGRAMS}
     prepared = Prepared(programs=programs, images=(), cgroup="stowplan-7")
     return NodeLayout(prepared=prepared, directory=tmp_path, pki=tmp_path / "pki")
 
 
-def test_containerd_reads_what_is_written(layout: NodeLayout) -> None:
-    """TOML that a parser takes, with tables in tables and names that have dots."""
+def test_the_configuration_of_containerd_is_valid_toml(layout: NodeLayout) -> None:
+    """It has nested tables and keys that contain dots."""
     document = tomllib.loads(containerd_configuration(layout))
 
     plugins = document["plugins"]
@@ -40,8 +40,8 @@ def test_containerd_reads_what_is_written(layout: NodeLayout) -> None:
     assert runtime["options"]["SystemdCgroup"] is False
 
 
-def test_everything_that_is_written_is_in_the_nodes_folder(layout: NodeLayout) -> None:
-    """A kubelet's and a runtime's usual places are the machine's own."""
+def test_the_nodes_programs_write_only_to_its_folder(layout: NodeLayout) -> None:
+    """The default folders of kubelet and containerd belong to the machine."""
     kubelet = json.loads(kubelet_configuration(layout))
     network = json.loads(cni_configuration(layout))["plugins"][0]["ipam"]["dataDir"]
     flags = dict(flag.removeprefix("--").split("=", 1) for flag in kubelet_command(layout)[1:])
@@ -58,28 +58,28 @@ def test_everything_that_is_written_is_in_the_nodes_folder(layout: NodeLayout) -
     assert kubelet["cgroupRoot"] == "/stowplan-7"
 
 
-def test_the_node_leaves_the_machines_kernel_settings_alone(layout: NodeLayout) -> None:
-    """Neither connection tracking nor memory is set for everybody."""
+def test_the_node_does_not_change_the_machines_kernel_settings(layout: NodeLayout) -> None:
+    """Connection tracking and memory settings would affect the whole machine."""
     assert json.loads(kubelet_configuration(layout))["protectKernelDefaults"] is True
     assert {"--conntrack-max-per-core=0", "--conntrack-min=0"} <= set(proxy_command(layout))
 
 
-def test_what_is_prepared_is_handed_over_whole(monkeypatch: pytest.MonkeyPatch, layout: NodeLayout) -> None:
-    """Through the environment of a process."""
+def test_the_preparation_is_passed_to_a_child_process(monkeypatch: pytest.MonkeyPatch, layout: NodeLayout) -> None:
+    """It is passed through an environment variable."""
     for name, value in layout.prepared.environment().items():
         monkeypatch.setenv(name, value)
 
     assert Prepared.handed_over() == layout.prepared
 
 
-def test_the_dockerfile_and_the_base_are_of_one_release() -> None:
-    """The base of both stages has the Debian that the packages are from."""
+def test_the_dockerfile_and_the_packages_have_the_same_debian_release() -> None:
+    """The base image of both stages is of the release from which packages are installed."""
     assert base_reference().endswith(SUITE)
     assert shipped_reference().startswith("stowplan:")
 
 
-def test_only_locked_packages_get_into_the_image() -> None:
-    """Every installation checks hashes, or takes what was just built."""
+def test_only_locked_packages_are_installed_in_the_image() -> None:
+    """Every installation checks hashes or installs the wheel that was just built."""
     steps = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
     installations = re.findall(r"pip (?:--python \S+ )?install [^&\n]*", steps)
 
@@ -90,8 +90,8 @@ def test_only_locked_packages_get_into_the_image() -> None:
 
 
 @pytest.mark.parametrize("module", [KUBERNETES_NODE, CONTAINERD], ids=lambda module: module.folder.name)
-def test_every_program_is_pinned(module: object) -> None:
-    """With a version that go.mod requires."""
+def test_every_program_has_a_pinned_version(module: object) -> None:
+    """It is the version that go.mod requires."""
     assert module in (KUBERNETES_NODE, CONTAINERD)
     assert isinstance(module, type(CONTAINERD))
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", module.version(binary)) for binary in module.binaries)

@@ -1,4 +1,4 @@
-"""Which pods labels select, how many of them are ready, and why none is."""
+"""Endpoints of ModelServers: selected pods, ready pods, and reasons why none is ready."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ X = {"app": "x"}
 
 
 def role(name: str, of: str, group: str) -> Json:
-    """Return a pod of a role and a group."""
+    """Return a pod with a role and a group."""
     return pod(name, {"app": "x", "role": of, "group": group})
 
 
 PLAIN = {"matchLabels": {"app": "x", "tier": "gpu"}}
 CASES = {
-    "ready ones are counted": (
+    "ready pods are counted": (
         {"matchLabels": X},
         [pod("a", X), pod("b", X, is_ready=False), pod("c", {"app": "y"})],
         (2, 1, "ResolvedRefs", "EndpointsReady", "1 of 2 pods ready"),
     ),
-    "who is leaving or has ended is no endpoint": (
+    "deleted and failed pods are no endpoints": (
         {"matchLabels": X},
         [pod("a", X, deleting=True), pod("b", X, phase="Failed"), pod("c", X)],
         (1, 1, "ResolvedRefs", "EndpointsReady", "1 of 1 pods ready"),
     ),
-    "why none is ready": (
+    "the reason why none is ready": (
         {"matchLabels": X},
         [pod("a", X, is_ready=False, conditions=UNSCHEDULED)],
         (
@@ -86,7 +86,7 @@ CASES = {
             " ready pods of both",
         ),
     ),
-    "nobody decodes": (
+    "no decode pod": (
         SPLIT,
         [role("p", "prefill", "1")],
         (
@@ -102,8 +102,8 @@ CASES = {
 
 
 @pytest.mark.parametrize(("selector", "pods", "want"), CASES.values(), ids=CASES.keys())
-def test_endpoints(selector: Json, pods: list[Json], want: tuple[int, int, str, str, str]) -> None:
-    """As the router of Kthena takes them: ready pods with all labels."""
+def test_endpoints_are_the_selected_pods(selector: Json, pods: list[Json], want: tuple[int, int, str, str, str]) -> None:
+    """Like Kthena's router, the status counts ready pods with all labels."""
     found = server_endpoints(server("s", selector), pods)
 
     assert (

@@ -1,4 +1,4 @@
-"""The conditions of ModelServers, ModelRoutes and InferenceObjectives, and the sentences in them."""
+"""Conditions of ModelServers, ModelRoutes and InferenceObjectives, and their messages."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ ONLY_A = [pod("a-1", A), pod("a-2", A)]
 
 
 def said(found: Found) -> Mapping[str, tuple[bool | None, str]]:
-    """Return what holds and why."""
+    """Return status and reason of each condition."""
     return {str(kind): (holds, str(reason)) for kind, (holds, reason, _) in found.findings.items()}
 
 
 def of_route(value: Json, *others: Json, pods: list[Json] | None = None) -> Found:
-    """Return what is said of a route to the servers."""
+    """Return the findings for a route to the servers."""
     return route_found(value, servers=SERVERS, pods=ONLY_A if pods is None else pods, routes=[value, *others])
 
 
 ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
-    "all is well": (
+    "all targets are ready": (
         of_route(route("chat", rule("a"))),
         "Ready",
         True,
         "EndpointsReady",
         "every target of every rule has ready endpoints",
     ),
-    "a weight of 0 is no request": (
+    "a target with weight 0 is ignored": (
         of_route(route("chat", rule("a", ("b", 0)))),
         "Ready",
         True,
         "EndpointsReady",
         "every target of every rule has ready endpoints",
     ),
-    "a share that finds nobody": (
+    "a share without endpoints": (
         of_route(route("chat", rule(("a", 90), ("b", 10)))),
         "Ready",
         False,
@@ -59,7 +59,7 @@ ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
         "spec.rules[0]: 10 % of requests find no endpoint: b: no pod of the namespace has app=b; the"
         " workload may be scaled to 0",
     ),
-    "nobody at all": (
+    "no endpoints at all": (
         of_route(route("chat", rule("b"))),
         "Ready",
         False,
@@ -81,14 +81,14 @@ ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
         "BackendNotFound",
         "spec.rules[1].targetModels[0].modelServerName: ModelServer 'gone' does not exist in this namespace",
     ),
-    "what can never match is said where it can be read later": (
+    "a rule that can never match is a warning in the status": (
         of_route(route("chat", rule("a"), rule("a"))),
         "Accepted",
         True,
         "AcceptedWithWarnings",
         "spec.rules[1]: never used: spec.rules[0] applies to every request",
     ),
-    "an older route answers to the name": (
+    "an older route has the model name": (
         of_route(
             route("new", rule("a"), modelName="chat", created="2026-01-02T00:00:00Z"),
             route("chat", rule("a")),
@@ -98,7 +98,7 @@ ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
         "NameTaken",
         "requests for 'chat' may be routed by the older ModelRoute 'chat': change the name of one of the two",
     ),
-    "a younger one does not matter": (
+    "a newer route with the model name is ignored": (
         of_route(
             route("chat", rule("a")),
             route("new", rule("a"), modelName="chat", created="2026-01-02T00:00:00Z"),
@@ -108,7 +108,7 @@ ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
         "Accepted",
         "valid",
     ),
-    "an object that is older than our rules": (
+    "an invalid object that was stored before validation": (
         of_route(route("chat", rule(("a", 0)))),
         "Accepted",
         False,
@@ -119,15 +119,15 @@ ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
 
 
 @pytest.mark.parametrize(("found", "kind", "holds", "reason", "text"), ROUTES.values(), ids=ROUTES.keys())
-def test_a_condition_of_a_route_says_why(
+def test_conditions_of_a_route_have_the_expected_message(
     found: Found, kind: str, holds: bool, reason: str, text: str
 ) -> None:
-    """In a sentence that names the field or the object."""
+    """The message names the field or the object."""
     assert found.findings[TrafficCondition(kind)] == (holds, TrafficReason(reason), text)
 
 
-def test_a_route_tells_of_each_target_once() -> None:
-    """With the reason where there is none; pods that several servers select count once."""
+def test_each_target_of_a_route_is_listed_once() -> None:
+    """Targets without endpoints have a message; pods that several servers select are counted once."""
     found = of_route(route("chat", rule("a", "b"), rule("a", "gone")))
 
     assert found.members == {
@@ -152,7 +152,7 @@ DEPLOYED["metadata"]["ownerReferences"] = [
 ]
 NO_POOL = (False, "PoolNotFound")
 OBJECTIVES: Mapping[str, tuple[Json, PoolWorld, tuple[bool, str], tuple[bool, str], str]] = {
-    "the model by the VariantAutoscaling of the pods": (
+    "the model is that of the pods' VariantAutoscaling": (
         objective("urgent"),
         PoolWorld(
             pools=POOLS,
@@ -163,14 +163,14 @@ OBJECTIVES: Mapping[str, tuple[Json, PoolWorld, tuple[bool, str], tuple[bool, st
         (True, "EndpointsReady"),
         "InferencePool 'llama': app=a selects 1 pod; they serve 'meta/llama'",
     ),
-    "the model by a ModelServer": (
+    "the model is that of a ModelServer": (
         objective("urgent"),
         PoolWorld(pools=POOLS, pods=ONLY_A, servers=[server("a", {"matchLabels": A}, model="qwen")]),
         (True, "ResolvedRefs"),
         (True, "EndpointsReady"),
         "InferencePool 'llama': app=a selects 2 pods; they serve 'qwen'",
     ),
-    "pods of which nobody says what they serve": (
+    "the model of the pods is unknown": (
         objective("urgent"),
         PoolWorld(pools=POOLS, pods=ONLY_A),
         (True, "ResolvedRefs"),
@@ -185,7 +185,7 @@ OBJECTIVES: Mapping[str, tuple[Json, PoolWorld, tuple[bool, str], tuple[bool, st
         (False, "NoPods"),
         "InferencePool 'old': no pod of the namespace has app=b; the workload may be scaled to 0",
     ),
-    "the pool is in the other group": (
+    "the pool exists in the other group": (
         objective("urgent", "old"),
         PoolWorld(pools=POOLS),
         NO_POOL,
@@ -193,7 +193,7 @@ OBJECTIVES: Mapping[str, tuple[Json, PoolWorld, tuple[bool, str], tuple[bool, st
         f"InferencePool 'old' of {CURRENT} does not exist in this namespace; there is one of that name in"
         f" {FORMER}: set poolRef.group",
     ),
-    "nobody serves pools": (
+    "pools are not served": (
         objective("urgent"),
         PoolWorld(pools={}),
         (False, "PoolsNotServed"),
@@ -201,7 +201,7 @@ OBJECTIVES: Mapping[str, tuple[Json, PoolWorld, tuple[bool, str], tuple[bool, st
         f"InferencePools of {CURRENT} are not served by this cluster: install that definition, or change"
         " poolRef.group",
     ),
-    "no pool is meant": (
+    "the reference is not to a pool": (
         objective("urgent", kind="Service", group=""),
         PoolWorld(pools=POOLS),
         (False, "InvalidKind"),
@@ -221,10 +221,10 @@ OBJECTIVES: Mapping[str, tuple[Json, PoolWorld, tuple[bool, str], tuple[bool, st
 @pytest.mark.parametrize(
     ("value", "world", "resolved", "ready", "text"), OBJECTIVES.values(), ids=OBJECTIVES.keys()
 )
-def test_a_condition_of_an_objective_says_why(
+def test_conditions_of_an_objective_have_the_expected_message(
     value: Json, world: PoolWorld, resolved: tuple[bool, str], ready: tuple[bool, str], text: str
 ) -> None:
-    """And which models its pool means."""
+    """It names the models that the pool serves."""
     found = objective_found(value, world)
 
     assert said(found)["ResolvedRefs"] == resolved
@@ -241,8 +241,8 @@ STATUSES = {
 
 
 @pytest.mark.parametrize(("value", "found"), STATUSES.values(), ids=STATUSES.keys())
-def test_a_status_is_valid_and_stands_still(value: Json, found: Found) -> None:
-    """A later look at the same state writes the same, times included."""
+def test_a_status_is_valid_and_unchanged_if_the_state_is(value: Json, found: Found) -> None:
+    """A status computed an hour later from the same state has equal times, too."""
     status = traffic_status(value, found, now=NOW)
     declared = find_version(value["apiVersion"], value["kind"])
 
@@ -252,7 +252,7 @@ def test_a_status_is_valid_and_stands_still(value: Json, found: Found) -> None:
 
 
 def test_the_documentation_explains_every_condition_and_reason() -> None:
-    """In docs/models.md."""
+    """The page is `docs/models.md`."""
     page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
 
     assert [str(item) for item in (*TrafficCondition, *TrafficReason) if f"`{item}`" not in page] == []
