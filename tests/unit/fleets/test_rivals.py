@@ -1,4 +1,4 @@
-"""Rules of other autoscalers, with the examples of their own tests and documents."""
+"""Rules of other autoscalers, compared with their own worked examples."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_cost_aware_rule_reproduces_its_own_examples(
 
 
 def test_cost_aware_rule_removes_whole_replicas_by_decreasing_cost() -> None:
-    """Of 50000 to spare two at 15 give 40000, none at 10 fits into the rest, one at 5 does."""
+    """Of 50000 spare, two replicas at cost 15 have 40000; then one at 10 has too much, and one at 5 fits."""
     variants = [terms(5, current=2), terms(10, current=1), terms(15, current=3)]
     amounts = ((0, 10_000), (1, 15_000), (2, 20_000))
 
@@ -67,7 +67,7 @@ LIMITED = {
 def test_the_limiter_reproduces_its_own_examples(
     accelerators: int, decisions: list[tuple[int, int, int]], want: list[int]
 ) -> None:
-    """Two accelerators a replica; (cost, replicas now, replicas needed) of one model each."""
+    """A replica has two accelerators; a case has (cost, current replicas, required replicas) per model."""
     variants = [terms(cost, current=now, size=2) for cost, now, _ in decisions]
     rows = [demand(i, needed, (i, 1)) for i, (_, _, needed) in enumerate(decisions)]
 
@@ -110,7 +110,7 @@ def test_greedy_does_not_combine_variants() -> None:
 
 
 def test_greedy_serves_the_larger_regret_first_within_a_priority() -> None:
-    """The second choice of the first model costs 12 instead of 10, that of the second one 40."""
+    """The second choice costs 12 instead of 10 for the first model, 40 instead of 10 for the second one."""
     variants = [terms(10), terms(12), terms(10), terms(40)]
     rows = [demand(0, 1, (0, 1), (1, 1)), demand(1, 1, (2, 1), (3, 1))]
     pools = ((1,), (0, 2)), ((8,), (1, 3))
@@ -152,7 +152,7 @@ EXPANDED = {
 
 @pytest.mark.parametrize(("requirement", "want"), EXPANDED.values(), ids=EXPANDED.keys())
 def test_expansion_orders_blocks_by_their_total_cost(requirement: int, want: tuple[int, int]) -> None:
-    """Costs 1 and 3: the order is 1, 2 of the first, 1 of the second, 4 of the first, 2 of the second."""
+    """With costs of 1 and 3, blocks are 1, 2 (first variant), 1 (second), 4 (first) and 2 (second)."""
     rows = [demand(0, requirement, (0, 1), (1, 1))]
     asked = _asked("kthena-expansion", problem([terms(1, upper=7), terms(3, upper=7)], rows, ((0,), (0, 1))))
 
