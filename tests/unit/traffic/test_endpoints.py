@@ -102,7 +102,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("selector", "pods", "want"), CASES.values(), ids=CASES.keys())
-def test_endpoints_are_the_selected_pods(selector: Json, pods: list[Json], want: tuple[int, int, str, str, str]) -> None:
+def test_endpoints_are_the_selected_pods(
+    selector: Json, pods: list[Json], want: tuple[int, int, str, str, str]
+) -> None:
     """Like Kthena's router, the status counts ready pods with all labels."""
     found = server_endpoints(server("s", selector), pods)
 

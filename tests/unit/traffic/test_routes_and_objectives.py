@@ -108,7 +108,7 @@ ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
         "Accepted",
         "valid",
     ),
-    "an invalid object that was stored before validation": (
+    "an invalid object that was stored before the rule existed": (
         of_route(route("chat", rule(("a", 0)))),
         "Accepted",
         False,
