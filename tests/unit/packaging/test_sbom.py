@@ -30,7 +30,7 @@ def test_the_document_is_valid_by_the_schema_of_its_format(text: str) -> None:
 
 
 def test_the_document_lists_the_installed_libraries(text: str) -> None:
-    """Every library has hashes, and the version that this environment has by the same lock."""
+    """Each library has hashes and the version of this environment, which the same lock file defines."""
     components: list[dict[str, Any]] = json.loads(text)["components"]
     libraries = {item["name"]: item for item in components if item["type"] == "library"}
 

@@ -14,7 +14,11 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]], str]] = {
     "an expression as an item of a list": ({"a": [Expression(".b")]}, {}, "a:\n- {{ .b }}\n"),
     "a changed value": ({"a": "no"}, {"x": {"a": "yes"}}, 'a: {{ if x }}"yes"{{ else }}"no"{{ end }}\n'),
     "an added member": ({"a": 1}, {"x": {"a": 1, "b": 2}}, "a: 1\n{{- if x }}\nb: 2\n{{- end }}\n"),
-    "a removed member": ({"a": 1, "b": 2}, {"x": {"b": 2}}, "{{- if not (or (x)) }}\na: 1\n{{- end }}\nb: 2\n"),
+    "a removed member": (
+        {"a": 1, "b": 2},
+        {"x": {"b": 2}},
+        "{{- if not (or (x)) }}\na: 1\n{{- end }}\nb: 2\n",
+    ),
     "added items with separate conditions": (
         {"a": ["1"]},
         {"x": {"a": ["1", "2"]}, "y": {"a": ["1", "3"]}},
@@ -25,7 +29,9 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]], str]] = {
 
 
 @pytest.mark.parametrize(("shipped", "variants", "text"), FORMS.values(), ids=FORMS)
-def test_the_template_contains_the_differences_of_the_forms(shipped: dict[str, Any], variants: dict[str, Any], text: str) -> None:
+def test_the_template_contains_the_differences_of_the_forms(
+    shipped: dict[str, Any], variants: dict[str, Any], text: str
+) -> None:
     """Conditions occur only where forms differ."""
     assert template(shipped, variants) == text
 
@@ -37,7 +43,9 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize(("shipped", "variants"), REFUSED.values(), ids=REFUSED)
-def test_differences_that_cannot_be_expressed_are_rejected(shipped: dict[str, Any], variants: dict[str, Any]) -> None:
+def test_differences_that_cannot_be_expressed_are_rejected(
+    shipped: dict[str, Any], variants: dict[str, Any]
+) -> None:
     """Otherwise, the template would render a wrong object."""
     with pytest.raises(ValueError, match="condition"):
         template(shipped, variants)
