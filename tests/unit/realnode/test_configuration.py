@@ -64,7 +64,9 @@ def test_the_node_does_not_change_the_machines_kernel_settings(layout: NodeLayou
     assert {"--conntrack-max-per-core=0", "--conntrack-min=0"} <= set(proxy_command(layout))
 
 
-def test_the_preparation_is_passed_to_a_child_process(monkeypatch: pytest.MonkeyPatch, layout: NodeLayout) -> None:
+def test_the_preparation_is_passed_to_a_child_process(
+    monkeypatch: pytest.MonkeyPatch, layout: NodeLayout
+) -> None:
     """It is passed through an environment variable."""
     for name, value in layout.prepared.environment().items():
         monkeypatch.setenv(name, value)
