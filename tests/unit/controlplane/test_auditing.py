@@ -67,7 +67,10 @@ CASES: Final[dict[str, tuple[list[str], list[int]]]] = {
         ],
         [42],
     ),
-    "a process that never held the lease writes": ([line("a", "leases", at=1), line("c", "statuses", at=2)], [2]),
+    "a process that never held the lease writes": (
+        [line("a", "leases", at=1), line("c", "statuses", at=2)],
+        [2],
+    ),
     "another account writes": (
         [line("a", "leases", at=1), line("x", "statuses", at=2, by="somebody")],
         [],
