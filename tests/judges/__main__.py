@@ -1,4 +1,4 @@
-"""`python -m judges`: many objects of every kind before all judges, on a control plane of its own."""
+"""`python -m judges`: compare all judges on many objects of every kind, with a separate control plane."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SAY_SECONDS: Final = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge, print what nobody can explain and the summary; return 1 if there is any such thing."""
+    """Compare the judges, print unexplained differences and a summary; return 1 if there are any."""
     options = _parser().parse_args(arguments)
     numbers = range(options.start, options.start + options.count)
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as control_plane:

@@ -1,4 +1,4 @@
-"""Holds judges against each other, object by object, and counts."""
+"""Comparisons of two judges, object by object, with counts."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _MOST_SHOWN: Final = 20
 
 @dataclass(kw_only=True, slots=True)
 class Tally:
-    """What came of a comparison."""
+    """The counts of a comparison."""
 
     name: str
     objects: int = 0
     accepted: int = 0
     agreed: int = 0
     explained: Counter[str] = field(default_factory=Counter)
-    """Objects by the difference that explains one of their disputes."""
+    """Objects by a difference that explains one of their disputes."""
 
     unexplained: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -51,7 +51,7 @@ class Tally:
         self.agreed += not disputes
 
     def joined(self, earlier: Tally) -> Tally:
-        """Return both counts in one."""
+        """Return the sum of both tallies."""
         return Tally(
             name=self.name,
             objects=earlier.objects + self.objects,
@@ -63,19 +63,19 @@ class Tally:
         )
 
     def report(self) -> str:
-        """Return the first unexplained disputes as text, with what it takes to see them again."""
+        """Return the first unexplained disputes as text, with the data to reproduce them."""
         more = len(self.unexplained) - _MOST_SHOWN
         lines = self.unexplained[:_MOST_SHOWN] + ([f"and {more} more"] if more > 0 else [])
         return "\n".join([f"{self.name}: {len(self.unexplained)} unexplained", *lines])
 
 
 def name_of(kind: Kind, version: Version) -> str:
-    """Return how a version is called here, such as VariantAutoscaling/v1alpha1."""
+    """Return the name of a version in reports, such as VariantAutoscaling/v1alpha1."""
     return f"{kind.kind}/{version.name}"
 
 
 def compare_with_second(kind: Kind, version: Version, numbers: Iterable[int]) -> Tally:
-    """Hold our judge against `jsonschema`, by the schema alone."""
+    """Compare our judge with `jsonschema` on the schema."""
     tally, started = Tally(name=f"{name_of(kind, version)} {SECOND}"), time.perf_counter()
     for number in numbers:
         item = case(kind, version, number)
@@ -88,7 +88,7 @@ def compare_with_second(kind: Kind, version: Version, numbers: Iterable[int]) ->
 
 
 async def compare_with_server(server: Server, kind: Kind, version: Version, cases: Iterable[Case]) -> Tally:
-    """Hold our judge against an API server, by the schema and by the rules that it knows."""
+    """Compare our judge with an API server on the schema and on the rules that the server has."""
     tally = Tally(name=f"{name_of(kind, version)} {SERVER}")
     started, waiting = time.perf_counter(), iter(cases)
 
@@ -118,7 +118,7 @@ async def _compare_one(server: Server, kind: Kind, version: Version, item: Case,
 
 
 def _differently_stored(version: Version, value: Json, stored: Json) -> Findings:
-    """Return as findings the members of an accepted object that the server completes in another way."""
+    """Return as findings the members of an accepted object that the server stores differently."""
     wanted = as_stored(node_of(version.declaration), value)
     found = (
         text for name in ("spec", "status") for text in differences(wanted.get(name), stored.get(name), name)
@@ -136,7 +136,7 @@ def disputes_between(
     text: str = "",
     rules: Findings = frozenset(),
 ) -> Iterator[Dispute]:
-    """Yield every finding that one of two judges has alone."""
+    """Yield each finding that only one of two judges has."""
     root = node_of(version.declaration)
     for finding in sorted(ours ^ theirs):
         yield Dispute(

@@ -1,4 +1,4 @@
-"""Every difference between judges that has a reason, by name. One that no longer occurs has to go."""
+"""Known differences between the judges, each with a reason. One that no longer occurs must be deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from judges.findings import Finding
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """A known reason for a dispute."""
+    """A known reason for disputes."""
 
     name: str
     reason: str
@@ -381,4 +381,4 @@ DIFFERENCES: Final[Sequence[Difference]] = (
         explains=_is_list_for_a_formatted_text,
     ),
 )
-"""All of them, in the order in which they are asked."""
+"""All known differences, in the order in which they are tried."""

@@ -1,4 +1,4 @@
-"""A finding that one of two judges has alone, and all that is known about it."""
+"""A finding that only one of two judges has, with its context."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ UPDATE: Final = "server, of an update"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dispute:
-    """One finding that one of two judges has and the other has not."""
+    """One finding that one of two judges has and the other one does not have."""
 
     pair: str
-    """Who judged besides us."""
+    """The judge that is compared with ours."""
 
     finding: Finding
     is_ours: bool
     ours: Findings
     theirs: Findings
     text: str
-    """What the server said."""
+    """The message of the server."""
 
     rules: Findings
-    """What of ours comes from rules that the server knows as CEL."""
+    """Those of our findings that come from rules that the server has as CEL."""
 
     root: Node
     value: Json
-    """The object, its defaults filled in."""
+    """The object with defaults."""
 
     @property
     def node(self) -> Node:
-        """Return what the declaration says of the place."""
+        """Return the declaration of the finding's field."""
         return _at(self.root, self.value, self.finding.path)[0]
 
     @property
     def around(self) -> Node:
-        """Return what the declaration says of what holds the place."""
+        """Return the declaration of the parent of this field."""
         return _at(self.root, self.value, self.finding.path.rpartition(".")[0])[0]
 
     @property
     def found(self) -> JsonValue:
-        """Return what stands at the place; None where nothing does."""
+        """Return the value of this field; None if it is absent."""
         return _at(self.root, self.value, self.finding.path)[1]
 
     def elsewhere(self, reason: str) -> bool:
-        """Tell whether the other judge names the same place for another reason."""
+        """Tell whether the other judge has a finding for the same field with the given reason."""
         other = self.theirs if self.is_ours else self.ours
         return Finding(self.finding.path, reason) in other
 

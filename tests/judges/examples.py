@@ -1,4 +1,4 @@
-"""Objects on which judges differ in ways that few random objects show."""
+"""Objects that cause differences that few random objects cause."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from judges.updates import Update, compare_updates
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """One object, and the one that is stored already where it is about an update."""
+    """An object, and for an update also the stored object."""
 
     new: Json
     old: Json | None = None
@@ -44,7 +44,7 @@ def _mixed(model: str) -> Json:
 
 
 def _named(backend: str) -> Json:
-    """Return a Model; the names of Services begin with those of the Model and a backend."""
+    """Return a Model; the names of its Services begin with the names of the Model and a backend."""
     worker = {"type": "server", "image": "engine", "replicas": 1, "pods": 1, "resources": {}}
     entry = {"name": backend, "type": "vLLM", "modelURI": "hf://org/model", "workers": [worker]}
     bounds = {"minReplicas": 1, "maxReplicas": 1}
@@ -61,11 +61,11 @@ EXAMPLES: Final[Mapping[str, Example]] = {
     "asked at creation": Example(old=_named("l4"), new=_named("l" * 60)),
     "forgiven by field": Example(old=_mixed("one/model"), new=_mixed("another/model")),
 }
-"""By the name of the difference."""
+"""Examples by the name of the difference."""
 
 
 async def compare_example(server: Server, kind: Kind, version: Version, example: Example) -> Tally:
-    """Hold our judge against an API server on one example."""
+    """Compare our judge with an API server on one example."""
     if example.old is not None:
         update = Update(change="example", old=example.old, new=example.new)
         return await compare_updates(server, kind, version, [[update]])

@@ -1,4 +1,4 @@
-"""What a judge finds: places and reasons, written alike whoever found them."""
+"""Findings of judges: paths and reasons, in one notation for all judges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNCHECKED: Final = "some validation rules were not checked"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One thing wrong: where, and for which reason of a status cause."""
+    """One error: the path of a field, and the reason of a status cause."""
 
     path: str
     reason: str
@@ -28,24 +28,24 @@ Findings = frozenset[Finding]
 
 
 def of_error(error: FieldError) -> Finding:
-    """Return what our judge found."""
+    """Return the finding for an error of our judge."""
     return Finding(plain(str(error.path)), error.reason)
 
 
 def of_causes(causes: Sequence[Json]) -> Findings:
-    """Return what a server's Status names as causes, but for what it says of no place."""
+    """Return the findings for the causes in a server's Status, without causes that have no field."""
     return frozenset(
         Finding(plain(cause["field"]), cause["reason"]) for cause in causes if cause["field"] != _NOWHERE
     )
 
 
 def are_rules_unchecked(causes: Sequence[Json]) -> bool:
-    """Tell whether a server says that it checked no rules, since the schema was broken already."""
+    """Tell whether a server reports that it checked no rules because of errors by the schema."""
     return any(cause["field"] == _NOWHERE and _UNCHECKED in cause["message"] for cause in causes)
 
 
 def plain(path: str) -> str:
-    """Return a path with dots alone: judges differ in how they write map keys."""
+    """Return a path with dots only, because judges write map keys differently."""
     return path.replace("[", ".").replace("]", "")
 
 

@@ -1,4 +1,4 @@
-"""What one run of all judges over all kinds is, and the table at its end."""
+"""A comparison of all judges over all kinds, and its summary."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _CHUNK: Final = 1000
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """The tallies of a run, and how far it is."""
+    """The tallies of a comparison."""
 
     tallies: list[Tally] = field(default_factory=list)
 
     @property
     def unexplained(self) -> int:
-        """Return how many objects are judged differently for no known reason."""
+        """Return the number of objects with a difference that has no known reason."""
         return sum(len(tally.unexplained) for tally in self.tallies)
 
     def table(self) -> str:
-        """Return the summary: one line for each pair of judges of a version, and one for each difference."""
+        """Return the summary: a line for each version and judge, and a line for each known difference."""
         heads = (
             f"{'version':<34} {'judge':<11} {'objects':>8} {'accepted':>9} {'agreed':>8} {'explained':>10}"
         )
@@ -40,14 +40,14 @@ class Run:
 
 
 def versions(names: Sequence[str]) -> list[tuple[Kind, Version]]:
-    """Return every version of the kinds of those names, or of all kinds."""
+    """Return every version of the kinds with the given names, or of all kinds."""
     return [(kind, version) for kind in KINDS if not names or kind.kind in names for version in kind.versions]
 
 
 async def judge_all(
     server: Server, chosen: Sequence[tuple[Kind, Version]], numbers: range, *, say: Callable[[str], None]
 ) -> Run:
-    """Hold all judges against each other over all objects of some numbers."""
+    """Compare all judges on the objects with the given numbers."""
     run = Run()
     for kind, version in chosen:
         await server.install(kind, version)

@@ -1,8 +1,8 @@
-"""Objects that a declaration allows, read off its tree; the same number always gives the same object.
+"""Generation of objects from a declaration; equal numbers give equal objects.
 
-Half of them are valid, two in five are one change away from a valid one, and one in ten is wild. What rules
-demand is met by mending: wherever our judge objects, the place it names is made anew, set or taken out.
-Where our judge is wrong, the others will say so.
+Half of the objects are valid, 40 % have one change to a valid object, and 10 % have several. Rules are met by
+repair: each field for which our judge has an error is generated again, set or removed. If our judge is wrong,
+the other judges disagree.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAME: Final = "judged"
 """The name of every object."""
 
 _NAMED: Final = re.compile(r"""["'](\S+?)["']""")
-"""What an error quotes is often what it wants."""
+"""Quoted words in an error message are often valid values."""
 
 _MENDINGS: Final = 40
 _LESSONS: Final = 150
@@ -41,7 +41,7 @@ _DEEP: Final = 7
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One object to judge: what it was meant to be, and its bytes as they go over the wire."""
+    """One object to judge, with its origin and its JSON text."""
 
     version: str
     number: int
@@ -49,13 +49,13 @@ class Case:
     """`valid`, `mutated` or `wild`."""
 
     change: str
-    """What was changed, in a word; empty for a valid one."""
+    """A description of the changes; empty for a valid object."""
 
     body: bytes
 
 
 def case(kind: Kind, version: Version, number: int) -> Case:
-    """Return the object of a number."""
+    """Return the object with the given number."""
     random = Random(f"{kind.crd_name}/{version.name}/{number}")
     maker = maker_of(version.declaration)
     share = random.random()
@@ -75,19 +75,19 @@ def case(kind: Kind, version: Version, number: int) -> Case:
 
 
 def cases(kind: Kind, version: Version, numbers: Iterable[int]) -> Iterator[Case]:
-    """Yield the objects of some numbers."""
+    """Yield the objects with the given numbers."""
     return (case(kind, version, number) for number in numbers)
 
 
 def manifest(kind: Kind, version: Version, value: Json) -> Json:
-    """Return an object with its head."""
+    """Return an object with apiVersion, kind and metadata."""
     head = {"apiVersion": f"{kind.group}/{version.name}", "kind": kind.kind, "metadata": {"name": NAME}}
     return head | value
 
 
 @functools.cache
 def maker_of(declared: type) -> Maker:
-    """Return the maker of a declaration, who has learned which texts its rules like."""
+    """Return the maker of a declaration, with texts that its rules accept."""
     random = Random(declared.__qualname__)
     learner = Maker(declared=declared)
     for _ in range(_LESSONS):
@@ -98,14 +98,14 @@ def maker_of(declared: type) -> Maker:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Maker:
-    """Makes objects of one declaration. `liked` and `noted` hold texts by the identity of their node."""
+    """Generates objects of one declaration. `liked` and `noted` map the ID of a node to accepted texts."""
 
     declared: type
     liked: Mapping[int, tuple[JsonValue, ...]] = field(default_factory=dict)
     noted: dict[int, list[JsonValue]] = field(default_factory=dict)
 
     def valid(self, random: Random) -> Json:
-        """Return an object that our judge accepts, unless mending took too long."""
+        """Return an object that our judge accepts, unless the repair takes too many steps."""
         root = node_of(self.declared)
         value: Json = self.fresh(root, random)
         disliked: set[int] = set()
@@ -142,7 +142,7 @@ class Maker:
             place.put(self.fresh(place.node, random, level=len(place.path.parts)))
 
     def fresh(self, node: Node, random: Random, level: int = 0) -> JsonValue:
-        """Return a value that meets the schema of a node; rules over several fields may not hold."""
+        """Return a value that is valid by the schema of a node; rules over several fields may be violated."""
         if node.properties:
             return {
                 prop.name: self.fresh(prop.node, random, level + 1) for prop in _chosen(node, random, level)

@@ -1,4 +1,4 @@
-"""One change to an object, at one place: most make it invalid, some only odd."""
+"""Mutations of objects in one place; most make the object invalid, others make it unusual."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOMENTS: Final = (
 
 
 class Fresh(Protocol):
-    """Makes a value that meets the schema of a node."""
+    """Generates a value that is valid by the schema of a node."""
 
     def __call__(self, node: Node, random: Random, level: int = 0) -> JsonValue:
         """Return the value."""
@@ -44,7 +44,7 @@ Change = Callable[[places.Place, Random], None]
 
 
 def mutated(root: Node, value: Json, random: Random, *, fresh: Fresh) -> str:
-    """Change an object in one place, and return what was done in a few words."""
+    """Change an object in one place, and return a short description of the change."""
     found = list(places.each(root, value))
     if not found:
         return "nothing to change"

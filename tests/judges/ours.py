@@ -1,4 +1,4 @@
-"""The first judge: our own, with its errors told apart by who else can know of them."""
+"""The first judge: our validator, with its errors grouped by the judges that can find them, too."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from judges.findings import Findings, of_error
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layers:
-    """What our judge finds, layer by layer."""
+    """The findings of our judge, by layer."""
 
     schema: Findings
-    """What the schema says: every judge can know."""
+    """Errors by the schema, which every judge can find."""
 
     keys: Findings
-    """Items of a list map that occur twice: the server knows from the list's type."""
+    """Duplicate items of a list map, which the server finds by the list's type."""
 
     cel: Findings
-    """Rules that the server knows as CEL."""
+    """Errors by rules that the server has as CEL."""
 
     webhook: Findings
-    """Rules that only we know."""
+    """Errors by rules that only our webhook has."""
 
 
 def decoded(body: bytes) -> Json:
-    """Return an object as a webhook reads it."""
+    """Return an object as the webhook decodes it."""
     value: Json = msgspec.json.decode(body)
     return value
 
 
 def completed(version: Version, value: Json) -> Json:
-    """Return an object with the defaults that its schema has, and no others."""
+    """Return an object with the defaults of its schema, and no other ones."""
     return value if is_deeper_than(value, DEEPEST) else defaulted(replace(version, fill=()), value)
 
 
 def judged(version: Version, value: Json) -> Layers:
-    """Judge an object whose defaults are filled in."""
+    """Judge an object with defaults."""
     declared = version.declaration
     found = validate(declared, value)
     if not found:

@@ -1,4 +1,4 @@
-"""Places in an object: where a value stands, what its declaration says of it, and how to change it."""
+"""Fields and items of an object: their values, their declarations, and changes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _NOWHERE: Final = FieldPath()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """One member of an object, entry of a map or item of a list."""
+    """A member of an object, an entry of a map or an item of a list."""
 
     holder: Json | list[JsonValue]
     part: str | int
-    """The member's name without brackets, or the position."""
+    """The member's name without brackets, or the index."""
 
     node: Node
     path: FieldPath
@@ -27,16 +27,16 @@ class Place:
 
     @property
     def value(self) -> JsonValue:
-        """Return what stands here."""
+        """Return the value, which must exist."""
         return self.holder[self.part]  # type: ignore[index] # part fits the holder by construction
 
     @property
     def found(self) -> JsonValue:
-        """Return what stands here, None where nothing does."""
+        """Return the value, or None if it is absent."""
         return self.holder.get(str(self.part)) if isinstance(self.holder, dict) else self.value
 
     def siblings(self) -> list[JsonValue]:
-        """Return the numbers and texts that stand beside this one, of the same type."""
+        """Return the other numbers or texts in the same object or list, if of the same type."""
         beside = self.holder.values() if isinstance(self.holder, dict) else self.holder
         if not isinstance(self.found, int | str):
             return []
@@ -44,17 +44,17 @@ class Place:
 
     @property
     def can_go(self) -> bool:
-        """Tell whether there is something here that the schema does not require."""
+        """Tell whether the value exists and the schema does not require it."""
         if isinstance(self.holder, list):
             return True
         return self.part in self.holder and not self.is_required
 
     def put(self, value: JsonValue) -> None:
-        """Set what stands here."""
+        """Set the value."""
         self.holder[self.part] = value  # type: ignore[index] # as above
 
     def remove(self) -> None:
-        """Take out what stands here, if anything does."""
+        """Remove the value, if it exists."""
         if isinstance(self.holder, list):
             self.holder.pop(int(self.part))
         else:
@@ -62,7 +62,7 @@ class Place:
 
 
 def each(node: Node, value: JsonValue, path: FieldPath = _NOWHERE) -> Iterator[Place]:
-    """Yield every declared place of a value whose types are right, parents first."""
+    """Yield every declared place of a well-typed value, parents first."""
     if isinstance(value, dict):
         for name in value:
             place = _member(node, value, name, path)
@@ -77,7 +77,7 @@ def each(node: Node, value: JsonValue, path: FieldPath = _NOWHERE) -> Iterator[P
 
 
 def find(node: Node, value: JsonValue, path: FieldPath) -> Place | None:
-    """Return the place of a path, whether or not anything stands there yet; None for the whole object."""
+    """Return the place of a path, whether or not it has a value; None for the whole object."""
     place: Place | None = None
     here, below = FieldPath(), value
     for part in path.parts:

@@ -1,4 +1,4 @@
-"""The second judge: `jsonschema` on the very schema that ours compiles."""
+"""The second judge: `jsonschema`, with the same schema as ours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REASONS: Final = {
 
 
 def judged(version: Version, value: Json) -> Findings:
-    """Judge an object whose defaults are filled in. Nulls are taken out as the server does."""
+    """Judge an object with defaults. Nulls are removed, as the server does."""
     node = node_of(version.declaration)
     errors = _judge(version.declaration).iter_errors(without_nulls(node, value))
     return frozenset(finding for error in errors for finding in _findings(error))
@@ -43,8 +43,8 @@ def _findings(error: ValidationError) -> Iterator[Finding]:
     if error.validator != "required":
         yield Finding(path, _REASONS.get(str(error.validator), "FieldValueInvalid"))
         return
-    wanted: list[str] = list(error.validator_value)  # type: ignore[arg-type] # what `required` lists is a list
-    found: Json = error.instance  # type: ignore[assignment] # and what it is about an object
+    wanted: list[str] = list(error.validator_value)  # type: ignore[arg-type] # a list for `required`
+    found: Json = error.instance  # type: ignore[assignment] # an object for `required`
     for name in wanted:
         if name not in found:
             yield Finding(f"{path}.{name}" if path else name, "FieldValueRequired")

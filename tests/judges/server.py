@@ -1,4 +1,4 @@
-"""The third judge: a real API server that is asked to create objects and keeps none."""
+"""The third judge: a real API server, which creates objects with dry run."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ _POLL_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a server made of an object: the causes of its refusal, or the object as it would be stored."""
+    """A server's response: the causes of a rejection, or the object as it would be stored."""
 
     findings: Findings
     stored: Json | None
     text: str = ""
-    """The message of a refusal."""
+    """The message of a rejection."""
 
     is_unchecked: bool = False
-    """Whether no rule was checked, since the schema was broken already."""
+    """Whether no rule was checked because of errors by the schema."""
 
 
 class Server:
-    """An API server on which the twins are installed."""
+    """An API server with the twin definitions."""
 
     def __init__(self, session: aiohttp.ClientSession, namespace: str) -> None:
         self._session = session
         self._namespace = namespace
 
     async def judged(self, kind: Kind, version: Version, body: bytes) -> Answer:
-        """Ask to create an object, and for nothing to come of it."""
+        """Create an object with dry run."""
         return await self._asked("POST", twin_path(kind, version, self._namespace), body)
 
     async def judged_update(self, kind: Kind, version: Version, name: str, body: bytes) -> Answer:
-        """Ask to replace a stored object, and for nothing to come of it."""
+        """Replace a stored object with dry run."""
         return await self._asked("PUT", f"{twin_path(kind, version, self._namespace)}/{name}", body)
 
     async def stored(self, kind: Kind, version: Version, body: bytes) -> Answer:
-        """Create an object for good."""
+        """Create an object."""
         return await self._asked("POST", twin_path(kind, version, self._namespace), body, params={})
 
     async def install(self, kind: Kind, version: Version) -> None:
-        """Create a twin or give it its schema, and wait until it judges by it."""
+        """Apply the definition of a twin, and wait until the server validates by it."""
         await self.define(twin_manifest(kind, version))
         probe = as_twin(kind, version, {"metadata": {"name": "probe"}, "spec": 1})
         async with asyncio.timeout(_PATIENCE_SECONDS):
@@ -84,7 +84,7 @@ class Server:
             assert response.ok, await response.text()
 
     async def _is_served(self, manifest: Json) -> bool:
-        """Tell whether objects can be created: a server may still answer by a definition that was deleted."""
+        """Tell whether objects can be created; a server may still use a deleted definition."""
         spec = manifest["spec"]
         api_version = f"{spec['group']}/{spec['versions'][0]['name']}"
         path = f"/apis/{api_version}/namespaces/{self._namespace}/{spec['names']['plural']}"
@@ -115,7 +115,7 @@ class Server:
 
 @asynccontextmanager
 async def connected(control_plane: ControlPlane, namespace: str) -> AsyncIterator[Server]:
-    """Speak to the API server of a control plane as its administrator, over connections that stay open."""
+    """Connect to the API server of a control plane as its administrator, with keep-alive connections."""
     pki = control_plane.directory / "pki"
     context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
     context.load_cert_chain(pki / "admin.crt", pki / "admin.key")

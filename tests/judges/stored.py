@@ -1,4 +1,4 @@
-"""What a server keeps of an object: no undeclared members, no nulls, whole floats as integers."""
+"""The object as a server stores it: without undeclared members and nulls, whole floats as integers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _ABSENT: Final = "nothing"
 
 
 def as_stored(node: Node, value: JsonValue) -> JsonValue:
-    """Return a valid value, its defaults filled in, as a server gives it back."""
+    """Return a valid value with defaults as a server returns it."""
     return _whole(node, pruned(node, value))
 
 
 def pruned(node: Node, value: JsonValue) -> JsonValue:
-    """Return a value without undeclared members and nulls, as a server keeps it and a webhook sees it."""
+    """Return a value without undeclared members and nulls, as a server stores it and webhooks receive it."""
     if isinstance(value, dict) and node.type == "object" and node.values is None:
         members = {prop.name: prop.node for prop in node.properties}
         return {
@@ -30,7 +30,7 @@ def pruned(node: Node, value: JsonValue) -> JsonValue:
     if isinstance(value, list) and node.items is not None:
         return [pruned(node.items, item) for item in value]
     if isinstance(value, dict) and node.type not in {"object", "any"}:
-        return {}  # no member of what should be a text is declared
+        return {}  # a value that should be a text has no declared member
     return value
 
 
@@ -48,7 +48,7 @@ def _below(node: Node, name: str) -> Node:
 
 
 def differences(wanted: JsonValue, stored: JsonValue, path: str) -> Iterator[str]:
-    """Yield what is stored in another way than wanted, place by place."""
+    """Yield each difference between the expected and the stored value."""
     if isinstance(wanted, dict) and isinstance(stored, dict):
         for name in sorted(wanted.keys() | stored.keys()):
             yield from differences(wanted.get(name, _ABSENT), stored.get(name, _ABSENT), f"{path}.{name}")
@@ -65,5 +65,5 @@ def _is_same(wanted: JsonValue, stored: JsonValue) -> bool:
     if isinstance(wanted, int | float) and isinstance(stored, int | float):
         return wanted == stored or float(wanted) == float(
             stored
-        )  # beyond 64 bits the server counts in floats
+        )  # beyond 64 bits, the server computes with floats
     return bool(wanted == stored)

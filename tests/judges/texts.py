@@ -1,4 +1,4 @@
-"""Texts that a pattern takes, made from the pattern itself, and texts that only look as if it did."""
+"""Texts that match a pattern, generated from the pattern, and texts that almost match it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 import re2
 
 Maker = Callable[[Random], str]
-"""Makes one text that a part of a pattern takes."""
+"""Generates a text that matches a part of a pattern."""
 
 POOL_SIZE: Final = 48
 _FEW: Final = (0, 1, 1, 2, 3)
@@ -24,9 +24,9 @@ _SPECIAL: Final = frozenset("|()[]*+?{}")
 
 @functools.cache
 def matching(pattern: str, least: int, most: int) -> tuple[str, ...]:
-    """Return different texts of a length within bounds that the pattern takes, always the same ones.
+    """Return different texts that match the pattern, of a length within bounds; they are always the same.
 
-    Raises ValueError for a pattern that takes none, or is written with what the maker does not know.
+    Raises ValueError if no such text is found, or if the pattern has unsupported syntax.
     """
     make, compiled = maker(pattern), re2.compile(pattern)
     random = Random(pattern)
@@ -38,7 +38,7 @@ def matching(pattern: str, least: int, most: int) -> tuple[str, ...]:
 
 
 def near_misses(text: str, random: Random) -> str:
-    """Return a text one step away from another: what a naive regular expression might take for the same."""
+    """Return a text that differs in one step, which an inexact regular expression might accept."""
     place = random.randrange(len(text) + 1)
     changed = random.choice("0aZ-./ é٣\n_:~")
     return random.choice(
@@ -57,12 +57,12 @@ def near_misses(text: str, random: Random) -> str:
 
 
 def foreign_digits(text: str) -> str:
-    """Return a text with Arabic digits in place of those of ASCII."""
+    """Return a text with Arabic-Indic digits instead of ASCII digits."""
     return "".join(chr(_ARABIC_ZERO + int(sign)) if sign in string.digits else sign for sign in text)
 
 
 def maker(pattern: str) -> Maker:
-    """Return what makes texts that a pattern takes. Raises ValueError for syntax that it does not know."""
+    """Return a generator of texts that match a pattern. Raises ValueError for unsupported syntax."""
     make, rest = _either(pattern)
     if rest:
         raise ValueError(f"{rest!r} of {pattern!r} cannot be read")

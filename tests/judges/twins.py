@@ -1,4 +1,4 @@
-"""Twins of our kinds that no webhook watches: a CustomResourceDefinition for each version."""
+"""Twins of our kinds that no webhook handles: a CustomResourceDefinition for each version."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def twin_name(kind: Kind, version: Version) -> str:
 
 
 def twin_path(kind: Kind, version: Version, namespace: str) -> str:
-    """Return where the objects of a twin are."""
+    """Return the path of the collection of a twin's objects."""
     return f"/apis/{GROUP}/{version.name}/namespaces/{namespace}/{twin_name(kind, version).lower()}s"
 
 
 def twin_manifest(kind: Kind, version: Version) -> Json:
-    """Return the twin of one version: the same schema, without webhooks and with a status judged at once."""
+    """Return the definition of a twin: the same schema, no webhooks and no status subresource."""
     name = twin_name(kind, version)
     whole = crd_manifest(kind)["spec"]["versions"]
     own = copy.deepcopy(next(item for item in whole if item["name"] == version.name))
@@ -38,5 +38,5 @@ def twin_manifest(kind: Kind, version: Version) -> Json:
 
 
 def as_twin(kind: Kind, version: Version, value: Json) -> Json:
-    """Return an object as one of the twin kind."""
+    """Return an object as one of the twin's kind."""
     return value | {"apiVersion": f"{GROUP}/{version.name}", "kind": twin_name(kind, version)}

@@ -1,4 +1,4 @@
-"""Stored objects and what may become of them, faults stored before a rule was there among them."""
+"""Updates of stored objects, including objects with errors that were stored before a rule existed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from judges.stored import pruned
 from judges.twins import as_twin, twin_manifest
 
 CHANGES: Final = 8
-"""How many successors each stored object gets."""
+"""Number of updates of each stored object."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Update:
-    """One successor of a stored object."""
+    """One update of a stored object."""
 
     change: str
     old: Json
@@ -39,12 +39,12 @@ class Update:
 
 
 def stored_name(number: int) -> str:
-    """Return the name under which the object of a number is stored."""
+    """Return the name of the stored object with the given number."""
     return f"judged-{number}"
 
 
 def first(kind: Kind, version: Version, number: int, *, is_valid: bool) -> Json:
-    """Return the object of a number as it is to be stored: a valid one, or whatever the number makes."""
+    """Return the object to store for a number: a valid one, or the generated one, which may be invalid."""
     if is_valid:
         random = Random(f"{kind.crd_name}/{version.name}/{number}/stored")
         value = manifest(kind, version, maker_of(version.declaration).valid(random))
@@ -54,7 +54,7 @@ def first(kind: Kind, version: Version, number: int, *, is_valid: bool) -> Json:
 
 
 def successors(kind: Kind, version: Version, number: int, old: Json) -> Iterator[Update]:
-    """Yield objects that are to replace a stored one, most of them one change away."""
+    """Yield objects that replace a stored one, most with one change."""
     node, maker = node_of(version.declaration), maker_of(version.declaration)
     for rank in range(CHANGES):
         random = Random(f"{kind.crd_name}/{version.name}/{number}/{rank}")
@@ -65,27 +65,27 @@ def successors(kind: Kind, version: Version, number: int, old: Json) -> Iterator
 
 
 def refused(kind: Kind, version: Version, update: Update) -> list[FieldError]:
-    """Return everything that our judge holds against an update, once its defaults are filled in."""
+    """Return all errors of our judge for an update with defaults."""
     old, new = (as_seen(version, value) for value in (update.old, update.new))
     return complete_and_judge(kind, replace(version, fill=()), new, old).errors
 
 
 def as_seen(version: Version, value: Json) -> Json:
-    """Return an object as the server shows it to a webhook: completed, and without what nobody declared."""
+    """Return an object as the server sends it to a webhook: with defaults, and without undeclared members."""
     kept: Json = pruned(node_of(version.declaration), value)
     head = {name: value[name] for name in ("apiVersion", "kind", "metadata")}
     return ours.completed(version, head | kept)
 
 
 def findings(errors: Sequence[FieldError], layers: ours.Layers) -> tuple[Findings, Findings]:
-    """Return what the server should find by its schema, and by its rules, transitions among them."""
+    """Return the findings expected of the server: those of its schema, and those of its rules."""
     found = frozenset(map(of_error, errors))
     schema = found & (layers.schema | layers.keys)
     return schema, found - layers.webhook - schema
 
 
 def drawn(kind: Kind, version: Version, numbers: range, *, is_valid: bool) -> Iterator[list[Update]]:
-    """Yield the successors of the object of each number, which is a valid one or any."""
+    """Yield the updates of the object of each number, which is valid or any generated one."""
     for number in numbers:
         old = first(kind, version, number, is_valid=is_valid)
         yield list(successors(kind, version, number, old))
@@ -94,9 +94,9 @@ def drawn(kind: Kind, version: Version, numbers: range, *, is_valid: bool) -> It
 async def compare_updates(
     server: Server, kind: Kind, version: Version, updates: Iterable[Sequence[Update]]
 ) -> Tally:
-    """Hold our judge against an API server on objects that are stored already; each has several successors.
+    """Compare our judge with an API server on updates of stored objects; each object has several updates.
 
-    Any can be stored before the twin has a schema; the schema comes after them.
+    Invalid objects can be stored because the twin gets its schema later.
     """
     tally = Tally(name=f"{name_of(kind, version)} {UPDATE}")
     await server.define(loose_manifest(kind, version))
@@ -135,7 +135,7 @@ def _add(tally: Tally, kind: Kind, version: Version, update: Update, *, answer: 
 
 
 def loose_manifest(kind: Kind, version: Version) -> Json:
-    """Return a twin before it had a schema: anything may be stored."""
+    """Return the definition of a twin before it has a schema, which accepts any object."""
     strict = twin_manifest(kind, version)
     (served,) = strict["spec"]["versions"]
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -144,6 +144,6 @@ def loose_manifest(kind: Kind, version: Version) -> Json:
 
 
 def body_of(kind: Kind, version: Version, value: Json, *, resource_version: str = "") -> bytes:
-    """Return an object of the twin kind as it goes over the wire."""
+    """Return an object of the twin's kind as JSON text."""
     marked = {"resourceVersion": resource_version} if resource_version else {}
     return json.dumps(as_twin(kind, version, value | {"metadata": value["metadata"] | marked})).encode()
