@@ -1,5 +1,5 @@
-"""What releases of others demand and allow, and in what the definitions that are generated here differ.
+"""Released definitions of other projects, and their differences from the generated definitions.
 
-`releases` reads what each release declares; `schemas` brings declared and generated schemas into one form;
-`comparison` holds them against each other, and `differences.yaml` says which differences are deliberate.
+`releases` reads what each release declares; `schemas` converts declared and generated schemas to one form;
+`comparison` compares them, and `differences.yaml` lists the deliberate differences.
 """

@@ -1,4 +1,4 @@
-"""Holds the generated definitions against those of each release, path by path and keyword by keyword."""
+"""Comparison of the generated definitions with those of each release, by path and keyword."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LITERAL: Final = str.maketrans({"[": "<", "]": ">"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One keyword at one path that is generated otherwise than a release declares it; None is its absence."""
+    """A keyword at a path whose generated value differs from that of a release; None if absent."""
 
     definition: Definition
     path: str
@@ -38,10 +38,11 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """A deliberate difference: patterns of releases and paths, a keyword, the reason.
+    """A deliberate difference: patterns of releases and paths, keywords, and the reason.
 
-    With `only`, it explains what the release does not demand at all (`added`), or what we do not (`dropped`).
-    Nothing explains a range beyond that of the release: its clients could not read such a number.
+    With `only`, it explains keywords that the release does not have (`added`), or that ours does not
+    (`dropped`). A range larger than that of the release is never explained: its clients could not read such a
+    number.
     """
 
     releases: tuple[str, ...]
@@ -54,7 +55,7 @@ class Difference:
         return f"{'/'.join(self.releases)} {' '.join(self.paths)} {'/'.join(self.keywords)}"
 
     def explains(self, finding: Finding) -> bool:
-        """Tell whether it is about this."""
+        """Tell whether the difference applies to the finding."""
         who = f"{finding.definition.release} {finding.definition.name} {finding.definition.version}"
         return (
             finding.keyword in self.keywords
@@ -68,7 +69,7 @@ class Difference:
 
 @functools.cache
 def findings() -> tuple[Finding, ...]:
-    """Return every difference from every release."""
+    """Return the differences from every release."""
     return tuple(
         Finding(definition=definition, path=path, keyword=keyword, theirs=theirs, ours=ours)
         for definition in definitions()
@@ -78,7 +79,7 @@ def findings() -> tuple[Finding, ...]:
 
 @functools.cache
 def differences() -> tuple[Difference, ...]:
-    """Return the deliberate ones."""
+    """Return the deliberate differences."""
     entries = yaml.load((TABLES / "differences.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)[
         "differences"
     ]
@@ -133,16 +134,16 @@ def _keywords(path: str, theirs: Facts, ours: Facts) -> Iterator[tuple[str, str,
 
 
 def _is_within(ours: JsonValue, theirs: JsonValue) -> bool:
-    """Tell whether a range, its least and its greatest number, is part of another one."""
+    """Tell whether a range (minimum, maximum) is part of another one."""
     return bool(ours and theirs and ours[0] >= theirs[0] and ours[1] <= theirs[1])
 
 
 def _comparable(value: JsonValue) -> str:
-    """Return a value as text: the order of choices and of members says nothing, and true is not 1."""
+    """Return a value as text, in which the order of choices and members is normalized, and true is not 1."""
     items = sorted(map(_comparable, value)) if isinstance(value, list) else value
     return json.dumps(items, sort_keys=True)
 
 
 def _matches(text: str, pattern: str) -> bool:
-    # Brackets stand for the items of a list here, and not for a class of characters.
+    # Brackets in a path mean the items of a list, not a class of characters.
     return fnmatchcase(text.translate(_LITERAL), pattern.translate(_LITERAL))

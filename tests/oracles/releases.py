@@ -1,4 +1,4 @@
-"""What each release declares: tables in words of ours, and definitions that upgrades are tested from."""
+"""What each release declares: tables in the notation of this project, and definitions for upgrade tests."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ HELD: Final[Mapping[str, tuple[str, ...]]] = {
     "v0.4.2": ("v1alpha1",),
     "v0.5.1": ("v1alpha1", "v1alpha2"),
 }
-"""Releases of VariantAutoscaling, all of v1alpha1, and our versions that take their manifests."""
+"""Releases of VariantAutoscaling, all with v1alpha1, and our versions that accept their manifests."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Definition:
-    """One kind as one release declares it, and the version of ours that is held against it."""
+    """One kind as one release declares it, and our version that is compared with it."""
 
     release: str
     name: str

@@ -1,4 +1,4 @@
-"""Schemas as flat facts: what is demanded at each path, in one form for all who write schemas."""
+"""Schemas as flat facts: the requirements at each path, in one form for all kinds of schemas."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 from apiserver.schema.json import Json, JsonValue
 
 Facts = Mapping[str, JsonValue]
-"""What is demanded of one field, by keyword. What is not demanded is not there."""
+"""The requirements of one field by keyword; absent keywords require nothing."""
 
 CORE: Final = "core"
-"""A type of Kubernetes itself: what is inside is held elsewhere."""
+"""A type of Kubernetes itself, whose content is not compared here."""
 
 WIDTHS: Final = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1), "int64": (-(2**63), 2**63 - 1)}
 
@@ -23,7 +23,7 @@ _ROOT: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def facts_of(schema: Json) -> dict[str, Facts]:
-    """Return what a definition's schema demands at each path below its root."""
+    """Return the requirements of a definition's schema at each path below its root."""
     return {path: facts for path, facts in _walk(schema, "") if path}
 
 
@@ -41,7 +41,7 @@ def _walk(schema: Json, path: str, *, is_required: bool = False) -> Iterator[tup
 
 def _facts(schema: Json, *, is_required: bool) -> Facts:
     facts: Json = {"type": type_of(schema)} | {key: schema[key] for key in _PLAIN if key in schema}
-    if is_required and "default" not in schema:  # a default is there before anybody looks
+    if is_required and "default" not in schema:  # a field with a default is always present
         facts["required"] = True
     if keys := schema.get("x-kubernetes-list-map-keys"):
         facts["keys"] = keys
@@ -53,7 +53,7 @@ def _facts(schema: Json, *, is_required: bool) -> Facts:
 
 
 def type_of(schema: Json) -> str:
-    """Return the type in one word."""
+    """Return the type as one word."""
     if schema.get("x-kubernetes-int-or-string"):
         return "quantity"
     if schema.get("type") == "object" and "additionalProperties" in schema:
@@ -63,6 +63,6 @@ def type_of(schema: Json) -> str:
 
 
 def bounds_of(schema: Json) -> tuple[int, int]:
-    """Return the least and the greatest integer that bounds and format together let in."""
+    """Return the smallest and the largest integer that bounds and format allow."""
     least, most = WIDTHS["int32" if schema.get("format") == "int32" else "int64"]
     return max(least, schema.get("minimum", least)), min(most, schema.get("maximum", most))
