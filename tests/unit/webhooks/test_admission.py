@@ -1,4 +1,4 @@
-"""What the admission webhooks say to reviews as an API server sends them."""
+"""Verdicts of the admission webhooks on requests in the form that API servers send."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from webhooks.review import MalformedReviewError, UnreadableRequestError, decode
 
 
 def causes(request: Json) -> list[str]:
-    """Return the fields that /mutate refuses a request for."""
+    """Return the fields for which /mutate rejects a request."""
     refusal = mutate(request).refusal
     return [cause["field"] for cause in refusal["details"]["causes"]] if refusal else []
 
 
 RECORDED = Addition("/metadata/annotations", {"stowplan.dev/written-by": "{}"})
-"""Who wrote it, of a request that does not say: tests/unit/webhooks/test_authorship.py."""
+"""The addition that records an unknown writer; see tests/unit/webhooks/test_authorship.py."""
 
 
-def test_defaults_are_added_and_nothing_else() -> None:
-    """The patch has one addition, beside the record of the writer."""
+def test_only_defaults_are_added() -> None:
+    """The patch adds the default cost and the record of the writer."""
     verdict = mutate(review(variant()))
 
     assert verdict.refusal is None
@@ -33,17 +33,17 @@ def test_defaults_are_added_and_nothing_else() -> None:
 
 
 def test_defaulting_twice_changes_nothing() -> None:
-    """A defaulted object has no additions."""
+    """An object with all defaults gets only the record of the writer."""
     assert mutate(review(variant(variantCost="10.0"))).patch == (RECORDED,)
 
 
-def test_a_legacy_object_gets_no_cost() -> None:
+def test_an_object_with_an_accelerator_gets_no_default_cost() -> None:
     """Its cost comes from the accelerator."""
     assert mutate(review(variant(accelerator="A100"))).patch == (RECORDED,)
 
 
-def test_a_refusal_reads_as_a_built_in_kind_s() -> None:
-    """Status 422 with causes, which kubectl prints without naming a webhook."""
+def test_a_rejection_has_the_format_of_built_in_kinds() -> None:
+    """It is a status 422 with causes, which kubectl prints without naming a webhook."""
     refusal = mutate(review(variant(modelID="", variantCost=5))).refusal
 
     assert refusal is not None
@@ -58,42 +58,42 @@ OLD = variant(modelID="", variantCost="1")
 
 UNJUDGED = {
     "a delete": review(None, OLD, operation="DELETE"),
-    "a status write": review(variant(modelID=""), subResource="status"),
+    "a write of the status": review(variant(modelID=""), subResource="status"),
     "an unchanged spec": review(OLD | {"metadata": {"name": "llama", "labels": {"a": "b"}}}, OLD),
-    "a finalizer that goes": review(
+    "the removal of a finalizer": review(
         OLD | {"metadata": {"name": "llama", "deletionTimestamp": "2026-01-01T00:00:00Z"}},
         OLD
         | {"metadata": {"name": "llama", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"]}},
     ),
-    "a kind that is not ours": review({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": 7}),
+    "a kind that is not served": review({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": 7}),
     "a version that is not served": review(variant(version="v9", modelID="")),
 }
 
 
 @pytest.mark.parametrize("request_", UNJUDGED.values(), ids=UNJUDGED.keys())
-def test_what_is_nobody_s_mistake_passes(request_: Json) -> None:
-    """These are never refused."""
+def test_requests_without_a_changed_spec_of_a_served_kind_and_version_pass(request_: Json) -> None:
+    """Both webhooks accept them, even if the spec is invalid."""
     assert causes(request_) == []
     assert validate(request_).refusal is None
 
 
-def test_a_stored_error_is_forgiven_until_its_field_is_touched() -> None:
-    """Ratcheting: only what the update breaks is refused."""
+def test_an_update_is_rejected_only_for_errors_in_fields_that_it_changes() -> None:
+    """Ratcheting: errors that are already stored do not block changes of other fields."""
     assert causes(review(variant(modelID="", variantCost="2"), OLD)) == []
     assert causes(review(variant(modelID="", variantCost="x"), OLD)) == ["spec.variantCost"]
     assert causes(review(variant(modelID=7, variantCost="1"), OLD)) == ["spec.modelID"]
 
 
 def nested(levels: int) -> list[object]:
-    """Return lists in lists."""
+    """Return lists nested in each other."""
     value: list[object] = []
     for _ in range(levels):
         value = [value]
     return value
 
 
-def test_a_manifest_that_is_wrong_everywhere_gets_a_short_answer() -> None:
-    """A hundred errors are listed, and that there are more."""
+def test_a_rejection_lists_at_most_a_hundred_errors() -> None:
+    """One more entry, for the whole spec, states that there are more."""
     profile: Json = {"accelerators": [{}] * 20_000}
     value = variant(version="v1alpha1", modelProfile=profile)
 
@@ -104,15 +104,15 @@ def test_a_manifest_that_is_wrong_everywhere_gets_a_short_answer() -> None:
 
 
 ODD = {
-    "no spec": ({"spec": None}, ["spec"]),
-    "a list for a spec": ({"spec": []}, ["spec"]),
-    "text for a spec": ({"spec": "x"}, ["spec"]),
+    "a null spec": ({"spec": None}, ["spec"]),
+    "a spec that is a list": ({"spec": []}, ["spec"]),
+    "a spec that is text": ({"spec": "x"}, ["spec"]),
     "a megabyte of text": (
         {"spec": {"modelID": "x" * 1_000_000, "scaleTargetRef": TARGET}},
         ["spec.modelID"],
     ),
     "a null in metadata": ({"metadata": None}, []),
-    "nesting without end": (
+    "500 nested lists": (
         {"spec": {"modelID": nested(500)}},
         ["spec.scaleTargetRef", "spec.modelID"],
     ),
@@ -120,16 +120,16 @@ ODD = {
 
 
 @pytest.mark.parametrize(("change", "want"), ODD.values(), ids=ODD.keys())
-def test_odd_objects_make_clear_errors(change: Json, want: list[str]) -> None:
-    """Ill-typed objects reach a mutating webhook, and it survives them."""
+def test_malformed_objects_get_short_errors_at_their_fields(change: Json, want: list[str]) -> None:
+    """A mutating webhook receives ill-typed objects, and must not fail on them."""
     request = review(variant() | change)
 
     assert causes(request) == want
     assert len(json.dumps(mutate(request).refusal)) < 4000
 
 
-def test_nesting_that_does_not_end_is_answered_by_its_uid() -> None:
-    """What cannot even be cut to a depth gets a clear answer too."""
+def test_the_error_for_unclosed_nested_json_has_the_uid_of_the_request() -> None:
+    """The text is invalid JSON even after its deep nesting is truncated."""
     text = json.dumps({"kind": "AdmissionReview", "request": review(variant(modelID="HERE"))})
 
     with pytest.raises(UnreadableRequestError, match="not valid JSON") as caught:
@@ -138,8 +138,8 @@ def test_nesting_that_does_not_end_is_answered_by_its_uid() -> None:
     assert caught.value.uid == "u1"
 
 
-def test_advice_never_refuses() -> None:
-    """A missing target and an odd identifier are warned of."""
+def test_warnings_do_not_reject_a_request() -> None:
+    """They concern an unexpected identifier, a missing parameter and a missing target."""
     value = variant(
         version="v1alpha1",
         variantID="m-H100-2",
@@ -162,16 +162,16 @@ def test_advice_never_refuses() -> None:
     )
 
 
-def test_no_advice_before_anything_is_known() -> None:
-    """An empty cache says nothing, a filled one knows the target."""
+def test_no_warning_if_the_target_exists_or_nothing_is_known_about_it() -> None:
+    """Without a cache, it is unknown whether the target exists."""
     request = review(variant(variantCost="1"))
 
     assert validate(request).warnings == ()
     assert validate(request, Deployments("llama")).warnings == ()
 
 
-def test_a_target_that_somebody_scales_already_is_told() -> None:
-    """Only to warn: the older one may be about to go."""
+def test_a_target_that_another_object_scales_causes_a_warning() -> None:
+    """It is no error, because the older object may be about to be deleted."""
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "claimed"}
     request = review(variant(variantCost="1", scaleTargetRef=target))
 
@@ -181,8 +181,8 @@ def test_a_target_that_somebody_scales_already_is_told() -> None:
     )
 
 
-def test_a_verdict_is_encoded_as_the_contract_says() -> None:
-    """The uid comes back, the patch is base64 of JSON."""
+def test_a_verdict_is_encoded_as_an_admission_response() -> None:
+    """The response repeats the uid, and its patch is base64-encoded JSON."""
     answer = json.loads(encode_verdict("u1", mutate(review(variant()))))["response"]
 
     assert (answer["uid"], answer["allowed"], answer["patchType"]) == ("u1", True, "JSONPatch")
@@ -205,14 +205,14 @@ def test_a_verdict_is_encoded_as_the_contract_says() -> None:
         b'{"kind":"ConversionReview","request":{"uid":"u"}}',
     ],
 )
-def test_a_body_that_is_no_review_is_told_so(body: bytes) -> None:
-    """Garbage makes one clear error."""
+def test_a_body_that_is_not_an_admission_review_raises_an_error(body: bytes) -> None:
+    """Every kind of malformed body raises the same error."""
     with pytest.raises(MalformedReviewError):
         decode_admission(body)
 
 
-def test_a_request_of_odd_types_is_answered_by_its_uid() -> None:
-    """Whoever sent it learns what is wrong."""
+def test_the_error_for_a_request_with_wrong_types_has_its_uid() -> None:
+    """With the uid, the sender gets a response that states what is wrong."""
     with pytest.raises(UnreadableRequestError) as caught:
         decode_admission(b'{"kind":"AdmissionReview","request":{"uid":"u9","operation":7}}')
 
@@ -230,16 +230,16 @@ ODD_METADATA = {
 
 
 @pytest.mark.parametrize("metadata", ODD_METADATA.values(), ids=ODD_METADATA.keys())
-def test_odd_metadata_is_answered(metadata: Json) -> None:
-    """No API server sends such; whoever does gets an answer and no fault."""
+def test_malformed_metadata_passes_or_is_rejected_with_status_422(metadata: Json) -> None:
+    """API servers do not send such metadata, but it must not cause an internal error."""
     request = review(legacy(metadata))
 
     for verdict in (mutate(request), validate(request)):
         assert verdict.refusal is None or verdict.refusal["code"] == 422
 
 
-def test_no_cost_is_made_up_in_an_edit_of_what_the_older_version_cannot_say() -> None:
-    """The unit cost of the accelerator counts, in whichever version the variant is edited."""
+def test_an_edit_in_either_version_adds_no_default_cost_if_there_is_an_accelerator() -> None:
+    """The unit cost of the accelerator counts, even in v1alpha1, which cannot express this spec."""
     stored = variant(version="v1alpha2", accelerator="H100")
     edited = convert(stored, "llmd.ai/v1alpha1")
     edited = edited | {"spec": edited["spec"] | {"modelID": "another/model"}}

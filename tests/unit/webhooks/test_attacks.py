@@ -1,4 +1,4 @@
-"""Clients that mean harm before they have sent a request: legitimate reads go on, and memory is bounded."""
+"""Attacks by connections and request bodies: other clients are answered, and memory stays bounded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS: Final = 120
 HELD: Final = 1_024 + 256
-"""More connections at once than a listener lets in."""
+"""More concurrent connections than a listener accepts."""
 
 SLOW: Final = share(HELD + 100, full=60_000)
 ABORTED: Final = share(2_000, full=100_000)
@@ -37,11 +37,11 @@ FILES: Final = 64
 MIB: Final = 1 << 20
 HEAD: Final = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 RESET: Final = struct.pack("ii", 1, 0)
-"""SO_LINGER: closing sends a reset instead of waiting."""
+"""SO_LINGER of 0 s: closing a socket sends a reset immediately."""
 
 
 def client_hello() -> bytes:
-    """Return the first message of a handshake."""
+    """Return the first message of a TLS handshake."""
     sent = ssl.MemoryBIO()
     client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), sent, server_hostname=SERVER_NAME)
     with contextlib.suppress(ssl.SSLWantReadError):
@@ -53,7 +53,7 @@ HELLO: Final = client_hello()
 
 
 async def plain(target: Attacked, sent: bytes = b"") -> asyncio.Transport:
-    """Connect without TLS, and send something."""
+    """Connect without TLS, and send bytes."""
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(asyncio.Protocol, ADDRESS, target.server.port)
     transport.write(sent)
@@ -61,7 +61,7 @@ async def plain(target: Attacked, sent: bytes = b"") -> asyncio.Transport:
 
 
 async def over_tls(target: Attacked, sent: bytes = b"") -> asyncio.Transport:
-    """Connect, shake hands, and send something."""
+    """Connect with TLS, and send bytes."""
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(
         asyncio.Protocol,
@@ -75,36 +75,36 @@ async def over_tls(target: Attacked, sent: bytes = b"") -> asyncio.Transport:
 
 
 async def more_reads(target: Attacked, count: int) -> None:
-    """Wait until so many more reads have been answered."""
+    """Wait until this many more reads have been answered."""
     until = len(target.results) + count
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while len(target.results) < until:  # noqa: ASYNC110 - reads are counted, nobody is told of them
+        while len(target.results) < until:  # noqa: ASYNC110 - reads are only counted, without an event
             await asyncio.sleep(0.05)
 
 
 WAITING: Final[dict[str, Callable[[Attacked], Awaitable[asyncio.Transport]]]] = {
     "nothing": plain,
     "half a handshake": lambda target: plain(target, HELLO[: len(HELLO) // 2]),
-    "a handshake without an end": lambda target: plain(target, HELLO),
+    "an unfinished handshake": lambda target: plain(target, HELLO),
     "TLS and nothing else": over_tls,
     "one byte": lambda target: over_tls(target, b"P"),
     "half the headers": lambda target: over_tls(target, HEAD),
     "headers without a body": lambda target: over_tls(target, HEAD + b"Content-Length: 60000000\r\n\r\n"),
     "half a body": lambda target: over_tls(target, HEAD + b"Content-Length: 40000\r\n\r\n" + b"[" * 20000),
 }
-"""What a connection has sent that then waits for ever."""
+"""What a connection sends before it stays idle without an end, by description."""
 
 
-async def test_connections_that_wait_for_ever_keep_nobody_out(tmp_path: Path) -> None:
-    """More of them than are let in, made anew as they are cut: old and new clients are answered."""
+async def test_connections_that_stay_idle_do_not_block_other_clients(tmp_path: Path) -> None:
+    """More are opened than the listener accepts, and again when it closes some; reads are still answered."""
     async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
-        # First so many of those that nothing ever cut, then all kinds.
+        # First many connections that no timeout closes, then all kinds.
         begin = itertools.chain([over_tls] * (HELD - 128), itertools.cycle(WAITING.values()))
         held: list[asyncio.Transport] = []
         for number in rounds(SLOW):
             if len(held) == HELD:
                 held.pop(0).abort()
-            with contextlib.suppress(OSError):  # cut while it was in its handshake
+            with contextlib.suppress(OSError):  # closed during its handshake
                 held.append(await next(begin)(target))
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -114,12 +114,12 @@ async def test_connections_that_wait_for_ever_keep_nobody_out(tmp_path: Path) ->
         say(target, f"{SLOW} connections that wait, {HELD} at once")
 
 
-async def test_without_a_file_left_to_open_reads_go_on(tmp_path: Path) -> None:
-    """Who waits gives way before the limit of connections, too."""
+async def test_reads_continue_when_no_file_descriptor_is_left(tmp_path: Path) -> None:
+    """Below the connection limit, too, idle connections are closed to make room."""
     async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
         resource.prlimit(target.server.pid, resource.RLIMIT_NOFILE, (FILES, FILES))
         held: list[asyncio.Transport] = []
-        for _ in range(FILES // AT_ONCE + 1):  # not all at once: then a reader would be the oldest
+        for _ in range(FILES // AT_ONCE + 1):  # not all at once, or a reader's connection would be the oldest
             held += [await plain(target) for _ in range(AT_ONCE)]
             await more_reads(target, 2)
         await more_reads(target, AT_ONCE)
@@ -128,11 +128,11 @@ async def test_without_a_file_left_to_open_reads_go_on(tmp_path: Path) -> None:
 
 
 ABORTS: Final = (b"", b"\x16\x03\x01\x02\x00\x01", HELLO[: len(HELLO) // 2], HELLO, b"GET / HTTP/1.1\r\n\r\n")
-"""What is sent before a handshake is broken off."""
+"""What is sent before a handshake is aborted."""
 
 
-async def test_aborted_handshakes_leave_nothing_behind(tmp_path: Path) -> None:
-    """A scan of ports, or a client that does not trust us, costs no memory."""
+async def test_aborted_handshakes_do_not_leak_memory(tmp_path: Path) -> None:
+    """Port scans and clients that do not trust the certificate abort handshakes."""
 
     async def abort(target: Attacked, sent: bytes) -> None:
         loop = asyncio.get_running_loop()
@@ -158,7 +158,7 @@ MOST_GROWTH_MEBIBYTES: Final = 40
 
 
 def deep(path: str) -> bytes:
-    """Return what is nested more deeply than a parser should follow, within the limit of a path."""
+    """Return JSON nested more deeply than a parser should follow, within the size limit of a path."""
     return b'{"a":' * ((7 if path == "/validate" else 63) * MIB // 5)
 
 
@@ -168,20 +168,20 @@ BODIES: Final[dict[str, tuple[str, Callable[[], bytes], dict[str, str]]]] = {
         lambda: gzip.compress(b" " * (63 * MIB), 9),
         {"Content-Encoding": "gzip"},
     ),
-    "nested deeply, to be converted": ("/convert", lambda: deep("/convert"), {}),
-    "nested deeply, to be admitted": ("/validate", lambda: deep("/validate"), {}),
+    "deeply nested, for conversion": ("/convert", lambda: deep("/convert"), {}),
+    "deeply nested, for admission": ("/validate", lambda: deep("/validate"), {}),
 }
 
 
 @pytest.mark.parametrize("kind", BODIES)
-async def test_bombs_are_refused(tmp_path: Path, kind: str) -> None:
-    """Nothing is decompressed, and nesting is followed to its limit only."""
+async def test_compressed_and_deeply_nested_bodies_are_rejected(tmp_path: Path, kind: str) -> None:
+    """Nothing is decompressed, and nesting is parsed only up to its limit."""
     path, make, headers = BODIES[kind]
     body = make()
     async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
 
         async def send() -> None:
-            with contextlib.suppress(aiohttp.ClientError):  # cut off to make room
+            with contextlib.suppress(aiohttp.ClientError):  # closed to make room for others
                 async with target.session.post(
                     target.url(path), data=io.BytesIO(body), headers=headers, server_hostname=SERVER_NAME
                 ) as answer:
@@ -195,7 +195,7 @@ async def test_bombs_are_refused(tmp_path: Path, kind: str) -> None:
 
 
 def say(target: Attacked, what: str) -> None:
-    """Say what an attack came to."""
+    """Report the results of an attack."""
     tell(
         f"{what}: {len(target.results)} reads meanwhile, the slowest {target.slowest_seconds:.1f} s,"
         f" peak {target.peak_mebibytes():.0f} MiB"

@@ -1,4 +1,4 @@
-"""The record of who wrote a binding: admission keeps it, whatever anybody sends."""
+"""The annotation that records an object's writer, which admission sets whatever a client sends."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from apiserver.schema.json import Json
 
 
 def record(user: str) -> str:
-    """Return what is recorded of somebody who sends requests here."""
+    """Return the record of a user who sends requests in these tests."""
     return json.dumps({"groups": ["devs"], "username": user}, separators=(",", ":"))
 
 
 def binding(*, most: int = 4, **annotations: str) -> Json:
-    """Return a binding; `by` says whom its record names."""
+    """Return a binding; `by` is the user in its record."""
     if "by" in annotations:
         annotations[WRITTEN_BY] = record(annotations.pop("by"))
     metadata = {"name": "b", "namespace": "ns"} | ({"annotations": annotations} if annotations else {})
@@ -32,13 +32,13 @@ def binding(*, most: int = 4, **annotations: str) -> Json:
 
 
 def noted(text: str) -> Json:
-    """Return a binding whose record is this text."""
+    """Return a binding with this text as its record."""
     value = binding()
     return value | {"metadata": value["metadata"] | {"annotations": {WRITTEN_BY: text}}}
 
 
 def written(request: Json) -> Json | None:
-    """Return the annotations that /mutate sets; None where it leaves them alone."""
+    """Return the annotations that /mutate sets, or None if it sets none."""
     patch = mutate(request).patch
     found = [item.value for item in patch if isinstance(item, Addition) and "annotations" in item.path]
     assert len(found) <= 1
@@ -46,33 +46,39 @@ def written(request: Json) -> Json | None:
 
 
 BECOMES: dict[str, tuple[Json, Json | None, Json | None]] = {
-    "who creates an object is its writer": (binding(), None, {WRITTEN_BY: record("ann")}),
-    "what a new object claims does not count": (binding(by="root"), None, {WRITTEN_BY: record("ann")}),
-    "who changes the spec is its writer": (
+    "the creator of an object becomes its writer": (binding(), None, {WRITTEN_BY: record("ann")}),
+    "the record in a new object is replaced": (binding(by="root"), None, {WRITTEN_BY: record("ann")}),
+    "a user who changes the spec becomes the writer": (
         binding(by="bob", most=5, team="a"),
         binding(by="bob", team="a"),
         {WRITTEN_BY: record("ann"), "team": "a"},
     ),
-    "who changes another annotation is not": (binding(by="bob", team="b"), binding(by="bob"), None),
-    "who touches the record is its writer": (
+    "another annotation changes and the record stays": (binding(by="bob", team="b"), binding(by="bob"), None),
+    "a user who changes the record becomes the writer": (
         binding(by="root"),
         binding(by="bob"),
         {WRITTEN_BY: record("ann")},
     ),
-    "who removes the record is its writer": (binding(), binding(by="bob"), {WRITTEN_BY: record("ann")}),
-    "who gives a record to an object that has none is its writer": (
+    "a user who removes the record becomes the writer": (
+        binding(),
+        binding(by="bob"),
+        {WRITTEN_BY: record("ann")},
+    ),
+    "a user who adds a record to an object without one becomes the writer": (
         binding(by="root"),
         binding(),
         {WRITTEN_BY: record("ann")},
     ),
-    "an object without a record stays so while nobody touches it": (binding(team="a"), binding(), None),
-    "who writes his own object again changes nothing": (binding(by="ann", most=5), binding(by="ann"), None),
+    "another annotation changes and no record is added": (binding(team="a"), binding(), None),
+    "the writer changes the spec and the record stays": (binding(by="ann", most=5), binding(by="ann"), None),
 }
 
 
 @pytest.mark.parametrize(("new", "old", "want"), BECOMES.values(), ids=BECOMES)
-def test_the_writer(new: Json, old: Json | None, want: Json | None) -> None:
-    """It is who sends the request, and the other webhook agrees with what this one made."""
+def test_mutate_records_the_writer_and_validate_accepts_the_record(
+    new: Json, old: Json | None, want: Json | None
+) -> None:
+    """The writer is the user who sent the last request that counts as a change."""
     assert written(asked_by("ann", new, old)) == want
     annotations = new["metadata"].get("annotations") if want is None else want
     made = new | {"metadata": new["metadata"] | {"annotations": annotations or {}}}
@@ -81,15 +87,15 @@ def test_the_writer(new: Json, old: Json | None, want: Json | None) -> None:
 
 FORGED: dict[str, tuple[Json, Json | None]] = {
     "a new object": (binding(by="root"), None),
-    "another spec": (binding(by="bob", most=5), binding(by="bob")),
-    "the record alone": (binding(by="root"), binding(by="bob")),
-    "an object that had none": (binding(by="root"), binding()),
+    "a changed spec": (binding(by="bob", most=5), binding(by="bob")),
+    "a changed record alone": (binding(by="root"), binding(by="bob")),
+    "an object that had no record": (binding(by="root"), binding()),
 }
 
 
 @pytest.mark.parametrize(("new", "old"), FORGED.values(), ids=FORGED)
-def test_a_record_that_names_somebody_else_is_refused(new: Json, old: Json | None) -> None:
-    """Where the first webhook did not answer, or another one wrote after it."""
+def test_validate_rejects_a_record_that_names_another_user(new: Json, old: Json | None) -> None:
+    """This happens if /mutate was not called, or another webhook changed its result."""
     refusal = validate(asked_by("ann", new, old)).refusal
 
     assert refusal is not None
@@ -97,8 +103,8 @@ def test_a_record_that_names_somebody_else_is_refused(new: Json, old: Json | Non
     assert cause["field"] == f"metadata.annotations[{WRITTEN_BY}]"
 
 
-def test_a_finalizer_goes_whoever_takes_it() -> None:
-    """Neither the spec nor the record is touched."""
+def test_any_user_can_remove_a_finalizer_without_becoming_the_writer() -> None:
+    """This changes neither the spec nor the record."""
     old = binding(by="bob")
     old["metadata"]["finalizers"] = ["example.com/a"]
 
@@ -106,8 +112,8 @@ def test_a_finalizer_goes_whoever_takes_it() -> None:
     assert validate(asked_by("ann", binding(by="bob"), old)).refusal is None
 
 
-def test_a_variant_has_a_writer_whatever_its_version() -> None:
-    """By whose rights it has its service class and its cost."""
+def test_variants_record_their_writer_in_both_versions() -> None:
+    """The writer's permissions apply to the service class and the cost."""
     for version in ("v1alpha1", "v1alpha2"):
         assert written(asked_by("ann", variant(version=version))) == {WRITTEN_BY: record("ann")}
 
@@ -116,15 +122,17 @@ KEPT = "llmd.ai/kept-by-conversion"
 
 
 def with_class() -> Json:
-    """Return a binding of a service class."""
+    """Return a binding with a service class."""
     value = binding()
     value["metadata"]["annotations"] = {"stowplan.dev/service-class": "classes/premium"}
     return value
 
 
 LIKE_THE_SPEC: dict[str, Json] = {
-    "what conversion keeps of it": variant(metadata={"annotations": {KEPT: '{"fields":[]}'}}),
-    "the label that conversion looks at": variant(
+    "the annotation in which conversion keeps fields": variant(
+        metadata={"annotations": {KEPT: '{"fields":[]}'}}
+    ),
+    "the label that conversion reads": variant(
         metadata={"labels": {"inference.optimization/acceleratorName": "H100"}}
     ),
     "the service class of a binding": with_class(),
@@ -132,8 +140,8 @@ LIKE_THE_SPEC: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("new", LIKE_THE_SPEC.values(), ids=LIKE_THE_SPEC)
-def test_what_counts_like_the_spec_makes_a_writer(new: Json) -> None:
-    """Else somebody's rights would be had by who only changes that."""
+def test_a_change_that_counts_like_the_spec_makes_a_user_the_writer(new: Json) -> None:
+    """Otherwise users could make such changes with the permissions of the recorded writer."""
     bare = {name: item for name, item in new["metadata"].items() if name in ("name", "namespace")}
     old = new | {"metadata": bare | {"annotations": {WRITTEN_BY: record("bob")}}}
     kept = new["metadata"].get("annotations", {}) | {WRITTEN_BY: record("bob")}
@@ -146,7 +154,7 @@ def test_what_counts_like_the_spec_makes_a_writer(new: Json) -> None:
 
 
 def keeping(*fields: Json) -> Json:
-    """Return an object in whose annotation conversion keeps these fields of the other version."""
+    """Return an object whose annotation keeps these fields of the other version."""
     text = json.dumps({"fields": list(fields)})
     return variant(version="v1alpha1", metadata={"annotations": {KEPT: text, WRITTEN_BY: record("bob")}})
 
@@ -158,23 +166,23 @@ COUNTED: Json = {"path": ["spec", "acceleratorCount"], "value": 4}
 @pytest.mark.parametrize(
     ("kept", "want"),
     {
-        "what was kept of the status": ([DECIDED], None),
-        "what was kept of the spec": ([DECIDED, COUNTED], {WRITTEN_BY: record("ann")}),
+        "a field of the status was kept": ([DECIDED], None),
+        "fields of status and spec were kept": ([DECIDED, COUNTED], {WRITTEN_BY: record("ann")}),
     }.values(),
-    ids=["what was kept of the status", "what was kept of the spec"],
+    ids=["a field of the status was kept", "fields of status and spec were kept"],
 )
-def test_who_takes_out_what_conversion_kept_is_a_writer_if_it_is_of_the_spec(
+def test_removing_kept_fields_makes_a_user_the_writer_only_if_they_belong_to_the_spec(
     kept: list[Json], want: Json | None
 ) -> None:
-    """A downgrade takes it out of every object, and leaves no record where a release has the whole spec."""
+    """A downgrade removes the annotation from all objects; if the spec loses nothing, the record stays."""
     old = keeping(*kept)
     new = old | {"metadata": old["metadata"] | {"annotations": {WRITTEN_BY: record("bob")}}}
 
     assert written(asked_by("ann", new, old)) == want
 
 
-def test_other_kinds_say_nothing_of_their_writer() -> None:
-    """Nothing is done on their writers' behalf."""
+def test_other_kinds_do_not_record_their_writer() -> None:
+    """The controller does nothing on behalf of their writers."""
     value = {
         "apiVersion": "registry.volcano.sh/v1alpha1",
         "kind": "AutoscalingPolicy",
@@ -184,8 +192,8 @@ def test_other_kinds_say_nothing_of_their_writer() -> None:
     assert written(asked_by("ann", value)) is None
 
 
-def test_a_record_can_be_asked_with() -> None:
-    """Whatever the API server said of the user."""
+def test_a_record_holds_all_attributes_of_the_user_for_access_reviews() -> None:
+    """The attributes are those that the API server sent."""
     user = {"username": "ann", "uid": "7", "groups": ["b", "a"], "extra": {"scopes": ["x"]}}
     assert writer_of(noted(record_of(user))) == user
 
@@ -196,20 +204,18 @@ UNKNOWN: dict[str, Json] = {
     "a list": noted("[]"),
     "no name": noted('{"groups":["system:masters"]}'),
     "nested too deeply": noted("[" * 10_000),
-    "more groups than can be written down": noted(
-        record_of({"username": "ann", "groups": ["g" * 100] * 1000})
-    ),
+    "more groups than fit into a record": noted(record_of({"username": "ann", "groups": ["g" * 100] * 1000})),
 }
 
 
 @pytest.mark.parametrize("value", UNKNOWN.values(), ids=UNKNOWN)
-def test_nobody_is_known_to_have_written(value: Json) -> None:
-    """Nothing is done in nobody's name."""
+def test_an_unreadable_record_names_no_writer(value: Json) -> None:
+    """The controller does nothing on behalf of an unknown user."""
     assert writer_of(value) is None
 
 
-def test_a_user_with_too_many_groups_can_write_all_the_same() -> None:
-    """The object is admitted; it names nobody."""
+def test_a_user_with_too_many_groups_is_recorded_as_unknown() -> None:
+    """The object is still admitted."""
     user = {"username": "ann", "groups": ["g" * 100] * 1000}
 
     assert written(review(binding(), userInfo=user)) == {WRITTEN_BY: "{}"}

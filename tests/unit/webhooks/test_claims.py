@@ -1,4 +1,4 @@
-"""Who scales what already, as the webhooks know it."""
+"""The index of scale targets and the objects that scale them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TARGET = Reference(path=FieldPath(), group="apps", kind="Deployment", name="llam
 
 
 def binding(*names: str) -> Json:
-    """Return a binding of some Deployments, as the cache keeps it."""
+    """Return a binding of some Deployments, as reduced for the cache."""
     reference = {"apiVersion": "apps/v1", "kind": "Deployment"}
     params = [{"target": {"targetRef": reference | {"name": name}}} for name in names]
     value = {"spec": {"policyRef": {"name": "p"}, "optimizerConfiguration": {"params": params}}}
@@ -23,12 +23,12 @@ def binding(*names: str) -> Json:
 
 
 def others(claims: Claims, own: str = "other") -> list[tuple[str, str]]:
-    """Return who else scales the Deployment."""
+    """Return the other objects that scale the Deployment."""
     return list(claims.others(TARGET, "ns", ("AutoscalingPolicyBinding", own)))
 
 
-def test_claims_come_change_and_go() -> None:
-    """Nobody is warned of himself, nor of what is gone."""
+def test_the_index_follows_added_changed_and_deleted_objects() -> None:
+    """It excludes the object under review, and keeps no empty entries."""
     claims, kind, key = Claims(), "AutoscalingPolicyBinding", ("ns", "b")
     claims.take(kind, Change(key=key, old=None, new=binding("llama", "qwen")))
     assert others(claims) == [(kind, "b")]
@@ -41,8 +41,8 @@ def test_claims_come_change_and_go() -> None:
     assert claims._claimants == {}
 
 
-def test_what_was_stored_around_admission_claims_nothing() -> None:
-    """It must not end the watch either."""
+def test_objects_with_unreadable_targets_claim_none() -> None:
+    """They were stored without admission, and must not end the watch."""
     reduce = targets_only("llmd.ai", "VariantAutoscaling")
 
     assert reduce({"spec": {"scaleTargetRef": "llama"}}) == {"targets": []}
@@ -50,15 +50,15 @@ def test_what_was_stored_around_admission_claims_nothing() -> None:
 
 
 AUTOSCALERS: dict[str, tuple[Manifest, list[tuple[str, str, str]]]] = {
-    "one that follows a VariantAutoscaling": (autoscaler("llama"), []),
-    "one that KEDA made": (
+    "one that scales by the metric of a VariantAutoscaling": (autoscaler("llama"), []),
+    "one that KEDA created": (
         {
             "metadata": {"labels": {"scaledobject.keda.sh/name": "x"}},
             "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}},
         },
         [],
     ),
-    "one of CPU": (
+    "one that scales by CPU": (
         {
             "metadata": {},
             "spec": {
@@ -72,8 +72,8 @@ AUTOSCALERS: dict[str, tuple[Manifest, list[tuple[str, str, str]]]] = {
 
 
 @pytest.mark.parametrize(("value", "claimed"), AUTOSCALERS.values(), ids=AUTOSCALERS)
-def test_an_autoscaler_claims_what_it_scales_its_own_way(
+def test_an_autoscaler_claims_its_target_unless_it_may_scale_by_stowplan_metrics(
     value: Manifest, claimed: list[tuple[str, str, str]]
 ) -> None:
-    """One that follows our decision is no rival of it."""
+    """An autoscaler that applies Stowplan's decision does not compete with it."""
     assert own_way_only(value) == {"targets": claimed}

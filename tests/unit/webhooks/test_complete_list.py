@@ -1,4 +1,4 @@
-"""One refusal names all that is wrong: in the spec, in metadata, and where text is nested without end."""
+"""Complete rejections: all errors in the spec, in metadata and in deeply nested text are listed at once."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from webhooks.review import AdmissionRequest, decode_admission
 from webhooks.validate import validate as ask_validate
 
 DEPTHS = (101, 150, 300, 1000, 5000, 9900)
-"""Of the value of `config`, beyond the 100 that are allowed; servers take 9,900."""
+"""Levels of `config`, more than the allowed 100; API servers accept 9,900."""
 
 
 def causes(refusal: Json | None) -> list[tuple[str, str]]:
-    """Return field and message of everything that is wrong."""
+    """Return the field and the message of each error."""
     return [(cause["field"], cause["message"]) for cause in refusal["details"]["causes"]] if refusal else []
 
 
 def fields(refusal: Json | None) -> list[str]:
-    """Return the fields that are wrong."""
+    """Return the fields with errors."""
     return [field for field, _ in causes(refusal)]
 
 
-def test_metadata_are_told_of_beside_the_spec() -> None:
-    """Labels and annotations first, as the server would name them once the spec is mended."""
+def test_errors_in_metadata_are_listed_with_those_in_the_spec() -> None:
+    """They come first; the API server would report them only once the spec is correct."""
     bad = variant(accelerator="") | {
         "metadata": {"name": "v", "labels": {"a b": "ok", "app": "-"}, "annotations": {"/x": "y"}}
     }
@@ -43,15 +43,15 @@ def test_metadata_are_told_of_beside_the_spec() -> None:
     ]
 
 
-def test_metadata_alone_are_left_to_the_server() -> None:
-    """It refuses them in its own words."""
+def test_errors_in_metadata_alone_are_left_to_the_api_server() -> None:
+    """The API server rejects them with its own messages."""
     bad = variant() | {"metadata": {"name": "v", "labels": {"app": "-"}}}
 
     assert mutate(review(bad)).refusal is None
 
 
 def model(*, config: str, image: str = "x") -> bytes:
-    """Return the review of a create of a Model with a worker whose config is this text."""
+    """Return the review of a create of a Model with a worker with this JSON text as its config."""
     worker = {"image": image, "config": "CONFIG"}
     backend = {"name": "b", "type": "vLLM", "modelURI": "hf://a/b", "minReplicas": 1, "maxReplicas": 1}
     value = {
@@ -66,20 +66,20 @@ def model(*, config: str, image: str = "x") -> bytes:
 
 
 def nested(levels: int) -> str:
-    """Return JSON text of lists and objects by turns, so many levels deep."""
+    """Return JSON text of alternating lists and objects, nested this many levels deep."""
     half = levels // 2
     return '{"a":[' * half + "[0]" * (levels % 2) + "]}" * half
 
 
 async def refusals(request: AdmissionRequest) -> list[Json | None]:
-    """Return what both webhooks say."""
+    """Return the rejections by both webhooks."""
     mutated = await ask_mutate(request, ANYBODY)
     return [mutated.refusal, (await ask_validate(request, ANYBODY, NOBODY)).refusal]
 
 
 @pytest.mark.parametrize("levels", DEPTHS)
-async def test_a_config_nested_without_end_is_refused_at_its_field(levels: int) -> None:
-    """However deep, and beside what else is wrong."""
+async def test_a_config_nested_too_deeply_is_rejected_at_its_field(levels: int) -> None:
+    """Other errors are listed as well, however deep the nesting."""
     request = decode_admission(model(config=nested(levels), image="a b"))
 
     for refusal in await refusals(request):
@@ -92,29 +92,29 @@ async def test_a_config_nested_without_end_is_refused_at_its_field(levels: int) 
         ]
 
 
-async def test_a_config_within_the_bound_is_taken() -> None:
-    """A hundred levels are."""
+async def test_a_config_nested_a_hundred_levels_deep_is_accepted() -> None:
+    """A hundred levels are the limit."""
     request = decode_admission(model(config=nested(100)))
 
     assert await refusals(request) == [None, None]
 
 
 CUT = {
-    "shallow text stays": (b'{"a": ["]]]]", {"b": 1}]}', b'{"a": ["]]]]", {"b": 1}]}'),
-    "what is deeper is null": (
+    "shallow text is unchanged": (b'{"a": ["]]]]", {"b": 1}]}', b'{"a": ["]]]]", {"b": 1}]}'),
+    "a value nested too deeply becomes null": (
         b"[" * LEVELS + b"[[1], 2], 3" + b"]" * LEVELS,
         b"[" * LEVELS + b"null, 3" + b"]" * LEVELS,
     ),
-    "each of several": (
+    "each of several deep values becomes null": (
         b"[" * LEVELS + b'{"}": "]"}, {}, 4' + b"]" * LEVELS,
         b"[" * LEVELS + b"null, null, 4" + b"]" * LEVELS,
     ),
-    "text that ends early does so": (b"[" * (LEVELS + 9), b"[" * LEVELS + b"null"),
-    "an escaped quote ends no text": (rb'["\"[", "\\", []]', rb'["\"[", "\\", []]'),
+    "truncated text remains truncated": (b"[" * (LEVELS + 9), b"[" * LEVELS + b"null"),
+    "an escaped quote does not end a string": (rb'["\"[", "\\", []]', rb'["\"[", "\\", []]'),
 }
 
 
 @pytest.mark.parametrize(("text", "want"), CUT.values(), ids=CUT.keys())
-def test_text_is_cut_at_a_depth(text: bytes, want: bytes) -> None:
-    """Nothing else is changed."""
+def test_text_is_truncated_at_a_nesting_depth(text: bytes, want: bytes) -> None:
+    """Everything above that depth is unchanged."""
     assert without_depths(text) == want

@@ -1,4 +1,4 @@
-"""What `/convert` answers to conversion reviews, by the contract of `apiextensions.k8s.io/v1`."""
+"""Responses of `/convert` to conversion reviews, by the contract of `apiextensions.k8s.io/v1`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Client = TestClient[Request, Application]
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    """Serve the webhooks in this process, without any cluster."""
+    """Serve the webhooks in this process, without a cluster."""
     scaling = Scaling(resources={}, authorizer=None)
 
     async def judges() -> Judges:
@@ -43,7 +43,7 @@ async def client() -> AsyncIterator[Client]:
 
 
 async def posted(client: Client, body: bytes) -> tuple[int, Json]:
-    """Return status and answer."""
+    """Return the status code and the answer to a request."""
     response = await client.post(
         "/convert", data=io.BytesIO(body), headers={"Content-Type": "application/json"}
     )
@@ -51,13 +51,13 @@ async def posted(client: Client, body: bytes) -> tuple[int, Json]:
 
 
 def review(objects: JsonValue, *, desired: JsonValue = NEW, **members: JsonValue) -> Json:
-    """Return a review that asks for objects in a version; members of the request may be changed."""
+    """Return a review that requests objects in a version; `members` replace those of the request."""
     request = {"uid": UID, "desiredAPIVersion": desired, "objects": objects} | members
     return {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "request": request}
 
 
 async def asked(client: Client, document: JsonValue) -> Json:
-    """Return the response to a review, whose envelope is as it must be."""
+    """Return the response to a review, after a check of its envelope."""
     status, answer = await posted(client, json.dumps(document).encode())
     assert status == 200
     assert (answer["kind"], answer["apiVersion"]) == ("ConversionReview", "apiextensions.k8s.io/v1")
@@ -67,7 +67,7 @@ async def asked(client: Client, document: JsonValue) -> Json:
 
 
 async def converted(client: Client, objects: list[Json], *, desired: str = NEW) -> list[Json]:
-    """Return the objects that come back from a conversion that succeeds."""
+    """Return the objects from a successful conversion."""
     response = await asked(client, review(objects, desired=desired))
     assert response["result"] == {"status": "Success"}
     values: list[Json] = response["convertedObjects"]
@@ -98,13 +98,13 @@ def legacy(number: int = 0) -> Json:
     return variant(number, spec=spec)
 
 
-async def test_an_empty_list_is_answered_by_one(client: Client) -> None:
-    """Nothing to do is no failure."""
+async def test_an_empty_list_converts_to_an_empty_list(client: Client) -> None:
+    """A review without objects is no failure."""
     assert await converted(client, []) == []
 
 
-async def test_objects_come_back_in_their_order_and_as_many(client: Client) -> None:
-    """Of all shapes and both versions."""
+async def test_conversion_keeps_the_number_and_order_of_objects(client: Client) -> None:
+    """The list has objects of two shapes in v1alpha1, and objects of v1alpha2."""
     makes = (legacy, variant, lambda number: variant(number, version=NEW))
     objects = [makes[number % 3](number) for number in range(30)]
 
@@ -114,8 +114,8 @@ async def test_objects_come_back_in_their_order_and_as_many(client: Client) -> N
     assert {value["apiVersion"] for value in values} == {NEW}
 
 
-async def test_ten_thousand_mixed_objects_are_answered(client: Client) -> None:
-    """One review, one answer, in order; a copy of an object converts as the first of its kind did."""
+async def test_ten_thousand_mixed_objects_are_converted_in_one_review(client: Client) -> None:
+    """They keep their order, and copies of an object are converted like the first one."""
     values = await converted(client, [(legacy, variant)[number % 2](number) for number in range(MANY)])
 
     assert [value["metadata"]["name"] for value in values] == [f"llama-{number}" for number in range(MANY)]
@@ -124,15 +124,15 @@ async def test_ten_thousand_mixed_objects_are_answered(client: Client) -> None:
     assert values[MANY - 1] == variant(MANY - 1, version=NEW)
 
 
-async def test_an_object_as_large_as_any_is_answered(client: Client) -> None:
-    """Beyond the limit that HTTP libraries set by default."""
+async def test_an_object_of_three_megabytes_is_converted(client: Client) -> None:
+    """This exceeds the default limit of HTTP libraries."""
     value = variant(spec={"modelID": "m", "scaleTargetRef": TARGET, "notes": "n" * 3 * MEGABYTE})
 
     assert await converted(client, [value]) == [value | {"apiVersion": NEW}]
 
 
-async def test_an_object_that_is_there_already_stays_as_it_is(client: Client) -> None:
-    """Whatever else is in it, even what no version knows."""
+async def test_an_object_in_the_desired_version_is_unchanged(client: Client) -> None:
+    """This includes members that no version declares."""
     value = variant(version=NEW, spec={"odd": [1, None, {"deep": "10.50"}]}, extra=1.0)
 
     assert await converted(client, [value]) == [value]
@@ -150,15 +150,15 @@ ODD_METADATA: dict[str, JsonValue] = {
     "an annotation that is a number": {"name": "a", "annotations": {"x": 7}},
     "owners that are text": {"name": "a", "ownerReferences": "x"},
     "an owner that is null": {"name": "a", "ownerReferences": [None, {"controller": True}]},
-    "members that no server sends": {"name": "a", "finalizers": ["f"], "odd": {"deep": [1.0]}},
+    "members that no API server sends": {"name": "a", "finalizers": ["f"], "odd": {"deep": [1.0]}},
     "unicode": {"name": "ä\u2028😀", "labels": {"ключ": "значение"}},
 }
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])
 @pytest.mark.parametrize("metadata", ODD_METADATA.values(), ids=ODD_METADATA.keys())
-async def test_odd_metadata_comes_back_as_it_was(client: Client, metadata: JsonValue, version: str) -> None:
-    """One object that cannot be converted would fail everybody's list."""
+async def test_conversion_keeps_malformed_metadata(client: Client, metadata: JsonValue, version: str) -> None:
+    """A failure for one object would make every list request fail."""
     value = variant(version=version, metadata=metadata)
     other = NEW if version == OLD else OLD
 
@@ -174,8 +174,8 @@ ODD_OBJECTS: dict[str, Json] = {
     "a spec that is a list": {"metadata": {"name": "a"}, "spec": [1]},
     "a status that is text": {"metadata": {"name": "a"}, "spec": SPEC, "status": "x"},
     "a status that is null": {"metadata": {"name": "a"}, "spec": SPEC, "status": None},
-    "members beside the usual": {"metadata": {"name": "a"}, "spec": SPEC, "data": {"x": 1}},
-    "nothing else": {},
+    "additional members": {"metadata": {"name": "a"}, "spec": SPEC, "data": {"x": 1}},
+    "only apiVersion and kind": {},
     "a modelProfile that is text": {"metadata": {"name": "a"}, "spec": {"modelProfile": "x"}},
     "a profile whose entries are numbers": {
         "metadata": {"name": "a"},
@@ -186,8 +186,10 @@ ODD_OBJECTS: dict[str, Json] = {
 
 @pytest.mark.parametrize("version", [OLD, NEW])
 @pytest.mark.parametrize("members", ODD_OBJECTS.values(), ids=ODD_OBJECTS.keys())
-async def test_odd_objects_convert_and_come_back(client: Client, members: Json, version: str) -> None:
-    """There and back leaves what was there."""
+async def test_malformed_objects_are_restored_when_they_are_converted_back(
+    client: Client, members: Json, version: str
+) -> None:
+    """Only empty metadata may be added or missing."""
     value = {"apiVersion": version, "kind": "VariantAutoscaling"} | members
 
     there = await converted(client, [value], desired=NEW if version == OLD else OLD)
@@ -197,7 +199,7 @@ async def test_odd_objects_convert_and_come_back(client: Client, members: Json, 
 
 
 def without_empty_metadata(value: Json) -> Json:
-    """Return an object without metadata that says nothing: it is made to hold what is kept, and stays."""
+    """Return an object without empty metadata: conversion adds metadata for kept fields, and leaves them."""
     return {name: item for name, item in value.items() if name != "metadata" or item}
 
 
@@ -207,7 +209,7 @@ FAILING: dict[str, tuple[list[JsonValue], str, str]] = {
     "no version at all": ([variant()], "", "cannot convert to"),
     "an unknown kind": ([variant(kind="Pod")], NEW, "Pod"),
     "no kind": ([{"apiVersion": OLD}], NEW, "cannot convert to"),
-    "one kind of another group in between": (
+    "one object of another group among others": (
         [variant(), {"apiVersion": "registry.volcano.sh/v1alpha1", "kind": "Model"}, variant()],
         NEW,
         "Model",
@@ -220,10 +222,10 @@ FAILING: dict[str, tuple[list[JsonValue], str, str]] = {
 
 
 @pytest.mark.parametrize(("objects", "desired", "why"), FAILING.values(), ids=FAILING.keys())
-async def test_what_nothing_converts_fails_as_a_whole(
+async def test_a_review_fails_as_a_whole_if_anything_cannot_be_converted(
     client: Client, objects: list[JsonValue], desired: str, why: str
 ) -> None:
-    """With a message for whoever asked, and no objects: half an answer would be taken for all of it."""
+    """The response has a message and no objects: a partial list would be taken for a complete one."""
     response = await asked(client, review(objects, desired=desired))
 
     assert response["result"]["status"] == "Failure"
@@ -231,8 +233,8 @@ async def test_what_nothing_converts_fails_as_a_whole(
     assert response["convertedObjects"] == []
 
 
-async def test_nesting_without_end_fails_with_a_message(client: Client) -> None:
-    """Deeper than can be read, it is still answered by its uid."""
+async def test_nesting_that_is_too_deep_fails_with_a_message_and_the_uid(client: Client) -> None:
+    """The object is nested more deeply than the decoder supports."""
     text = json.dumps(review([variant(spec={"deep": "HERE"})]))
 
     status, answer = await posted(client, text.replace('"HERE"', "[" * 50_000 + "]" * 50_000).encode())
@@ -243,10 +245,9 @@ async def test_nesting_without_end_fails_with_a_message(client: Client) -> None:
 
 
 ODD_REQUESTS = {
-    "objects that are no list": review({"a": 1}),
+    "objects that are not a list": review({"a": 1}),
     "objects that are null": review(None),
-    "a review of a version that was never configured": review([])
-    | {"apiVersion": "apiextensions.k8s.io/v1beta1"},
+    "a review of an unsupported API version": review([]) | {"apiVersion": "apiextensions.k8s.io/v1beta1"},
     "a desired version that is a number": review([], desired=7),
     "no desired version": {
         "kind": "ConversionReview",
@@ -260,8 +261,8 @@ ODD_REQUESTS = {
 
 
 @pytest.mark.parametrize("document", ODD_REQUESTS.values(), ids=ODD_REQUESTS.keys())
-async def test_an_odd_request_with_a_uid_is_told_what_is_malformed(client: Client, document: Json) -> None:
-    """By its uid, with the member that is wrong."""
+async def test_a_malformed_request_with_a_uid_gets_a_failure_response(client: Client, document: Json) -> None:
+    """The response has the uid, and a message that says that the request is malformed."""
     response = await asked(client, document)
 
     assert response["result"]["status"] == "Failure"
@@ -282,16 +283,18 @@ UNANSWERABLE = {
 
 
 @pytest.mark.parametrize("document", UNANSWERABLE.values(), ids=UNANSWERABLE.keys())
-async def test_what_has_no_uid_to_answer_to_is_refused(client: Client, document: JsonValue) -> None:
-    """With 400 and a sentence."""
+async def test_a_body_without_a_conversion_request_and_its_uid_gets_status_400(
+    client: Client, document: JsonValue
+) -> None:
+    """The message names the expected ConversionReview."""
     status, answer = await posted(client, json.dumps(document).encode())
 
     assert status == 400
     assert "ConversionReview" in answer["message"]
 
 
-async def test_numbers_and_text_keep_their_digits(client: Client) -> None:
-    """What is not looked at is carried over as text, not as a number of some language."""
+async def test_numbers_keep_their_notation(client: Client) -> None:
+    """Members that conversion does not read are copied as text, not parsed as numbers."""
     body = json.dumps(review([variant(status={"x": "HERE"})])).replace('"HERE"', "1.50e+02")
 
     response = await client.post("/convert", data=body.encode())
@@ -299,8 +302,8 @@ async def test_numbers_and_text_keep_their_digits(client: Client) -> None:
     assert '"x":1.50e+02' in await response.text()
 
 
-async def test_of_two_members_of_one_name_the_last_counts(client: Client) -> None:
-    """As the API server itself reads them."""
+async def test_the_last_of_two_members_with_one_name_counts(client: Client) -> None:
+    """API servers decode duplicate members in the same way."""
     text = json.dumps(review([variant()])).replace('"uid": "u-0"', '"uid": "u-0", "name": "other"')
 
     status, answer = await posted(client, text.encode())
@@ -309,8 +312,8 @@ async def test_of_two_members_of_one_name_the_last_counts(client: Client) -> Non
     assert answer["response"]["convertedObjects"][0]["metadata"]["name"] == "other"
 
 
-async def test_idle_connections_hold_no_large_answers(client: Client) -> None:
-    """Or as many clients as may connect, each having read a long list once, would take all memory."""
+async def test_idle_connections_keep_no_large_responses_in_memory(client: Client) -> None:
+    """Otherwise, as many clients as may connect could exhaust the memory by reading one long list each."""
     large = json.dumps(review([variant() for _ in range(5000)])).encode()
     async with client.post("/convert", data=io.BytesIO(large)) as response:
         assert len(await response.read()) > 10 * SMALL_ANSWER_BYTES
@@ -322,8 +325,8 @@ async def test_idle_connections_hold_no_large_answers(client: Client) -> None:
     assert max(held, default=0) <= SMALL_ANSWER_BYTES
 
 
-async def test_conversion_does_not_wait_for_the_judgement_of_a_large_object(client: Client) -> None:
-    """A Model of a megabyte of small lists takes a second or two; a hundred reads are answered meanwhile."""
+async def test_conversion_continues_while_a_large_object_is_validated(client: Client) -> None:
+    """A Model with a megabyte of small lists takes 1 to 2 s; about a hundred reads are answered meanwhile."""
     config: Json = {"a": [[{}] * 3] * (1 << 16)}
     model = {
         "apiVersion": "registry.volcano.sh/v1alpha1",
@@ -345,4 +348,4 @@ async def test_conversion_does_not_wait_for_the_judgement_of_a_large_object(clie
         reads += 1
 
     assert await judging == HTTPUnprocessableEntity.status_code
-    assert reads > 20  # two, where they wait
+    assert reads > 20  # two, if conversion waited

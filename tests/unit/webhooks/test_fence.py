@@ -1,4 +1,4 @@
-"""The fence around what our objects may have scaled."""
+"""Permission checks for scale targets at admission."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from apiserver.schema.json import Json
 from webhooks.scaling import Scaling
 
 
-def test_who_names_a_target_must_be_allowed_to_scale_it() -> None:
-    """The refusal is one of the object's errors; both webhooks say it."""
+def test_a_user_who_names_a_target_needs_permission_to_scale_it() -> None:
+    """Both webhooks list the missing permission with the other errors of the object."""
     scaling = Scaling(resources=RESOURCES, authorizer=Permissions("ann"))
 
     assert validate(asked_by("ann", variant()), scaling=scaling).refusal is None
@@ -44,8 +44,8 @@ def test_who_names_a_target_must_be_allowed_to_scale_it() -> None:
 
 
 UNCLAIMED = {
-    "another field": (variant(modelID="n"), variant()),
-    "the same target in more words": (
+    "a change of another field": (variant(modelID="n"), variant()),
+    "the same target, with apiVersion set": (
         variant(scaleTargetRef=TARGET, modelID="n"),
         variant(scaleTargetRef={"kind": "Deployment", "name": "llama"}),
     ),
@@ -53,8 +53,8 @@ UNCLAIMED = {
 
 
 @pytest.mark.parametrize(("new", "old"), UNCLAIMED.values(), ids=UNCLAIMED.keys())
-def test_nobody_is_asked_for_a_target_that_stays(new: Json, old: Json) -> None:
-    """An update by somebody else may leave the target as it is."""
+def test_an_unchanged_scale_target_needs_no_permission_check(new: Json, old: Json) -> None:
+    """Users without the permission may change other fields."""
     permissions = Permissions("ann")
 
     assert (
@@ -74,8 +74,8 @@ CLAIMED = {
 
 
 @pytest.mark.parametrize(("new", "old", "want"), CLAIMED.values(), ids=CLAIMED.keys())
-def test_a_new_target_is_asked_for(new: Json, old: Json | None, want: str) -> None:
-    """By name, for the scale subresource, on behalf of the requester."""
+def test_a_new_scale_target_needs_a_permission_check(new: Json, old: Json | None, want: str) -> None:
+    """The access review names the requesting user and the target."""
     permissions = Permissions("ann")
 
     verdict = validate(
@@ -92,8 +92,8 @@ def test_a_new_target_is_asked_for(new: Json, old: Json | None, want: str) -> No
     )
 
 
-def test_a_kind_outside_the_list_is_refused() -> None:
-    """The list is named, and where it stands."""
+def test_a_target_of_a_kind_that_is_not_listed_is_rejected() -> None:
+    """The message contains the listed kinds, and the setting to add others."""
     value = variant(scaleTargetRef={"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d"})
 
     refusal = validate(review(value)).refusal
@@ -106,8 +106,8 @@ def test_a_kind_outside_the_list_is_refused() -> None:
     ]
 
 
-def test_an_unanswered_question_refuses_at_the_end_only() -> None:
-    """/mutate leaves it to /validate, which says that it may be tried again."""
+def test_only_validate_rejects_if_permissions_cannot_be_checked() -> None:
+    """/mutate leaves this to /validate, whose message asks the user to try again."""
     scaling = Scaling(resources=RESOURCES, authorizer=Permissions())
 
     assert mutate(asked_by("ann", variant()), scaling).refusal is None
@@ -117,8 +117,8 @@ def test_an_unanswered_question_refuses_at_the_end_only() -> None:
     assert refusal["message"] == "nobody there; try again"
 
 
-def test_an_object_on_its_way_out_is_judged_like_any_other() -> None:
-    """A finalizer can keep it alive for ever, and its target is scaled meanwhile."""
+def test_an_object_being_deleted_is_checked_like_any_other() -> None:
+    """A finalizer can keep it without a time limit, and its target is scaled meanwhile."""
     leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     old, new = (
         variant(metadata=leaving),
@@ -133,7 +133,7 @@ def test_an_object_on_its_way_out_is_judged_like_any_other() -> None:
 
 
 def keeping(*fields: Json) -> Json:
-    """Return metadata with an annotation that says what conversion kept."""
+    """Return metadata with the annotation in which conversion keeps fields."""
     return {"annotations": {"llmd.ai/kept-by-conversion": json.dumps({"fields": list(fields)})}}
 
 
@@ -143,7 +143,7 @@ SMUGGLED = {
         "spec.scaleTargetRef",
     ),
     "no target at all": ({"path": ["spec", "scaleTargetRef"], "derived": TARGET}, "kept-by-conversion"),
-    "a value that no schema takes": (
+    "a value that the schema rejects": (
         {"path": ["spec", "acceleratorCount"], "value": -7},
         "kept-by-conversion",
     ),
@@ -156,8 +156,10 @@ SMUGGLED = {
 
 @pytest.mark.parametrize(("field", "want"), SMUGGLED.values(), ids=SMUGGLED.keys())
 @pytest.mark.parametrize("is_update", [False, True], ids=["create", "update of the annotation alone"])
-def test_nothing_is_smuggled_in_by_what_conversion_kept(field: Json, want: str, *, is_update: bool) -> None:
-    """The annotation is anybody's to write, and restored on the way to storage."""
+def test_fields_in_the_conversion_annotation_are_checked_like_the_object(
+    field: Json, want: str, *, is_update: bool
+) -> None:
+    """Every user can write the annotation, and conversion restores its fields before storage."""
     old = variant(version="v1alpha1", variantCost="1") if is_update else None
     new = variant(version="v1alpha1", variantCost="1", metadata=keeping(field))
     scaling = Scaling(resources=RESOURCES, authorizer=Permissions("ann", refuses=("victim",)))
@@ -169,8 +171,8 @@ def test_nothing_is_smuggled_in_by_what_conversion_kept(field: Json, want: str, 
     assert want in cause["field"]
 
 
-def test_an_error_of_the_object_is_not_repeated_for_its_other_form() -> None:
-    """The other form is made from it, and its author has not written the annotation."""
+def test_errors_of_the_other_version_are_not_listed_beside_errors_of_the_object() -> None:
+    """The other version is converted from the object, and would repeat its errors."""
     kept = keeping({"path": ["spec", "acceleratorCount"], "value": -7})
     new = variant(version="v1alpha1", variantCost="1", modelID="", metadata=kept)
     scaling = Scaling(resources=RESOURCES, authorizer=Permissions("ann"))
@@ -181,8 +183,8 @@ def test_an_error_of_the_object_is_not_repeated_for_its_other_form() -> None:
     assert [cause["field"] for cause in refusal["details"]["causes"]] == ["spec.modelID"]
 
 
-def test_what_conversion_really_kept_passes() -> None:
-    """An object that was read in one version may be written back in it."""
+def test_an_object_with_the_annotation_that_conversion_wrote_can_be_updated() -> None:
+    """Users may read an object in one version, edit it, and write it in the same version."""
     decision = {"reason": "Steady", "message": "all is well"}
     hub = variant(accelerator="A100", acceleratorCount=2, variantCost="1") | {
         "status": {"decision": decision}
@@ -194,8 +196,8 @@ def test_what_conversion_really_kept_passes() -> None:
     assert validate(review(edited, spoke)).refusal is None
 
 
-def test_a_manifest_may_bring_no_status_or_an_old_one() -> None:
-    """The first webhook sees it as it was sent; the server keeps what is stored, and of a new object none."""
+def test_mutate_accepts_an_object_whatever_its_status() -> None:
+    """It sees the status as sent; the API server keeps the stored one, and stores none for a new object."""
     hub = variant(accelerator="A100", acceleratorCount=2, variantCost="1") | {
         "status": {"currentAlloc": {"numReplicas": 1}, "decision": {"reason": "Steady", "message": "well"}}
     }
@@ -209,7 +211,7 @@ def test_a_manifest_may_bring_no_status_or_an_old_one() -> None:
 
 
 def binding(*, most: int) -> Json:
-    """Return a binding on one Deployment."""
+    """Return a binding of one Deployment."""
     target = {"targetRef": TARGET, "additionalMatchLabels": {"role": "leader"}}
     return {
         "apiVersion": "registry.volcano.sh/v1alpha1",
@@ -222,8 +224,8 @@ def binding(*, most: int) -> Json:
     }
 
 
-def test_who_changes_the_bounds_of_a_target_must_be_allowed_to_scale_it() -> None:
-    """A million replicas of somebody's Deployment are no matter of writing a binding."""
+def test_a_user_who_changes_the_bounds_of_a_target_needs_permission_to_scale_it() -> None:
+    """Otherwise, permission to write bindings would suffice to scale any Deployment to a million replicas."""
     scaling = Scaling(resources=RESOURCES, authorizer=Permissions("ann"))
 
     assert validate(asked_by("ann", binding(most=9), binding(most=3)), scaling=scaling).refusal is None

@@ -1,4 +1,4 @@
-"""Garbage on the endpoints: never a server error, never a hang, and the uid comes back where there is one."""
+"""Malformed requests to all endpoints: no server error, no hang, and a response with the uid, if any."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Client = TestClient[Request, Application]
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    """Serve the webhooks in this process: nobody is asked, nothing is known of the cluster."""
+    """Serve the webhooks in this process, without permission checks and without a cluster."""
     scaling = Scaling(resources=SCALABLE, authorizer=None)
 
     async def judges() -> Judges:
@@ -51,7 +51,7 @@ async def client() -> AsyncIterator[Client]:
 
 
 async def asked(client: Client, path: str, body: bytes, **headers: str) -> tuple[int, JsonValue]:
-    """Return status and answer, which comes in bounded time and is JSON unless it is an HTTP refusal."""
+    """Return the status code and the answer, which arrives in time and is JSON unless HTTP itself rejects."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         response = await client.post(
             path, data=io.BytesIO(body), headers={"Content-Type": "application/json"} | headers
@@ -63,8 +63,8 @@ async def asked(client: Client, path: str, body: bytes, **headers: str) -> tuple
 
 @pytest.mark.parametrize("path", ENDPOINTS)
 @pytest.mark.parametrize("body", garbage.UNANSWERABLE.values(), ids=garbage.UNANSWERABLE.keys())
-async def test_what_is_no_review_is_refused(client: Client, path: str, body: bytes) -> None:
-    """With 400 and a sentence: there is no uid to answer to."""
+async def test_a_body_that_is_not_a_review_gets_status_400(client: Client, path: str, body: bytes) -> None:
+    """It has no uid to respond to, so the answer is a short message."""
     status, answer = await asked(client, path, body)
 
     assert status == REFUSED
@@ -74,8 +74,8 @@ async def test_what_is_no_review_is_refused(client: Client, path: str, body: byt
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
 @pytest.mark.parametrize("body", garbage.ANSWERABLE.values(), ids=garbage.ANSWERABLE.keys())
-async def test_a_request_with_a_uid_is_answered(client: Client, path: str, body: bytes) -> None:
-    """The verdict echoes the uid, and what is refused says why and how."""
+async def test_a_request_with_a_uid_gets_a_response(client: Client, path: str, body: bytes) -> None:
+    """The response repeats the uid; a rejection has a code, and a limited size."""
     status, answer = await asked(client, path, body)
 
     assert status == ANSWERED
@@ -85,16 +85,16 @@ async def test_a_request_with_a_uid_is_answered(client: Client, path: str, body:
         assert len(json.dumps(answer)) < 100_000
 
 
-async def test_a_compressed_body_is_never_unpacked(client: Client) -> None:
-    """Whatever it may hold."""
+async def test_a_compressed_body_is_rejected(client: Client) -> None:
+    """It is never decompressed, whatever it contains."""
     status, answer = await asked(client, "/mutate", garbage.COMPRESSED, **{"Content-Encoding": "gzip"})
 
     assert status == REFUSED
     assert "compressed" in answer["message"]
 
 
-async def test_a_body_beyond_the_limit_is_not_read_to_its_end(client: Client) -> None:
-    """The status says so."""
+async def test_a_body_beyond_the_size_limit_gets_status_413(client: Client) -> None:
+    """The body here is larger than the limits of all endpoints."""
     status, _ = await asked(client, "/mutate", bytes(17 << 20))
 
     assert status == TOO_LARGE
@@ -102,7 +102,7 @@ async def test_a_body_beyond_the_limit_is_not_read_to_its_end(client: Client) ->
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/yaml", "nonsense", ""])
 async def test_the_content_type_does_not_matter(client: Client, content_type: str) -> None:
-    """A body that is a review is answered."""
+    """A valid review gets a response with any content type."""
     status, answer = await asked(client, "/mutate", garbage.review_of(1), **{"Content-Type": content_type})
 
     assert status == ANSWERED
@@ -110,26 +110,26 @@ async def test_the_content_type_does_not_matter(client: Client, content_type: st
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
-async def test_other_methods_are_refused(client: Client, method: str) -> None:
-    """Only a POST is a review."""
+async def test_methods_other_than_post_get_status_405(client: Client, method: str) -> None:
+    """Reviews are sent by POST only."""
     response = await client.request(method, "/mutate")
 
     assert response.status == 405
 
 
 @pytest.mark.parametrize("path", ENDPOINTS)
-async def test_broken_reviews_are_answered_or_refused(client: Client, path: str) -> None:
-    """Flipped, cut, repeated, replaced bytes of real reviews: who can be answered, is."""
+async def test_corrupted_reviews_get_a_response_or_are_rejected(client: Client, path: str) -> None:
+    """Bytes of valid reviews are flipped, cut, repeated or replaced; a readable uid must get a response."""
     for number in range(MANY):
         status, answer = await asked(client, path, body_of(path, number))
         assert_answered(path, number, status, answer)
 
 
-async def test_the_real_process_says_the_same(tmp_path: Path) -> None:
-    """Over TLS, as it is started in a cluster; it still stands when all is said.
+async def test_the_webhooks_process_answers_malformed_requests_over_tls(tmp_path: Path) -> None:
+    """The process is started as in a cluster, and still runs after all requests.
 
-    All small ones at once: whatever names a target waits 2 s for an API server that is not there. Large ones
-    in turn: who finds no room among them would be asked to come again.
+    Small requests are sent at once: each that names a target waits 2 s for an API server that does not exist.
+    Large ones are sent in turn: those that find no room would be asked to retry.
     """
 
     async def answer_to(path: str, body: bytes) -> tuple[int, JsonValue]:
@@ -154,13 +154,13 @@ async def test_the_real_process_says_the_same(tmp_path: Path) -> None:
 
 
 def body_of(path: str, number: int) -> bytes:
-    """Return the broken review of a number."""
+    """Return the corrupted review with this number."""
     whole = garbage.conversion_of(number) if path == "/convert" else garbage.review_of(number)
     return garbage.broken(whole, Random(number))
 
 
 def assert_answered(path: str, number: int, status: int, answer: JsonValue) -> None:
-    """Hold an answer against what the body says to a strict reader."""
+    """Check an answer against the uid that a strict JSON parser finds in the body."""
     body = body_of(path, number)
     uid = uid_of(body, "ConversionReview" if path == "/convert" else "AdmissionReview")
     assert status in {ANSWERED, REFUSED}, (number, body)
@@ -171,7 +171,7 @@ def assert_answered(path: str, number: int, status: int, answer: JsonValue) -> N
 
 
 def uid_of(body: bytes, kind: str) -> str | None:
-    """Return the uid of a review that is JSON without doubt, or None."""
+    """Return the uid of a review that is valid JSON, or None."""
     try:
         review = json.loads(body.decode(), parse_constant=float.fromhex)
         json.dumps(review, ensure_ascii=False).encode()
@@ -184,7 +184,7 @@ def uid_of(body: bytes, kind: str) -> str | None:
 
 @asynccontextmanager
 async def webhooks_process(folder: Path) -> AsyncIterator[tuple[str, ssl.SSLContext]]:
-    """Run `stowplan webhooks` without a cluster; yield its address and how to trust it."""
+    """Run `stowplan webhooks` without a cluster; yield its URL and a TLS context that trusts it."""
     now = datetime.now(UTC)
     authority = new_authority("garbage", lifetime=timedelta(days=1), now=now)
     leaf = new_leaf(authority, ("localhost",), lifetime=timedelta(days=1), now=now)
@@ -200,7 +200,7 @@ async def webhooks_process(folder: Path) -> AsyncIterator[tuple[str, ssl.SSLCont
         )
     try:
         async with asyncio.timeout(60):
-            while (port := _port(folder / "log")) is None:  # noqa: ASYNC110 (a file tells nobody)
+            while (port := _port(folder / "log")) is None:  # noqa: ASYNC110 (a file has no events)
                 await asyncio.sleep(0.05)
         yield f"https://localhost:{port}", ssl.create_default_context(cadata=authority.certificate.decode())
         assert process.returncode is None
@@ -211,7 +211,7 @@ async def webhooks_process(folder: Path) -> AsyncIterator[tuple[str, ssl.SSLCont
 
 
 def _port(log: Path) -> str | None:
-    """Return the port that a process says it serves on, once it does."""
+    """Return the port that the process serves on, or None before it serves."""
     for line in log.read_text(encoding="utf-8").splitlines():
         told = json.loads(line) if line.startswith("{") else {}
         if told.get("event") == "serving":

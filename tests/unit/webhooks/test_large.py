@@ -1,4 +1,4 @@
-"""Which objects are judged in a thread, so that admission of others goes on."""
+"""Costly objects, which are validated in a thread so that other requests are not delayed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webhooks.large import worked
 
 
 def route(count: int) -> Json:
-    """Return a ModelRoute with a number of rules, each with a regular expression."""
+    """Return a ModelRoute with this many rules, each with a regular expression."""
     rules = [{"modelMatch": {"uri": {"regex": f"^/v{number}"}}} for number in range(count)]
     metadata = {"name": "r", "namespace": "ns"}
     return {
@@ -25,10 +25,10 @@ def route(count: int) -> Json:
 
 
 REQUESTS: Final[dict[str, tuple[Json, bool]]] = {
-    "a usual object": (review(variant()), False),
-    "few expressions": (review(route(2)), False),
-    "several expressions, each of which may take 40 ms": (review(route(3)), True),
-    "several in the stored object, which is judged if the new one is wrong": (
+    "an object of usual size": (review(variant()), False),
+    "two regular expressions": (review(route(2)), False),
+    "three regular expressions, each of which may take 40 ms": (review(route(3)), True),
+    "three in the stored object, which is validated if the new one is invalid": (
         review(route(0), route(3)),
         True,
     ),
@@ -37,8 +37,8 @@ REQUESTS: Final[dict[str, tuple[Json, bool]]] = {
 
 
 @pytest.mark.parametrize(("request_", "is_apart"), REQUESTS.values(), ids=REQUESTS.keys())
-async def test_costly_objects_are_judged_in_a_thread(request_: Json, *, is_apart: bool) -> None:
-    """All others at once."""
+async def test_only_costly_objects_are_validated_in_a_thread(request_: Json, *, is_apart: bool) -> None:
+    """All others are processed directly, in the event loop."""
     request = read(request_)
 
     assert (await worked(request, threading.get_ident) != threading.get_ident()) is is_apart

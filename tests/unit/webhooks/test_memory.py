@@ -1,4 +1,4 @@
-"""The webhooks under hostile bodies: within the memory that the manifests allow, while reads go on."""
+"""Hostile request bodies: memory stays within the manifests' limit, and reads are still answered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONVERSION_MIB, ADMISSION_MIB = 63, 7
 PATIENCE_SECONDS = 120
 AT_ONCE: Final = 2
 FEW: Final = share(1, full=AT_ONCE)
-"""How many at once of what takes more than half of the time of all."""
+"""Concurrent bodies of the kind that takes more than half of the total time."""
 
 ROUNDS: Final = share(1, full=42)
 HEAD: Final = '{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u",'
@@ -79,11 +79,11 @@ HOSTILE: Final[tuple[tuple[str, Callable[[], bytes]], ...]] = (
     ("/validate", lambda: _review("[]")),
     ("/validate", lambda: _review('{"a":1}')),
 )
-"""(path, body): what takes many times its size when it is decoded carelessly."""
+"""(path, body) of requests that need many times their size in memory if decoded naively."""
 
 
 async def test_hostile_bodies_neither_end_the_process_nor_stop_reads(tmp_path: Path) -> None:
-    """Bodies of the largest size, several at once; with a tenth of the memory to spare."""
+    """Several bodies of the maximum size are sent at once; a tenth of the memory must stay free."""
     sent = 0
     async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
         for _ in rounds(ROUNDS):

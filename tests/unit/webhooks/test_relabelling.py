@@ -1,4 +1,4 @@
-"""Another accelerator in the label of an object that has one: the same in every version, and said."""
+"""Changes of the accelerator label of an object with an accelerator: no effect, but a warning."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def relabelled(value: Json, label: str | None) -> Json:
 
 
 def written(value: Json, old: Json) -> Json:
-    """Return what the server makes of an update: patched, and with the status that was stored."""
+    """Return what the API server stores for an update: the patched object with the stored status."""
     value = copy.deepcopy(value) | {name: old[name] for name in ("status",) if name in old}
     for operation in msgspec.to_builtins(mutate(review(value, old)).patch):
         *outer, name = operation["path"].strip("/").split("/")
@@ -54,7 +54,7 @@ def written(value: Json, old: Json) -> Json:
 @pytest.mark.parametrize("after", LABELS)
 @pytest.mark.parametrize("before", LABELS)
 def test_a_label_changes_no_spec_in_any_version(before: str, after: str, in_status: str | None) -> None:
-    """Nor does a second one, nor does anything else get lost."""
+    """A second change has no effect either, and no field of the spec is lost."""
     stored = convert(profiled(before, in_status=in_status), HUB)
     there = {version: convert(stored, version) for version in (SPOKE, HUB)}
 
@@ -66,8 +66,8 @@ def test_a_label_changes_no_spec_in_any_version(before: str, after: str, in_stat
             assert convert(convert(found, HUB), SPOKE)["spec"] == there[SPOKE]["spec"]
 
 
-def test_an_edit_that_comes_with_a_label_is_made_and_the_accelerator_stays() -> None:
-    """As long as it is a candidate; a candidate that goes takes its part with it."""
+def test_an_edit_with_a_label_change_applies_and_the_accelerator_stays() -> None:
+    """If the accelerator is no longer a candidate, the labelled one is used."""
     old = convert(convert(profiled("A100"), HUB), SPOKE)
     edited = relabelled(old, "H100")
     edited["spec"] = edited["spec"] | {"modelID": "another"}
@@ -79,8 +79,8 @@ def test_an_edit_that_comes_with_a_label_is_made_and_the_accelerator_stays() -> 
     assert (found["accelerator"], found["acceleratorCount"]) == ("H100", 2)
 
 
-def test_an_edit_of_the_accelerator_reaches_its_candidate_whatever_the_label() -> None:
-    """What the older version is told to remember goes with the edit."""
+def test_an_edit_of_the_accelerator_count_applies_to_its_candidate_whatever_the_label() -> None:
+    """What the annotation keeps for v1alpha1 follows the edit."""
     stored = relabelled(convert(profiled("A100"), HUB), "H100")
     stored["spec"] = stored["spec"] | {"acceleratorCount": 8}
 
@@ -91,8 +91,8 @@ def test_an_edit_of_the_accelerator_reaches_its_candidate_whatever_the_label() -
     assert convert(spoke, HUB)["spec"] == stored["spec"]
 
 
-def test_annotations_of_others_stay_beside_what_is_remembered() -> None:
-    """The patch sets all annotations, for there may be none."""
+def test_other_annotations_stay_when_the_accelerator_is_kept_in_one() -> None:
+    """The patch sets all annotations, because there may be none yet."""
     old = profiled("A100")
     new = relabelled(old, "H100")
     new["metadata"] = new["metadata"] | {"annotations": {"mine": "yes"}}
@@ -100,8 +100,8 @@ def test_annotations_of_others_stay_beside_what_is_remembered() -> None:
     assert written(new, old)["metadata"]["annotations"]["mine"] == "yes"
 
 
-def test_nothing_is_remembered_where_no_label_changed() -> None:
-    """Who takes the annotation out, as the way back does, finds it gone."""
+def test_the_accelerator_is_not_kept_in_an_annotation_if_the_label_is_unchanged() -> None:
+    """An annotation that a user removes, as a downgrade does, is not added again."""
     old = convert(relabelled(convert(profiled("A100"), HUB), "H100"), SPOKE)
     bare = old | {"metadata": {name: old["metadata"][name] for name in ("name", "labels")}}
 
@@ -111,15 +111,17 @@ def test_nothing_is_remembered_where_no_label_changed() -> None:
 
 
 WARNED = {
-    "v1alpha2, whose spec says another": variant(accelerator="A100", acceleratorCount=1, variantCost="1"),
-    "v1alpha1, where another candidate is in use": convert(convert(profiled("A100"), HUB), SPOKE),
+    "v1alpha2 with another accelerator in the spec": variant(
+        accelerator="A100", acceleratorCount=1, variantCost="1"
+    ),
+    "v1alpha1 with another candidate in use": convert(convert(profiled("A100"), HUB), SPOKE),
 }
-"""Relabelled to H100."""
+"""Objects that an update labels H100."""
 
 
 @pytest.mark.parametrize("old", WARNED.values(), ids=WARNED.keys())
-def test_a_label_without_effect_is_told(old: Json) -> None:
-    """By the write that brings it, though it leaves the spec alone."""
+def test_a_label_without_effect_causes_a_warning(old: Json) -> None:
+    """The update that sets the label gets it, although the spec is unchanged."""
     new = written(relabelled(old, "H100"), old)
 
     warnings = validate(review(new, old)).warnings
@@ -129,16 +131,18 @@ def test_a_label_without_effect_is_told(old: Json) -> None:
 
 EFFECTIVE = {
     "v1alpha2 without an accelerator": variant(variantCost="1"),
-    "v1alpha2, whose spec says the same": variant(accelerator="H100", acceleratorCount=1, variantCost="1"),
+    "v1alpha2 with the same accelerator in the spec": variant(
+        accelerator="H100", acceleratorCount=1, variantCost="1"
+    ),
     "the current shape of v1alpha1": variant(version="v1alpha1", variantCost="1"),
-    "a candidate, on creation": profiled(None),
+    "a candidate, at creation": profiled(None),
 }
-"""Labelled H100."""
+"""Objects that are created with the label H100."""
 
 
 @pytest.mark.parametrize("value", EFFECTIVE.values(), ids=EFFECTIVE.keys())
-def test_a_label_with_an_effect_is_no_matter_of_a_warning(value: Json) -> None:
-    """Nor is one that says what the spec says."""
+def test_a_label_with_an_effect_or_equal_to_the_spec_causes_no_warning(value: Json) -> None:
+    """Only a label that is ignored causes one."""
     warnings = validate(review(relabelled(value, "H100"))).warnings
 
     assert [text for text in warnings if "has no effect" in text] == []

@@ -1,4 +1,4 @@
-"""What admission decodes of a review before it is judged."""
+"""Decoding of admission reviews before validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The start of `stowplan webhooks`: conversion is answered before what only admission needs is there."""
+"""The start of `stowplan webhooks`: conversion is served before admission is ready."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LATER = {
     "webhooks.validate",
     "webhooks.judging",
 }
-"""What takes long to import and no conversion needs."""
+"""Modules that take long to import and that conversion does not need."""
 
 NEEDED = {"aiohttp.web_app", "uvloop", "yaml", "webhooks.app", "webhooks.convert"}
 CONVERSION: Json = {
@@ -57,7 +57,7 @@ CONVERSION: Json = {
 
 @asynccontextmanager
 async def started(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run the program with a file of configuration, as every installation does; it tells its imports."""
+    """Run the program with a configuration file, as in every installation; it prints its imports."""
     file = folder / "webhooks.yaml"
     ports = dict.fromkeys(("port", "metricsPort", "healthPort"), 0)
     serving = ports | {"certificateDirectory": str(folder), "drainSeconds": 0, "logFormat": "json"}
@@ -76,7 +76,7 @@ async def started(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
 
 
 async def until_serving(process: asyncio.subprocess.Process) -> tuple[set[str], dict[str, int]]:
-    """Return what is imported when the process begins to serve, and its ports."""
+    """Return the modules imported when the process begins to serve, and its ports."""
     assert process.stderr is not None
     imported: set[str] = set()
     while line := (await process.stderr.readline()).decode():
@@ -88,7 +88,7 @@ async def until_serving(process: asyncio.subprocess.Process) -> tuple[set[str], 
 
 
 async def converted(port: int, context: ssl.SSLContext) -> Json:
-    """Return what the process answers to a conversion."""
+    """Return the response of the process to a conversion review."""
     url = f"https://127.0.0.1:{port}/convert"
     async with (
         aiohttp.ClientSession() as session,
@@ -99,14 +99,14 @@ async def converted(port: int, context: ssl.SSLContext) -> Json:
 
 
 async def collections(session: aiohttp.ClientSession, port: int) -> float:
-    """Return how often the process has looked for garbage."""
+    """Return the number of garbage collections in the process."""
     async with session.get(f"http://127.0.0.1:{port}/metrics") as response:
         text = await response.text()
     return sum(map(float, re.findall(r"\npython_gc_collections_total\{.*\} (.+)", text)))
 
 
 def certified(folder: Path) -> ssl.SSLContext:
-    """Put a certificate in place and return how a client trusts it."""
+    """Write a certificate, and return a TLS context that trusts it."""
     now = datetime.now(UTC)
     authority = new_authority("test", lifetime=timedelta(days=2), now=now)
     leaf = new_leaf(authority, ("localhost",), lifetime=timedelta(days=1), now=now)
@@ -115,8 +115,8 @@ def certified(folder: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=authority.certificate.decode())
 
 
-async def test_conversion_is_served_before_anything_else_is_loaded(tmp_path: Path) -> None:
-    """When it listens, nothing is imported that only admission or a person at the command line needs."""
+async def test_conversion_is_served_before_admission_is_loaded(tmp_path: Path) -> None:
+    """By then, nothing is imported that only admission or the command line needs."""
     context = certified(tmp_path)
     async with started(tmp_path) as process:
         imported, ports = await until_serving(process)
@@ -130,8 +130,8 @@ async def test_conversion_is_served_before_anything_else_is_loaded(tmp_path: Pat
     assert process.returncode == 0
 
 
-async def test_garbage_is_looked_for_once_it_serves(tmp_path: Path) -> None:
-    """The start does without, but not what comes after it."""
+async def test_garbage_collection_is_enabled_once_the_process_serves(tmp_path: Path) -> None:
+    """It is disabled only during the start."""
     async with started(tmp_path) as process, aiohttp.ClientSession() as session:
         _, ports = await until_serving(process)
         reading = asyncio.create_task(process.communicate())
@@ -143,8 +143,8 @@ async def test_garbage_is_looked_for_once_it_serves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-async def test_a_review_waits_for_what_decides_on_it_and_conversion_does_not(path: str) -> None:
-    """Whoever comes before the judges are there is answered as soon as they are."""
+async def test_reviews_wait_for_admission_to_be_ready_and_conversion_does_not(path: str) -> None:
+    """A review that arrives early is answered as soon as the decision functions are ready."""
     there = asyncio.Event()
 
     async def judges() -> Judges:

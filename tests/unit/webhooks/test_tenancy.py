@@ -1,4 +1,4 @@
-"""Who may use a service class, or set a cost: asked of whoever becomes the writer."""
+"""Permission checks for service classes and costs at admission."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETS_COST = ("variantcosts", "")
 
 
 def binding(service_class: str = "classes/premium") -> Json:
-    """Return a binding of a class."""
+    """Return a binding with a service class."""
     return {
         "apiVersion": "registry.volcano.sh/v1alpha1",
         "kind": "AutoscalingPolicyBinding",
@@ -32,27 +32,27 @@ def binding(service_class: str = "classes/premium") -> Json:
 
 
 def keeping(*path: str, value: object) -> Json:
-    """Return metadata with an annotation by which conversion restores a field."""
+    """Return metadata with an annotation from which conversion restores a field."""
     text = json.dumps({"fields": [{"path": path, "value": value}]})
     return {"annotations": {"llmd.ai/kept-by-conversion": text}}
 
 
 def both(user: str, value: Json, old: Json | None, permissions: Permissions) -> tuple[Verdict, Verdict]:
-    """Return what both webhooks say of a request."""
+    """Return the verdicts of both webhooks on a request."""
     tenancy = Tenancy(authorizer=permissions, namespace="stowplan-system")
     request = asked_by(user, value, old)
     return mutate(request, tenancy=tenancy), validate(request, tenancy=tenancy)
 
 
 PRIVILEGED: dict[str, tuple[Json, Json | None, list[tuple[str, str]], list[str]]] = {
-    "a class": (variant(sloClassRef=CLASS), None, [USES_CLASS], ["spec.sloClassRef"]),
-    "a class that stays while another field changes": (
+    "a service class": (variant(sloClassRef=CLASS), None, [USES_CLASS], ["spec.sloClassRef"]),
+    "an unchanged service class while another field changes": (
         variant(sloClassRef=CLASS, modelID="n"),
         variant(sloClassRef=CLASS),
         [USES_CLASS],
         ["spec.sloClassRef"],
     ),
-    "a cost of nothing": (variant(variantCost="0"), None, [SETS_COST], ["spec.variantCost"]),
+    "a cost of zero": (variant(variantCost="0"), None, [SETS_COST], ["spec.variantCost"]),
     "a high cost": (variant(variantCost="1000000"), None, [SETS_COST], ["spec.variantCost"]),
     "both": (
         variant(variantCost="0", sloClassRef=CLASS),
@@ -61,19 +61,19 @@ PRIVILEGED: dict[str, tuple[Json, Json | None, list[tuple[str, str]], list[str]]
         ["spec.sloClassRef", "spec.variantCost"],
     ),
     "the class of a legacy object": (legacy({}), None, [("serviceclasses", "c/k")], ["spec.sloClassRef"]),
-    "a cost that only another version shows": (
+    "a cost that is visible in another version only": (
         variant(version="v1alpha1", metadata=keeping("spec", "variantCost", value="0")),
         None,
         [SETS_COST],
         ["spec.variantCost"],
     ),
-    "a class of a binding": (
+    "a service class of a binding": (
         binding(),
         None,
         [USES_CLASS],
         ["metadata.annotations[stowplan.dev/service-class]"],
     ),
-    "another class of a binding, and nothing else": (
+    "a changed service class of a binding, and nothing else": (
         binding(),
         binding("classes/free"),
         [USES_CLASS],
@@ -83,10 +83,10 @@ PRIVILEGED: dict[str, tuple[Json, Json | None, list[tuple[str, str]], list[str]]
 
 
 @pytest.mark.parametrize(("value", "old", "privileges", "fields"), PRIVILEGED.values(), ids=PRIVILEGED)
-def test_privileges_take_a_right(
+def test_service_classes_and_costs_need_permission(
     value: Json, old: Json | None, privileges: list[tuple[str, str]], fields: list[str]
 ) -> None:
-    """In the namespace of the installation, whatever the namespace of the object; both webhooks say it."""
+    """It is checked in the namespace of the installation, whatever that of the object, by both webhooks."""
     permissions = Permissions("ann")
 
     assert [verdict.refusal for verdict in both("ann", value, old, permissions)] == [None, None]
@@ -99,8 +99,8 @@ def test_privileges_take_a_right(
     assert asked == {("use", "stowplan.dev", "stowplan-system", *item) for item in privileges}
 
 
-def test_the_refusal_says_what_is_missing() -> None:
-    """As a rule of RBAC is written."""
+def test_the_rejection_names_the_missing_permission() -> None:
+    """The message uses the words of an RBAC rule."""
     _, verdict = both("bob", variant(sloClassRef=CLASS), None, Permissions("ann"))
 
     assert verdict.refusal is not None
@@ -112,10 +112,10 @@ def test_the_refusal_says_what_is_missing() -> None:
 
 
 FREE: dict[str, tuple[Json, Json | None]] = {
-    "neither class nor cost": (variant(), None),
-    "the cost that is filled in anyway": (variant(variantCost="10.0"), None),
-    "an object that nobody changes": (variant(sloClassRef=CLASS), variant(sloClassRef=CLASS)),
-    "a label": (
+    "neither service class nor cost": (variant(), None),
+    "the default cost": (variant(variantCost="10.0"), None),
+    "an unchanged object": (variant(sloClassRef=CLASS), variant(sloClassRef=CLASS)),
+    "a changed label": (
         variant(sloClassRef=CLASS, metadata={"labels": {"a": "b"}}),
         variant(sloClassRef=CLASS),
     ),
@@ -123,21 +123,21 @@ FREE: dict[str, tuple[Json, Json | None]] = {
 
 
 @pytest.mark.parametrize(("value", "old"), FREE.values(), ids=FREE)
-def test_nothing_is_asked_for(value: Json, old: Json | None) -> None:
-    """The controller goes by who is the writer already."""
+def test_no_permission_is_checked_without_a_privilege_or_a_change(value: Json, old: Json | None) -> None:
+    """The controller checks the permissions of the recorded writer."""
     permissions = Permissions("ann")
 
     assert [verdict.refusal for verdict in both("bob", value, old, permissions)] == [None, None]
     assert permissions.asked == []
 
 
-def test_without_tenants_nobody_is_asked() -> None:
-    """As before."""
+def test_no_permission_is_checked_if_tenancy_is_disabled() -> None:
+    """Tenancy is disabled by default."""
     assert validate(asked_by("bob", variant(sloClassRef=CLASS, variantCost="0"))).refusal is None
 
 
-def test_an_unanswered_question_refuses_at_the_end_only() -> None:
-    """/mutate leaves it to /validate, which says that it may be tried again."""
+def test_only_validate_rejects_if_permissions_cannot_be_checked() -> None:
+    """/mutate leaves this to /validate, which responds with status 503."""
     first, last = both("bob", variant(sloClassRef=CLASS), None, Permissions())
 
     assert first.refusal is None
