@@ -1,4 +1,4 @@
-"""The annotation that says where requests are seen: what is understood, and that nothing else is followed."""
+"""The annotation that names a series of requests: valid values are parsed, others cause a warning."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ NOT_UNDERSTOOD = {
     "no path": "app=router:9090 queue_size",
     "a path with dots": "app=router:9090/../secret queue_size",
     "a path with a query": "app=router:9090/metrics?x=1 queue_size",
-    "a port beyond all": "app=router:65536/metrics queue_size",
+    "a port above the maximum": "app=router:65536/metrics queue_size",
     "port zero": "app=router:0/metrics queue_size",
     "no series": "app=router:9090/metrics",
-    "an expression": "app=router:9090/metrics sum(queue_size)",
-    "another operator": 'app=router:9090/metrics queue_size{model=~".*"}',
+    "a PromQL expression": "app=router:9090/metrics sum(queue_size)",
+    "a matcher with another operator": 'app=router:9090/metrics queue_size{model=~".*"}',
     "two lines": "app=router:9090/metrics queue_size\nmore",
 }
 
 
 def said(text: object) -> Json:
-    """Return a binding that says so."""
+    """Return a binding with this value of the annotation."""
     return {"metadata": {"annotations": {"stowplan.dev/activity": text}}, "spec": {}}
 
 
 @pytest.mark.parametrize(("text", "want"), UNDERSTOOD.values(), ids=UNDERSTOOD.keys())
-def test_what_is_understood(text: str, want: ActivitySource) -> None:
-    """Pods by labels, one page of theirs, one series on it."""
+def test_a_valid_annotation_names_pods_a_metrics_page_and_a_series(text: str, want: ActivitySource) -> None:
+    """Pods are selected by their labels; the series is on one page of each."""
     assert activity_source(said(text)) == want
     assert activity_problems(said(text)) == []
 
 
 @pytest.mark.parametrize("text", NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD.keys())
-def test_what_is_not_understood_is_told_and_not_followed(text: str) -> None:
-    """It is an annotation, so admission cannot refuse it; and it never reaches beyond pods."""
+def test_an_invalid_annotation_is_ignored_and_causes_a_warning(text: str) -> None:
+    """Admission cannot reject an annotation, and it must not make anything but pods be read."""
     assert activity_source(said(text)) is None
     (problem,) = activity_problems(said(text))
     assert problem.startswith(
@@ -68,8 +68,8 @@ def test_what_is_not_understood_is_told_and_not_followed(text: str) -> None:
 
 
 @given(st.one_of(st.text(), st.integers(), st.none(), st.lists(st.text())))
-def test_nothing_breaks_it(text: object) -> None:
-    """Whatever stands there is understood or not."""
+def test_no_value_of_the_annotation_raises_an_exception(text: object) -> None:
+    """Every value is either parsed or ignored."""
     found = activity_source(said(text))
 
     assert found is None or 0 < found.port < 65536

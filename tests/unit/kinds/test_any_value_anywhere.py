@@ -1,4 +1,4 @@
-"""No value of whatever JSON type and size, in whatever place, is more than an error at that place."""
+"""Values of every JSON type and size in every field: an error at that field, and never an exception."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ VALUES: Final[tuple[JsonValue, ...]] = (
     *(0, 1, -1, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, -(2**31) - 1, -(2**63) - 1, 10**30),
     *(0.0, 0.5, -0.5, 1.0, 50.0, 1e18, 1e20, 1e21, -1e21, 1e300),
 )
-"""Of every JSON type: empty, small, at the bounds of every width and beyond all, whole floats among them."""
+"""Values of every JSON type: empty, small, at and beyond the bounds of each width, and whole floats."""
 
 METADATA: Final = ("name", "generateName", "namespace", "labels", "annotations", "ownerReferences")
 
@@ -54,8 +54,8 @@ every_version = pytest.mark.parametrize("name", VERSIONS)
 
 
 @every_version
-def test_any_value_anywhere_gets_an_answer(name: str) -> None:
-    """A wrong type or width is refused at its field; nothing raises, neither on create nor on update."""
+def test_any_value_in_any_field_is_validated_without_an_exception(name: str) -> None:
+    """A wrong type or width is an error at its field; nothing raises, neither on create nor on update."""
     kind, version = VERSIONS[name]
     tried: set[tuple[str, ...]] = set()
     for number in range(OBJECTS):
@@ -64,8 +64,8 @@ def test_any_value_anywhere_gets_an_answer(name: str) -> None:
 
 
 @every_version
-def test_any_value_in_metadata_gets_an_answer(name: str) -> None:
-    """Whatever stands in metadata, and in place of them all."""
+def test_any_value_in_metadata_is_validated_without_an_exception(name: str) -> None:
+    """The value replaces all metadata, one member, or the content of a member."""
     kind, version = VERSIONS[name]
     whole = _object(kind, version, 0)
     for junk in VALUES:
@@ -77,8 +77,8 @@ def test_any_value_in_metadata_gets_an_answer(name: str) -> None:
 
 
 @pytest.mark.parametrize("junk", [[], {}, 7, True, 1e21])
-def test_a_name_that_is_no_text_is_refused_at_the_field(junk: JsonValue) -> None:
-    """Beside whatever else is wrong."""
+def test_a_name_that_is_not_a_string_is_rejected_at_its_field(junk: JsonValue) -> None:
+    """This is the only error."""
     kind, version = VERSIONS["Model/v1alpha1"]
     adapters = [{"name": "a", "artifactURL": "hf://a/b"}]
     backend = {"name": "b", "type": "vLLM", "modelURI": "hf://a/b", "minReplicas": 1, "maxReplicas": 1}
@@ -99,8 +99,8 @@ TARGET_VALUES: Final[dict[JsonValue, str]] = {
 
 
 @pytest.mark.parametrize(("number", "want"), TARGET_VALUES.items())
-def test_a_number_that_no_quantity_holds_is_one_error(number: JsonValue, want: str) -> None:
-    """Of a policy, and of a policy inside a model; a bound is not told beside a wrong type."""
+def test_a_number_that_fits_no_quantity_gets_one_error(number: JsonValue, want: str) -> None:
+    """A number of a wrong type gets no error about a bound in addition."""
     kind, version = VERSIONS["AutoscalingPolicy/v1alpha1"]
     spec = {"metrics": [{"metricName": "m", "targetValue": number}]}
 
@@ -111,8 +111,8 @@ def test_a_number_that_no_quantity_holds_is_one_error(number: JsonValue, want: s
     ]
 
 
-def test_a_wrong_text_under_an_empty_key_is_told() -> None:
-    """The library that finds it names the map alone."""
+def test_an_invalid_text_under_an_empty_key_is_an_error() -> None:
+    """The library that finds the error reports the path of the map alone."""
     found = judge(ResourceRequirements).validate({"limits": {"": "-x"}})
 
     assert 'limits: Invalid value: "-x": must be a quantity of 0 or more, such as 2, 500m or 80Gi' in map(
@@ -121,7 +121,7 @@ def test_a_wrong_text_under_an_empty_key_is_told() -> None:
 
 
 def told(kind: Kind, version: Version, value: Json) -> list[FieldError]:
-    """Return what is wrong with an object, on create; an update from it and to it answers too."""
+    """Return the errors of an object on create; check that an update and the warnings raise nothing."""
     complete_and_judge(kind, version, copy.deepcopy(value), copy.deepcopy(value))
     given = copy.deepcopy(value)
     judgement = complete_and_judge(kind, version, given)
@@ -132,7 +132,7 @@ def told(kind: Kind, version: Version, value: Json) -> list[FieldError]:
 
 
 def _object(kind: Kind, version: Version, number: int) -> Json:
-    """Return an object that the generator made to be valid, with its defaults."""
+    """Return a generated valid object with its defaults."""
     items = (case(kind, version, drawn) for drawn in range(number * 100, number * 100 + 100))
     value: Json = msgspec.json.decode(next(item.body for item in items if item.sort == "valid"))
     judge(version.declaration).default(value)
@@ -140,7 +140,7 @@ def _object(kind: Kind, version: Version, number: int) -> Json:
 
 
 def _replaced(version: Version, whole: Json, tried: set[tuple[str, ...]]) -> Iterator[tuple[Json, Place]]:
-    """Yield the object with each value in each of its places, one at a time; it is the same object always.
+    """Yield the object with each value in each of its places, one at a time; it is changed in place.
 
     Outside campaigns, each field is tried in one place: in the first item of a list, in the first object.
     """

@@ -1,4 +1,4 @@
-"""What a policy may say, what is filled in where it says nothing, and what is hardly meant."""
+"""Validation, defaults and warnings of an AutoscalingPolicy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def policy(**spec: Any) -> Json:
 
 
 def metric(**members: Any) -> Json:
-    """Return a policy spec whose one metric is changed."""
+    """Return a policy spec with one metric, some members of which are changed."""
     return policy(metrics=[METRIC | members])
 
 
@@ -48,16 +48,16 @@ ACCEPTED = {
     "a metric alone": policy(),
     "two metrics": policy(metrics=[METRIC, METRIC | {"metricName": "another"}]),
     "a target value as text": metric(targetValue="700m"),
-    "the smallest target value that is kept": metric(targetValue="1n"),
-    "the largest target value that is kept": metric(targetValue="9223372036854775807"),
+    "the smallest target value that is allowed": metric(targetValue="1n"),
+    "the largest target value that is allowed": metric(targetValue="9223372036854775807"),
     "no tolerance": policy(tolerancePercent=0),
     "full tolerance": policy(tolerancePercent=100),
-    "half an hour": down(period="30m", stabilizationWindow="0.5h"),
-    "no time at all": down(period="0", stabilizationWindow="0s"),
-    "panic with nothing but a period": up(panicPolicy={"period": "1m"}),
-    "nothing in every block": policy(behavior={"scaleUp": {"stablePolicy": {}}, "scaleDown": {}}),
+    "times of half an hour": down(period="30m", stabilizationWindow="0.5h"),
+    "times of zero": down(period="0", stabilizationWindow="0s"),
+    "a panic policy with only a period": up(panicPolicy={"period": "1m"}),
+    "empty blocks": policy(behavior={"scaleUp": {"stablePolicy": {}}, "scaleDown": {}}),
     "limits of 0": down(instances=0, percent=0, selectPolicy="And"),
-    "limits at their most": down(percent=1000, instances=10**9),
+    "limits at their maximum": down(percent=1000, instances=10**9),
 }
 
 DOWN_AT, UP_AT = "spec.behavior.scaleDown", "spec.behavior.scaleUp.stablePolicy"
@@ -77,7 +77,7 @@ REFUSED = {
         metric(metricName=""),
         ['spec.metrics[0].metricName: Invalid value: "": must be at least 1 character long'],
     ),
-    "a metric with nothing": (
+    "an empty metric": (
         policy(metrics=[{}]),
         ["spec.metrics[0].metricName: Required value", "spec.metrics[0].targetValue: Required value"],
     ),
@@ -97,15 +97,15 @@ REFUSED = {
         metric(targetValue="-1"),
         [f'spec.metrics[0].targetValue: Invalid value: "-1": {POSITIVE}'],
     ),
-    "a target too fine to keep": (
+    "a target value below the smallest allowed": (
         metric(targetValue="0.1n"),
         [f'spec.metrics[0].targetValue: Invalid value: "0.1n": {KEPT}'],
     ),
-    "a target too large to keep": (
+    "a target value above the largest allowed": (
         metric(targetValue="10E"),
         [f'spec.metrics[0].targetValue: Invalid value: "10E": {KEPT}'],
     ),
-    "a target beyond counting": (
+    "a target value with a huge exponent": (
         metric(targetValue="1e9999"),
         [f'spec.metrics[0].targetValue: Invalid value: "1e9999": {KEPT}'],
     ),
@@ -113,11 +113,11 @@ REFUSED = {
         metric(targetValue=[4]),
         ["spec.metrics[0].targetValue: Invalid value: [4]: must be an integer or a string"],
     ),
-    "more tolerance than all": (
+    "a tolerance above 100 percent": (
         policy(tolerancePercent=101),
         ["spec.tolerancePercent: Invalid value: 101: must be less than or equal to 100"],
     ),
-    "longer than half an hour": (
+    "times longer than half an hour": (
         down(period="30m1ns", stabilizationWindow="31m"),
         [
             f'spec.behavior.scaleDown.period: Invalid value: "30m1ns": {HALF_HOUR}',
@@ -138,11 +138,11 @@ REFUSED = {
             'spec.behavior.scaleDown.selectPolicy: Unsupported value: "or": supported values: "Or", "And"',
         ],
     ),
-    "panic without a period": (
+    "a panic policy without a period": (
         up(panicPolicy={}),
         ["spec.behavior.scaleUp.panicPolicy.period: Required value"],
     ),
-    "panic out of every bound": (
+    "a panic policy beyond all bounds": (
         up(panicPolicy={"period": "1h", "percent": -1, "panicThresholdPercent": 109, "panicModeHold": "40m"}),
         [
             f"{PANIC_AT}.percent: Invalid value: -1: must be greater than or equal to 0",
@@ -171,12 +171,12 @@ FILLED = {
         {"scaleUp": {"stablePolicy": UP | {"instances": 4}}, "scaleDown": DOWN | {"percent": 10}},
         [f"{WARNED}0s for scaleUp and 5m for scaleDown"],
     ),
-    "nothing about scaling up": (
+    "a scale-down block alone": (
         down(stabilizationWindow="1m"),
         {"scaleUp": {"stablePolicy": UP}, "scaleDown": STABLE | {"stabilizationWindow": "1m"}},
         [f"{WARNED}0s for scaleUp"],
     ),
-    "panic alone": (
+    "a panic policy alone": (
         up(panicPolicy={"period": "1m"}),
         {"scaleUp": {"stablePolicy": UP, "panicPolicy": PANIC}, "scaleDown": DOWN},
         [f"{WARNED}0s for scaleUp and 5m for scaleDown"],
@@ -198,12 +198,12 @@ FILLED = {
 
 INTERVAL = "is below 15s, the usual interval"
 ADVISED = {
-    "nothing but a metric": (policy(), []),
+    "a metric alone": (policy(), []),
     "all defaults": (policy(behavior={"scaleUp": {"stablePolicy": UP}, "scaleDown": DOWN}), []),
-    "panic with its defaults": (up(panicPolicy=PANIC), []),
+    "a panic policy with its defaults": (up(panicPolicy=PANIC), []),
     "instances alone": (down(instances=2, percent=0), []),
     "percent alone": (up(stablePolicy={"instances": 0}), []),
-    "a metric that no page can hold": (
+    "a name that no Prometheus metric can have": (
         metric(metricName="queue length"),
         ["spec.metrics[0].metricName: not a Prometheus metric name; no pod can expose it"],
     ),
@@ -217,11 +217,11 @@ ADVISED = {
         down(stabilizationWindow="1s"),
         [f"{DOWN_AT}: stabilizationWindow {INTERVAL}"],
     ),
-    "And with no instances": (
+    "And with an instances limit of 0": (
         down(selectPolicy="And", instances=0),
         [f"{DOWN_AT}: And with a limit of 0 never scales down"],
     ),
-    "And with no percent": (
+    "And with a percent limit of 0": (
         up(stablePolicy={"selectPolicy": "And", "percent": 0}),
         [f"{UP_AT}: And with a limit of 0 never scales up"],
     ),
@@ -229,30 +229,30 @@ ADVISED = {
         up(stablePolicy={"instances": 0, "percent": 0}),
         [f"{UP_AT}: instances 0 and percent 0 never scale up"],
     ),
-    "panic without limit": (
+    "a panic policy without a limit": (
         up(panicPolicy=PANIC | {"period": "0s"}),
         [f"{PANIC_AT}: period 0s lifts the limit"],
     ),
-    "panic that stands still": (
+    "a panic policy with a limit of 0": (
         up(panicPolicy=PANIC | {"percent": 0}),
         [f"{PANIC_AT}: percent 0 never scales up while panic lasts"],
     ),
-    "panic slower than calm": (
+    "a panic policy slower than the stable policy": (
         up(panicPolicy=PANIC | {"percent": 50}, stablePolicy=UP),
         [f"{PANIC_AT}: slower than stablePolicy, in percent and period"],
     ),
-    "calm without limit beside panic with one": (
+    "a stable policy without a limit beside a panic policy with one": (
         up(panicPolicy=PANIC, stablePolicy={"period": "0s"}),
         [
             f"{UP_AT}: period 0s lifts both limits",
             f"{PANIC_AT}: slower than stablePolicy, in percent and period",
         ],
     ),
-    "a threshold within tolerance": (
+    "a panic threshold within the tolerance": (
         up(panicPolicy=PANIC | {"panicThresholdPercent": 110}),
         [f"{PANIC_AT}: with tolerancePercent 10, every scale-up is a panic"],
     ),
-    "panic that ends at once": (
+    "a panic hold of zero": (
         up(panicPolicy=PANIC | {"panicModeHold": "0s"}),
         [f"{PANIC_AT}: panicModeHold {INTERVAL}"],
     ),
@@ -275,22 +275,22 @@ SPECS = st.fixed_dictionaries({"metrics": st.just([METRIC])}, optional={"behavio
 
 
 @pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_what_makes_sense_is_accepted(spec: Json) -> None:
-    """Bounds are part of what they bound."""
+def test_a_valid_policy_is_accepted(spec: Json) -> None:
+    """Bounds are inclusive."""
     assert validate(AutoscalingPolicy, {"spec": spec}) == []
 
 
 @pytest.mark.parametrize(("spec", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_makes_none_is_refused_field_by_field(spec: Json, want: list[str]) -> None:
-    """Each wrong field has its own error."""
+def test_each_invalid_field_gets_its_own_error(spec: Json, want: list[str]) -> None:
+    """The list of errors is complete."""
     assert [str(error) for error in validate(AutoscalingPolicy, {"spec": spec})] == want
 
 
 @pytest.mark.parametrize(("spec", "behavior", "warnings"), FILLED.values(), ids=FILLED.keys())
-def test_what_is_left_out_is_filled_in_with_one_warning(
+def test_omitted_fields_get_defaults_and_windows_cause_one_warning(
     spec: Json, behavior: Json, warnings: list[str]
 ) -> None:
-    """One set of defaults, however much is left out; what is there stays."""
+    """The defaults are the same however much is omitted; fields that are set are unchanged."""
     value = {"spec": copy.deepcopy(spec)}
 
     completion = complete(VERSION, value)
@@ -300,14 +300,14 @@ def test_what_is_left_out_is_filled_in_with_one_warning(
 
 
 @pytest.mark.parametrize(("spec", "want"), ADVISED.values(), ids=ADVISED.keys())
-def test_what_is_hardly_meant_is_told(spec: Json, want: list[str]) -> None:
-    """Legal, but worth a warning; what is usual is worth none."""
+def test_probably_unintended_values_cause_warnings(spec: Json, want: list[str]) -> None:
+    """They are valid; usual values cause no warning."""
     assert validate(AutoscalingPolicy, {"spec": spec}) == []
     assert policy_advice(spec, ("spec",)) == want
 
 
-def test_advice_names_the_field_wherever_the_spec_stands() -> None:
-    """A model holds policies in place, deep inside, and each sentence still fits a terminal."""
+def test_warnings_about_an_embedded_policy_begin_with_its_path() -> None:
+    """Models contain policies in deep places; each warning still has at most 120 characters."""
     worst = {
         "tolerancePercent": 100,
         "metrics": [METRIC | {"metricName": "a b"}],
@@ -327,8 +327,8 @@ def test_advice_names_the_field_wherever_the_spec_stands() -> None:
 
 
 @given(spec=SPECS)
-def test_filling_in_twice_changes_nothing(spec: Json) -> None:
-    """What was filled in is complete, valid, and no longer filled in."""
+def test_defaulting_twice_changes_nothing(spec: Json) -> None:
+    """A policy with its defaults is complete and valid, and no panic policy is added."""
     whole = effective_policy(spec)
 
     assert validate(AutoscalingPolicy, {"spec": whole}) == []

@@ -1,4 +1,4 @@
-"""What a binding may scale, and between which bounds."""
+"""Validation of an AutoscalingPolicyBinding: targets, bounds and metric endpoints."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ENDPOINT = "spec.scalingConfiguration.target.metricEndpoint"
 ACCEPTED = {
     "a ModelInfer by its name": scaling(),
     "a ModelInfer by its kind": reference(kind="ModelInfer", name="llama"),
-    "a kind with its API": reference(**DEPLOYMENT),
-    "no range": scaling(minReplicas=4),
+    "a kind with its apiVersion": reference(**DEPLOYMENT),
+    "equal bounds": scaling(minReplicas=4),
     "scale to zero": scaling(minReplicas=0),
     "several targets": optimizer(param("llama-h100"), param("llama-a100", cost=0, minReplicas=0)),
     "one name in two kinds": optimizer(param("llama"), of_kind(**DEPLOYMENT)),
@@ -37,7 +37,7 @@ ACCEPTED = {
     "an endpoint at the root": target(metricEndpoint={"uri": "/"}),
     "an endpoint that ends with a slash": target(metricEndpoint={"uri": "/metrics/"}),
     "labels": target(additionalMatchLabels={"modelinfer.volcano.sh/role": "leader", "empty": ""}),
-    "no growth of steps": optimizer(param("llama"), costExpansionRatePercent=0),
+    "an expansion rate of 0": optimizer(param("llama"), costExpansionRatePercent=0),
 }
 
 NOT_A_PATH = "must be an absolute path such as /metrics: letters, digits and -._~ between single slashes"
@@ -66,21 +66,21 @@ REFUSED = {
             for name in ("target", "minReplicas", "maxReplicas")
         ],
     ),
-    "crossed bounds": (
+    "a minimum above the maximum": (
         scaling(minReplicas=5),
         [
             "spec.scalingConfiguration.minReplicas: Invalid value: 5: must be less than or equal to"
             " `maxReplicas`"
         ],
     ),
-    "crossed bounds of one of several": (
+    "a minimum above the maximum for one of several targets": (
         optimizer(param("a"), param("b", minReplicas=5)),
         [
             "spec.optimizerConfiguration.params[1].minReplicas: Invalid value: 5: must be less than or equal"
             " to `maxReplicas`"
         ],
     ),
-    "no replicas at all": (
+    "a maximum of 0 replicas": (
         scaling(minReplicas=0, maxReplicas=0),
         ["spec.scalingConfiguration.maxReplicas: Invalid value: 0: must be greater than or equal to 1"],
     ),
@@ -114,7 +114,7 @@ REFUSED = {
         optimizer(param("a"), param("b"), param("a", cost=5)),
         ['spec.optimizerConfiguration.params[2].target.targetRef: Duplicate value: {"name":"a"}'],
     ),
-    "one target twice, by its defaults": (
+    "one target twice, once with its defaults written out": (
         optimizer(param("a"), of_kind(apiVersion="workload.volcano.sh/v1", kind="ModelInfer", name="a")),
         [
             "spec.optimizerConfiguration.params[1].target.targetRef: Duplicate value:"
@@ -129,18 +129,18 @@ REFUSED = {
         reference(name=""),
         [f"{SCALING_REF}.name: Required value: must be set and not empty"],
     ),
-    "a kind without its API": (
+    "a kind without its apiVersion": (
         reference(kind="Deployment", name="llama"),
         [f"{SCALING_REF}.apiVersion: Required value: must be apps/v1 for a Deployment"],
     ),
-    "a kind of Kthena without its API": (
+    "a kind of Kthena without its apiVersion": (
         reference(kind="ModelServing", name="llama"),
         [
             f"{SCALING_REF}.apiVersion: Required value: must be workload.serving.volcano.sh/v1alpha1 for a"
             " ModelServing"
         ],
     ),
-    "a kind of somebody else without its API": (
+    "an unknown kind without its apiVersion": (
         reference(kind="Rollout", name="llama"),
         [
             f"{SCALING_REF}.apiVersion: Required value: must be set to the group and version of the kind,"
@@ -151,22 +151,22 @@ REFUSED = {
         reference(name="../../other/deployments/x"),
         [f'{SCALING_REF}.name: Invalid value: "../../other/deployments/x": must be {SUBDOMAIN_SAYS}'],
     ),
-    "an API without its kind": (
+    "an apiVersion without a kind": (
         reference(apiVersion="apps/v1", name="llama"),
         [f"{SCALING_REF}.kind: Required value: must be set together with `apiVersion`"],
     ),
-    "the label of the target itself": (
+    "the label that holds the name of the target": (
         target(additionalMatchLabels={"modelinfer.volcano.sh/name": "another"}),
         [
             "spec.scalingConfiguration.target.additionalMatchLabels: Forbidden: may not have the key"
             " `modelinfer.volcano.sh/name`, which is always the name of the target"
         ],
     ),
-    "more labels than anybody needs": (
+    "too many labels": (
         target(additionalMatchLabels={f"label-{number}": "" for number in range(11)}),
         ["spec.scalingConfiguration.target.additionalMatchLabels: Too many: 11: must have at most 10 items"],
     ),
-    "a port that is none": (
+    "a port above the maximum": (
         target(metricEndpoint={"port": 65536}),
         [f"{ENDPOINT}.port: Invalid value: 65536: must be less than or equal to 65535"],
     ),
@@ -174,39 +174,39 @@ REFUSED = {
 
 NOT_PATHS = {
     "nothing": "",
-    "no slash in front": "metrics",
+    "no leading slash": "metrics",
     "another host": "//elsewhere/metrics",
-    "a whole address": "http://elsewhere/metrics",
+    "a whole URL": "http://elsewhere/metrics",
     "an empty segment": "/a//b",
-    "a way up": "/a/../b",
-    "a way up at the end": "/..",
-    "a way to stay": "/a/./b",
+    "a segment of two dots": "/a/../b",
+    "a segment of two dots at the end": "/..",
+    "a segment of one dot": "/a/./b",
     "a query": "/metrics?to=elsewhere",
     "a fragment": "/metrics#a",
-    "an escape": "/%2e%2e/metrics",
-    "a blank": "/my metrics",
-    "an end of line": "/metrics\n",
+    "a percent escape": "/%2e%2e/metrics",
+    "a space": "/my metrics",
+    "a line break": "/metrics\n",
     "a backslash": "/\\elsewhere",
     "credentials": "/@elsewhere",
-    "another alphabet": "/métriques",
+    "a letter outside ASCII": "/métriques",
 }
 
 
 @pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_what_makes_sense_is_accepted(spec: Json) -> None:
-    """Bounds are part of what they bound."""
+def test_a_valid_binding_is_accepted(spec: Json) -> None:
+    """Bounds are inclusive."""
     assert validate(AutoscalingPolicyBinding, {"spec": spec}) == []
 
 
 @pytest.mark.parametrize(("spec", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_makes_none_is_refused_field_by_field(spec: Json, want: list[str]) -> None:
-    """Each wrong field has its own error."""
+def test_each_invalid_field_gets_its_own_error(spec: Json, want: list[str]) -> None:
+    """The list of errors is complete."""
     assert [str(error) for error in validate(AutoscalingPolicyBinding, {"spec": spec})] == want
 
 
 @pytest.mark.parametrize("uri", NOT_PATHS.values(), ids=NOT_PATHS.keys())
-def test_the_endpoint_cannot_lead_elsewhere(uri: str) -> None:
-    """Whatever could change host, path or query of the request is no path."""
+def test_an_endpoint_that_could_change_the_request_is_rejected(uri: str) -> None:
+    """A valid path contains nothing that could change host, path or query of the request."""
     (error,) = validate(AutoscalingPolicyBinding, {"spec": target(metricEndpoint={"uri": uri})})
 
     assert str(error.path) == f"{ENDPOINT}.uri"
@@ -214,8 +214,8 @@ def test_the_endpoint_cannot_lead_elsewhere(uri: str) -> None:
 
 
 @given(uri=st.text(alphabet="/.%?#a~", max_size=12))
-def test_an_accepted_path_stays_what_it_is(uri: str) -> None:
-    """No accepted path has anything that a client would resolve, unescape or split off."""
+def test_an_accepted_path_needs_no_normalization(uri: str) -> None:
+    """It contains nothing that a client would resolve, unescape or split off."""
     spec = node_of(AutoscalingPolicyBinding).property("spec")
     scaling_node = spec.node.property("scalingConfiguration") if spec else None
     target_node = scaling_node.node.property("target") if scaling_node else None

@@ -1,4 +1,4 @@
-"""Which objects a binding means, and that they are in its own namespace."""
+"""Targets of an AutoscalingPolicyBinding: which objects the references name, and their namespace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apiserver.schema.validation import validate
     ("namespace", "want"),
     [
         pytest.param("team-a", [], id="its own namespace"),
-        pytest.param("", [], id="none"),
+        pytest.param("", [], id="no namespace"),
         pytest.param(
             "team-b",
             [
@@ -26,8 +26,8 @@ from apiserver.schema.validation import validate
         ),
     ],
 )
-def test_a_target_is_in_the_namespace_of_the_binding(namespace: str, want: list[str]) -> None:
-    """Nobody reaches into another namespace."""
+def test_a_target_must_be_in_the_namespace_of_the_binding(namespace: str, want: list[str]) -> None:
+    """A binding cannot scale anything in another namespace."""
     spec = reference(name="llama", namespace=namespace)
     value = {"metadata": {"namespace": "team-a"}, "spec": spec}
 
@@ -35,15 +35,15 @@ def test_a_target_is_in_the_namespace_of_the_binding(namespace: str, want: list[
 
 
 @pytest.mark.parametrize("metadata", [{}, None, {"namespace": None}])
-def test_without_a_namespace_of_its_own_nothing_is_known(metadata: JsonValue) -> None:
-    """A file names none, and the command line decides later."""
+def test_the_namespace_of_a_target_is_not_checked_if_the_binding_has_none(metadata: JsonValue) -> None:
+    """In a file, the binding may have none, because the command line sets it later."""
     value = {"metadata": metadata, "spec": reference(name="llama", namespace="team-b")}
 
     assert validate(AutoscalingPolicyBinding, value) == []
 
 
-def test_every_one_of_several_targets_is_held_to_the_namespace() -> None:
-    """The error is at the one that is wrong."""
+def test_the_namespace_of_each_of_several_targets_is_checked() -> None:
+    """The error is at the target with the wrong namespace."""
     spec = optimizer(param("a"), of_kind(name="b", namespace="team-b"))
     (error,) = validate(AutoscalingPolicyBinding, {"metadata": {"namespace": "team-a"}, "spec": spec})
 
@@ -59,18 +59,18 @@ def test_every_one_of_several_targets_is_held_to_the_namespace() -> None:
             ("workload.volcano.sh/v1alpha1", "ModelInfer", "a"),
             id="the default kind",
         ),
-        pytest.param(DEPLOYMENT, ("apps/v1", "Deployment", "llama"), id="all of it"),
+        pytest.param(DEPLOYMENT, ("apps/v1", "Deployment", "llama"), id="a complete reference"),
     ],
 )
-def test_a_reference_means_one_object(written: Json, want: tuple[str, str, str]) -> None:
-    """What is left out has a default for whoever reads."""
+def test_a_reference_resolves_to_one_object(written: Json, want: tuple[str, str, str]) -> None:
+    """Omitted fields have defaults."""
     api_version, kind, name = want
 
     assert target_object(written) == TargetObject(api_version=api_version, kind=kind, name=name)
 
 
-def test_a_binding_names_its_policy_and_its_targets() -> None:
-    """Targets are what is scaled on behalf of the writer."""
+def test_a_binding_refers_to_its_policy_and_its_targets() -> None:
+    """Only targets are scaled on behalf of the writer."""
     named = list(named_by({"spec": optimizer(param("a"), of_kind(**DEPLOYMENT))}))
 
     assert [(str(item.path), item.group, item.kind, item.name, item.is_scaled) for item in named] == [
@@ -89,13 +89,13 @@ def test_a_binding_names_its_policy_and_its_targets() -> None:
 @pytest.mark.parametrize(
     "half", [{"kind": "Deployment", "name": "llama"}, {"apiVersion": "apps/v1", "name": "llama"}]
 )
-def test_a_target_that_is_half_known_is_named_without_a_kind(half: Json) -> None:
-    """So that nobody complains a second time, of a kind that nobody wrote."""
+def test_an_incomplete_target_reference_has_no_kind(half: Json) -> None:
+    """Otherwise there would be a second error, about a kind that the user has not set."""
     _, claim = named_by({"spec": reference(**half)})
 
     assert (claim.kind, claim.name) == ("", "llama")
 
 
-def test_an_empty_binding_names_nothing_and_does_not_fail() -> None:
-    """References are asked for before anything is known to be valid."""
+def test_the_references_of_an_empty_binding_are_read_without_an_error() -> None:
+    """References are read before it is known whether the object is valid."""
     assert [item.name for item in named_by({})] == [""]

@@ -1,4 +1,4 @@
-"""What conversion keeps in an annotation: not too much, and nothing that anybody could break a list with."""
+"""The annotation in which conversion keeps fields: its size, and damaged or forged contents."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ DECLARED = {SPOKE: v1alpha1.VariantAutoscaling, HUB: v1alpha2.VariantAutoscaling
 
 
 @law
-def test_a_forged_annotation_reaches_neither_metadata_nor_an_error(seed: int, version: str) -> None:
-    """Somebody may write anything there; name, kind and version stay what they are."""
+def test_a_forged_annotation_changes_no_metadata_and_raises_no_error(seed: int, version: str) -> None:
+    """Any user can write the annotation; metadata and kind must stay as they are."""
     value = valid(seed, version)
     text = msgspec.json.encode(forged(seed, value)).decode()
     value["metadata"].setdefault("annotations", {})[ANNOTATION] = text
@@ -37,8 +37,8 @@ def test_a_forged_annotation_reaches_neither_metadata_nor_an_error(seed: int, ve
 
 
 @law
-def test_the_annotation_of_another_object_leaves_what_is_valid(seed: int, version: str) -> None:
-    """A manifest that was copied brings its annotation along: it counts only where it fits."""
+def test_the_annotation_of_another_object_leaves_the_result_valid(seed: int, version: str) -> None:
+    """A copied manifest includes its annotation, which counts only where it fits the object."""
     value, stranger = valid(seed, version), convert(valid(seed + 1, OTHER[version]), version)
     text = stranger["metadata"].get("annotations", {}).get(ANNOTATION)
     if text is not None:
@@ -55,21 +55,25 @@ def test_the_annotation_of_another_object_leaves_what_is_valid(seed: int, versio
     [
         pytest.param("", id="empty"),
         pytest.param("not json", id="no JSON"),
-        pytest.param("[" * 100_000, id="nested beyond every stack"),
-        pytest.param('{"fields":[{"path":[]}]}', id="a path to nowhere"),
+        pytest.param("[" * 100_000, id="deeply nested JSON"),
+        pytest.param('{"fields":[{"path":[]}]}', id="an empty path"),
         pytest.param('{"fields":7}', id="JSON of another shape"),
         pytest.param(
-            '{"fields":[{"path":["spec"],"derived":1' + "0" * 5000 + "}]}", id="a number beyond all"
+            '{"fields":[{"path":["spec"],"derived":1' + "0" * 5000 + "}]}", id="a number of 5001 digits"
         ),
-        pytest.param('{"fields":[{"path":["spec","x"],"value":1e999}]}', id="a number without end"),
-        pytest.param('{"fields":[{"path":["spec","modelID"],"derived":1e999}]}', id="such a one to compare"),
-        pytest.param('{"source":{"modelProfile":{"accelerators":[]},"position":1e999}}', id="such a place"),
-        pytest.param('{"source":{"modelProfile":"' + "x" * 1_000_000 + '"}}', id="larger than it may be"),
+        pytest.param('{"fields":[{"path":["spec","x"],"value":1e999}]}', id="a float out of range"),
+        pytest.param(
+            '{"fields":[{"path":["spec","modelID"],"derived":1e999}]}', id="a derived value out of range"
+        ),
+        pytest.param(
+            '{"source":{"modelProfile":{"accelerators":[]},"position":1e999}}', id="a position out of range"
+        ),
+        pytest.param('{"source":{"modelProfile":"' + "x" * 1_000_000 + '"}}', id="larger than the limit"),
     ],
 )
 @pytest.mark.parametrize("version", [SPOKE, HUB])
-def test_a_damaged_annotation_counts_as_none(text: str, version: str) -> None:
-    """Whatever stands in the annotation, conversion goes on as if it weren't there."""
+def test_a_damaged_annotation_is_ignored(text: str, version: str) -> None:
+    """The result is the same as without the annotation."""
     value = bare(convert(valid(4, OTHER[version]), version))
     expected = convert(value, OTHER[version])
     damaged = copy.deepcopy(value)
@@ -80,7 +84,7 @@ def test_a_damaged_annotation_counts_as_none(text: str, version: str) -> None:
 
 
 def annotated(seed: int, version: str) -> Json:
-    """Return an object with an annotation that somebody made up."""
+    """Return an object with a forged annotation."""
     value = valid(seed, version)
     text = msgspec.json.encode(forged(seed, value)).decode()
     value["metadata"].setdefault("annotations", {})[ANNOTATION] = text
@@ -88,8 +92,10 @@ def annotated(seed: int, version: str) -> Json:
 
 
 @pytest.mark.parametrize("draw", [valid, odd, annotated])
-def test_objects_as_text_convert_to_the_same(draw: Callable[[int, str], Json]) -> None:
-    """The webhook's path leaves what it can undecoded; its answer is no other for that."""
+def test_conversion_of_json_text_equals_conversion_of_decoded_objects(
+    draw: Callable[[int, str], Json],
+) -> None:
+    """The webhook leaves as much of the text undecoded as possible."""
 
     @law
     def check(seed: int, version: str) -> None:
@@ -101,7 +107,7 @@ def test_objects_as_text_convert_to_the_same(draw: Callable[[int, str], Json]) -
 
 
 def padded(version: str, padding_bytes: int, **more: JsonValue) -> Json:
-    """Return an object whose own annotations take so much."""
+    """Return an object whose other annotations have this size."""
     target = {"kind": "Deployment", "name": "b"}
     spec = {"modelID": "m", "scaleTargetRef": target, "accelerator": "H100"}
     metadata = {"name": "a", "annotations": {"x": "x" * (padding_bytes - 1)}}
@@ -115,8 +121,8 @@ def padded(version: str, padding_bytes: int, **more: JsonValue) -> Json:
 
 
 @pytest.mark.parametrize("room_bytes", [0, 1, 100, 140, 400])
-def test_what_does_not_fit_beside_other_annotations_is_given_up(room_bytes: int) -> None:
-    """An answer with more than the server takes would fail every list; a status is given up first."""
+def test_fields_that_do_not_fit_beside_other_annotations_are_dropped(room_bytes: int) -> None:
+    """An object beyond the server's limit would fail every list; the status is dropped first."""
     value = padded(HUB, LIMIT_BYTES - room_bytes, decision={"reason": "Steady", "message": "m" * 200})
 
     for other in (convert(value, SPOKE), answered(value, SPOKE)):
@@ -126,8 +132,8 @@ def test_what_does_not_fit_beside_other_annotations_is_given_up(room_bytes: int)
         assert returned["status"] == value["status"] or room_bytes < 400
 
 
-def test_an_object_that_would_lose_something_for_want_of_room_is_refused() -> None:
-    """Unless it was so before: whoever leaves it alone is not stopped."""
+def test_an_object_whose_kept_fields_exceed_the_annotation_limit_is_rejected() -> None:
+    """An update of an object that is already stored like this is accepted."""
     kind = VARIANT_AUTOSCALING
     large, small = padded(HUB, LIMIT_BYTES - 50), padded(HUB, LIMIT_BYTES - 500)
 

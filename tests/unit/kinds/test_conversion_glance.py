@@ -1,4 +1,4 @@
-"""What conversion tells at a glance is what it would find by looking closely."""
+"""Shortcuts of conversion: the result is that of the full conversion."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from apiserver.schema.json import Json
 from apiserver.schema.undecoded import same
 
 KEEPS_NOTHING = "{}"
-"""Whoever reads this in an annotation walks there and back, whatever the object looks like."""
+"""With this value in the annotation, conversion takes no shortcut, whatever the object looks like."""
 
 HIDDEN = {
     "a slash": ANNOTATION.replace("/", "\\/"),
     "a letter": ANNOTATION.replace("l", "\\u006c", 1),
     "every character": "".join(f"\\u{ord(letter):04x}" for letter in ANNOTATION),
 }
-"""Ways to write the name of the annotation that a search for it does not find."""
+"""Spellings of the annotation's name that a text search does not find."""
 
 
 @pytest.mark.parametrize("draw", [valid, odd])
-def test_what_is_alike_at_a_glance_is_so_on_the_walk(draw: Callable[[int, str], Json]) -> None:
-    """An object that is only given another version would be given nothing else by walking it."""
+def test_the_shortcut_has_the_same_result_as_the_full_conversion(draw: Callable[[int, str], Json]) -> None:
+    """If a shortcut changes only the version, the full conversion would change nothing else either."""
 
     @law
     def check(seed: int, version: str) -> None:
@@ -46,7 +46,7 @@ def test_what_is_alike_at_a_glance_is_so_on_the_walk(draw: Callable[[int, str], 
 
 
 def emptied(value: Json) -> Json:
-    """Return the metadata of an object without what holds no annotation."""
+    """Return the metadata of an object, without annotations if there are none."""
     metadata = value["metadata"]
     others = {name: item for name, item in metadata.items() if name != "annotations"}
     annotations = annotations_of(value)
@@ -54,8 +54,8 @@ def emptied(value: Json) -> Json:
 
 
 @pytest.mark.parametrize("written", HIDDEN.values(), ids=HIDDEN.keys())
-def test_an_annotation_counts_however_its_name_is_written(written: str) -> None:
-    """JSON may say any character in several ways."""
+def test_the_annotation_counts_however_its_name_is_spelled(written: str) -> None:
+    """JSON text can escape any character."""
     value = kept_aside()
     text = msgspec.json.encode(value)
     hidden = text.replace(f'"{ANNOTATION}"'.encode(), f'"{written}"'.encode())
@@ -79,8 +79,8 @@ def kept_aside() -> Json:
 
 
 @pytest.mark.parametrize("version", [SPOKE, HUB])
-def test_text_of_numbers_in_the_annotation_is_handed_on(version: str) -> None:
-    """A number that no version reads keeps its digits there and back, even where a float has fewer."""
+def test_numbers_in_the_annotation_keep_their_notation(version: str) -> None:
+    """A number that no version reads keeps its digits there and back, even those beyond float precision."""
     numbers = "[10.50,-0,1e2,123456789012345678901234567890]"
     spec = f'{{"modelID":"m","modelProfile":{numbers},"accelerator":{numbers},"variantID":{numbers}}}'
     text = f'{{"apiVersion":"{version}","kind":"VariantAutoscaling","metadata":{{}},"spec":{spec}}}'

@@ -1,4 +1,4 @@
-"""The laws of conversion, on thousands of objects of every shape and of none."""
+"""Laws of conversion, checked on thousands of objects of every shape, valid and malformed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROFILED = {"accelerator", "acceleratorCount", "variantProfile"}
 
 
 def members(value: JsonValue, path: Path = ()) -> Iterator[Path]:
-    """Yield the paths of all members of spec and status, those of lists included."""
+    """Yield the paths of all members of spec and status, including those in lists."""
     if path:
         yield path
     if isinstance(value, dict):
@@ -38,7 +38,7 @@ def members(value: JsonValue, path: Path = ()) -> Iterator[Path]:
 
 
 def leaves(value: Json) -> list[Path]:
-    """Return the paths of members that hold no other."""
+    """Return the paths of members that contain no others."""
     return [path for path in members(value) if not isinstance(at(value, path), dict | list)]
 
 
@@ -48,7 +48,7 @@ def at(value: JsonValue, path: Path) -> JsonValue:
 
 
 def says(value: Json, path: Path, leaf: JsonValue) -> bool:
-    """Tell whether an object has that value in that place."""
+    """Tell whether an object has this value at a path."""
     return path in set(members(value)) and same(at(value, path), leaf)
 
 
@@ -86,7 +86,7 @@ def without(value: Json, path: Path) -> Json:
 
 
 def images(path: Path) -> set[str]:
-    """Return the members of the other version's spec that a member of this version's spec stands for."""
+    """Return the members of the other version's spec that correspond to a member of this version's."""
     name = str(path[1])
     identified = {"variantID"} if name in IDENTIFIED else set()
     profiled = {"modelProfile"} if name in PROFILED else PROFILED if name == "modelProfile" else set()
@@ -94,8 +94,8 @@ def images(path: Path) -> set[str]:
 
 
 @law
-def test_there_and_back_loses_nothing(seed: int, version: str) -> None:
-    """Everything is there again, digits and absences included, and the input is left as it was."""
+def test_converting_there_and_back_loses_nothing(seed: int, version: str) -> None:
+    """Digits and absent fields are the same, too, and the input is not changed."""
     value = valid(seed, version)
     before = copy.deepcopy(value)
 
@@ -104,8 +104,8 @@ def test_there_and_back_loses_nothing(seed: int, version: str) -> None:
 
 
 @law
-def test_there_and_back_loses_nothing_of_odd_objects_either(seed: int, version: str) -> None:
-    """Half-migrated objects, unknown fields and wrong types come back; only a target may be added."""
+def test_converting_malformed_objects_there_and_back_loses_nothing(seed: int, version: str) -> None:
+    """Half-migrated objects, unknown fields and wrong types are restored; only a target may be added."""
     value = bare(odd(seed, version))
 
     back = convert(convert(value, OTHER[version]), version)
@@ -116,15 +116,15 @@ def test_there_and_back_loses_nothing_of_odd_objects_either(seed: int, version: 
 
 
 @law
-def test_what_is_valid_converts_to_what_is_valid(seed: int, version: str) -> None:
-    """Validity carries over both ways."""
+def test_a_valid_object_converts_to_a_valid_object(seed: int, version: str) -> None:
+    """This holds in both directions."""
     other = OTHER[version]
 
     assert validate(DECLARED[version], valid(seed, version)) == []
     assert validate(DECLARED[other], convert(valid(seed, version), other)) == []
 
 
-def test_the_longest_valid_names_convert_to_what_is_valid() -> None:
+def test_an_object_with_the_longest_valid_names_converts_to_a_valid_object() -> None:
     """The identifier of the legacy shape is as long as its parts together."""
     spec = {
         "modelID": "m" * 512,
@@ -144,8 +144,8 @@ def test_the_longest_valid_names_convert_to_what_is_valid() -> None:
 
 
 @law
-def test_converting_twice_is_converting_once(seed: int, version: str) -> None:
-    """Whether an object went there once or came back and went again, it is the same, annotation included."""
+def test_converting_twice_equals_converting_once(seed: int, version: str) -> None:
+    """A conversion back and forth changes nothing either, not even the annotation."""
     other = OTHER[version]
     once = convert(valid(seed, version), other)
 
@@ -154,16 +154,16 @@ def test_converting_twice_is_converting_once(seed: int, version: str) -> None:
 
 
 @law
-def test_metadata_is_untouched_but_for_one_annotation(seed: int, version: str) -> None:
-    """The API server takes labels and annotations from us, so none may go missing."""
+def test_metadata_is_unchanged_except_for_one_annotation(seed: int, version: str) -> None:
+    """The API server takes labels and annotations from the conversion webhook, so none may be lost."""
     value = valid(seed, version)
 
     assert same(bare(convert(value, OTHER[version]))["metadata"], value["metadata"])
 
 
 @law
-def test_lists_and_what_both_versions_say_keep_their_order(seed: int, version: str) -> None:
-    """Conditions and candidates stay in line, and so do the members that both versions have."""
+def test_lists_and_common_members_keep_their_order(seed: int, version: str) -> None:
+    """This includes conditions, candidates, and the members that both versions have."""
     value = valid(seed, version)
     other = convert(value, OTHER[version])
     again = convert(other, version)
@@ -179,8 +179,8 @@ def test_lists_and_what_both_versions_say_keep_their_order(seed: int, version: s
 
 
 @law
-def test_an_edit_in_the_other_version_wins_and_only_there(seed: int, version: str) -> None:
-    """The edited leaf changes with what is told by it; everything else is as it was."""
+def test_an_edit_in_the_other_version_is_kept_and_changes_nothing_else(seed: int, version: str) -> None:
+    """Only the edited leaf and the fields derived from it change."""
     value = valid(seed, version)
     other = convert(value, OTHER[version])
     path = Random(seed).choice(leaves(other))
@@ -199,7 +199,7 @@ def test_an_edit_in_the_other_version_wins_and_only_there(seed: int, version: st
 
 @law
 def test_deleting_a_field_in_one_version_deletes_it_in_the_other(seed: int, version: str) -> None:
-    """What was kept doesn't come back by itself."""
+    """The annotation does not restore the deleted field."""
     value = valid(seed, version)
     other = convert(value, OTHER[version])
     paths = [path for path in members(other) if not any(isinstance(part, int) for part in path)]
@@ -212,8 +212,10 @@ def test_deleting_a_field_in_one_version_deletes_it_in_the_other(seed: int, vers
 
 
 @law
-def test_a_replace_that_drops_the_annotation_means_what_it_says(seed: int, version: str) -> None:
-    """The manifest is the whole truth to its author: what it doesn't say is gone everywhere."""
+def test_a_replacement_without_the_annotation_removes_every_field_that_it_omits(
+    seed: int, version: str
+) -> None:
+    """The author of a manifest expects omitted fields to be absent in all versions."""
     replaced = bare(convert(valid(seed, version), OTHER[version]))
 
     stored = convert(replaced, version)
@@ -225,8 +227,8 @@ def test_a_replace_that_drops_the_annotation_means_what_it_says(seed: int, versi
 
 @pytest.mark.parametrize("version", [SPOKE, HUB])
 @pytest.mark.parametrize("text", ["10.50", "10.5", "0010", "1.0e", "٣"])
-def test_text_keeps_its_digits(text: str, version: str) -> None:
-    """A cost is text: nothing reads it, so nothing rounds it."""
+def test_a_cost_keeps_its_digits(text: str, version: str) -> None:
+    """A cost is a string: conversion does not parse it, so it does not round it."""
     spec = {"modelID": "m", "scaleTargetRef": {"kind": "Deployment", "name": "d"}, "variantCost": text}
     value = {"apiVersion": version, "kind": "VariantAutoscaling", "metadata": {"name": "a"}, "spec": spec}
 
@@ -234,7 +236,7 @@ def test_text_keeps_its_digits(text: str, version: str) -> None:
 
 
 @law
-def test_no_object_however_odd_fails_to_convert(seed: int, version: str) -> None:
+def test_no_malformed_object_fails_to_convert(seed: int, version: str) -> None:
     """One failing object would make every LIST fail."""
     value = odd(seed, version)
 
@@ -253,8 +255,8 @@ KEPT_IN_FULL = {
 
 @pytest.mark.parametrize("version", [SPOKE, HUB])
 @pytest.mark.parametrize("more", KEPT_IN_FULL.values(), ids=KEPT_IN_FULL.keys())
-def test_what_both_versions_can_say_is_edited_in_both(more: Json, version: str) -> None:
-    """It stands in sight, not in the annotation: an edit and a deletion are seen on the other side."""
+def test_fields_that_both_versions_have_are_not_kept_in_the_annotation(more: Json, version: str) -> None:
+    """So an edit or a deletion in one version is visible in the other."""
     target = {"kind": "Deployment", "name": "a"}
     spec = {"modelID": "m", "scaleTargetRef": target} | more
     value = {"apiVersion": version, "kind": "VariantAutoscaling", "metadata": {"name": "a"}, "spec": spec}

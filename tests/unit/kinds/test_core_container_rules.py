@@ -1,4 +1,4 @@
-"""What a container says: the API server's own demands on its environment and resources hold."""
+"""Validation of a container's environment and resources by the rules of the API server."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ CHARACTERS = (
 
 
 def variable(**source: Any) -> Json:
-    """Return a variable whose value comes from somewhere."""
+    """Return a variable whose value comes from a source."""
     return {"name": "A", "valueFrom": source}
 
 
 def field(path: str) -> Json:
-    """Return a variable that is a field of its pod."""
+    """Return a variable whose value is a field of its pod."""
     return variable(fieldRef={"fieldPath": path})
 
 
 def bytes_of(resource: str, divisor: str | int) -> Json:
-    """Return a variable that is a resource in some unit."""
+    """Return a variable whose value is a resource in some unit."""
     return variable(resourceFieldRef={"resource": resource, "divisor": divisor})
 
 
@@ -41,7 +41,7 @@ ACCEPTED: dict[str, tuple[type, Json]] = {
     "an annotation in capitals": (EnvVar, field("metadata.annotations['Example.com/Team']")),
     "a limit in MiB": (EnvVar, bytes_of("limits.memory", "1Mi")),
     "a request in thousandths": (EnvVar, bytes_of("requests.cpu", "1m")),
-    "a request in whole units, written oddly": (EnvVar, bytes_of("requests.cpu", "1000m")),
+    "a request with a divisor of 1000m": (EnvVar, bytes_of("requests.cpu", "1000m")),
     "no unit": (EnvVar, bytes_of("limits.memory", 0)),
     "huge pages": (EnvVar, bytes_of("limits.hugepages-2Mi", 1)),
     "a key of a ConfigMap": (EnvVar, variable(configMapKeyRef={"name": "c", "key": ".hidden"})),
@@ -49,8 +49,8 @@ ACCEPTED: dict[str, tuple[type, Json]] = {
     "all of a ConfigMap": (EnvFromSource, {"prefix": "MY_", "configMapRef": {"name": "c"}}),
     "all of a Secret without a prefix": (EnvFromSource, {"prefix": "", "secretRef": {"name": "s"}}),
     "nothing": (ResourceRequirements, {}),
-    "accelerators by limit alone": (ResourceRequirements, {"limits": {"nvidia.com/gpu": 1}}),
-    "accelerators by both alike": (
+    "accelerators with a limit alone": (ResourceRequirements, {"limits": {"nvidia.com/gpu": 1}}),
+    "accelerators with an equal limit and request": (
         ResourceRequirements,
         {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": 1}},
     ),
@@ -62,7 +62,7 @@ ACCEPTED: dict[str, tuple[type, Json]] = {
         ResourceRequirements,
         {"limits": {"hugepages-2Mi": "4Mi", "memory": "1Gi"}},
     ),
-    "accelerators beyond counting": (
+    "quantities with huge exponents": (
         ResourceRequirements,
         {"limits": {"nvidia.com/gpu": "1e300", "hugepages-1Gi": "1e999", "cpu": "1e-300"}},
     ),
@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
         field("metadata.name") | {"value": "1"},
         ["valueFrom: Forbidden: may not be set when `value` is not empty"],
     ),
-    "a source of nothing": (
+    "an empty source": (
         EnvVar,
         variable(),
         [
@@ -101,7 +101,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             " or `configMapKeyRef`"
         ],
     ),
-    "a field that no variable can have": (
+    "a field that variables cannot refer to": (
         EnvVar,
         field("spec.restartPolicy"),
         [
@@ -115,7 +115,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
         variable(fieldRef={"apiVersion": "v2", "fieldPath": "metadata.name"}),
         ['valueFrom.fieldRef.apiVersion: Unsupported value: "v2": supported values: "v1"'],
     ),
-    "a key of what has none": (
+    "a key of a field without keys": (
         EnvVar,
         field("metadata.name['a']"),
         [
@@ -123,12 +123,12 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             " metadata.annotations take a key"
         ],
     ),
-    "a label that no pod can have": (
+    "an invalid label key": (
         EnvVar,
         field("metadata.labels['a b']"),
         [f"valueFrom.fieldRef.fieldPath: Invalid value: \"metadata.labels['a b']\": name part {CHARACTERS}"],
     ),
-    "a resource that no variable can have": (
+    "a resource that variables cannot refer to": (
         EnvVar,
         variable(resourceFieldRef={"resource": "limits.nvidia.com/gpu"}),
         [
@@ -137,12 +137,12 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             ' "requests.memory", "requests.ephemeral-storage"'
         ],
     ),
-    "a unit that is none": (
+    "an unsupported divisor": (
         EnvVar,
         bytes_of("limits.cpu", "2"),
         ['valueFrom.resourceFieldRef.divisor: Unsupported value: "2": supported values: "1m", "1"'],
     ),
-    "a key that leads elsewhere": (
+    "a key that begins with two dots": (
         EnvVar,
         variable(secretKeyRef={"name": "s", "key": "..k"}),
         [
@@ -150,7 +150,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             " not '..' in front"
         ],
     ),
-    "a file that leads elsewhere": (
+    "an invalid volume name, and a path with two dots": (
         EnvVar,
         variable(fileKeyRef={"volumeName": "V", "path": "a/../b", "key": "k"}),
         [
@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             "valueFrom.fileKeyRef.path: Invalid value: \"a/../b\": must not contain '..'",
         ],
     ),
-    "all of nothing": (
+    "an invalid prefix without a source": (
         EnvFromSource,
         {"prefix": "A="},
         [
@@ -167,12 +167,12 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             "configMapRef: Required value: exactly one of `configMapRef` and `secretRef` must be set",
         ],
     ),
-    "all of two": (
+    "a ConfigMap and a Secret": (
         EnvFromSource,
         {"configMapRef": {"name": "c"}, "secretRef": {"name": "s"}},
         ["secretRef: Forbidden: may not be set together with `configMapRef`"],
     ),
-    "less than nothing": (
+    "negative quantities": (
         ResourceRequirements,
         {"limits": {"cpu": "-1", "memory": -1}},
         [
@@ -180,12 +180,12 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             "limits[memory]: Invalid value: -1: must be greater than or equal to 0",
         ],
     ),
-    "a request beyond its limit": (
+    "a request above its limit": (
         ResourceRequirements,
         {"limits": {"memory": "1G"}, "requests": {"memory": "1Gi"}},
         ['requests[memory]: Invalid value: "1Gi": must be less than or equal to memory limit of 1G'],
     ),
-    "accelerators by request alone": (
+    "accelerators with a request alone": (
         ResourceRequirements,
         {"requests": {"nvidia.com/gpu": 1}},
         ["limits[nvidia.com/gpu]: Required value: must be set for a resource that cannot be overcommitted"],
@@ -195,12 +195,12 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
         {"limits": {"nvidia.com/gpu": "500m"}},
         ['limits[nvidia.com/gpu]: Invalid value: "500m": must be an integer'],
     ),
-    "fewer accelerators than the limit": (
+    "a request for fewer accelerators than the limit": (
         ResourceRequirements,
         {"limits": {"nvidia.com/gpu": 2}, "requests": {"nvidia.com/gpu": 1}},
         ["requests[nvidia.com/gpu]: Invalid value: 1: must be equal to nvidia.com/gpu limit of 2"],
     ),
-    "names of no resource": (
+    "invalid resource names": (
         ResourceRequirements,
         {"limits": {"gpu": 1, "a b": 1, "requests.x.com/gpu": 1}},
         [
@@ -211,7 +211,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             " 'requests.', which quotas put before names",
         ],
     ),
-    "huge pages alone, and one and a half": (
+    "huge pages without memory, and one and a half of them": (
         ResourceRequirements,
         {"limits": {"hugepages-2Mi": "3Mi"}},
         [
@@ -229,19 +229,19 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
 
 
 @pytest.mark.parametrize(("declared", "value"), ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_what_a_pod_may_say_is_accepted(declared: type, value: Json) -> None:
-    """No errors at all."""
+def test_a_valid_environment_or_resource_list_is_accepted(declared: type, value: Json) -> None:
+    """There are no errors."""
     assert [str(error) for error in validate(declared, value)] == []
 
 
 @pytest.mark.parametrize(("declared", "value", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_a_pod_may_not_say_is_refused(declared: type, value: Json, want: list[str]) -> None:
-    """Every error, at its field."""
+def test_each_invalid_field_gets_its_own_error(declared: type, value: Json, want: list[str]) -> None:
+    """The list of errors is complete."""
     assert [str(error) for error in validate(declared, value)] == want
 
 
 def test_only_native_resources_can_be_overcommitted() -> None:
-    """Huge pages and what others bring are counted out whole."""
+    """Huge pages and extended resources cannot."""
     names = ("cpu", "kubernetes.io/x", "hugepages-2Mi", "nvidia.com/gpu")
 
     assert [name for name in names if can_be_overcommitted(name)] == ["cpu", "kubernetes.io/x"]

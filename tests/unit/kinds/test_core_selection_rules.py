@@ -1,4 +1,4 @@
-"""What means other objects: the API server's own demands on affinity, selectors and references hold."""
+"""Validation of affinities, selectors and references by the rules of the API server."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def pods(**term: Any) -> Json:
 ACCEPTED: dict[str, tuple[type, Json]] = {
     "no affinity": (Affinity, {}),
     "nodes by label": (Affinity, nodes({"key": "gpu", "operator": "In", "values": ["H100", ""]})),
-    "nodes by number": (Affinity, nodes({"key": "memory", "operator": "Gt", "values": ["40"]})),
-    "one node": (
+    "nodes by a numeric label": (Affinity, nodes({"key": "memory", "operator": "Gt", "values": ["40"]})),
+    "one node by its name": (
         Affinity,
         nodes(matchFields=[{"key": "metadata.name", "operator": "In", "values": ["node-1"]}]),
     ),
-    "an odd value that is only preferred": (
+    "an invalid label value in a preference": (
         Affinity,
         preferred({"key": "gpu", "operator": "NotIn", "values": ["a b"]}, weight=100),
     ),
@@ -64,8 +64,8 @@ ACCEPTED: dict[str, tuple[type, Json]] = {
             mismatchLabelKeys=["tenant"],
         ),
     ),
-    "a reference to anything": (ObjectReference, {}),
-    "a selector of all": (LabelSelector, {}),
+    "an empty object reference": (ObjectReference, {}),
+    "an empty selector": (LabelSelector, {}),
 }
 
 REFUSED: dict[str, tuple[type, Json, list[str]]] = {
@@ -74,7 +74,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
         {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}},
         [f"{NODES.removesuffix('[0]')}: Invalid value: []: must have at least 1 item"],
     ),
-    "in nothing": (
+    "In without values": (
         Affinity,
         nodes({"key": "gpu", "operator": "In"}),
         [
@@ -82,7 +82,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             " 'NotIn'"
         ],
     ),
-    "existing values": (
+    "Exists with values": (
         Affinity,
         nodes({"key": "gpu", "operator": "Exists", "values": ["a"]}),
         [
@@ -90,7 +90,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             " 'DoesNotExist'"
         ],
     ),
-    "greater than two": (
+    "Gt with two values": (
         Affinity,
         nodes({"key": "memory", "operator": "Gt", "values": ["1", "2"]}),
         [
@@ -98,7 +98,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             " 'Gt' or 'Lt'"
         ],
     ),
-    "greater than a word": (
+    "Lt with a value that is no integer": (
         Affinity,
         preferred({"key": "memory", "operator": "Lt", "values": ["40Gi"]}),
         [
@@ -106,12 +106,12 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             ".values[0]: Invalid value: \"40Gi\": must be an integer when `operator` is 'Gt' or 'Lt'"
         ],
     ),
-    "an odd value that is required": (
+    "an invalid label value in a requirement": (
         Affinity,
         nodes({"key": "gpu", "operator": "In", "values": ["H100", "a b"]}),
         [f'{NODES}.matchExpressions[0].values[1]: Invalid value: "a b": {VALUE}'],
     ),
-    "a field that no node is told by": (
+    "an unsupported field, operator and number of values": (
         Affinity,
         nodes(matchFields=[{"key": "metadata.uid", "operator": "Exists", "values": ["a", "b"]}]),
         [
@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             f"{NODES}.matchFields[0].values: Too many: 2: must have at most 1 item",
         ],
     ),
-    "a preference beyond 100": (
+    "a weight above 100": (
         Affinity,
         preferred(weight=101),
         [
@@ -129,7 +129,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             " be less than or equal to 100"
         ],
     ),
-    "near by nothing": (
+    "an empty topology key": (
         Affinity,
         pods(topologyKey=""),
         [f'{PODS}.topologyKey: Invalid value: "": {LABEL_KEY}'],
@@ -156,7 +156,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             " `mismatchLabelKeys`",
         ],
     ),
-    "a namespace that is none": (
+    "an invalid namespace": (
         Affinity,
         pods(namespaces=["A"]),
         [
@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             " as my-name"
         ],
     ),
-    "labels that no pod can have": (
+    "invalid labels": (
         LabelSelector,
         {"matchLabels": {"/a": "", "b": "x y", "c": "v" * 64}},
         [
@@ -173,7 +173,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             "matchLabels[c]: Too long: may not be more than 63 bytes",
         ],
     ),
-    "conditions on labels that no pod can have": (
+    "expressions with invalid labels": (
         LabelSelector,
         {"matchExpressions": [{"key": "a/b/c", "operator": "NotIn", "values": ["-"]}]},
         [
@@ -181,7 +181,7 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             f'matchExpressions[0].values[0]: Invalid value: "-": {VALUE}',
         ],
     ),
-    "a reference to nothing": (
+    "a local reference without a name": (
         LocalObjectReference,
         {},
         ["name: Required value"],
@@ -205,31 +205,31 @@ KEYS = {
 
 
 @pytest.mark.parametrize(("declared", "value"), ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_what_a_pod_may_say_is_accepted(declared: type, value: Json) -> None:
-    """No errors at all."""
+def test_a_valid_affinity_selector_or_reference_is_accepted(declared: type, value: Json) -> None:
+    """There are no errors."""
     assert [str(error) for error in validate(declared, value)] == []
 
 
 @pytest.mark.parametrize(("declared", "value", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_a_pod_may_not_say_is_refused(declared: type, value: Json, want: list[str]) -> None:
-    """Every error, at its field."""
+def test_each_invalid_field_gets_its_own_error(declared: type, value: Json, want: list[str]) -> None:
+    """The list of errors is complete."""
     assert [str(error) for error in validate(declared, value)] == want
 
 
 @pytest.mark.parametrize(("key", "want"), KEYS.items())
-def test_keys_of_labels_have_a_form(key: str, want: list[str]) -> None:
-    """A prefix that is a domain, and a short name."""
+def test_a_label_key_is_a_name_with_an_optional_domain_as_prefix(key: str, want: list[str]) -> None:
+    """Every violated rule has a message."""
     assert list(label_key_errors(key)) == want
 
 
 @given(st.from_regex(r"\A[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?\Z"))
-def test_every_name_is_key_and_value(text: str) -> None:
-    """Names of labels and their values have the same characters."""
+def test_every_valid_name_is_a_valid_label_key_and_label_value(text: str) -> None:
+    """Both allow the same characters."""
     assert not [*label_key_errors(text), *label_value_errors(text)]
 
 
 @given(st.text(max_size=5))
-def test_a_key_is_refused_where_its_name_is_no_value(text: str) -> None:
-    """What is no value is no key either, but for a prefix; and a key is never empty."""
+def test_a_text_without_a_prefix_that_is_no_label_value_is_no_label_key_either(text: str) -> None:
+    """Unlike values, keys may have a prefix and must not be empty."""
     if "/" not in text and list(label_value_errors(text)):
         assert list(label_key_errors(text))

@@ -1,4 +1,4 @@
-"""What an objective may say: exactly what its releases took."""
+"""Validation, defaults and warnings of an InferenceObjective, as in its releases."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ GROUP = "inference.networking.k8s.io"
 
 
 def pool(**members: str) -> Json:
-    """Return an objective whose pool is referred to in another way."""
+    """Return an objective with some members of its pool reference changed."""
     return {"spec": {"poolRef": POOL | members}}
 
 
 def priority(number: object) -> Json:
-    """Return an objective of a priority."""
+    """Return an objective with a priority."""
     return {"spec": {"priority": number, "poolRef": POOL}}
 
 
@@ -40,7 +40,10 @@ ACCEPTED: dict[str, Json] = {
 REFUSED: dict[str, tuple[Json, list[str]]] = {
     "an empty spec": ({"spec": {}}, ["spec.poolRef: Required value"]),
     "a pool without a name": ({"spec": {"poolRef": {}}}, ["spec.poolRef.name: Required value"]),
-    "a priority in words": (priority("high"), ['spec.priority: Invalid value: "high": must be an integer']),
+    "a priority that is text": (
+        priority("high"),
+        ['spec.priority: Invalid value: "high": must be an integer'],
+    ),
     "a priority beyond 64 bits": (
         priority(2**63),
         [
@@ -69,11 +72,11 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
 }
 
 ADVICE: dict[str, tuple[Json, list[str]]] = {
-    "nothing odd": (priority(5), []),
-    "a reference as it is filled in": (pool(group=GROUP, kind="InferencePool"), []),
+    "a usual objective": (priority(5), []),
+    "a reference with its defaults written out": (pool(group=GROUP, kind="InferencePool"), []),
     "no spec": ({}, ["spec: not set: the objective names no pool, and no request can use it"]),
-    "a priority that the successor has": (priority(-(2**31)), []),
-    "a priority that the successor lacks": (
+    "the smallest priority that the successor supports": (priority(-(2**31)), []),
+    "a priority that the successor does not support": (
         priority(2**31),
         ["spec.priority: exceeds 32 bits, the limit of llm-d.ai/v1alpha2 InferenceObjective"],
     ),
@@ -81,7 +84,7 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
         pool(kind="Service"),
         ["spec.poolRef.kind: endpoint pickers look for an InferencePool of that name and ignore this field"],
     ),
-    "the old group": (
+    "the former group": (
         pool(group="inference.networking.x-k8s.io"),
         [f"spec.poolRef.group: the former group of InferencePools; use {GROUP}"],
     ),
@@ -93,36 +96,36 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
 
 
 @pytest.mark.parametrize("value", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_an_objective_is_accepted(value: Json) -> None:
-    """What the releases took is valid, and stays so once defaults are filled in."""
+def test_a_valid_objective_is_accepted_with_and_without_its_defaults(value: Json) -> None:
+    """Everything that the releases accepted is valid."""
     assert validate(InferenceObjective, value) == []
     assert validate(InferenceObjective, defaulted(VERSION, value)) == []
 
 
 @pytest.mark.parametrize(("value", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_an_objective_is_refused_field_by_field(value: Json, want: list[str]) -> None:
-    """Each wrong field has its own error."""
+def test_each_invalid_field_gets_its_own_error(value: Json, want: list[str]) -> None:
+    """The list of errors is complete."""
     assert [str(error) for error in validate(InferenceObjective, value)] == want
 
 
 @pytest.mark.parametrize(("value", "want"), ADVICE.values(), ids=ADVICE.keys())
-def test_what_is_hardly_meant_is_said(value: Json, want: list[str]) -> None:
-    """It is valid all the same, and the sentences are short."""
+def test_probably_unintended_values_cause_warnings(value: Json, want: list[str]) -> None:
+    """They are valid; each warning has at most 120 characters."""
     assert validate(InferenceObjective, value) == []
     found = objective_advice(value)
     assert found == want
     assert all(len(sentence) <= 120 for sentence in found)
 
 
-def test_a_priority_is_never_made_up() -> None:
-    """An absent one reads as 0, and stays absent: another field may take its place one day."""
+def test_no_default_priority_is_added() -> None:
+    """An absent priority counts as 0; it stays absent, so that another field can replace it later."""
     spec = defaulted(VERSION, pool())["spec"]
 
     assert spec == {"poolRef": {"group": GROUP, "kind": "InferencePool", "name": "llama-8b"}}
 
 
-def test_an_objective_that_nobody_looked_at_is_pending() -> None:
-    """As the releases have it: in a status that is there, since the first of 1970."""
+def test_an_empty_status_gets_a_pending_condition() -> None:
+    """As in the releases, its time is the beginning of 1970; an absent status stays absent."""
     (condition,) = defaulted(VERSION, {"status": {}})["status"]["conditions"]
 
     assert condition == {
@@ -136,7 +139,7 @@ def test_an_objective_that_nobody_looked_at_is_pending() -> None:
 
 
 def test_an_objective_refers_to_its_pool() -> None:
-    """In its defaults where it says nothing; without a spec to none."""
+    """Omitted fields have defaults; without a spec, there is no reference."""
     (found,) = VERSION.references(pool())
 
     assert (str(found.path), found.group, found.kind, found.name) == (
@@ -149,7 +152,7 @@ def test_an_objective_refers_to_its_pool() -> None:
 
 
 def test_columns_are_those_of_the_releases() -> None:
-    """Priority as text, so that an absent one is not shown as 0; what else is shown has to be asked for."""
+    """The priority is text, so that an absent one is not shown as 0; other columns are shown on request."""
     shown = [
         (column.name, column.type, column.json_path) for column in VERSION.columns if not column.priority
     ]

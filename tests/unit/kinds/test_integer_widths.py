@@ -1,4 +1,4 @@
-"""Integers are as wide as clients of the releases hold them: one that is wider spoils their whole list."""
+"""Integer widths: a value that typed clients of the releases cannot decode would break their whole list."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ WIDE = {
     "status.observedGeneration",
     "status.conditions[].observedGeneration",
 }
-"""What is held in 64 bits."""
+"""The fields of 64 bits."""
 
 UNSIGNED = {
     "spec.rateLimit.inputTokensPerUnit",
     "spec.rateLimit.outputTokensPerUnit",
     "spec.rules[].targetModels[].weight",
 }
-"""What is held in 32 bits without a sign."""
+"""The unsigned fields of 32 bits."""
 
 KTHENA = [kind for kind in KINDS if "volcano" in kind.group]
 
 
 def integers(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
-    """Yield every integer of a tree by its path."""
+    """Yield every integer of a tree with its path."""
     if node.type == "integer":
         yield path, node
     for prop in node.properties:
@@ -53,15 +53,15 @@ NARROW = {
 
 
 @pytest.mark.parametrize(("node", "width"), NARROW.values(), ids=NARROW.keys())
-def test_an_integer_of_32_bits_is_bounded(node: Node, width: range) -> None:
-    """By its own bounds, which older servers know too, and by no narrower format than it has."""
+def test_an_integer_of_32_bits_has_bounds(node: Node, width: range) -> None:
+    """Its bounds are explicit, which older servers support, too, and its format is wide enough."""
     assert node.keywords["minimum"] in width
     assert node.keywords["maximum"] in width
     assert node.keywords["format"] == ("int64" if width == UINT32 else "int32")
 
 
-def test_tokens_may_take_all_of_their_width() -> None:
-    """A month's worth of them is beyond 31 bits."""
+def test_limits_on_tokens_may_use_all_32_bits() -> None:
+    """The tokens of a month can exceed 31 bits."""
     route = next(kind for kind in KTHENA if kind.kind == "ModelRoute")
     limit = crd_manifest(route)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for part in ("spec", "rateLimit", "inputTokensPerUnit"):
@@ -71,7 +71,7 @@ def test_tokens_may_take_all_of_their_width() -> None:
 
 
 REFUSED: dict[str, tuple[str, Json, str]] = {
-    "a retry": (
+    "the attempts of a retry": (
         "ModelServer",
         {
             "inferenceEngine": "vLLM",
@@ -100,8 +100,8 @@ REFUSED: dict[str, tuple[str, Json, str]] = {
 
 
 @pytest.mark.parametrize(("kind", "spec", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_no_typed_client_could_read_is_refused(kind: str, spec: Json, want: str) -> None:
-    """At its field, with the bound."""
+def test_an_integer_that_typed_clients_cannot_decode_is_rejected(kind: str, spec: Json, want: str) -> None:
+    """The error is at the field, with the bound."""
     version = next(item for item in KTHENA if item.kind == kind).versions[0]
 
     found = judge(version.declaration).validate({"metadata": {"name": "a"}, "spec": spec})

@@ -1,4 +1,4 @@
-"""The key of a label: a name, optionally with a domain in front, each within its own bound."""
+"""Label keys: a name with an optional domain as prefix, each with its own length limit."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ TOO_LONG = "prefix part must be no more than 253 characters"
 
 
 def group(key: str) -> Json:
-    """Return a group whose key is given."""
+    """Return a group with this key."""
     return {"groupKey": key, "prefillLabels": {"role": "prefill"}, "decodeLabels": {"role": "decode"}}
 
 
-def test_a_domain_has_its_own_bound() -> None:
-    """A short name behind it makes no room for a longer one."""
+def test_the_domain_has_its_own_length_limit() -> None:
+    """A short name does not allow a longer domain."""
     assert not validate(PDGroup, group(f"{LONGEST_DOMAIN}/group"))
 
     (error,) = validate(PDGroup, group(f"{LONGEST_DOMAIN}a/group"))
@@ -29,7 +29,7 @@ def test_a_domain_has_its_own_bound() -> None:
 
 
 @pytest.mark.parametrize("field", ["matchLabelKeys", "mismatchLabelKeys"])
-def test_a_key_in_a_list_is_bounded_too(field: str) -> None:
+def test_the_length_of_a_key_in_a_list_is_limited_as_well(field: str) -> None:
     """The error names the item."""
     term = {"labelSelector": {}, "topologyKey": "zone", field: [f"{LONGEST_DOMAIN}a/group"]}
 
@@ -39,8 +39,8 @@ def test_a_key_in_a_list_is_bounded_too(field: str) -> None:
     assert error.body.endswith(TOO_LONG)
 
 
-def test_a_key_beyond_every_bound_is_too_long_and_nothing_more() -> None:
-    """One thing wrong, one error, but for the pattern that it breaks as well."""
+def test_a_key_beyond_the_total_limit_gets_no_error_about_its_domain() -> None:
+    """It is reported as too long; only the pattern that it violates may be reported as well."""
     errors = validate(PDGroup, group(f"{'a' * 400}/{'b' * 10}"))
 
     assert [error.body for error in errors if TOO_LONG in error.body] == []

@@ -1,4 +1,4 @@
-"""What is legal in a Model, but hardly meant."""
+"""Warnings about probably unintended values in a Model."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def config(value: Json, **members: Any) -> Json:
 
 
 def transfer(connector: str, role: str) -> Json:
-    """Return a config that says how the cache is handed over."""
+    """Return a config for the transfer of the KV cache."""
     return {"kv-transfer-config": f'{{"kv_connector": "{connector}", "kv_role": "{role}"}}'}
 
 
 SILENT = {
-    "a sound backend": backend(),
+    "a usual backend": backend(),
     "one weight above zero": {
         "backends": [BACKEND | {"routeWeight": 0}, BACKEND | {"name": "b", "routeWeight": 1}]
     },
@@ -52,21 +52,21 @@ SILENT = {
     "a bucket whose endpoint may come from a source": backend(
         modelURI="s3://b/m", envFrom=[{"secretRef": {"name": "s"}}]
     ),
-    "a volume on a volume": backend(modelURI="pvc://c/m", cacheURI="pvc://c"),
+    "a model and its cache on volumes": backend(modelURI="pvc://c/m", cacheURI="pvc://c"),
     "a port as number or text": backend(workers=[config({"port": 8000}), config({"port": "8000"})]),
-    "roles that fit": backend(
+    "roles that match the workers": backend(
         workers=[
             config(transfer("Nixl", "kv_producer"), type="prefill"),
             config(transfer("Nixl", "kv_both"), type="decode"),
         ]
     ),
-    "a transfer as an object": worker(
+    "a transfer config as an object": worker(
         type="decode", config={"kv_transfer_config": {"kv_connector": "N", "kv_role": "kv_consumer"}}
     ),
 }
 
 SPOKEN = {
-    "no weight at all": (
+    "route weights of 0 only": (
         backend(routeWeight=0),
         ["spec.backends: every routeWeight is 0, so no backend gets requests"],
     ),
@@ -84,11 +84,11 @@ SPOKEN = {
         },
         ["spec.backends: no requests for adapter law: routeWeight is 0 where it is"],
     ),
-    "more engines than a binding takes": (
+    "more engines than a binding allows": (
         backend(maxReplicas=1000, workers=[{"image": "a", "replicas": 1001}]),
         [f"{FIRST}.workers[0].replicas: limited to 1000000 engines at maxReplicas"],
     ),
-    "more backends than a route takes": (
+    "more backends than a route allows": (
         {"backends": [BACKEND | {"name": f"b{i}"} for i in range(17)]},
         ["spec.backends: a ModelRoute routes requests to at most 16 of 17 backends"],
     ),
@@ -115,22 +115,22 @@ SPOKEN = {
         backend(modelURI="pvc://c/m"),
         [f"{FIRST}.modelURI: Kthena's own controller mounts pvc:// only where cacheURI is one, too"],
     ),
-    "a backend that is free": (
+    "a backend with a cost of 0": (
         backend(scalingCost=0) | {"autoscalingPolicy": POLICY},
         [f"{FIRST}.scalingCost: 0 counts as free, so this backend is scaled first"],
     ),
-    "nothing to run": (
+    "no image": (
         backend(workers=[{}]),
         [f"{FIRST}.workers[0].image: not set, so there is nothing to run"],
     ),
-    "no workers, no pods": (
+    "zero replicas and zero pods": (
         worker(replicas=0, pods=0),
         [
             f"{FIRST}.workers[0].replicas: 0, so the backend cannot serve",
             f"{FIRST}.workers[0].pods: 0 counts as 1",
         ],
     ),
-    "claims that no pod has": (
+    "resource claims": (
         worker(resources={"claims": [{"name": "gpu"}]}),
         [
             f"{FIRST}.workers[0].resources.claims: pods of a model have no resource claims, so they are"
@@ -141,11 +141,11 @@ SPOKEN = {
         worker(config=["--port=1"]),
         [f"{FIRST}.workers[0].config: not an object with the arguments of the engine, so it has no effect"],
     ),
-    "a port in words": (
+    "a port that is text": (
         worker(config={"port": "http"}),
         [f"{FIRST}.workers[0].config.port: not a number"],
     ),
-    "a port beyond all": (
+    "a port above the maximum": (
         worker(config={"port": 65536}),
         [f"{FIRST}.workers[0].config.port: not between 1 and 65535"],
     ),
@@ -153,15 +153,15 @@ SPOKEN = {
         backend(workers=[config({"port": 8000}), config({"port": 8001})]),
         [f"{FIRST}.workers: engines listen on different ports: 8000, 8001"],
     ),
-    "a transfer that is no JSON": (
+    "a transfer config that is not JSON": (
         worker(config={"kv-transfer-config": "nixl"}),
         [f"{FIRST}.workers[0].config.kv-transfer-config: not a JSON object with a kv_connector"],
     ),
-    "a transfer too deep to be read": (
+    "a transfer config that is nested too deeply": (
         worker(config={"kv-transfer-config": "[" * 200_000}),
         [f"{FIRST}.workers[0].config.kv-transfer-config: not a JSON object with a kv_connector"],
     ),
-    "roles the wrong way round": (
+    "a consumer role for a prefill worker": (
         backend(workers=[config(transfer("N", "kv_consumer"), type="prefill")]),
         [
             f"{FIRST}.workers[0].config.kv-transfer-config: kv_role of a prefill worker is kv_producer or"
@@ -172,11 +172,11 @@ SPOKEN = {
         backend(workers=[config(transfer("A", "kv_both")), config(transfer("B", "kv_both"))]),
         [f"{FIRST}.workers: kv_connector differs: A, B"],
     ),
-    "a policy of the model that is odd": (
+    "a policy of the model with full tolerance": (
         backend(scalingCost=1) | {"autoscalingPolicy": POLICY | {"tolerancePercent": 100}},
         ["spec.autoscalingPolicy.tolerancePercent: at 100, nothing is scaled down except to 0"],
     ),
-    "a policy of a backend that is odd": (
+    "a policy of a backend with full tolerance": (
         backend(autoscalingPolicy=POLICY | {"tolerancePercent": 100}),
         [f"{FIRST}.autoscalingPolicy.tolerancePercent: at 100, nothing is scaled down except to 0"],
     ),
@@ -189,18 +189,18 @@ def advice(spec: Json) -> list[str]:
 
 
 @pytest.mark.parametrize("spec", SILENT.values(), ids=SILENT.keys())
-def test_nothing_is_said_of_what_is_sound(spec: Json) -> None:
-    """No warning."""
+def test_usual_models_cause_no_warning(spec: Json) -> None:
+    """The list of warnings is empty."""
     assert advice(spec) == []
 
 
 @pytest.mark.parametrize(("spec", "want"), SPOKEN.values(), ids=SPOKEN.keys())
-def test_what_is_hardly_meant_is_said(spec: Json, want: list[str]) -> None:
-    """One sentence each, short enough for a warning, beginning with the field."""
+def test_probably_unintended_values_cause_warnings(spec: Json, want: list[str]) -> None:
+    """Each warning begins with its field, and has at most 120 characters."""
     assert advice(spec) == want
     assert all(len(text) <= 120 for text in want)
 
 
-def test_a_model_that_is_not_named_yet_has_short_names() -> None:
-    """An object whose name the server will make up has none to judge."""
+def test_a_generated_name_causes_no_warning_about_its_length() -> None:
+    """The API server generates it later, so its length is unknown."""
     assert model_advice({"metadata": {"generateName": "llama-"}, "spec": backend()}) == []

@@ -1,4 +1,4 @@
-"""What a Model may say, what an update may change, and what is filled in where it says nothing."""
+"""Validation of new and updated Models, and their defaults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BACKEND = {
 }
 POLICY = {"metrics": [{"metricName": "waiting", "targetValue": 4}]}
 SCALED = BACKEND | {"maxReplicas": 4, "scalingCost": 5}
-"""A backend as a policy of the model takes it."""
+"""A backend that is valid with a policy of the model."""
 
 
 def model(*backends: Json, **spec: Any) -> Json:
@@ -60,16 +60,16 @@ ACCEPTED = {
     "a cost of 0 without a policy, as clients in Go write it": model(BACKEND | {"scalingCost": 0}),
     "a policy of the backend": model(BACKEND | {"maxReplicas": 4, "autoscalingPolicy": POLICY}),
     "a policy of the model": model(SCALED, autoscalingPolicy=POLICY),
-    "a policy of the model over a backend that is free": model(
+    "a policy of the model for a backend with a cost of 0": model(
         SCALED | {"scalingCost": 0}, autoscalingPolicy=POLICY
     ),
-    "a backend at zero beside one that is not": model(
+    "a minimum of 0 beside a backend with a higher one": model(
         SCALED | {"minReplicas": 0}, SCALED | {"name": "h100"}, autoscalingPolicy=POLICY
     ),
     "a grace period of half an hour": model(
         SCALED | {"scaleToZeroGracePeriod": "30m"}, autoscalingPolicy=POLICY
     ),
-    "the most replicas of all": model(
+    "the maximum number of replicas in total": model(
         SCALED | {"maxReplicas": 999_999},
         SCALED | {"name": "h100", "minReplicas": 1, "maxReplicas": 1},
         autoscalingPolicy=POLICY,
@@ -77,16 +77,18 @@ ACCEPTED = {
     "one server of SGLang": workers("server", of="SGLang"),
     "one server of MindIE": workers("server", of="MindIE"),
     "prefill and decode of vLLM": workers("prefill", "decode", of="vLLMDisaggregated"),
-    "all parts of MindIE": workers(
+    "all worker types of MindIE": workers(
         "prefill", "decode", "controller", "coordinator", of="MindIEDisaggregated"
     ),
     "no image": model(BACKEND | {"workers": [{}]}),
     "an empty image": model(BACKEND | {"workers": [{"image": ""}]}),
-    "a path with dots in a name": model(BACKEND | {"modelURI": "pvc://claim/..llama/a..b"}),
-    "dots in a bucket, whose names are free": model(BACKEND | {"modelURI": "s3://bucket/../llama"}),
+    "a path with dots in its names": model(BACKEND | {"modelURI": "pvc://claim/..llama/a..b"}),
+    "two dots in a bucket, where names are free": model(BACKEND | {"modelURI": "s3://bucket/../llama"}),
     "adapters of different names": adapters("a", "b"),
     "any config": model(BACKEND | {"workers": [WORKER | {"config": ["free", {"JSON": None}]}]}),
-    "a worker of nothing": model(BACKEND | {"workers": [WORKER | {"replicas": 0, "pods": 0}]}),
+    "a worker with zero replicas and pods": model(
+        BACKEND | {"workers": [WORKER | {"replicas": 0, "pods": 0}]}
+    ),
 }
 
 WHOLE = "when the backend's `type` is 'vLLM' or 'SGLang' or 'MindIE'"
@@ -99,7 +101,7 @@ REFUSED = {
         {"spec": {}},
         ["spec.backends: Required value"],
     ),
-    "nothing of a backend": (
+    "an empty backend": (
         model({}),
         [
             f"{FIRST}.{name}: Required value"
@@ -110,18 +112,18 @@ REFUSED = {
         model(BACKEND, BACKEND),
         ['spec.backends[1]: Duplicate value: {"name":"l4"}'],
     ),
-    "more at least than at most": (
+    "a minimum above the maximum": (
         model(BACKEND | {"minReplicas": 3}),
         [f"{FIRST}.minReplicas: Invalid value: 3: must be less than or equal to `maxReplicas`"],
     ),
-    "room between the bounds and no policy": (
+    "different bounds without a policy": (
         model(BACKEND | {"minReplicas": 0}),
         [
             f"{FIRST}.minReplicas: Invalid value: 0: must be equal to `maxReplicas` when neither"
             " `autoscalingPolicy` nor `spec.autoscalingPolicy` is set"
         ],
     ),
-    "room between the bounds of a backend without a policy beside one that has one": (
+    "different bounds of a backend without a policy beside one with a policy": (
         model(
             BACKEND | {"maxReplicas": 3, "autoscalingPolicy": POLICY},
             BACKEND | {"name": "h100", "maxReplicas": 3},
@@ -131,7 +133,7 @@ REFUSED = {
             " `autoscalingPolicy` nor `spec.autoscalingPolicy` is set"
         ],
     ),
-    "a policy of a backend down to zero": (
+    "a policy of a backend with a minimum of 0": (
         model(BACKEND | {"minReplicas": 0, "autoscalingPolicy": POLICY}),
         [
             f"{FIRST}.minReplicas: Invalid value: 0: must be greater than or equal to 1 when"
@@ -146,7 +148,7 @@ REFUSED = {
         model(BACKEND | {"scaleToZeroGracePeriod": "1m"}),
         [f"{FIRST}.scaleToZeroGracePeriod: {NO_POLICY}"],
     ),
-    "a rate of expansion without a policy": (
+    "an expansion rate without a policy": (
         model(costExpansionRatePercent=200),
         ["spec.costExpansionRatePercent: Forbidden: may not be set when `autoscalingPolicy` is not set"],
     ),
@@ -158,14 +160,14 @@ REFUSED = {
         model(BACKEND, autoscalingPolicy=POLICY),
         [f"{FIRST}.scalingCost: Required value: must be set when `spec.autoscalingPolicy` is set"],
     ),
-    "a policy of the model that may remove everything": (
+    "a policy of the model with a minimum of 0 in total": (
         model(SCALED | {"minReplicas": 0}, autoscalingPolicy=POLICY),
         [
             "spec.backends: Invalid value: 0: the sum of `minReplicas` must be greater than or equal to 1"
             " when `spec.autoscalingPolicy` is set"
         ],
     ),
-    "more replicas than there may be": (
+    "more replicas in total than allowed": (
         model(
             SCALED | {"maxReplicas": 999_999},
             SCALED | {"name": "h100", "maxReplicas": 2},
@@ -180,7 +182,7 @@ REFUSED = {
         model(SCALED | {"scaleToZeroGracePeriod": "30m1s"}, autoscalingPolicy=POLICY),
         [f'{FIRST}.scaleToZeroGracePeriod: Invalid value: "30m1s": must be between 0s and 30m'],
     ),
-    "a grace period below nothing": (
+    "a negative grace period": (
         model(SCALED | {"scaleToZeroGracePeriod": "-1s"}, autoscalingPolicy=POLICY),
         [
             f'{FIRST}.scaleToZeroGracePeriod: Invalid value: "-1s": must be a length of time such as 15s,'
@@ -205,11 +207,11 @@ REFUSED = {
         workers("server", "server", of="vLLM"),
         [f"{FIRST}.workers: Invalid value: 2: must have exactly one item {WHOLE}"],
     ),
-    "a part of an engine that has none": (
+    "a prefill worker of an aggregated engine": (
         workers("prefill", of="SGLang"),
         [f"{FIRST}.workers[0].type: Invalid value: \"prefill\": must be 'server' {WHOLE}"],
     ),
-    "a server of an engine in parts, and no parts": (
+    "a server worker of a disaggregated engine": (
         workers("server", of="vLLMDisaggregated"),
         [
             f"{FIRST}.workers: Required value: must have an item with `type` 'prefill' {PARTED}",
@@ -237,11 +239,11 @@ REFUSED = {
         model(BACKEND | {"workers": [{"image": "vllm\t:1"}]}),
         [f'{FIRST}.workers[0].image: Invalid value: "vllm\\t:1": must not contain whitespace'],
     ),
-    "an adapter called like the object": (
+    "an adapter with the name of the object": (
         adapters("other", "llama"),
         [f'{FIRST}.loraAdapters[1].name: Invalid value: "llama": must differ from the name of the model'],
     ),
-    "an adapter called like the model": (
+    "an adapter with the name of the model": (
         adapters("llama-3", name="llama-3"),
         [f'{FIRST}.loraAdapters[0].name: Invalid value: "llama-3": must differ from the name of the model'],
     ),
@@ -253,11 +255,11 @@ REFUSED = {
         adapters(*(f"a{number}" for number in range(1000))),
         [f"{FIRST}.loraAdapters: Too many: 1000: must have at most 128 items"],
     ),
-    "a way out of a volume": (
+    "a path out of a volume": (
         model(BACKEND | {"modelURI": "pvc://claim/.."}),
         [f"{FIRST}.modelURI: Invalid value: \"pvc://claim/..\": must not contain '..' as a part of the path"],
     ),
-    "a way out of a folder": (
+    "a path out of a folder": (
         model(BACKEND | {"cacheURI": "hostpath:///a/../b"}),
         [
             f"{FIRST}.cacheURI: Invalid value: \"hostpath:///a/../b\": must not contain '..' as a part of"
@@ -268,14 +270,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("value", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_what_makes_sense_is_accepted(value: Json) -> None:
-    """No errors at all."""
+def test_a_valid_model_is_accepted(value: Json) -> None:
+    """There are no errors."""
     assert errors_of(value) == []
 
 
 @pytest.mark.parametrize(("value", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_makes_none_is_refused(value: Json, want: list[str]) -> None:
-    """Every error, at its field, in the order of the fields."""
+def test_each_invalid_field_gets_its_own_error(value: Json, want: list[str]) -> None:
+    """The list of errors is complete, in the order of the fields."""
     assert errors_of(value) == want
 
 
@@ -286,9 +288,9 @@ STAYS = "field is immutable: to change it, delete the object and create it anew"
 
 KEPT: dict[str, tuple[Json, Json]] = {
     "nothing": ({}, {}),
-    "an empty list for none": ({"env": []}, {}),
+    "an empty list instead of none": ({"env": []}, {}),
     "variables in another order": ({"env": [VARIABLE, OTHER]}, {"env": [OTHER, VARIABLE]}),
-    "anything else": ({"env": [VARIABLE], "routeWeight": 1}, {"env": [VARIABLE], "routeWeight": 2}),
+    "another field": ({"env": [VARIABLE], "routeWeight": 1}, {"env": [VARIABLE], "routeWeight": 2}),
 }
 
 CHANGED: dict[str, tuple[Json, Json, str]] = {
@@ -311,27 +313,27 @@ CHANGED: dict[str, tuple[Json, Json, str]] = {
 
 
 @pytest.mark.parametrize(("before", "after"), KEPT.values(), ids=KEPT.keys())
-def test_an_update_may_leave_the_variables(before: Json, after: Json) -> None:
-    """The same variables are no change, in whatever order."""
+def test_an_update_that_leaves_the_variables_unchanged_is_accepted(before: Json, after: Json) -> None:
+    """Their order does not matter."""
     assert errors_of(model(BACKEND | after), model(BACKEND | before)) == []
 
 
 @pytest.mark.parametrize(("before", "after", "want"), CHANGED.values(), ids=CHANGED.keys())
-def test_an_update_may_not_change_the_variables(before: Json, after: Json, want: str) -> None:
-    """The page says that they cannot be updated."""
+def test_an_update_that_changes_the_variables_is_rejected(before: Json, after: Json, want: str) -> None:
+    """The reference page says that they cannot be updated."""
     assert errors_of(model(BACKEND | after), model(BACKEND | before)) == [f"{FIRST}.{want}"]
 
 
-def test_another_backend_brings_its_own_variables() -> None:
-    """Backends are told apart by name: one that is new has no past, wherever it stands."""
+def test_a_new_backend_may_have_other_variables() -> None:
+    """Old and new backends are matched by name, not by position."""
     old = model(BACKEND | {"env": [VARIABLE]})
     new = model(BACKEND | {"name": "h100", "env": [OTHER]}, BACKEND | {"env": [VARIABLE]})
 
     assert errors_of(new, old) == []
 
 
-def test_a_policy_of_the_model_brings_its_defaults() -> None:
-    """Grace period, rate of expansion and behaviour are filled in, each with a word about it."""
+def test_a_policy_of_the_model_gets_defaults_with_warnings() -> None:
+    """Grace period, expansion rate and behavior get defaults, each with a warning."""
     value = model(SCALED, SCALED | {"name": "h100", "scaleToZeroGracePeriod": "1m"}, autoscalingPolicy=POLICY)
 
     done = complete(VERSION, value)
@@ -348,8 +350,8 @@ def test_a_policy_of_the_model_brings_its_defaults() -> None:
     assert len(done.warnings) == 3
 
 
-def test_without_a_policy_only_the_schema_fills_in() -> None:
-    """Weights and types have defaults; nothing is said of them."""
+def test_without_a_policy_only_defaults_of_the_schema_are_set() -> None:
+    """Weights and types get defaults, without a warning."""
     value = model(BACKEND)
 
     done = complete(VERSION, value)
@@ -360,8 +362,8 @@ def test_without_a_policy_only_the_schema_fills_in() -> None:
     assert done.warnings == []
 
 
-def test_a_policy_of_a_backend_brings_its_behaviour() -> None:
-    """The same windows as of a policy on its own, at the backend's path."""
+def test_a_policy_of_a_backend_gets_a_default_behavior() -> None:
+    """The windows are those of a separate policy; the warning has the path of the backend's policy."""
     value = model(BACKEND | {"autoscalingPolicy": POLICY})
 
     done = complete(VERSION, value)
@@ -374,8 +376,8 @@ def test_a_policy_of_a_backend_brings_its_behaviour() -> None:
 
 
 @pytest.mark.parametrize("value", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_filling_in_twice_changes_nothing(value: Json) -> None:
-    """What is there stays."""
+def test_defaulting_twice_changes_nothing(value: Json) -> None:
+    """Fields that are set are unchanged."""
     once = copy.deepcopy(value)
     complete(VERSION, once)
 

@@ -1,4 +1,4 @@
-"""What a route may say, what it refers to, and what is legal but hardly meant."""
+"""Validation, references, defaults and warnings of a ModelRoute."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def match(**conditions: Any) -> Json:
 
 
 def redis(address: str) -> Json:
-    """Return a route spec whose limit is counted at an address."""
+    """Return a route spec with a rate limit that is counted in Redis at an address."""
     return route(rateLimit={"inputTokensPerUnit": 1000, "global": {"redis": {"address": address}}})
 
 
@@ -51,19 +51,19 @@ ACCEPTED: dict[str, Json] = {
     "adapters alone": {"loraAdapters": ["a"], "rules": []},
     "adapters beside an empty name": route(modelName="", loraAdapters=["a"]),
     "no rules": route(rules=[]),
-    "shares that make a hundred": weights(90, 10),
-    "shares that do not": weights(3, 1),
+    "weights with a sum of 100": weights(90, 10),
+    "weights with another sum": weights(3, 1),
     "a target without traffic": weights(0, 1),
     "no conditions": match(),
     "three ways to match": match(
         headers={"a": {"exact": ""}, "b": {"prefix": "x"}, "X-C.d_e!": {"regex": "^a+$"}}
     ),
-    "conditions that say nothing": match(headers={"a": {}}, uri={}, body={}),
+    "empty conditions": match(headers={"a": {}}, uri={}, body={}),
     "a regular expression with classes": match(uri={"regex": r"(?i)^/v[12]/[\p{L}\d_-]{1,16}$"}),
     "a backslash before a C": match(uri={"regex": r"\\C"}),
     "a limit without a unit": route(rateLimit={"outputTokensPerUnit": 1}),
-    "a limit that limits nothing": route(rateLimit={}),
-    "a global limit without a place": route(rateLimit={"global": {}}),
+    "an empty limit": route(rateLimit={}),
+    "a global limit without Redis": route(rateLimit={"global": {}}),
     "Redis by name": redis("redis.cache.svc.cluster.local.:6379"),
     "Redis by a short name": redis("redis:1"),
     "Redis by an IPv4 address": redis("10.0.0.7:65535"),
@@ -81,7 +81,7 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
         route(loraAdapters=list("abcdefghijk")),
         ["spec.loraAdapters: Too many: 11: must have at most 10 items"],
     ),
-    "rules left out": ({"modelName": "a"}, ["spec.rules: Required value"]),
+    "missing rules": ({"modelName": "a"}, ["spec.rules: Required value"]),
     "too many rules": (
         route(rules=[{"targetModels": [TARGET]}] * 17),
         ["spec.rules: Too many: 17: must have at most 16 items"],
@@ -105,32 +105,32 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
             " letters, digits, dashes and dots, such as my-name or my.name"
         ],
     ),
-    "no traffic at all": (
+    "weights of 0 only": (
         weights(0, 0),
         ["spec.rules[0].targetModels: Invalid value: 0: the sum of `weight` must be greater than 0"],
     ),
-    "weights beyond a percentage": (
+    "weights below 0 and above 100": (
         weights(-1, 101),
         [
             "spec.rules[0].targetModels[0].weight: Invalid value: -1: must be greater than or equal to 0",
             "spec.rules[0].targetModels[1].weight: Invalid value: 101: must be less than or equal to 100",
         ],
     ),
-    "two ways to match one text": (
+    "several ways to match one text": (
         match(uri={"exact": "/a", "prefix": "/a", "regex": "a"}),
         [
             "spec.rules[0].modelMatch.uri.prefix: Forbidden: may not be set together with `exact`",
             "spec.rules[0].modelMatch.uri.regex: Forbidden: may not be set together with `exact` or `prefix`",
         ],
     ),
-    "a regular expression that ends early": (
+    "an incomplete regular expression": (
         match(headers={"a": {"regex": "("}}),
         [
             'spec.rules[0].modelMatch.headers[a].regex: Invalid value: "(": must be a regular expression in'
             " RE2 syntax: missing ): ("
         ],
     ),
-    "a regular expression of megabytes": (
+    "a regular expression with a large program": (
         match(uri={"regex": r"\p{L}{1000}"}),
         [
             r'spec.rules[0].modelMatch.uri.regex: Invalid value: "\\p{L}{1000}": must be a regular expression'
@@ -144,7 +144,7 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
             " and any of !#$%&'*+.^_`|~-"
         ],
     ),
-    "a limit of nothing": (
+    "limits below 1": (
         route(rateLimit={"inputTokensPerUnit": 0, "outputTokensPerUnit": -1}),
         [
             "spec.rateLimit.inputTokensPerUnit: Invalid value: 0: must be greater than or equal to 1",
@@ -170,21 +170,21 @@ BAD_NUMBERS = ["300.0.0.1:6379", "10.0.0:6379", "[fd00::7::1]:6379", "[1.2.3.4]:
 
 
 @pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_a_route_is_accepted(spec: Json) -> None:
-    """What the page allows is valid, and stays so once defaults are filled in."""
+def test_a_valid_route_is_accepted_with_and_without_its_defaults(spec: Json) -> None:
+    """Everything that the reference page allows is valid."""
     assert validate(ModelRoute, {"spec": spec}) == []
     assert validate(ModelRoute, defaulted(VERSION, {"spec": spec})) == []
 
 
 @pytest.mark.parametrize(("spec", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_route_is_refused_field_by_field(spec: Json, want: list[str]) -> None:
-    """Each wrong field has its own error."""
+def test_each_invalid_field_gets_its_own_error(spec: Json, want: list[str]) -> None:
+    """The list of errors is complete."""
     assert [str(error) for error in validate(ModelRoute, {"spec": spec})] == want
 
 
 @pytest.mark.parametrize("address", BAD_ADDRESSES)
-def test_an_address_is_a_host_and_a_port(address: str) -> None:
-    """The refusal shows all three forms."""
+def test_an_address_must_be_a_host_and_a_port(address: str) -> None:
+    """The message shows all three forms."""
     (error,) = validate(ModelRoute, {"spec": redis(address)})
 
     assert str(error.path) == "spec.rateLimit.global.redis.address"
@@ -195,39 +195,39 @@ def test_an_address_is_a_host_and_a_port(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", BAD_NUMBERS)
-def test_a_host_in_numbers_is_an_address(address: str) -> None:
-    """No name consists of numbers alone, so a wrong address is not taken for one."""
+def test_a_numeric_host_must_be_a_valid_ip_address(address: str) -> None:
+    """No DNS name consists of numbers alone, so an invalid address is not taken for one."""
     (error,) = validate(ModelRoute, {"spec": redis(address)})
 
     assert error.body.endswith("must have a valid IP address where the host is no DNS name")
 
 
 CHANGES: dict[str, tuple[Json, Json, list[str]]] = {
-    "the name stays": (route(), route(rules=[]), []),
+    "an unchanged name": (route(), route(rules=[]), []),
     "another name": (
         route(),
         route(modelName="other"),
         [f'spec.modelName: Invalid value: "other": {IMMUTABLE}'],
     ),
-    "an empty name for a name": (
+    "an empty name instead of a name": (
         route(loraAdapters=["a"]),
         route(loraAdapters=["a"], modelName=""),
         [f'spec.modelName: Invalid value: "": {IMMUTABLE}'],
     ),
     "a name is added": ({"loraAdapters": ["a"], "rules": []}, route(loraAdapters=["a"]), []),
     "a name is removed": (route(loraAdapters=["a"]), {"loraAdapters": ["a"], "rules": []}, []),
-    "adapters come and go": (route(loraAdapters=["a"]), route(loraAdapters=["b"]), []),
+    "other adapters": (route(loraAdapters=["a"]), route(loraAdapters=["b"]), []),
 }
 
 
 @pytest.mark.parametrize(("old", "new", "want"), CHANGES.values(), ids=CHANGES.keys())
-def test_a_name_is_not_replaced(old: Json, new: Json, want: list[str]) -> None:
+def test_a_name_cannot_be_replaced(old: Json, new: Json, want: list[str]) -> None:
     """It can be added and removed, as in every release."""
     assert [str(error) for error in validate(ModelRoute, {"spec": new}, {"spec": old})] == want
 
 
-def test_defaults_are_those_of_the_page() -> None:
-    """Weight and unit; nothing is made up for what is absent."""
+def test_defaults_are_those_of_the_reference_page() -> None:
+    """Weight and unit get defaults; absent objects are not added."""
     spec = defaulted(VERSION, {"spec": route(rateLimit={"outputTokensPerUnit": 1})})["spec"]
 
     assert spec["rules"] == [{"targetModels": [{"modelServerName": "llama-8b", "weight": 100}]}]
@@ -248,14 +248,14 @@ def rules(*matches: Json | None, name: str = "") -> Json:
 ONE = {"headers": {"a": {"exact": "1"}}}
 TWO = {"headers": {"a": {"exact": "2"}}}
 ADVICE: dict[str, tuple[Json, list[str]]] = {
-    "nothing odd": (rules(ONE, TWO, None), []),
+    "a usual route": (rules(ONE, TWO, None), []),
     "no rules": (route(rules=[]), ["spec.rules: empty: every request is answered with 404"]),
     "an adapter twice": (route(loraAdapters=["a", "b", "a"]), ["spec.loraAdapters[2]: listed before"]),
-    "a rule below one for everything": (
+    "a rule after one for every request": (
         rules(ONE, None, TWO),
         ["spec.rules[2]: never used: spec.rules[1] applies to every request"],
     ),
-    "a rule below one for every path": (
+    "a rule after one for every path": (
         rules({"uri": {"prefix": "/"}}, TWO),
         ["spec.rules[1]: never used: spec.rules[0] applies to every request"],
     ),
@@ -263,15 +263,15 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
         rules(ONE, TWO, ONE),
         ["spec.rules[2]: never used: spec.rules[0] has the same modelMatch"],
     ),
-    "a path below one that is tried before": (
+    "a path within the prefix of an earlier rule": (
         rules({"uri": {"prefix": "/v1"}}, TWO | {"uri": {"exact": "/v1/chat"}}),
         ["spec.rules[1]: never used: spec.rules[0] applies to whatever it applies to"],
     ),
-    "a condition more, of a header in other letters": (
+    "an additional condition, and a header name in capitals": (
         rules(ONE, {"headers": {"A": {"exact": "1"}, "b": {"prefix": "x"}}, "body": {"model": "llama-8b"}}),
         ["spec.rules[1]: never used: spec.rules[0] applies to whatever it applies to"],
     ),
-    "conditions that another rule does not imply": (
+    "conditions that no earlier rule includes": (
         rules(
             {"headers": {"a": {"regex": "1"}}},
             ONE,
@@ -285,22 +285,22 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
         rules(ONE, TWO, name="same"),
         ["spec.rules[1].name: an earlier rule has the same name"],
     ),
-    "a header that may say anything": (
+    "a header with any value": (
         rules(ONE | {"headers": {"x": {}, "a": {"exact": "1"}}}),
         ["spec.rules[0].modelMatch.headers[x]: matches every request, with or without the header"],
     ),
-    "a very long header that may say anything": (
+    "a very long header name, with any value": (
         rules({"headers": {"x" * 256: {"regex": ""}, "a": {"exact": "1"}}}),
         [
             f"spec.rules[0].modelMatch.headers[{'x' * 24}...]: matches every request, with or without the"
             " header"
         ],
     ),
-    "a path that may be any": (
+    "a condition that matches every path": (
         rules(ONE | {"uri": {"prefix": ""}}),
         ["spec.rules[0].modelMatch.uri: matches every path; set one of exact, prefix and regex"],
     ),
-    "a path that none can be": (
+    "conditions that match no path": (
         rules({"uri": {"prefix": "v1/"}}, {"uri": {"exact": "v1"}}, {"uri": {"exact": ""}}),
         [
             "spec.rules[0].modelMatch.uri.prefix: matches no path: every path begins with /",
@@ -308,14 +308,14 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
             "spec.rules[2].modelMatch.uri.exact: matches no path: every path begins with /",
         ],
     ),
-    "a model that the route does not answer to": (
+    "a model that the route does not serve": (
         rules({"body": {"model": "other"}}),
         ["spec.rules[0].modelMatch.body.model: never matches: neither modelName nor one of loraAdapters"],
     ),
-    "a model that it does": (rules({"body": {"model": "llama-8b"}}), []),
-    "shares that are relative on purpose": (weights(3, 1), []),
-    "two equal shares": (weights(100, 100), []),
-    "one share at its default": (
+    "a model that the route serves": (rules({"body": {"model": "llama-8b"}}), []),
+    "weights that are obviously relative": (weights(3, 1), []),
+    "two equal weights": (weights(100, 100), []),
+    "one weight at its default": (
         weights(20, 100),
         ["spec.rules[0].targetModels[1].weight: weights are relative: 100 of 120 is 83 %"],
     ),
@@ -323,15 +323,15 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
         route(rules=[{"targetModels": [TARGET, TARGET]}]),
         ["spec.rules[0].targetModels[1]: the same server as targetModels[0]"],
     ),
-    "a limit that limits nothing": (
+    "a limit without tokens": (
         route(rateLimit={"unit": "day"}),
         ["spec.rateLimit: limits nothing; set inputTokensPerUnit or outputTokensPerUnit"],
     ),
-    "a limit below any prompt": (
+    "a limit below the size of any prompt": (
         route(rateLimit={"inputTokensPerUnit": 10}),
         ["spec.rateLimit.inputTokensPerUnit: a prompt of more than 10 tokens is always refused"],
     ),
-    "a global limit that is none": (
+    "a global limit without Redis": (
         route(rateLimit={"outputTokensPerUnit": 10, "global": {}}),
         ["spec.rateLimit.global: without redis, each router counts separately"],
     ),
@@ -339,16 +339,16 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
 
 
 @pytest.mark.parametrize(("spec", "want"), ADVICE.values(), ids=ADVICE.keys())
-def test_what_is_hardly_meant_is_said(spec: Json, want: list[str]) -> None:
-    """It is valid all the same, and the sentences are short."""
+def test_probably_unintended_values_cause_warnings(spec: Json, want: list[str]) -> None:
+    """They are valid; each warning has at most 120 characters."""
     assert validate(ModelRoute, {"spec": spec}) == []
     found = route_advice({"spec": spec})
     assert found == want
     assert all(len(sentence) <= 120 for sentence in found)
 
 
-def test_a_route_refers_to_its_servers() -> None:
-    """To each once, by the path where it is named first."""
+def test_a_route_refers_to_each_of_its_servers_once() -> None:
+    """The path of the reference is where the server is named first."""
     spec = route(rules=[{"targetModels": [TARGET, {"modelServerName": "next"}, TARGET]}, {}])
 
     found = [(str(one.path), one.kind, one.name) for one in VERSION.references({"spec": spec})]
@@ -358,28 +358,28 @@ def test_a_route_refers_to_its_servers() -> None:
     ]
 
 
-def test_an_unnamed_route_refers_to_nothing() -> None:
-    """Whatever it lacks."""
+def test_a_route_without_a_spec_has_no_references() -> None:
+    """They are read without an exception."""
     assert list(VERSION.references({})) == []
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_either_compiled_or_explained(text: str) -> None:
-    """Nothing that somebody writes as a regular expression is an exception."""
+def test_any_text_is_either_compiled_or_gets_an_explanation(text: str) -> None:
+    """No regular expression of a user raises an exception."""
     assert isinstance(compile_fault(text), str)
 
 
 @given(st.sampled_from([{}, {"exact": "a"}, {"prefix": "/a"}, {"regex": "a"}]))
-def test_any_true_condition_narrows(condition: Json) -> None:
-    """A rule applies to every request only when no condition says anything."""
+def test_a_rule_applies_to_every_request_only_if_its_conditions_are_empty(condition: Json) -> None:
+    """Any text in a condition restricts the rule."""
     assert matches_everything({"uri": condition, "headers": {"a": condition}}) == (not condition)
 
 
-def test_half_a_character_is_no_regular_expression() -> None:
-    """A lone surrogate, which JSON can say."""
+def test_a_lone_surrogate_is_no_regular_expression() -> None:
+    """JSON text can contain one as an escape."""
     assert compile_fault("\ud800") == "invalid UTF-8"
 
 
-def test_one_byte_of_whatever_is_not_in_go() -> None:
-    """Our library knows it, the one that routes does not."""
+def test_the_escape_for_a_single_byte_is_rejected() -> None:
+    """The RE2 library here supports it, but Go's library, which the router uses, does not."""
     assert compile_fault("\\C") == "invalid escape sequence: \\C"

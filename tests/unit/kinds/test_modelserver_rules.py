@@ -1,4 +1,4 @@
-"""What a server may say, and what is legal but hardly meant."""
+"""Validation, defaults and warnings of a ModelServer."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LABELS_DIFFER = 'Invalid value: {"role":"p"}: must differ from `prefillLabels`'
 
 
 def server(**spec: Any) -> Json:
-    """Return a server spec that is complete unless a part is given."""
+    """Return a complete server spec with some members changed."""
     least = {"inferenceEngine": "vLLM", "workloadSelector": {"matchLabels": {"app": "a"}}}
     return {**least, "workloadPort": PORT, **spec}
 
 
 def selecting(**selector: Any) -> Json:
-    """Return a server spec with another selector."""
+    """Return a server spec with this selector."""
     return server(workloadSelector=selector)
 
 
 def apart(**members: Any) -> Json:
-    """Return a server spec with prefill and decode apart."""
+    """Return a server spec with separate prefill and decode pods."""
     return selecting(matchLabels={"app": "a"}, pdGroup=GROUP | members)
 
 
@@ -43,16 +43,16 @@ def patience(**policy: Any) -> Json:
 ACCEPTED: dict[str, Json] = {
     "the least": {"inferenceEngine": "SGLang", "workloadSelector": {"matchLabels": {"app": "a"}}},
     "a port": server(),
-    "prefill and decode apart": apart(),
-    "nothing but roles": selecting(pdGroup=GROUP),
+    "separate prefill and decode pods": apart(),
+    "roles alone": selecting(pdGroup=GROUP),
     "roles beside empty labels": selecting(matchLabels={}, pdGroup=GROUP),
     "roles by different keys": apart(prefillLabels={"prefill": ""}, decodeLabels={"decode": ""}),
-    "every connector": server(kvConnector={}),
+    "a connector without a type": server(kvConnector={}),
     "a model of 256 characters": server(model="m" * 256),
-    "no timeout in words": patience(timeout="0s"),
-    "a week": patience(timeout="168h"),
+    "a timeout of zero": patience(timeout="0s"),
+    "a timeout of a week": patience(timeout="168h"),
     "no retries": patience(retry={"attempts": 0}),
-    "no pause": patience(retry={"attempts": 3, "retryInterval": "0"}),
+    "retries without a pause": patience(retry={"attempts": 3, "retryInterval": "0"}),
     "an empty policy": patience(),
 }
 
@@ -62,21 +62,21 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
         server(inferenceEngine="vllm"),
         ['spec.inferenceEngine: Unsupported value: "vllm": supported values: "vLLM", "SGLang"'],
     ),
-    "a selector of everything": (
+    "an empty selector": (
         selecting(),
         [
             "spec.workloadSelector.matchLabels: Required value: must be set and not empty unless `pdGroup` is"
             " set"
         ],
     ),
-    "a selector of everything in words": (
+    "a selector with empty labels": (
         selecting(matchLabels={}),
         [
             "spec.workloadSelector.matchLabels: Required value: must be set and not empty unless `pdGroup` is"
             " set"
         ],
     ),
-    "a label that is none": (
+    "an invalid label": (
         selecting(matchLabels={"app": "a b"}),
         [
             'spec.workloadSelector.matchLabels[app]: Invalid value: "a b": a valid label must be an empty'
@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
             " alphanumeric character"
         ],
     ),
-    "half a group": (
+    "an incomplete group": (
         selecting(pdGroup={"groupKey": "g"}),
         [
             "spec.workloadSelector.pdGroup.prefillLabels: Required value",
@@ -95,11 +95,11 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
         apart(prefillLabels={}),
         ["spec.workloadSelector.pdGroup.prefillLabels: Invalid value: {}: must have at least 1 entry"],
     ),
-    "one role twice": (
+    "equal labels for both roles": (
         apart(decodeLabels={"role": "p"}),
         [f"spec.workloadSelector.pdGroup.decodeLabels: {LABELS_DIFFER}"],
     ),
-    "a group key that is no label": (
+    "a group key that is no label key": (
         apart(groupKey="a/b/c"),
         [
             'spec.workloadSelector.pdGroup.groupKey: Invalid value: "a/b/c": must be a label key such as app'
@@ -107,7 +107,7 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
         ],
     ),
     "a port without a number": (server(workloadPort={}), ["spec.workloadPort.port: Required value"]),
-    "a port beyond the last": (
+    "a port above the maximum, and an unknown protocol": (
         server(workloadPort={"port": 65536, "protocol": "h2c"}),
         [
             "spec.workloadPort.port: Invalid value: 65536: must be less than or equal to 65535",
@@ -121,11 +121,11 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
             " 100ms"
         ],
     ),
-    "a time without end": (
+    "a timeout above the maximum": (
         patience(timeout="169h"),
         ['spec.trafficPolicy.timeout: Invalid value: "169h": must be between 0s and 168h'],
     ),
-    "fewer than no retries": (
+    "negative attempts, and a long interval": (
         patience(retry={"attempts": -1, "retryInterval": "2h"}),
         [
             "spec.trafficPolicy.retry.attempts: Invalid value: -1: must be greater than or equal to 0",
@@ -146,23 +146,23 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
 }
 
 ADVICE: dict[str, tuple[Json, list[str]]] = {
-    "nothing odd": (server(), []),
-    "nothing odd in roles": (apart(), []),
-    "decode is prefill too": (
+    "a usual server": (server(), []),
+    "usual roles": (apart(), []),
+    "decode labels that include the prefill labels": (
         apart(decodeLabels={"role": "p", "more": ""}),
         [
             "spec.workloadSelector.pdGroup.decodeLabels: contain prefillLabels: a decode pod counts as a"
             " prefill pod, too"
         ],
     ),
-    "prefill is decode too": (
+    "prefill labels that include the decode labels": (
         apart(prefillLabels={"role": "d", "more": ""}),
         [
             "spec.workloadSelector.pdGroup.prefillLabels: contain decodeLabels: a prefill pod counts as a"
             " decode pod, too"
         ],
     ),
-    "a role that contradicts": (
+    "a role that contradicts matchLabels": (
         selecting(matchLabels={"role": "p"}, pdGroup=GROUP),
         [
             "spec.workloadSelector.pdGroup.decodeLabels: select no pod: matchLabels has another value for one"
@@ -173,11 +173,11 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
         {"inferenceEngine": "vLLM", "workloadSelector": {"matchLabels": {"app": "a"}}},
         ["spec.workloadPort: not set: a router does not know where the pods listen"],
     ),
-    "encryption that is not spoken": (
+    "a protocol that the router ignores": (
         server(workloadPort={"port": 1, "protocol": "https"}),
         ["spec.workloadPort.protocol: the router of Kthena uses http for the pods and ignores this field"],
     ),
-    "a timeout that is none": (
+    "a timeout of zero": (
         patience(timeout="0ms"),
         ["spec.trafficPolicy.timeout: 0ms means no timeout; omit the field instead"],
     ),
@@ -186,7 +186,7 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
         patience(retry={"retryInterval": "1s"}),
         ["spec.trafficPolicy.retry: nothing is retried without attempts"],
     ),
-    "a connector of nothing": (
+    "a connector without roles": (
         server(kvConnector={"type": "nixl"}),
         ["spec.kvConnector: has no effect without spec.workloadSelector.pdGroup"],
     ),
@@ -195,29 +195,29 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
 
 
 @pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_a_server_is_accepted(spec: Json) -> None:
-    """What the page allows is valid, and stays so once defaults are filled in."""
+def test_a_valid_server_is_accepted_with_and_without_its_defaults(spec: Json) -> None:
+    """Everything that the reference page allows is valid."""
     assert validate(ModelServer, {"spec": spec}) == []
     assert validate(ModelServer, defaulted(VERSION, {"spec": spec})) == []
 
 
 @pytest.mark.parametrize(("spec", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_server_is_refused_field_by_field(spec: Json, want: list[str]) -> None:
-    """Each wrong field has its own error."""
+def test_each_invalid_field_gets_its_own_error(spec: Json, want: list[str]) -> None:
+    """The list of errors is complete."""
     assert [str(error) for error in validate(ModelServer, {"spec": spec})] == want
 
 
 @pytest.mark.parametrize(("spec", "want"), ADVICE.values(), ids=ADVICE.keys())
-def test_what_is_hardly_meant_is_said(spec: Json, want: list[str]) -> None:
-    """It is valid all the same, and the sentences are short."""
+def test_probably_unintended_values_cause_warnings(spec: Json, want: list[str]) -> None:
+    """They are valid; each warning has at most 120 characters."""
     assert validate(ModelServer, {"spec": spec}) == []
     found = server_advice({"spec": spec})
     assert found == want
     assert all(len(sentence) <= 120 for sentence in found)
 
 
-def test_defaults_are_those_of_the_page() -> None:
-    """They stand in what is there; nothing is made up for what is absent."""
+def test_defaults_are_those_of_the_reference_page() -> None:
+    """They are set in objects that exist; absent objects are not added."""
     spec = defaulted(VERSION, {"spec": server(kvConnector={}, trafficPolicy={"retry": {}})})["spec"]
 
     assert spec["workloadPort"] == {"port": 8000, "protocol": "http"}
@@ -226,6 +226,6 @@ def test_defaults_are_those_of_the_page() -> None:
     assert defaulted(VERSION, {"spec": ACCEPTED["the least"]}) == {"spec": ACCEPTED["the least"]}
 
 
-def test_a_server_needs_a_spec() -> None:
-    """An engine inside is required."""
+def test_a_server_without_a_spec_is_rejected() -> None:
+    """The spec has a required field."""
     assert [str(error) for error in validate(ModelServer, {})] == ["spec: Required value"]

@@ -1,4 +1,4 @@
-"""What names another object can only ever name an object, and never a path to something else."""
+"""Fields with the name of another object: only valid names are accepted, never paths to something else."""
 
 from __future__ import annotations
 
@@ -22,12 +22,17 @@ NO_NAMES: Final = ("../../other/deployments/x", "a/b", "..", "%2e%2e", "a?b", "a
 FIELDS: Final = {
     "a scale target": (CrossVersionObjectReference, DEPLOYMENT, "name", NO_NAMES),
     "an object in the same namespace": (LocalObjectReference, {}, "name", NO_NAMES),
-    "an object anywhere": (ObjectReference, DEPLOYMENT, "name", NO_NAMES[:-1]),
+    "an object in any namespace": (ObjectReference, DEPLOYMENT, "name", NO_NAMES[:-1]),
     "a ConfigMap": (ConfigMapKeyRef, KEY, "name", NO_NAMES),
     "a key of a ConfigMap": (ConfigMapKeyRef, KEY, "key", ("../a", "a/b", "..", "%2e", "a b", "")),
     "a pool": (PoolObjectReference, {}, "name", ("../../x", "a/b", ".", "..", "%2e%2e", "")),
     "a kind": (CrossVersionObjectReference, DEPLOYMENT, "kind", ("De ploy", "a/b", "..", "1a", "a-", "")),
-    "a kind of anything": (ObjectReference, DEPLOYMENT, "kind", ("De ploy", "a/b", "..", "1a", "a-")),
+    "the kind of an object in any namespace": (
+        ObjectReference,
+        DEPLOYMENT,
+        "kind",
+        ("De ploy", "a/b", "..", "1a", "a-"),
+    ),
     "a version": (
         CrossVersionObjectReference,
         DEPLOYMENT,
@@ -39,10 +44,10 @@ FIELDS: Final = {
 
 
 @pytest.mark.parametrize(("declared", "value", "field", "wrong"), FIELDS.values(), ids=FIELDS.keys())
-def test_what_no_object_is_called_is_refused(
+def test_a_text_that_is_no_valid_name_is_rejected(
     declared: type, value: Json, field: str, wrong: tuple[str, ...]
 ) -> None:
-    """At the field itself, whatever else stands beside it."""
+    """All errors are at the field itself, whatever the other fields contain."""
     for text in wrong:
         errors = validate(declared, value | {field: text})
 
@@ -50,11 +55,17 @@ def test_what_no_object_is_called_is_refused(
 
 
 RIGHT: Final = {
-    "of the core group": (CrossVersionObjectReference, {"apiVersion": "v1", "kind": "Pod", "name": "a.b-c"}),
-    "of a group": (CrossVersionObjectReference, DEPLOYMENT),
-    "without a version": (CrossVersionObjectReference, {"kind": "Deployment", "name": "llama"}),
-    "of an old version": (CrossVersionObjectReference, DEPLOYMENT | {"apiVersion": "x.example/v1beta1"}),
-    "a part of which is empty": (
+    "a kind of the core group": (
+        CrossVersionObjectReference,
+        {"apiVersion": "v1", "kind": "Pod", "name": "a.b-c"},
+    ),
+    "a kind of another group": (CrossVersionObjectReference, DEPLOYMENT),
+    "a kind without a version": (CrossVersionObjectReference, {"kind": "Deployment", "name": "llama"}),
+    "a kind of an old version": (
+        CrossVersionObjectReference,
+        DEPLOYMENT | {"apiVersion": "x.example/v1beta1"},
+    ),
+    "empty optional fields": (
         ObjectReference,
         {"apiVersion": "", "kind": "", "namespace": "", "name": "a"},
     ),
@@ -64,19 +75,19 @@ RIGHT: Final = {
 
 
 @pytest.mark.parametrize(("declared", "value"), RIGHT.values(), ids=RIGHT.keys())
-def test_what_an_object_may_be_called_is_taken(declared: type, value: Json) -> None:
-    """Kinds differ in what their objects may be called, and what nobody writes may be empty."""
+def test_a_valid_name_is_accepted(declared: type, value: Json) -> None:
+    """Kinds allow different names, and optional fields may be empty."""
     assert not validate(declared, value)
 
 
 def variant(**changes: str) -> Json:
-    """Return a stored variant whose target has a name that was once taken."""
+    """Return a stored variant whose target has a name that an older release accepted."""
     spec = {"modelID": "m", "variantCost": "1", "scaleTargetRef": DEPLOYMENT | {"name": "Old_Name"}}
     return {"metadata": {"name": "v", "namespace": "n"}, "spec": spec | changes}
 
 
-def test_what_is_stored_may_stay() -> None:
-    """An update of something else is not refused for a name that an older release took."""
+def test_a_stored_invalid_name_does_not_block_updates_of_other_fields() -> None:
+    """A new object with this name is rejected."""
     version = VARIANT_AUTOSCALING.version("v1alpha2")
 
     assert not complete_and_judge(VARIANT_AUTOSCALING, version, variant(modelID="other"), variant()).errors

@@ -1,4 +1,4 @@
-"""A text beyond its bound is refused for its length alone, in no time."""
+"""Texts beyond their length limit: rejected for their length alone, without delay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from apiserver.schema.validation import validate
 
 CHARACTERS: Final = 1_000_000
 MOST_SECONDS: Final = 0.1
-"""Time enough to read the text a few times, and too little to do it once for each character of it."""
+"""Time enough to read the text a few times, and too little to read it once for each character."""
 
 TEXTS: Final = {
     "open groups": "(" * CHARACTERS,
@@ -33,12 +33,12 @@ TEXTS: Final = {
     "many parts of a duration": "1s" * (CHARACTERS // 2),
     "dots": "../" * (CHARACTERS // 3),
     "letters": "a" * CHARACTERS,
-    "a label that is asked for": f"metadata.labels['{'.' * CHARACTERS}']",
+    "a long label key in a field path": f"metadata.labels['{'.' * CHARACTERS}']",
 }
 
 
 def ruled_texts(node: Node, path: str) -> Iterator[tuple[str, Node]]:
-    """Yield every bounded text with rules below a node, and where it is."""
+    """Yield every text with rules below a node, with its path."""
     if node.type in ("string", "int-or-string") and node.rules:
         yield path, node
     for prop in node.properties:
@@ -57,8 +57,8 @@ RULED: Final = {
 
 
 @pytest.mark.parametrize("node", RULED.values())
-def test_rules_leave_the_length_to_the_schema(node: Node) -> None:
-    """None judges a text that the schema refuses anyway, and none takes long to see that."""
+def test_rules_ignore_texts_that_are_too_long(node: Node) -> None:
+    """The schema rejects such texts, and a rule must not take long to recognize them."""
     assert "maxLength" in node.keywords
     for text in TEXTS.values():
         begun = time.process_time()
@@ -82,7 +82,7 @@ LONG: Final[dict[str, tuple[type, Json, list[str]]]] = {
         {"limits": {"cpu": "9" * CHARACTERS}},
         ["limits[cpu]: Too long: may not be more than 64 bytes"],
     ),
-    "what a node's label is compared with": (
+    "a value to compare a node's label with": (
         NodeAffinity,
         {
             "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -105,15 +105,13 @@ LONG: Final[dict[str, tuple[type, Json, list[str]]]] = {
 
 
 @pytest.mark.parametrize(("declared", "value", "want"), LONG.values(), ids=LONG.keys())
-def test_a_value_that_is_too_long_is_that_and_nothing_more(
-    declared: type, value: Json, want: list[str]
-) -> None:
-    """Rules over several fields hold back too."""
+def test_a_value_that_is_too_long_gets_one_error(declared: type, value: Json, want: list[str]) -> None:
+    """Rules over several fields ignore it as well."""
     assert [str(error) for error in validate(declared, value)] == want
 
 
-def test_a_label_that_nodes_must_have_is_bounded_as_one() -> None:
-    """A text may be as long as a name of a node, but no label's value is."""
+def test_a_required_label_value_of_a_node_has_the_length_limit_of_labels() -> None:
+    """The field allows names of nodes, which may be longer."""
     term = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["a" * 64]}]}
     value = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
 
@@ -122,8 +120,8 @@ def test_a_label_that_nodes_must_have_is_bounded_as_one() -> None:
     assert error.body.endswith("must be no more than 63 bytes")
 
 
-def test_many_keys_are_looked_up_and_not_searched_for() -> None:
-    """Two lists of a hundred thousand keys, which have none in common, are compared at once."""
+def test_long_lists_of_keys_are_compared_quickly() -> None:
+    """Two lists of 100,000 keys without a common one are compared in less than a second."""
     keys = {
         "labelSelector": {},
         "matchLabelKeys": [f"a{position}" for position in range(100_000)],
@@ -137,8 +135,8 @@ def test_many_keys_are_looked_up_and_not_searched_for() -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-def test_nothing_long_is_read_as_a_number(text: str) -> None:
-    """Neither as a length of time nor as an amount; both have 64 characters at most."""
+def test_a_long_text_is_parsed_neither_as_a_duration_nor_as_a_quantity(text: str) -> None:
+    """Both have at most 64 characters."""
     begun = time.process_time()
 
     assert nanoseconds(text) is None
@@ -146,15 +144,15 @@ def test_nothing_long_is_read_as_a_number(text: str) -> None:
     assert time.process_time() - begun < MOST_SECONDS
 
 
-def test_a_number_may_have_any_number_of_digits() -> None:
-    """It is no text; the schema refuses it for its width, and no rule sees it."""
+def test_an_integer_may_have_any_number_of_digits() -> None:
+    """It is no text; the schema rejects it for its width, before any rule."""
     [error] = validate(AutoscalingPolicyMetric, {"metricName": "m", "targetValue": 10**70})
 
     assert amount(10**70) == 10**70
     assert error.body.endswith("must be less than or equal to 9223372036854775807")
 
 
-def test_a_name_of_a_header_is_bounded() -> None:
-    """The schema bounds no key of a map."""
+def test_the_length_of_a_header_name_is_limited() -> None:
+    """The schema does not limit the keys of a map."""
     assert not validate(ModelMatch, {"headers": {"a" * 256: {}}})
     assert validate(ModelMatch, {"headers": {"a" * 257: {}}})

@@ -1,4 +1,4 @@
-"""Which scale targets are planned for, and that others are named when they are applied."""
+"""Scale targets that are planned, and a warning about others."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TARGETS = {
 
 
 @pytest.mark.parametrize(("api_version", "kind", "is_planned"), TARGETS.values(), ids=TARGETS)
-def test_a_target_that_is_not_planned_for_is_warned_of(api_version: str, kind: str, is_planned: bool) -> None:
-    """It may be scaled by somebody else, so it is let in."""
+def test_a_target_that_is_not_planned_causes_a_warning(api_version: str, kind: str, is_planned: bool) -> None:
+    """It is accepted, because something else may scale it."""
     value = variant("chat", scaleTargetRef={"apiVersion": api_version, "kind": kind, "name": "chat"})
     found = find_version("llmd.ai/v1alpha2", "VariantAutoscaling")
     assert found

@@ -1,4 +1,4 @@
-"""What an update is forgiven, and what it is not."""
+"""Ratcheting: errors that an update may leave in the object, and errors that reject it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODEL: Json = {
         ],
     },
 }
-"""Stored before a fixed number of replicas was demanded where nothing scales."""
+"""An object from before equal bounds were required for backends without a policy."""
 
 BAD = {"name": "bad", "modelMatch": {"uri": {"regex": "("}}, "targetModels": [{"modelServerName": "a"}]}
 GOOD = {"name": "good", "targetModels": [{"modelServerName": "b"}]}
@@ -40,45 +40,45 @@ ROUTE: Json = {
     "metadata": {"name": "chat"},
     "spec": {"modelName": "llama", "rules": [BAD]},
 }
-"""Stored before regular expressions were compiled at admission."""
+"""An object from before regular expressions were compiled at admission."""
 
 
 def set_owner(value: Json) -> None:
-    """Change what no demand is about."""
+    """Change a field that no rule is about."""
     value["spec"]["owner"] = "bob"
 
 
 def set_image(value: Json) -> None:
-    """Change something beside the field in breach."""
+    """Change a field beside the invalid one."""
     value["spec"]["backends"][0]["workers"][0]["image"] = "vllm:2"
 
 
 def set_fewest(value: Json) -> None:
-    """Change the field in breach, and leave it so."""
+    """Change the invalid field to another invalid value."""
     value["spec"]["backends"][0]["minReplicas"] = 2
 
 
 def put_in_front(value: Json) -> None:
-    """Move the item in breach."""
+    """Move the invalid item."""
     value["spec"]["rules"].insert(0, GOOD)
 
 
 def break_another(value: Json) -> None:
-    """Break something that was right."""
+    """Add an invalid item."""
     value["spec"]["rules"].append(GOOD | {"name": "worse", "modelMatch": {"uri": {"regex": "["}}})
 
 
 UPDATES = {
-    "another field": (MODEL, set_owner, []),
-    "another field of the same item": (MODEL, set_image, []),
-    "the field itself": (MODEL, set_fewest, ["spec.backends[0].minReplicas"]),
-    "an item that moves": (ROUTE, put_in_front, []),
-    "a new item": (ROUTE, break_another, ["spec.rules[1].modelMatch.uri.regex"]),
+    "a field that no rule is about": (MODEL, set_owner, []),
+    "another field of the invalid item": (MODEL, set_image, []),
+    "the invalid field itself": (MODEL, set_fewest, ["spec.backends[0].minReplicas"]),
+    "a new position of the invalid item": (ROUTE, put_in_front, []),
+    "a new invalid item": (ROUTE, break_another, ["spec.rules[1].modelMatch.uri.regex"]),
 }
 
 
 @pytest.mark.parametrize(("stored", "change", "want"), UPDATES.values(), ids=UPDATES.keys())
-def test_only_what_an_update_breaks_is_refused(
+def test_an_update_is_rejected_only_for_errors_in_what_it_changes(
     stored: Json, change: Callable[[Json], None], want: list[str]
 ) -> None:
     """An object that was accepted once stays editable."""

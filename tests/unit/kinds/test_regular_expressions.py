@@ -1,4 +1,4 @@
-"""What judging the regular expressions of users leaves behind: verdicts on short ones, and no program."""
+"""Validation of users' regular expressions: their length limit, and memory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from apiserver.schema.validation import validate
 CHARACTERS: Final = 1_000_000
 
 
-def test_a_text_beyond_its_bound_is_not_compiled() -> None:
-    """It is too long; what else is wrong with it is not looked for."""
+def test_a_regular_expression_that_is_too_long_is_not_compiled() -> None:
+    """The error is about its length, whatever else is wrong with it."""
     (error,) = validate(StringMatch, {"regex": "(" * 513})
 
     assert error.reason == "FieldValueTooLong"
@@ -23,13 +23,13 @@ def test_a_text_beyond_its_bound_is_not_compiled() -> None:
 
 
 def resident_bytes() -> int:
-    """Return how much memory of this process is in use."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells how much memory is used")
-def test_programs_of_expressions_are_not_kept() -> None:
-    """A short text may make a large program: neither it nor a long text stays in memory."""
+def test_compiled_regular_expressions_do_not_stay_in_memory() -> None:
+    """A short text can compile to a large program; neither programs nor long texts are kept."""
     compile_fault("warm up")
     before = resident_bytes()
 

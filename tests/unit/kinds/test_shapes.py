@@ -1,4 +1,4 @@
-"""The shapes of the releases: told apart, given back, and what that loses or makes up."""
+"""Shapes of the releases: detection, conversion to them, and what it loses or adds."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def third(*, version: str = SPOKE, **parts: Json) -> Json:
 
 
 def many(check: Callable[[int, str, Shape], None]) -> Callable[[], None]:
-    """Try a law on a thousand objects in both versions, for every shape and release in turn."""
+    """Check a law on hundreds of objects in both versions, with all shapes and releases."""
 
     @functools.wraps(check)
     def several(seed: int, version: str, shape: Shape) -> None:
@@ -76,23 +76,25 @@ def many(check: Callable[[int, str, Shape], None]) -> Callable[[], None]:
         pytest.param(first(), "modelProfile", id="candidates are the modelProfile shape"),
         pytest.param(second(), "legacy", id="one variant is the legacy shape"),
         pytest.param(third(), "current", id="a target is the current shape"),
-        pytest.param(of({"modelID": "m"}), "modelProfile", id="v0.0.5 demanded the model only"),
+        pytest.param(of({"modelID": "m"}), "modelProfile", id="v0.0.5 required only the model"),
         pytest.param(
-            second() | {"spec": second()["spec"] | third()["spec"]}, "legacy", id="a target beside it"
+            second() | {"spec": second()["spec"] | third()["spec"]},
+            "legacy",
+            id="a target beside the legacy fields",
         ),
         pytest.param(convert(first(), HUB), "modelProfile", id="converted candidates"),
         pytest.param(convert(second(), HUB), "legacy", id="a converted variant"),
-        pytest.param(of({}), "current", id="nothing at all"),
+        pytest.param(of({}), "current", id="an empty spec"),
     ],
 )
-def test_a_shape_is_told_by_its_fields(value: Json, expected: str) -> None:
-    """In whichever version an object comes."""
+def test_a_shape_is_detected_by_its_fields(value: Json, expected: str) -> None:
+    """The result is the same in both versions."""
     assert shape_of(value).name == expected
 
 
 @many
-def test_the_own_shape_is_no_change(seed: int, version: str, shape: Shape) -> None:
-    """The very object for v1alpha1; for v1alpha2 what it was converted from, or what it is there."""
+def test_converting_an_object_to_its_own_shape_changes_nothing(seed: int, version: str, shape: Shape) -> None:
+    """An object of v1alpha1 is returned itself; one of v1alpha2 becomes what it was converted from."""
     value = valid(seed, version)
 
     own = shape_of(value)
@@ -107,8 +109,8 @@ def test_the_own_shape_is_no_change(seed: int, version: str, shape: Shape) -> No
 
 
 @many
-def test_every_result_is_valid_and_of_the_shape(seed: int, version: str, shape: Shape) -> None:
-    """Placeholders included; a release's schema finds its fields, all that it demands, and no others."""
+def test_every_result_is_valid_and_has_the_shape(seed: int, version: str, shape: Shape) -> None:
+    """For a release, it has all required fields, with placeholders if necessary, and no unknown ones."""
     value = valid(seed, version)
     before = copy.deepcopy(value)
 
@@ -129,8 +131,8 @@ def test_every_result_is_valid_and_of_the_shape(seed: int, version: str, shape: 
 
 
 @many
-def test_a_shape_is_taken_once(seed: int, version: str, shape: Shape) -> None:
-    """What has a release's shape stays as it is, and nothing more is lost or made up."""
+def test_a_second_conversion_to_a_shape_changes_nothing(seed: int, version: str, shape: Shape) -> None:
+    """Nothing more is lost or added; only the loss of the target may be reported again."""
     once = in_shape(valid(seed, version), shape).value
 
     again = in_shape(once, shape)
@@ -141,8 +143,10 @@ def test_a_shape_is_taken_once(seed: int, version: str, shape: Shape) -> None:
 
 
 @many
-def test_what_is_not_told_lost_is_there(seed: int, version: str, shape: Shape) -> None:
-    """An upgrade from the result brings back every field of the spec that no sentence names."""
+def test_every_field_that_is_not_reported_as_lost_can_be_restored(
+    seed: int, version: str, shape: Shape
+) -> None:
+    """An upgrade of the result restores all of the spec that no message names."""
     value = valid(seed, version)
     shaped = in_shape(value, shape)
     told = {line.partition(":")[0] for line in shaped.lost}
@@ -162,8 +166,8 @@ def test_what_is_not_told_lost_is_there(seed: int, version: str, shape: Shape) -
 
 
 @many
-def test_no_object_however_odd_fails(seed: int, version: str, shape: Shape) -> None:
-    """A downgrade must come to its end."""
+def test_no_malformed_object_fails(seed: int, version: str, shape: Shape) -> None:
+    """A downgrade must be completed for all objects."""
     value = odd(seed, version)
     annotated = valid(seed, version)
     annotated["metadata"]["annotations"] = {ANNOTATION: str(forged(seed, annotated))}
@@ -174,7 +178,7 @@ def test_no_object_however_odd_fails(seed: int, version: str, shape: Shape) -> N
 
 
 def test_the_annotation_is_kept_on_request() -> None:
-    """For a later way up; the shape can't hold what is in it, so that is told all the same."""
+    """It serves a later upgrade; what it contains is reported as lost, because the shape cannot hold it."""
     status = {"decision": {"reason": "Steady", "message": "2 of 2"}, "actuation": {"applied": True}}
     value = third(version=HUB, status=status)
 
@@ -199,19 +203,19 @@ NO_FIGURES = {"decodeParms": {"unknown": "0"}, "prefillParms": {"unknown": "0"}}
             second(metadata={"labels": LABEL}), "v0.5.0", {"modelID": "m", "scaleTargetRef": TARGET},
             ["spec.acceleratorCount", "spec.sloClassRef", "spec.variantProfile", "spec.accelerator",
              "spec.variantCost"],
-            [], id="one variant whose label says otherwise becomes a target without its accelerator",
+            [], id="one variant with another label becomes a target without its accelerator",
         ),
         pytest.param(
             second(status={"currentAlloc": {"numReplicas": 3, "variantCost": "120.00"}}), "v0.5.0",
             {"modelID": "m", "scaleTargetRef": TARGET, "variantCost": "160.00"},
             ["spec.acceleratorCount", "spec.sloClassRef", "spec.variantProfile", "status.currentAlloc"],
-            [], id="the cost of one replica follows from the status",
+            [], id="the cost of one replica is computed from the status",
         ),
         pytest.param(
             first(metadata={"labels": LABEL}), "pull-233",
             {"modelID": "m", "variantID": "m-H100-2", "accelerator": "H100", "acceleratorCount": 2,
              "sloClassRef": CLASS, "variantProfile": PROFILE},
-            ["spec.modelProfile.accelerators[0]"], [], id="of several candidates the labelled one is left",
+            ["spec.modelProfile.accelerators[0]"], [], id="of several candidates the labelled one is kept",
         ),
         pytest.param(
             second(), "v0.4.2",
@@ -226,38 +230,38 @@ NO_FIGURES = {"decodeParms": {"unknown": "0"}, "prefillParms": {"unknown": "0"}}
             ["spec.variantCost", "spec.scaleTargetRef"],
             ["spec.variantID", "spec.acceleratorCount", "spec.sloClassRef", "spec.variantProfile.perfParms",
              "spec.variantProfile.maxBatchSize"],
-            id="what nobody knows gets a placeholder that nobody takes for a figure",
+            id="unknown required fields get placeholders that nobody takes for real values",
         ),
         pytest.param(
             third(), "v0.0.5", {"modelID": "m", "variantCost": "80.50"}, ["spec.scaleTargetRef"], [],
-            id="the release that demanded the model only gets nothing made up",
+            id="a release that required only the model gets no placeholders",
         ),
         pytest.param(
             of({"modelID": "m"}), "v0.4.2", {"modelID": "m"}, [], [],
-            id="what the chart of that release makes comes back as it was",
+            id="an object from the chart of that release is unchanged",
         ),
         pytest.param(
             of({"modelID": "m", "modelProfile": {"accelerators": [BARE]}}), "v0.4.1",
             {"modelID": "m", "modelProfile": {"accelerators": [BARE]}}, [], [],
-            id="candidates without parameters come back as they were",
+            id="candidates without parameters are unchanged",
         ),
         pytest.param(
             of({"modelID": "m", "sloClassRef": CLASS, "modelProfile": {"accelerators": [BARE]}}), "v0.0.4",
             {"modelID": "m", "sloClassRef": CLASS,
              "modelProfile": {"accelerators": [BARE | {"perfParms": NO_FIGURES}]}},
             [], ["spec.modelProfile.accelerators[0].perfParms"],
-            id="an early release demands parameters of each candidate",
+            id="an early release requires parameters of each candidate",
         ),
         pytest.param(
             first(), "v0.4.1", {key: item for key, item in first()["spec"].items() if key != "sloClassRef"},
-            ["spec.sloClassRef"], [], id="candidates stay, the service class goes as the release has none",
+            ["spec.sloClassRef"], [], id="candidates stay without a service class",
         ),
     ],
 )  # fmt: skip
-def test_what_each_release_gets(
+def test_each_release_gets_its_fields(
     value: Json, shape: str, spec: Json, lost: list[str], made_up: list[str]
 ) -> None:
-    """By the table of the fields; the paths of what is lost and made up, in order."""
+    """What is lost or added is listed by path, in order."""
     shaped = in_shape(value, RELEASES[shape])
 
     assert shaped.value["spec"] == spec
@@ -265,16 +269,16 @@ def test_what_each_release_gets(
     assert [line.partition(":")[0] for line in shaped.made_up] == made_up
 
 
-def test_the_candidate_in_use_is_labelled_where_only_status_told_it() -> None:
-    """A release's status can't hold all of it, and without it another candidate would be in use."""
+def test_the_candidate_in_use_gets_a_label_if_only_the_status_named_it() -> None:
+    """The release's status cannot hold it, and without a label another candidate would be in use."""
     shaped = in_shape(first(status={"currentAlloc": {"accelerator": "H100"}}), RELEASES["v0.0.5"])
 
     assert shaped.value["metadata"]["labels"] == LABEL
     assert [line.partition(":")[0] for line in shaped.lost] == ["status.currentAlloc"]
 
 
-def test_a_target_of_another_name_is_told() -> None:
-    """Older releases scale the Deployment that is named like the object, whatever the target was."""
+def test_a_target_with_another_name_is_reported_as_lost() -> None:
+    """Older releases scale the Deployment with the name of the object, whatever the target was."""
     assert in_shape(third(), RELEASES["v0.4.2"]).lost == [
         "spec.scaleTargetRef: Deployment ms-decode is scaled; release v0.4.2 scales the Deployment with"
         " the name of the object, llama-8b"
@@ -285,7 +289,7 @@ def test_a_target_of_another_name_is_told() -> None:
     ("release", "expected", "lost"),
     [
         pytest.param("v0.0.1", {}, ["status.currentAlloc", "status.conditions"], id="no conditions"),
-        pytest.param("v0.4.2", {"conditions": []}, ["status.currentAlloc"], id="incomplete"),
+        pytest.param("v0.4.2", {"conditions": []}, ["status.currentAlloc"], id="incomplete, so omitted"),
         pytest.param(
             "pull-233",
             {
@@ -301,8 +305,8 @@ def test_a_target_of_another_name_is_told() -> None:
         pytest.param("v0.5.1", {"conditions": []}, ["status.currentAlloc"], id="no such field"),
     ],
 )  # fmt: skip
-def test_status_is_complete_or_left_out(release: str, expected: Json, lost: list[str]) -> None:
-    """A status that the release's own schema refuses would make every write fail."""
+def test_a_status_field_is_complete_or_omitted(release: str, expected: Json, lost: list[str]) -> None:
+    """A status that the release's own schema rejects would make every write fail."""
     current = {"accelerator": "A100", "numReplicas": 3, "variantCost": "120.00"}
 
     shaped = in_shape(second(status={"currentAlloc": current, "conditions": []}), RELEASES[release])

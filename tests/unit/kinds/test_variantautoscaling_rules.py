@@ -1,4 +1,4 @@
-"""Which fields of the three released shapes go together."""
+"""Validation of VariantAutoscalings in the three released shapes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ACCEPTED = {
     "legacy shape with an explicit cost": LEGACY | {"variantCost": "7"},
     "current shape": CURRENT,
     "current shape without a cost": without(CURRENT, "variantCost"),
-    "nothing but a model": {"modelID": "m"},
+    "a model alone": {"modelID": "m"},
     "a model, its service class and its cost": without(PROFILED, "modelProfile") | {"variantCost": "7"},
 }
 
@@ -63,7 +63,7 @@ REFUSED = {
             for name in ("variantID", "accelerator", "acceleratorCount", "variantProfile")
         ],
     ),
-    "legacy shape with a hole": (
+    "legacy shape with a missing field": (
         without(LEGACY, "sloClassRef"),
         [
             "spec.sloClassRef: Required value: must be set together with `variantID`, `accelerator`,"
@@ -78,7 +78,7 @@ REFUSED = {
         CURRENT | {"variantCost": "-1"},
         ['spec.variantCost: Invalid value: "-1": must be a non-negative decimal number such as 10 or 10.5'],
     ),
-    "performance that is no number": (
+    "a performance parameter that is no number": (
         LEGACY | {"variantProfile": PROFILE | {"perfParms": PARAMETERS | {"decodeParms": {"alpha": "fast"}}}},
         [
             'spec.variantProfile.perfParms.decodeParms[alpha]: Invalid value: "fast": must be a non-negative'
@@ -94,25 +94,25 @@ REFUSED = {
 
 @pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_every_released_shape_is_accepted(spec: Json) -> None:
-    """A manifest written for any release applies."""
+    """A manifest that was written for any release can be applied."""
     assert validate(v1alpha1.VariantAutoscaling, {"spec": spec}) == []
 
 
 @pytest.mark.parametrize(("spec", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_mixtures_are_refused_field_by_field(spec: Json, want: list[str]) -> None:
-    """Each wrong field has its own error."""
+def test_each_invalid_field_gets_its_own_error(spec: Json, want: list[str]) -> None:
+    """Fields of different shapes are rejected, too."""
     assert [str(error) for error in validate(v1alpha1.VariantAutoscaling, {"spec": spec})] == want
 
 
-def test_the_hub_needs_a_target() -> None:
-    """What v1alpha1 derives, v1alpha2 requires."""
+def test_v1alpha2_requires_a_target() -> None:
+    """In v1alpha1 it can be derived."""
     (error,) = validate(v1alpha2.VariantAutoscaling, {"spec": {"modelID": "m"}})
 
     assert str(error) == "spec.scaleTargetRef: Required value"
 
 
-def test_scale_to_zero_is_representable_in_the_hub() -> None:
-    """Zero replicas are a decision like any other."""
+def test_v1alpha2_can_express_zero_replicas() -> None:
+    """A decision to scale to zero is valid."""
     status = {"desiredOptimizedAlloc": {"numReplicas": 0, "accelerator": "A100"}}
 
     assert validate(v1alpha2.VariantAutoscaling, {"spec": CURRENT, "status": status}) == []
