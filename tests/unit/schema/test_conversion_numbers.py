@@ -1,4 +1,4 @@
-"""The one fault that undecoded JSON text hides: a number beyond all range."""
+"""Numbers out of range, the only error that undecoded JSON text hides."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ TEXTS = st.one_of(
 @example(["9" * 199 + "e99"])
 @example(["9" * 5000])
 @example(['"\\ud800"'])
-def test_what_passes_at_a_glance_can_be_decoded(texts: list[str]) -> None:
-    """If the text of a list can be taken apart undecoded, every value in it can be read later."""
+def test_text_that_passes_the_range_check_can_be_decoded(texts: list[str]) -> None:
+    """If a list can be split into undecoded items, each of them can be decoded later."""
     text = f"[{','.join(texts)}]"
     with contextlib.suppress(msgspec.DecodeError):
         UNDECODED.decode(text)
@@ -43,6 +43,6 @@ def test_what_passes_at_a_glance_can_be_decoded(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ['["20.580","0.41",128,12288]', "[1e99]", "[" + "7" * 199 + "]", ""])
-def test_what_objects_hold_is_told_at_a_glance(text: str) -> None:
-    """Otherwise each of them would be decoded twice."""
+def test_usual_contents_of_objects_pass_the_range_check(text: str) -> None:
+    """Otherwise each object would be decoded twice."""
     assert not may_exceed_numbers(text)

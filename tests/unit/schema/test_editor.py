@@ -20,7 +20,7 @@ from apiserver.schema.validation import judge
 
 VERSIONS = {f"{kind.kind} {version.name}": (kind, version) for kind in KINDS for version in kind.versions}
 ONLY_RE2 = re.compile(r"\(\?(?![:=!])|\[\[:|\\[^dDwWsSbBfnrtv0-9^$\\.*+?()\[\]{}|/-]")
-"""What ECMA's expressions do not have: flags, named groups of Python, POSIX classes, and other escapes."""
+"""Syntax that ECMA's expressions lack: flags, Python's named groups, POSIX classes and other escapes."""
 
 
 def ours(paths: Sequence[Path]) -> Iterator[tuple[str, Json]]:
@@ -32,14 +32,14 @@ def ours(paths: Sequence[Path]) -> Iterator[tuple[str, Json]]:
 
 
 def version_of(manifest: Json) -> tuple[Kind, Version]:
-    """Return kind and version of a manifest of ours."""
+    """Return the kind and the version of a manifest."""
     found = find_version(manifest["apiVersion"], manifest["kind"])
     assert found is not None
     return found
 
 
 def breaks_a_keyword(manifest: Json) -> bool:
-    """Tell whether the bare schema refuses a manifest, without any rule."""
+    """Tell whether the schema alone, without rules, rejects a manifest."""
     return not judge(version_of(manifest)[1].declaration).is_valid(manifest)
 
 
@@ -48,13 +48,13 @@ BAD = [pytest.param(manifest, id=name) for name, manifest in ours(REFUSED) if br
 
 
 def errors_of(manifest: Json) -> list[str]:
-    """Return what an editor would underline."""
+    """Return the errors that an editor would show."""
     validator = Draft7Validator(editor_schema(*version_of(manifest)))
     return [error.message for error in validator.iter_errors(manifest)]
 
 
 def schemas_below(schema: Json) -> Iterator[Json]:
-    """Yield a schema and all inside it."""
+    """Yield a schema and all schemas inside it."""
     yield schema
     for inner in [*schema.get("properties", {}).values(), *(schema[k] for k in ("items",) if k in schema)]:
         yield from schemas_below(inner)
@@ -63,7 +63,7 @@ def schemas_below(schema: Json) -> Iterator[Json]:
 
 
 def misspelt(schema: Json, manifest: Json) -> Iterator[Json]:
-    """Yield copies of a manifest, each with a name that nothing declares in one declared object."""
+    """Yield copies of a manifest, each with an undeclared field in one declared object."""
     if schema.get("additionalProperties") is False:
         yield manifest | {"replicase": 1}
     for name, value in manifest.items():
@@ -81,7 +81,7 @@ def misspelt(schema: Json, manifest: Json) -> Iterator[Json]:
 
 @pytest.mark.parametrize(("kind", "version"), VERSIONS.values(), ids=VERSIONS.keys())
 def test_a_schema_is_valid_in_its_dialect(kind: Kind, version: Version) -> None:
-    """Draft 7 knows every keyword, and ECMA every pattern."""
+    """Draft 7 defines every keyword, and ECMA supports every pattern."""
     schema = editor_schema(kind, version)
 
     Draft7Validator.check_schema(schema)
@@ -91,28 +91,28 @@ def test_a_schema_is_valid_in_its_dialect(kind: Kind, version: Version) -> None:
 
 
 @pytest.mark.parametrize(("kind", "version"), VERSIONS.values(), ids=VERSIONS.keys())
-def test_every_field_is_explained(kind: Kind, version: Version) -> None:
-    """An editor shows a text for whatever it completes."""
+def test_every_field_has_a_description(kind: Kind, version: Version) -> None:
+    """Editors show it at completion."""
     for inner in schemas_below(editor_schema(kind, version)):
         for name, field in inner.get("properties", {}).items():
             assert field.get("description"), name
 
 
 @pytest.mark.parametrize("manifest", GOOD)
-def test_a_sample_is_not_underlined(manifest: Json) -> None:
-    """What a cluster takes, an editor takes."""
+def test_a_valid_sample_has_no_errors_in_an_editor(manifest: Json) -> None:
+    """An editor accepts what a cluster accepts."""
     assert errors_of(manifest) == []
 
 
 @pytest.mark.parametrize("manifest", BAD)
-def test_a_counter_example_is_underlined(manifest: Json) -> None:
-    """What a plain keyword can say, an editor sees without a cluster."""
+def test_an_invalid_sample_has_errors_in_an_editor(manifest: Json) -> None:
+    """What a schema keyword can express is checked without a cluster."""
     assert errors_of(manifest) != []
 
 
 @pytest.mark.parametrize("manifest", GOOD)
-def test_a_misspelt_name_is_underlined_wherever_it_stands(manifest: Json) -> None:
-    """In every declared object, however deep; free JSON takes any name."""
+def test_a_misspelled_field_is_an_error_at_any_depth(manifest: Json) -> None:
+    """This holds in every declared object; free-form JSON allows any field."""
     changed = list(misspelt(editor_schema(*version_of(manifest)), manifest))
 
     assert len(changed) > 1
@@ -124,21 +124,21 @@ def test_a_misspelt_name_is_underlined_wherever_it_stands(manifest: Json) -> Non
     ("metadata", "is_fine"),
     [
         pytest.param({"name": "a"}, True, id="a name"),
-        pytest.param({"generateName": "a-"}, True, id="the beginning of a name"),
-        pytest.param({"name": "a", "finalizers": []}, True, id="whatever else metadata has"),
-        pytest.param({}, False, id="nothing"),
+        pytest.param({"generateName": "a-"}, True, id="a generated name"),
+        pytest.param({"name": "a", "finalizers": []}, True, id="a name and another field"),
+        pytest.param({}, False, id="no name"),
         pytest.param({"name": "a", "labels": {"a": 1}}, False, id="a label that is a number"),
     ],
 )
-def test_metadata_is_open_but_names_the_object(metadata: Json, *, is_fine: bool) -> None:
-    """Only what every object needs is demanded of it."""
+def test_metadata_is_open_but_must_name_the_object(metadata: Json, *, is_fine: bool) -> None:
+    """Only fields that every object needs are checked."""
     manifest = copy.deepcopy(next(manifest for _, manifest in ours(VALID))) | {"metadata": metadata}
 
     assert (errors_of(manifest) == []) is is_fine
 
 
-def test_rules_are_told_where_no_keyword_can_say_them() -> None:
-    """The text of a field ends with what else holds for it."""
+def test_rules_without_a_schema_keyword_are_described() -> None:
+    """The description of a field ends with them."""
     kind, version = VERSIONS["AutoscalingPolicyBinding v1alpha1"]
     schema = editor_schema(kind, version)
 

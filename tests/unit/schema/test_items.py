@@ -1,4 +1,4 @@
-"""Words about the items of a list: by a field beside it, by a choice above it, and about plain texts."""
+"""Rules about the items of a list, by a field beside it or a choice above it, and about texts."""
 
 from __future__ import annotations
 
@@ -47,40 +47,40 @@ def pools(*items: Json, **beside: Any) -> Json:
 
 
 def split(*roles: str) -> Json:
-    """Return an object that chose to be split, with workers of some roles; no role is none."""
+    """Return an object of type split, with workers of some roles; an empty role is omitted."""
     return {"type": "split", "workers": [{"role": role} if role else {} for role in roles]}
 
 
 HOLDS: dict[str, tuple[Rule, JsonValue]] = {
     "a cost beside a policy": (FORBIDDEN, pools({"cost": 1}, policy={})),
-    "a cost of 0 without one": (FORBIDDEN, pools({"cost": 0})),
+    "a cost of 0 without a policy": (FORBIDDEN, pools({"cost": 0})),
     "no list": (FORBIDDEN, {}),
     "a policy of an item alone": (NOT_TWO, pools({"policy": {}})),
     "a cost of 0 is a cost": (REQUIRED, pools({"cost": 0}, policy={})),
     "nothing is required without a policy": (REQUIRED, pools({})),
     "a minimum that is met": (AT_LEAST, pools({"min": 1, "policy": {}})),
-    "a minimum of items that have what it takes only": (AT_LEAST, pools({"min": 0})),
-    "a minimum of a wrong type is the schema's matter": (AT_LEAST, pools({"min": math.nan, "policy": {}})),
-    "numbers that are the same": (EQUAL, pools({"min": 2, "max": 2})),
-    "numbers the wrong way round are another rule's matter": (EQUAL, pools({"min": 3, "max": 2})),
-    "numbers of which one is absent": (EQUAL, pools({"min": 3}, {"max": 2})),
-    "numbers of an item with its own policy": (EQUAL, pools({"min": 1, "max": 2, "policy": {}})),
-    "numbers beside a policy of all": (EQUAL, pools({"min": 1, "max": 2}, policy={})),
-    "a sum that is enough": (SUM, pools({"min": 0}, {"min": 1}, policy={})),
-    "a sum of no items is the schema's matter": (SUM, pools(policy={})),
+    "a minimum of an item without a policy": (AT_LEAST, pools({"min": 0})),
+    "a minimum of a wrong type, left to the schema": (AT_LEAST, pools({"min": math.nan, "policy": {}})),
+    "equal numbers": (EQUAL, pools({"min": 2, "max": 2})),
+    "numbers in the wrong order, left to another rule": (EQUAL, pools({"min": 3, "max": 2})),
+    "items with one of the two numbers": (EQUAL, pools({"min": 3}, {"max": 2})),
+    "different numbers of an item with a policy": (EQUAL, pools({"min": 1, "max": 2, "policy": {}})),
+    "different numbers beside a policy of the list": (EQUAL, pools({"min": 1, "max": 2}, policy={})),
+    "a sum at the minimum": (SUM, pools({"min": 0}, {"min": 1}, policy={})),
+    "a sum of no items, left to the schema": (SUM, pools(policy={})),
     "a sum without a policy": (SUM, pools({"min": 0})),
     "one worker": (ONE, split("head")),
     "two workers of another type": (ONE, split("a", "b") | {"type": "whole"}),
     "workers of the right roles": (AMONG, split("tail", "head")),
     "any worker of another type": (AMONG, split("") | {"type": "whole"}),
     "a worker of each role": (EACH, split("tail", "head", "head")),
-    "no list of workers is the schema's matter": (EACH, {"type": "split"}),
+    "no list of workers, left to the schema": (EACH, {"type": "split"}),
     "a rate beside its policy": (NEEDS, {"rate": 1, "policy": {}}),
     "a source beside an empty text": (TEXT, {"source": {}, "value": ""}),
     "a source alone": (TEXT, {"source": {}}),
     "a text without spaces": (NoWhitespace(), "registry.example.com/vllm:1"),
     "dots in a name": (BACKSTEPS, "pvc://claim/..a/b.."),
-    "a way up of another scheme": (BACKSTEPS, "s3://bucket/../a"),
+    "a parent directory in a path of another scheme": (BACKSTEPS, "s3://bucket/../a"),
 }
 
 BROKEN: dict[str, tuple[Rule, JsonValue, str]] = {
@@ -104,7 +104,7 @@ BROKEN: dict[str, tuple[Rule, JsonValue, str]] = {
         pools({"min": 0, "policy": {}}),
         "pools[0].min: Invalid value: 0: must be greater than or equal to 1 when `policy` is set",
     ),
-    "numbers that differ": (
+    "different numbers": (
         EQUAL,
         pools({"min": 1, "max": 2}),
         "pools[0].min: Invalid value: 1: must be equal to `max` when neither `policy` nor `spec.policy` is"
@@ -121,12 +121,12 @@ BROKEN: dict[str, tuple[Rule, JsonValue, str]] = {
         split("head", "tail"),
         "workers: Invalid value: 2: must have exactly one item when the pool's `type` is 'split'",
     ),
-    "a worker of no role": (
+    "a worker without a role": (
         AMONG,
         split("head", ""),
         "workers[1].role: Invalid value: \"all\": must be 'head' or 'tail' when the pool's `type` is 'split'",
     ),
-    "no tail": (
+    "no worker with the role tail": (
         EACH,
         split("head"),
         "workers: Required value: must have an item with `role` 'tail' when the pool's `type` is 'split'",
@@ -146,12 +146,12 @@ BROKEN: dict[str, tuple[Rule, JsonValue, str]] = {
         "vllm\n",
         '<nil>: Invalid value: "vllm\\n": must not contain whitespace',
     ),
-    "a way up": (
+    "a parent directory in a path": (
         BACKSTEPS,
         "disk://a/../b",
         "<nil>: Invalid value: \"disk://a/../b\": must not contain '..' as a part of the path",
     ),
-    "a way up at once": (
+    "a parent directory at the start of a path": (
         BACKSTEPS,
         "pvc://..",
         "<nil>: Invalid value: \"pvc://..\": must not contain '..' as a part of the path",
@@ -250,36 +250,36 @@ ENGLISH: dict[str, tuple[Rule, str]] = {
 
 
 @pytest.mark.parametrize(("word", "value"), HOLDS.values(), ids=HOLDS.keys())
-def test_a_word_that_holds_says_nothing(word: Rule, value: JsonValue) -> None:
-    """What the word does not speak of is no error either."""
+def test_a_rule_that_holds_returns_no_error(word: Rule, value: JsonValue) -> None:
+    """Values that the rule does not apply to are no error either."""
     assert list(word.check(value, FieldPath())) == []
 
 
 @pytest.mark.parametrize(("word", "value", "want"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_word_that_is_broken_says_so_once(word: Rule, value: JsonValue, want: str) -> None:
-    """One error, at the item that has to change where there is one."""
+def test_a_violated_rule_returns_one_error(word: Rule, value: JsonValue, want: str) -> None:
+    """The error is at the item that has to change, if there is one."""
     assert [str(error) for error in word.check(value, FieldPath())] == [want]
 
 
 @pytest.mark.parametrize(("word", "want"), CEL.values(), ids=CEL.keys())
-def test_a_word_says_itself_in_cel(word: Rule, want: list[str]) -> None:
-    """The server gets the same demand, unless it is too dear for it."""
+def test_a_rule_is_expressed_in_cel(word: Rule, want: list[str]) -> None:
+    """The API server checks the same, unless the expression is too costly."""
     assert [rule.rule for rule in word.cel()] == want
 
 
 @pytest.mark.parametrize(("word", "want"), ENGLISH.values(), ids=ENGLISH.keys())
-def test_a_word_says_itself_in_english(word: Rule, want: str) -> None:
-    """The reference page gets a sentence."""
+def test_a_rule_is_described_in_english(word: Rule, want: str) -> None:
+    """The sentence is printed on the reference page."""
     assert word.english() == want
 
 
-def test_a_word_without_cel_checks_all_the_same() -> None:
-    """Only the server does not hear of it."""
+def test_a_rule_without_cel_is_still_checked() -> None:
+    """Only the API server does not get it."""
     assert len(list(WithoutCel(NEEDS).check({"rate": 1}, FieldPath()))) == 1
 
 
-def test_cel_names_the_member_where_it_can_only_point_at_the_list() -> None:
-    """A message at a list says which member of its items is meant."""
+def test_the_cel_message_names_the_member_if_the_path_is_that_of_the_list() -> None:
+    """The path cannot point at a member of the items."""
     (rule,) = FORBIDDEN.cel()
 
     assert rule.as_json()["fieldPath"] == ".pools"

@@ -1,4 +1,4 @@
-"""Rules about one member: what each refuses, and how it says so to the server and in the reference page."""
+"""Rules about one member: their errors, CEL expressions and descriptions."""
 
 from __future__ import annotations
 
@@ -41,20 +41,22 @@ SAYS = {
 
 
 @pytest.mark.parametrize(("word", "value"), HOLDS.values(), ids=HOLDS.keys())
-def test_a_word_that_holds_says_nothing(word: Rule, value: Json) -> None:
-    """What the word does not speak of is no error."""
+def test_a_rule_that_holds_returns_no_error(word: Rule, value: Json) -> None:
+    """Values that the rule does not apply to are no error either."""
     assert list(word.check(value, HERE)) == []
 
 
 @pytest.mark.parametrize(("word", "value", "want"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_word_that_is_broken_says_so_once(word: Rule, value: Json, want: str) -> None:
-    """One error where the change has to be made."""
+def test_a_violated_rule_returns_one_error(word: Rule, value: Json, want: str) -> None:
+    """The error is at the field that has to change."""
     assert [str(error) for error in word.check(value, HERE)] == [want]
 
 
 @pytest.mark.parametrize(("word", "rule", "where", "english"), SAYS.values(), ids=SAYS.keys())
-def test_a_word_says_itself(word: Rule, rule: str, where: str | None, english: str) -> None:
-    """The server gets the same demand at the same place, and the reference page a sentence."""
+def test_a_rule_is_expressed_in_cel_and_described_in_english(
+    word: Rule, rule: str, where: str | None, english: str
+) -> None:
+    """The API server checks the same at the same field, and the reference page has a sentence."""
     (entry,) = (cel.as_json() for cel in word.cel())
 
     assert (entry["rule"], entry.get("fieldPath")) == (rule, where)

@@ -1,4 +1,4 @@
-"""Metadata, in the words of the API server; every message was read off a dry-run on Kubernetes 1.36."""
+"""Errors in metadata, with the API server's messages as read from a dry-run on Kubernetes 1.36."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     "no metadata": (None, ["metadata.name: Required value: name or generateName is required"]),
     "no name": ({"name": ""}, ["metadata.name: Required value: name or generateName is required"]),
     "a name in capitals": ({"name": "A_b"}, [f'metadata.name: Invalid value: "A_b": {SUBDOMAIN}']),
-    "a name to generate in capitals": (
+    "a generateName in capitals": (
         {"generateName": "A_"},
         [f'metadata.generateName: Invalid value: "A_": {SUBDOMAIN}'],
     ),
@@ -50,7 +50,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"name": "x", "namespace": "A"},
         [f'metadata.namespace: Invalid value: "A": {LABEL}'],
     ),
-    "labels of all sorts": (
+    "several invalid labels": (
         {"name": "x", "labels": {"a b": "c d", "x/y/z": "", "/x": "ok", "A.b/c": "1x", "a" * 64: "a" * 64}},
         [
             f'metadata.labels: Invalid value: "a b": name part {KEY}',
@@ -66,11 +66,11 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"name": "x", "annotations": {"a b": "c d"}},
         [f'metadata.annotations: Invalid value: "a b": name part {KEY}'],
     ),
-    "too much annotation": (
+    "annotations beyond the size limit": (
         {"name": "x", "annotations": {"a": "x" * 262144}},
         ["metadata.annotations: Too long: may not be more than 262144 bytes"],
     ),
-    "an owner without identity": (
+    "an owner without a uid": (
         {"name": "x", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}]},
         ['metadata.ownerReferences.uid: Invalid value: "": must not be empty'],
     ),
@@ -79,7 +79,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         [f'metadata.finalizers: Invalid value: "a/b/c": a valid label key {KEY} {PREFIX}'],
     ),
     "text instead of metadata": ("x", ['metadata: Invalid value: "x": must be an object']),
-    "other types everywhere": (
+    "wrong types in all fields": (
         {"name": 5, "labels": ["a"], "annotations": {"a": True}, "finalizers": "x", "ownerReferences": [1]},
         [
             "metadata.name: Invalid value: 5: must be a string",
@@ -93,8 +93,8 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
 
 
 @pytest.mark.parametrize(("metadata", "want"), WRONG.values(), ids=WRONG.keys())
-def test_metadata_are_refused_in_the_server_s_words(metadata: object, want: list[str]) -> None:
-    """All at once, in its order."""
+def test_invalid_metadata_gets_the_errors_of_the_api_server(metadata: object, want: list[str]) -> None:
+    """All errors are listed, in its order."""
     texts = [f"{found.error.path}: {found.error.body}" for found in metadata_errors(metadata)]
 
     assert texts == want
@@ -102,18 +102,23 @@ def test_metadata_are_refused_in_the_server_s_words(metadata: object, want: list
 
 RIGHT: dict[str, dict[str, Any]] = {
     "a name": {"name": "a.b-c.1"},
-    "a name to generate, with its hyphen": {"generateName": "model-"},
+    "a generateName that ends with a hyphen": {"generateName": "model-"},
     "labels, annotations, finalizers": {
         "name": "x",
         "labels": {"app.kubernetes.io/name": "X_1.y", "empty": "", "null": None},
         "annotations": {"Example.COM/Key": "any text\nat all"},
         "finalizers": ["example.com/hold"],
     },
-    "what a running object has": {"name": "x", "uid": "u", "resourceVersion": "1", "creationTimestamp": None},
+    "metadata of a stored object": {
+        "name": "x",
+        "uid": "u",
+        "resourceVersion": "1",
+        "creationTimestamp": None,
+    },
 }
 
 
 @pytest.mark.parametrize("metadata", RIGHT.values(), ids=RIGHT.keys())
-def test_metadata_that_the_server_takes_are_right(metadata: object) -> None:
-    """Without a word."""
+def test_metadata_that_the_api_server_accepts_gets_no_error(metadata: object) -> None:
+    """The list of errors is empty."""
     assert metadata_errors(metadata) == []

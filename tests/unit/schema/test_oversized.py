@@ -1,4 +1,4 @@
-"""What is far beyond its bounds: one short error for it, in no time, and the rest is still judged."""
+"""Values far beyond their bounds: one short error each, without delay, beside all other errors."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ OVERSIZED = {
 
 
 @pytest.mark.parametrize(("backends", "want"), OVERSIZED.values(), ids=OVERSIZED.keys())
-def test_what_is_too_long_is_said_once_and_not_repeated(backends: list[Json], want: list[str]) -> None:
-    """The errors beside it come along."""
+def test_an_oversized_value_gets_one_short_error(backends: list[Json], want: list[str]) -> None:
+    """Errors of other fields are listed as well."""
     found = errors_of(backends)
 
     assert [error for error in found if "[r" not in error] == want
     assert all(len(error) < 400 for error in found)
 
 
-def test_a_list_is_looked_at_within_its_bound() -> None:
-    """Of sixty thousand bad items as many as are listed at all."""
+def test_a_list_beyond_its_maximum_gets_a_limited_number_of_errors() -> None:
+    """For 60,000 invalid items, no more errors are listed than for any object."""
     found = errors_of([{"name": f"b{position}"} for position in range(60_000)])
 
     assert found[0] == "spec.backends: Too many: 60000: must have at most 32 items"
@@ -61,7 +61,7 @@ def test_a_list_is_looked_at_within_its_bound() -> None:
 
 
 def errors_of(backends: list[Json]) -> list[str]:
-    """Return what is wrong with a Model of these backends."""
+    """Return the errors of a Model with these backends."""
     value = {
         "apiVersion": "registry.volcano.sh/v1alpha1",
         "kind": "Model",

@@ -1,4 +1,4 @@
-"""What a reference page says of each sort of field."""
+"""Reference pages: the line of each sort of field, and the rules of types."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Thing:
 
 
 def page(*short_names: str) -> str:
-    """Return the page of a kind made of the type above."""
+    """Return the reference page of a kind of the type above."""
     return kind_page(
         Kind(
             group="example.com",
@@ -89,7 +89,7 @@ def page(*short_names: str) -> str:
 
 LINES = {
     "a number": "| `count` _integer_ | A number. |  | Required<br />Minimum: 0<br />Maximum: 9 |",
-    "a pattern, its words and its default": (
+    "a pattern, its explanation and its default": (
         "| `name` _string_ | A text. Must be a or b. | a | Pattern: `^(a\\|b)$` |"
     ),
     "a boolean default": "| `isOn` _boolean_ | A choice. | true |  |",
@@ -97,31 +97,31 @@ LINES = {
     "a format": "| `since` _string_ | A moment. |  | Format: date-time |",
     "an integer or a string": "| `amount` _integer or string_ | A quantity. |  |  |",
     "free JSON": "| `free` _JSON_ | Anything. |  |  |",
-    "demands on items": (
+    "constraints on items": (
         "| `names` _string array_ | Texts. | a, b | MaxItems: 2<br />Each: MinLength: 1; MaxLength: 8 |"
     ),
-    "demands on values": "| `labels` _map of string_ | A map. |  | Each: MaxLength: 3 |",
+    "constraints on values": "| `labels` _map of string_ | A map. |  | Each: MaxLength: 3 |",
     "a default of objects, as JSON": (
         '| `parts` _Part array_ | Objects. | `[{"name": "x", "age": 1}]` | Unique by: name |'
     ),
-    "a demand on one use of a type": (
+    "a rule on one use of a type": (
         "| `part` _Part_ | An object of which more is demanded than of others. |  |"
         " `name` is set and not empty. |"
     ),
-    "an object's own default is told by its fields": (
+    "an object whose default consists of its fields": (
         "| `nothing` _Nothing_ | An object without fields. |  |  |"
     ),
 }
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
-def test_a_field_has_a_line(line: str) -> None:
-    """Type, description, default, and everything that is demanded."""
+def test_each_field_has_a_line(line: str) -> None:
+    """The line has the type, the description, the default and all constraints."""
     assert line in page().splitlines()
 
 
-def test_a_type_tells_its_own_rules_only() -> None:
-    """What one use demands beyond them stands with that use."""
+def test_a_type_lists_only_its_own_rules() -> None:
+    """Rules on one use of the type are listed at that use."""
     part = page().partition("### Part\n")[2].partition("\n### ")[0]
 
     assert "- At most one of `name` and `age` may be set." in part
@@ -129,18 +129,20 @@ def test_a_type_tells_its_own_rules_only() -> None:
 
 
 def test_a_type_without_fields_has_no_table() -> None:
-    """A head without rows would look like a mistake."""
+    """A table header without rows would look like a mistake."""
     assert page().endswith("### Nothing\n\nA type that has no fields yet.\n")
 
 
 @pytest.mark.parametrize(
     ("short_names", "want"),
     [
-        pytest.param((), "Group `example.com`, namespaced.", id="none"),
-        pytest.param(("th",), "Group `example.com`, short name `th`, namespaced.", id="one"),
-        pytest.param(("t", "th"), "Group `example.com`, short names `t`, `th`, namespaced.", id="two"),
+        pytest.param((), "Group `example.com`, namespaced.", id="no short name"),
+        pytest.param(("th",), "Group `example.com`, short name `th`, namespaced.", id="one short name"),
+        pytest.param(
+            ("t", "th"), "Group `example.com`, short names `t`, `th`, namespaced.", id="two short names"
+        ),
     ],
 )
 def test_short_names_are_listed(short_names: tuple[str, ...], want: str) -> None:
-    """Where there are any."""
+    """Without any, they are not mentioned."""
     assert want in page(*short_names).splitlines()

@@ -1,4 +1,4 @@
-"""The two functions that are generated from rules: one tells whether any is broken, the other which."""
+"""The two functions that are generated from rules: one detects violations, the other lists them."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ FIND, DETECT = finder(RULES), detector(RULES)
 
 SOUND: dict[str, Json] = {
     "nothing is set": {},
-    "a member holds": {"source": {"file": "a"}},
-    "all items and entries hold": {
+    "a valid member": {"source": {"file": "a"}},
+    "valid items and entries": {
         "parts": [
             {"name": "a", "least": 1, "most": 4, "sources": {"one": {"text": "x"}}},
             {"name": "b", "most": 5},
@@ -90,14 +90,14 @@ BROKEN: dict[str, tuple[Json, list[tuple[str | int, ...]]]] = {
 
 
 @pytest.mark.parametrize("value", SOUND.values(), ids=SOUND.keys())
-def test_a_value_that_breaks_no_rule_is_told_by_both(value: Json) -> None:
-    """Neither function finds anything."""
+def test_neither_function_finds_a_violation_in_a_valid_value(value: Json) -> None:
+    """A value without any members is valid, too."""
     assert not DETECT(value)
     assert FIND(value) == []
 
 
 @pytest.mark.parametrize(("value", "places"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_broken_rule_is_told_by_both(value: Json, places: list[tuple[str | int, ...]]) -> None:
-    """The second function says where, in the order of the tree."""
+def test_both_functions_find_a_violated_rule(value: Json, places: list[tuple[str | int, ...]]) -> None:
+    """The second function returns the paths, in the order of the tree."""
     assert DETECT(value)
     assert [place for _, _, place in FIND(value)] == places

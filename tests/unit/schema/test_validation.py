@@ -1,4 +1,4 @@
-"""The judge: every error at once, in Kubernetes' words."""
+"""Validation against declarations: all errors at once, in Kubernetes' words."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class Thing:
 CASES = {
     "a valid object has no error": ({"name": "a", "parts": [{"name": "x", "weight": 100}]}, []),
     "a null member counts as absent": ({"name": "a", "role": None}, []),
-    "a null item does not": (
+    "a null item is an error": (
         {"name": "a", "parts": [None]},
         ["parts[0]: Invalid value: null: must be an object"],
     ),
-    "a wrong type is named in words": (
+    "a wrong type is explained in words": (
         {"name": 7, "left": "x", "right": 1.5, "alone": 1},
         [
             "name: Invalid value: 7: must be a string",
@@ -77,19 +77,19 @@ CASES = {
             "right: Forbidden: may not be set together with `alone`",
         ],
     ),
-    "an integer beyond 64 bits is refused": (
+    "an integer beyond 64 bits is an error": (
         {"name": "a", "left": 1, "right": 2**63, "ratio": 0.5},
         ["right: Invalid value: 9223372036854775808: must be less than or equal to 9223372036854775807"],
     ),
-    "a pattern is explained in words, and a final newline is no match": (
+    "a pattern is explained in words, and a final newline does not match": (
         {"name": "a\n"},
         ['name: Invalid value: "a\\n": must be lower-case letters'],
     ),
-    "an enum names what is supported": (
+    "an enum error lists the supported values": (
         {"name": "a", "role": "serve"},
         ['role: Unsupported value: "serve": supported values: "Serve", "Prefill"'],
     ),
-    "a moment must be one": (
+    "a date-time must be valid": (
         {"name": "a", "since": "yesterday"},
         ['since: Invalid value: "yesterday": must be a valid date-time'],
     ),
@@ -101,31 +101,31 @@ CASES = {
             "parts: Invalid value: []: must have at least 1 item",
         ],
     ),
-    "an item of a list map occurs once": (
+    "items of a list map have unique keys": (
         {"name": "a", "parts": [{"name": "x"}, {"name": "x", "weight": 101}]},
         [
             'parts[1]: Duplicate value: {"name":"x"}',
             "parts[1].weight: Invalid value: 101: must be less than or equal to 100",
         ],
     ),
-    "fields that come together are missed one by one": (
+    "fields that must be set together get one error each": (
         {"name": "a", "left": 1},
         [
             "right: Required value: must be set together with `left` and `ratio`",
             "ratio: Required value: must be set together with `left` and `right`",
         ],
     ),
-    "a field that comes with others may stand alone": ({"ratio": 0.5}, []),
+    "a field that others need may be set alone": ({"ratio": 0.5}, []),
 }
 
 
 @pytest.mark.parametrize(("value", "want"), CASES.values(), ids=CASES.keys())
 def test_every_error_is_listed(value: Json, want: list[str]) -> None:
-    """All errors come at once, in the order of the fields."""
+    """The errors are in the order of the fields."""
     assert [str(error) for error in validate(Thing, value)] == want
 
 
-def test_a_long_value_is_cut_in_the_message() -> None:
+def test_a_long_value_is_truncated_in_the_message() -> None:
     """A megabyte of text makes a short error."""
     (error,) = validate(Thing, {"name": "A" * 1_000_000})
 

@@ -1,4 +1,4 @@
-"""Words of the rule vocabulary, one by one: what each refuses, and how it says so to the server."""
+"""Rules of the schema vocabulary: their errors, CEL expressions and descriptions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NOT_EMPTY = NotEmptyUnless("labels", "group")
 HOLDS: dict[str, tuple[Rule, JsonValue]] = {
     "two maps differ": (DIFFERENT, {"left": {"a": "1"}, "right": {"a": "2"}}),
     "one map is absent": (DIFFERENT, {"left": {"a": "1"}}),
-    "two empty maps are the schema's matter": (DIFFERENT, {"left": {}, "right": {}}),
+    "two empty maps, left to the schema": (DIFFERENT, {"left": {}, "right": {}}),
     "one weight is above zero": (POSITIVE, [{"weight": 0}, {"weight": 1}]),
     "an absent weight counts as the default": (POSITIVE, [{"weight": 0}, {}]),
-    "no items are the schema's matter": (POSITIVE, []),
-    "a weight of a wrong type is the schema's matter": (POSITIVE, [{"weight": math.nan}]),
-    "labels are there": (NOT_EMPTY, {"labels": {"a": "1"}}),
-    "the other field is there": (NOT_EMPTY, {"group": {}}),
-    "the other field is there beside empty labels": (NOT_EMPTY, {"labels": {}, "group": {}}),
+    "no items, left to the schema": (POSITIVE, []),
+    "a weight of a wrong type, left to the schema": (POSITIVE, [{"weight": math.nan}]),
+    "labels are set": (NOT_EMPTY, {"labels": {"a": "1"}}),
+    "the other field is set": (NOT_EMPTY, {"group": {}}),
+    "the other field is set beside empty labels": (NOT_EMPTY, {"labels": {}, "group": {}}),
 }
 
 BROKEN: dict[str, tuple[Rule, JsonValue, str]] = {
@@ -75,31 +75,31 @@ ENGLISH: dict[str, tuple[Rule, str]] = {
 
 
 @pytest.mark.parametrize(("word", "value"), HOLDS.values(), ids=HOLDS.keys())
-def test_a_word_that_holds_says_nothing(word: Rule, value: JsonValue) -> None:
-    """What the word does not speak of is no error either."""
+def test_a_rule_that_holds_returns_no_error(word: Rule, value: JsonValue) -> None:
+    """Values that the rule does not apply to are no error either."""
     assert list(word.check(value, FieldPath())) == []
 
 
 @pytest.mark.parametrize(("word", "value", "want"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_word_that_is_broken_says_so_once(word: Rule, value: JsonValue, want: str) -> None:
-    """One error at the field that has to change."""
+def test_a_violated_rule_returns_one_error(word: Rule, value: JsonValue, want: str) -> None:
+    """The error is at the field that has to change."""
     assert [str(error) for error in word.check(value, FieldPath())] == [want]
 
 
 @pytest.mark.parametrize(("word", "want"), CEL.values(), ids=CEL.keys())
-def test_a_word_says_itself_in_cel(word: Rule, want: str) -> None:
-    """The server gets the same demand."""
+def test_a_rule_is_expressed_in_cel(word: Rule, want: str) -> None:
+    """The API server checks the same."""
     assert [rule.rule for rule in word.cel()] == [want]
 
 
 @pytest.mark.parametrize(("word", "want"), ENGLISH.values(), ids=ENGLISH.keys())
-def test_a_word_says_itself_in_english(word: Rule, want: str) -> None:
-    """The reference page gets a sentence."""
+def test_a_rule_is_described_in_english(word: Rule, want: str) -> None:
+    """The sentence is printed on the reference page."""
     assert word.english() == want
 
 
-def test_an_unchanged_value_may_not_become_another() -> None:
-    """The path is that of the value itself."""
+def test_an_immutable_value_cannot_be_changed() -> None:
+    """The error is at the path of the value itself."""
     errors = Unchanged().compare("a", "b", FieldPath().child("name"))
 
     assert [str(error) for error in errors] == [
@@ -107,6 +107,6 @@ def test_an_unchanged_value_may_not_become_another() -> None:
     ]
 
 
-def test_an_unchanged_value_may_stay() -> None:
-    """An update that leaves it alone is no change."""
+def test_an_immutable_value_may_remain() -> None:
+    """An update that does not change it gets no error."""
     assert list(Unchanged().compare("a", "a", FieldPath())) == []
