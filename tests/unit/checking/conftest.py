@@ -1,4 +1,4 @@
-"""The verb `check`, run where its files are."""
+"""A fixture that runs the verb `check` in a directory of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `stowplan check` says of an object: the server's and kubectl's words, each with its line."""
+"""Findings of `stowplan check`: the messages of the API server and kubectl, each with its line."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ status: {whatever: 1}
 """
 
 
-def test_a_valid_object_is_one_line(check: Check) -> None:
-    """With its place in the file."""
+def test_a_valid_object_is_reported_in_one_line(check: Check) -> None:
+    """The line begins with the place in the file."""
     assert check("a.yaml", a_yaml=f"---\n{GOOD}") == (0, ["a.yaml:2: VariantAutoscaling/x valid"], [])
 
 
-def test_errors_are_kubectl_s_with_their_lines(check: Check) -> None:
-    """Metadata and everything else at once; an absent field stands at its parent."""
+def test_errors_have_the_format_of_kubectl_and_their_lines(check: Check) -> None:
+    """Those in metadata and spec are listed at once; an absent field has the line of its parent."""
     code, out, err = check("a.yaml", a_yaml=BAD)
 
     assert (code, err) == (1, [])
@@ -63,8 +63,8 @@ def test_errors_are_kubectl_s_with_their_lines(check: Check) -> None:
     )
 
 
-def test_a_single_error_is_a_single_line(check: Check) -> None:
-    """As kubectl prints it."""
+def test_a_single_error_is_reported_in_one_line(check: Check) -> None:
+    """This is the format of kubectl."""
     code, out, _ = check("a.yaml", a_yaml=GOOD.replace("modelID: m", "modelID: on"))
 
     assert code == 1
@@ -73,8 +73,8 @@ def test_a_single_error_is_a_single_line(check: Check) -> None:
     ]
 
 
-def test_strict_decoding_refuses_what_is_unknown_and_what_is_there_twice(check: Check) -> None:
-    """In the server's words and order, and once more with the line of each."""
+def test_strict_decoding_rejects_unknown_and_duplicate_fields(check: Check) -> None:
+    """One line has the API server's message, in its order; then each field is listed with its line."""
     code, out, _ = check("a.yaml", a_yaml=STRICT)
 
     fields = [
@@ -92,8 +92,8 @@ def test_strict_decoding_refuses_what_is_unknown_and_what_is_there_twice(check: 
     ]
 
 
-def test_warnings_are_kubectl_s(check: Check) -> None:
-    """An old version says so, and so does what is legal but unlikely meant."""
+def test_warnings_have_the_format_of_kubectl(check: Check) -> None:
+    """They are about a deprecated version and a probably unintended value."""
     manifest = legacy_variant("x", variantID="meta/llama-3.1-8b-H100-2")
 
     code, out, _ = check("a.json", a_json=json.dumps(manifest))
@@ -104,8 +104,8 @@ def test_warnings_are_kubectl_s(check: Check) -> None:
     assert out[2:] == ["a.json:1: VariantAutoscaling/x valid"]
 
 
-def test_yaml_output_is_the_objects_with_their_defaults(check: Check) -> None:
-    """What is refused goes to standard error; what is only for people is not printed at all."""
+def test_yaml_output_has_the_valid_objects_with_their_defaults(check: Check) -> None:
+    """Errors are printed to standard error, and the lines about valid objects are omitted."""
     code, out, err = check("-o", "yaml", "a.yaml", a_yaml=f"{GOOD}---\n{BAD}")
 
     assert code == 1
@@ -119,8 +119,8 @@ def test_yaml_output_is_the_objects_with_their_defaults(check: Check) -> None:
     assert not any(line.endswith(" valid") for line in err)
 
 
-def test_json_output_has_everything(check: Check) -> None:
-    """One document, whatever happened; nothing on standard error."""
+def test_json_output_has_all_results(check: Check) -> None:
+    """It is one document, whatever the verdicts; standard error is empty."""
     text = f"{GOOD}---\n{STRICT}---\na: {{\n"
     files = {"a_yaml": text, "b_json": json.dumps(deployment("d", product="A100", accelerators=1))}
 
@@ -152,8 +152,8 @@ def test_json_output_has_everything(check: Check) -> None:
     assert (foreign["verdict"], foreign["kind"], foreign["object"]) == ("skipped", "Deployment", None)
 
 
-def test_a_version_that_is_not_served_is_refused(check: Check) -> None:
-    """Not passed over: the kind is ours."""
+def test_a_version_that_is_not_served_is_rejected(check: Check) -> None:
+    """The object is not skipped, because its kind is known."""
     code, out, _ = check("a.yaml", a_yaml=GOOD.replace("v1alpha2", "v9"))
 
     assert code == 1
@@ -163,8 +163,8 @@ def test_a_version_that_is_not_served_is_refused(check: Check) -> None:
     ]
 
 
-def test_what_the_annotation_of_conversion_restores_is_judged(check: Check) -> None:
-    """As in admission: it would be the object that other versions show."""
+def test_fields_that_conversion_restores_from_its_annotation_are_validated(check: Check) -> None:
+    """As in admission: other versions would show them."""
     kept = {"fields": [{"path": ["spec", "modelProfile"], "value": {"accelerators": []}}]}
     value = yaml.safe_load(GOOD)
     value["metadata"]["annotations"] = {"llmd.ai/kept-by-conversion": json.dumps(kept)}
@@ -176,16 +176,16 @@ def test_what_the_annotation_of_conversion_restores_is_judged(check: Check) -> N
     assert "its content is invalid in v1alpha1: spec.modelProfile.accelerators" in out[0]
 
 
-def test_an_object_beyond_any_request_is_refused(check: Check) -> None:
-    """As the server does before it reads on."""
+def test_an_object_beyond_the_size_limit_of_requests_is_rejected(check: Check) -> None:
+    """The API server rejects it without decoding it."""
     code, out, _ = check("a.json", a_json=json.dumps(variant("x", modelID="x" * 3_200_000)))
 
     assert code == 1
     assert out == ["a.json:1: error: Request entity too large: limit is 3145728"]
 
 
-def test_an_object_that_is_nested_too_deep_is_refused(check: Check) -> None:
-    """As far as it can be read at all, for what it is: no text."""
+def test_a_deeply_nested_value_is_rejected_for_its_type(check: Check) -> None:
+    """At 100 levels it can still be decoded."""
     deep: Any = 1
     for _ in range(100):
         deep = [deep]
@@ -196,28 +196,30 @@ def test_an_object_that_is_nested_too_deep_is_refused(check: Check) -> None:
     assert out[0].endswith("]]: must be a string")
 
 
-def test_what_a_file_says_cannot_steer_a_terminal(check: Check) -> None:
-    """Escapes arrive as text."""
+def test_file_contents_cannot_control_a_terminal(check: Check) -> None:
+    """Escape sequences are printed as text."""
     code, out, _ = check("a.json", a_json=json.dumps(variant("\x1b[2J\nx: valid")))
 
     assert code == 1
-    assert len(out) == 3  # a head, and the name of the object and of its target
+    assert len(out) == 3  # a heading, and the names of the object and of its target
     assert not any("\x1b" in line for line in out)
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
-        """Say so."""
+        """Return True."""
         return True
 
 
-@pytest.mark.parametrize(("no_color", "coloured"), [(None, True), ("1", False)], ids=["as it is", "NO_COLOR"])
-def test_colour_is_for_terminals_only(
+@pytest.mark.parametrize(
+    ("no_color", "coloured"), [(None, True), ("1", False)], ids=["without NO_COLOR", "NO_COLOR"]
+)
+def test_colour_is_used_on_terminals_only(
     check: Check, monkeypatch: pytest.MonkeyPatch, no_color: str | None, *, coloured: bool
 ) -> None:
-    """And for those who do not mind it."""
+    """The variable NO_COLOR disables it."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     if no_color:
         monkeypatch.setenv("NO_COLOR", no_color)
@@ -229,8 +231,8 @@ def test_colour_is_for_terminals_only(
     assert ("\x1b[" in terminal.getvalue()) is coloured
 
 
-def test_a_deprecated_version_is_told_of_once(check: Check) -> None:
-    """Of many objects of one version, the first one's line says it."""
+def test_a_deprecated_version_causes_one_warning(check: Check) -> None:
+    """Of several objects of one version, only the first gets it."""
     many = "---\n".join(yaml.safe_dump(legacy_variant(name)) for name in ("a", "b", "c"))
     code, out, _ = check("a.yaml", a_yaml=many)
 

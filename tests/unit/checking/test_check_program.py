@@ -1,4 +1,4 @@
-"""`stowplan check` as a person and a pipeline meet it: which files it reads, its usage, how it ends."""
+"""The program `stowplan check`: the files that it reads, its usage, and its exit codes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from support.manifests import deployment, listed, variant
 from apiserver import cli
 
 
-def test_lists_are_unfolded(check: Check) -> None:
-    """Lists of anything, and lists of a kind, whose items need not repeat it."""
+def test_items_of_lists_are_checked_one_by_one(check: Check) -> None:
+    """This includes generic lists, and lists of a kind, whose items may omit the kind."""
     own = {
         "apiVersion": "llmd.ai/v1alpha2",
         "kind": "VariantAutoscalingList",
@@ -36,8 +36,8 @@ def test_lists_are_unfolded(check: Check) -> None:
     ]
 
 
-def test_a_directory_is_searched(check: Check) -> None:
-    """For manifests by their extension; hidden files and files that are none of them stay unread."""
+def test_a_directory_is_searched_for_manifests(check: Check) -> None:
+    """They are found by their extension; hidden files are ignored, and other documents are skipped."""
     files = {
         "d__a_yaml": GOOD,
         "d__e__b_yml": GOOD,
@@ -58,8 +58,8 @@ def test_a_directory_is_searched(check: Check) -> None:
     assert err == ["skipped: 1 document that is not a manifest"]
 
 
-def test_documents_of_other_programs_are_counted(check: Check) -> None:
-    """After the kinds, as documents: a file may hold several."""
+def test_documents_that_are_not_manifests_are_counted(check: Check) -> None:
+    """They are listed after the kinds, as documents: a file may hold several."""
     files = {
         "d__a_yaml": GOOD,
         "d__b_json": json.dumps(deployment("d", product="A100", accelerators=1)),
@@ -69,15 +69,15 @@ def test_documents_of_other_programs_are_counted(check: Check) -> None:
     assert check("d", **files)[2] == ["skipped: 1 Deployment (apps/v1), 2 documents that are not manifests"]
 
 
-def test_standard_input_is_a_file(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the name that a shell gives it."""
+def test_standard_input_is_checked_like_a_file(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name in messages is <stdin>."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode())))
 
     assert check("-") == (0, ["<stdin>:1: VariantAutoscaling/x valid"], [])
 
 
-def test_other_kinds_are_passed_over_with_a_note(check: Check) -> None:
-    """By kind, not one by one."""
+def test_other_kinds_are_skipped_with_a_note(check: Check) -> None:
+    """The note counts the objects of each kind."""
     text = listed(
         variant("x"),
         deployment("d", product="A100", accelerators=1),
@@ -90,13 +90,13 @@ def test_other_kinds_are_passed_over_with_a_note(check: Check) -> None:
     assert err == ["skipped: 2 Deployment (apps/v1)"]
 
 
-def test_nothing_to_check_is_said(check: Check) -> None:
-    """It is no error, but hardly what was meant."""
+def test_a_note_is_printed_if_there_is_nothing_to_check(check: Check) -> None:
+    """This is no error, but probably unintended."""
     assert check("a.yaml", a_yaml="---\n") == (0, [], ["nothing to check: no object is of a supported kind"])
 
 
 UNREADABLE = {
-    "a file that is not there": ({}, "a.yaml: error: cannot be read: No such file or directory"),
+    "a missing file": ({}, "a.yaml: error: cannot be read: No such file or directory"),
     "a syntax error": (
         {"a_yaml": "a: 1\nb: [\n"},
         "a.yaml:2: error: yaml: did not find expected node content",
@@ -121,8 +121,8 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize(("files", "want"), UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_what_cannot_be_read_is_a_clear_line(check: Check, files: dict[str, str], want: str) -> None:
-    """The other files are checked all the same."""
+def test_unreadable_input_is_reported_in_one_line(check: Check, files: dict[str, str], want: str) -> None:
+    """The other files are still checked."""
     code, out, _ = check("a.yaml", "b.yaml", b_yaml=GOOD, **files)
 
     assert code == 2
@@ -137,8 +137,8 @@ def test_a_directory_without_manifests_is_an_error(check: Check) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["a.yaml", "-o", "table"]], ids=["no file", "a wrong format"])
-def test_wrong_usage_is_two(arguments: list[str]) -> None:
-    """As everywhere."""
+def test_wrong_usage_exits_with_code_2(arguments: list[str]) -> None:
+    """All verbs use this code."""
     with pytest.raises(SystemExit) as stopped:
         cli.main(["check", *arguments])
 
@@ -146,7 +146,7 @@ def test_wrong_usage_is_two(arguments: list[str]) -> None:
 
 
 def test_help_fits_a_screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With examples."""
+    """The help has examples."""
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
         cli.main(["check", "--help"])
@@ -157,8 +157,8 @@ def test_help_fits_a_screen(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert any(line.startswith("  stowplan check") for line in lines)
 
 
-def test_it_loads_neither_servers_nor_solvers(tmp_path: Path) -> None:
-    """So that it starts at once."""
+def test_the_verb_loads_neither_servers_nor_solvers(tmp_path: Path) -> None:
+    """So it starts without delay."""
     (tmp_path / "a.yaml").write_text(GOOD, encoding="utf-8")
     program = (
         "import sys; from apiserver import cli; code = cli.main(['check', 'a.yaml']);"
@@ -179,7 +179,7 @@ def test_it_loads_neither_servers_nor_solvers(tmp_path: Path) -> None:
     assert {"aiohttp", "kubernetes_asyncio", "ortools", "numpy", "webhooks", "controller"}.isdisjoint(modules)
 
 
-def test_a_reader_that_leaves_early_is_no_error_message(tmp_path: Path) -> None:
+def test_a_closed_pipe_causes_no_error_message(tmp_path: Path) -> None:
     """`stowplan check ... | head -1` ends quietly."""
     (tmp_path / "a.yaml").write_text("---\n".join([GOOD] * 3000), encoding="utf-8")
     root = Path(__file__).resolve().parents[3]
@@ -191,8 +191,8 @@ def test_a_reader_that_leaves_early_is_no_error_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["--help", "version"])
-def test_help_that_nobody_reads_is_no_traceback(word: str) -> None:
-    """As when a pager is left before the command has written anything."""
+def test_help_to_a_closed_pipe_prints_no_traceback(word: str) -> None:
+    """A pager may be closed before the command has written anything."""
     reading, writing = os.pipe()
     os.close(reading)
     root = Path(__file__).resolve().parents[3]
@@ -206,7 +206,7 @@ def test_help_that_nobody_reads_is_no_traceback(word: str) -> None:
 
 
 def test_an_unknown_option_is_named_before_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is the likelier mistake."""
+    """It is the more likely mistake."""
     with pytest.raises(SystemExit):
         cli.main(["check", "--bogus"])
     assert "--bogus" in capsys.readouterr().err
@@ -215,10 +215,10 @@ def test_an_unknown_option_is_named_before_a_missing_file(capsys: pytest.Capture
     assert "at least one FILE is required" in capsys.readouterr().err
 
 
-def test_a_plugin_is_called_as_kubectl_calls_it(
+def test_the_help_of_the_kubectl_plugin_shows_the_command_of_kubectl(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its help can be typed as it stands."""
+    """Users can type the usage as it is printed."""
     monkeypatch.setattr("sys.argv", ["/usr/local/bin/kubectl-stowplan"])
     cli.main(["--help"])
     assert capsys.readouterr().out.startswith("usage: kubectl stowplan VERB")

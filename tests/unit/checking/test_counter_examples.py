@@ -1,4 +1,4 @@
-"""Every counter-example beside the message that kubectl prints for it."""
+"""The invalid samples, each with the messages that kubectl prints for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MESSAGES = sorted(SAMPLES.rglob("refused/*.txt"))
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda path: str(path.relative_to(SAMPLES)))
 def test_check_prints_what_kubectl_prints(message: Path) -> None:
-    """Line for line; what may only be warned of aside."""
+    """All lines are the same, except for warnings."""
     sources = read_sources([str(message.with_suffix(".yaml"))])
     outcomes = (item for source in sources for item in check_source(source))
     said = [line.text for item in outcomes for line in lines_of(item, set())]
@@ -27,7 +27,7 @@ def test_check_prints_what_kubectl_prints(message: Path) -> None:
 
 
 def test_every_sample_is_valid() -> None:
-    """Those that are meant to be refused aside, and none is unreadable."""
+    """Samples that are meant to be rejected are excluded, and none is unreadable."""
     sources = [source for source in read_sources([str(SAMPLES)]) if "refused" not in Path(source.name).parts]
     outcomes = [outcome for source in sources for outcome in check_source(source)]
 

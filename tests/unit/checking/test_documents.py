@@ -1,4 +1,4 @@
-"""Files to values with lines: what kubectl reads is read, what it does not read has a reason and a line."""
+"""Decoding of files: everything that kubectl reads is decoded, and errors have a reason and a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apiserver.schema.paths import FieldPath
 
 
 def values(text: str | bytes) -> list[Any]:
-    """Return the values of a file in which everything can be read."""
+    """Return the values of the documents of a file, and the errors of unreadable ones."""
     data = text.encode() if isinstance(text, str) else text
     found = list(read_documents(data))
     return [tree.value if isinstance(tree, Tree) else tree for tree in found]
@@ -22,10 +22,10 @@ READ: dict[str, tuple[str | bytes, list[Any]]] = {
     "nothing": ("", []),
     "separators and comments alone": ("---\n# nothing\n---\n", []),
     "two documents": ("a: 1\n--- # two\nb: 2\n", [{"a": 1}, {"b": 2}]),
-    "a document with an end": ("a: 1\n...\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
-    "line ends of Windows": ("a: 1\r\n---\r\nb: 2\r\n", [{"a": 1}, {"b": 2}]),
+    "a document with an end marker": ("a: 1\n...\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
+    "line endings of Windows": ("a: 1\r\n---\r\nb: 2\r\n", [{"a": 1}, {"b": 2}]),
     "a byte order mark": ("\ufeffa: 1\n", [{"a": 1}]),
-    "sixteen bits a letter": ("a: é\n".encode("utf-16"), [{"a": "é"}]),
+    "text in UTF-16": ("a: é\n".encode("utf-16"), [{"a": "é"}]),
     "a separator inside indented text": ("a: |\n  x\n  --- y\n", [{"a": "x\n--- y\n"}]),
     "keys of other types": (
         "{1: a, 1.5: b, yes: c, 0x10: d}",
@@ -34,26 +34,26 @@ READ: dict[str, tuple[str | bytes, list[Any]]] = {
     "the last of two equal keys wins": ("a: 1\na: 2\n", [{"a": 2}]),
     "an alias": ("a: &x {b: [1]}\nc: *x\n", [{"a": {"b": [1]}, "c": {"b": [1]}}]),
     "an anchor that is used again": ("a: &x 1\nb: *x\nc: &x 2\nd: *x\n", [{"a": 1, "b": 1, "c": 2, "d": 2}]),
-    "a merge overrides what stands above it": (
+    "a merge overrides the members above it": (
         "base: &b {p: 1, q: 2}\nspec:\n  q: 0\n  <<: *b\n  p: 3\n",
         [{"base": {"p": 1, "q": 2}, "spec": {"q": 2, "p": 3}}],
     ),
-    "of merged mappings the first wins": (
+    "the first of several merged mappings wins": (
         "base: &b {p: 1}\nspec:\n  <<: [*b, {p: 9, r: 3}]\n",
         [{"base": {"p": 1}, "spec": {"p": 1, "r": 3}}],
     ),
     "a quoted merge key is a key": ("'<<': {a: 1}\n", [{"<<": {"a": 1}}]),
     "JSON": ('{"a": [1, 1.0, 1e3, true, null, "\\u00e9\\/"]}', [{"a": [1, 1, 1000, True, None, "é/"]}]),
     "JSON after JSON": ('{"a": 1}\n{"b": 2} {"c": 3}', [{"a": 1}, {"b": 2}, {"c": 3}]),
-    "JSON and YAML by turns": ('{"a": 1}\n---\nb: 2\n', [{"a": 1}, {"b": 2}]),
-    "JSON with a comma too many is YAML": ('{"a": 1,}', [{"a": 1}]),
+    "JSON and YAML in one file": ('{"a": 1}\n---\nb: 2\n', [{"a": 1}, {"b": 2}]),
+    "JSON with a trailing comma is YAML": ('{"a": 1,}', [{"a": 1}]),
     "a pair of surrogates, and half of one": ('{"a": "\\ud83d\\ude00 \\ud83d"}', [{"a": "😀 \ufffd"}]),
 }
 
 
 @pytest.mark.parametrize(("text", "want"), READ.values(), ids=READ.keys())
 def test_a_file_is_read_as_kubectl_reads_it(text: str | bytes, want: list[Any]) -> None:
-    """Every document of it, in order."""
+    """Every document is decoded, in order."""
     assert values(text) == want
 
 
@@ -61,23 +61,27 @@ BOMB = "a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}
 
 UNREADABLE: dict[str, tuple[str | bytes, int, str]] = {
     "a tab": ("a:\n\tb: 1\n", 2, "cannot start any token"),
-    "a bracket that never closes": ("a: {b: 1\n", 1, "did not find expected ',' or '}'"),
+    "an unclosed bracket": ("a: {b: 1\n", 1, "did not find expected ',' or '}'"),
     "a second document without separator": ("a: 1\n...\nb: 2\n", 3, "did not find expected <document start>"),
-    "something behind a separator": ("a: 1\n--- foo\n", 2, "invalid Yaml document separator: foo"),
-    "bytes that are no UTF-8": (b"a: 1\nb: \xff\n", 2, "not UTF-8: byte 0xff"),
+    "text after a separator": ("a: 1\n--- foo\n", 2, "invalid Yaml document separator: foo"),
+    "bytes that are not UTF-8": (b"a: 1\nb: \xff\n", 2, "not UTF-8: byte 0xff"),
     "a control character": ("a: 1\nb: x\x01\n", 2, "control characters are not allowed"),
-    "an anchor that is not there": ("a: 1\nb: *x\n", 2, "unknown anchor 'x' referenced"),
+    "an unknown anchor": ("a: 1\nb: *x\n", 2, "unknown anchor 'x' referenced"),
     "an anchor within itself": ("a: &x {b: *x}\n", 1, "anchor 'x' value contains itself"),
     "a null as key": ("a: 1\n~: 2\n", 2, "invalid map key"),
     "a list as key": ("a: 1\n[b]: 2\n", 2, "invalid map key"),
     "a merge of a number": ("a: 1\n<<: 5\n", 2, "map merge requires map"),
     "infinity": ("a: 1\nb: .inf\n", 2, "JSON has no number inf"),
-    "a tag that does not fit": ("a: 1\nb: !!int x\n", 2, "cannot decode !!str `x` as a !!int"),
+    "a tag that does not match its value": ("a: 1\nb: !!int x\n", 2, "cannot decode !!str `x` as a !!int"),
     "an alias bomb": (BOMB, 7, "document contains excessive aliasing"),
-    "depth in YAML": ("[" * 100_000, 1, f"nested deeper than {MOST_LEVELS} levels"),
-    "depth in JSON": ('{"a":' * 100_000 + "1" + "}" * 100_000, 1, f"nested deeper than {MOST_LEVELS} levels"),
-    "JSON that breaks off": ('{"a": 1,\n "b" 2}', 2, "json: Expecting ':' delimiter"),
-    "a JSON number beyond all bounds": ('{"a":\n1e400}', 2, "json: the number 1e400 is too large"),
+    "deeply nested YAML": ("[" * 100_000, 1, f"nested deeper than {MOST_LEVELS} levels"),
+    "deeply nested JSON": (
+        '{"a":' * 100_000 + "1" + "}" * 100_000,
+        1,
+        f"nested deeper than {MOST_LEVELS} levels",
+    ),
+    "JSON with a missing colon": ('{"a": 1,\n "b" 2}', 2, "json: Expecting ':' delimiter"),
+    "a JSON number out of range": ('{"a":\n1e400}', 2, "json: the number 1e400 is too large"),
     "a template's value": (
         "a: 1\nname: {{ .Values.name }}\n",
         2,
@@ -93,8 +97,10 @@ UNREADABLE: dict[str, tuple[str | bytes, int, str]] = {
 
 
 @pytest.mark.parametrize(("text", "line", "why"), UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_what_cannot_be_read_has_a_line_and_a_reason(text: str | bytes, line: int, why: str) -> None:
-    """One, and no traceback."""
+def test_an_unreadable_document_gets_one_error_with_a_line_and_a_reason(
+    text: str | bytes, line: int, why: str
+) -> None:
+    """No exception is raised."""
     found = [item for item in values(text) if isinstance(item, UnreadableError)]
 
     assert [item.line for item in found] == [line]
@@ -102,7 +108,7 @@ def test_what_cannot_be_read_has_a_line_and_a_reason(text: str | bytes, line: in
 
 
 def test_a_syntax_error_leaves_the_other_documents_readable() -> None:
-    """They are cut apart before they are read."""
+    """Files are split into documents before these are decoded."""
     first, second = values("a: {\n---\nb: 2\n")
 
     assert isinstance(first, UnreadableError)
@@ -131,22 +137,22 @@ LINES = {
     "an absent member": (FieldPath().child("spec", "list").index(1).child("absent", "more"), 7),
     "an absent item": (FieldPath().child("spec", "list").index(5), 4),
     "an entry of a map": (FieldPath().child("spec", "map").key("x.y"), 10),
-    "what an alias names": (FieldPath().child("spec", "again", "c"), 9),
-    "nothing at all": (FieldPath().child("status", "a"), 2),
+    "a member below an alias": (FieldPath().child("spec", "again", "c"), 9),
+    "an absent member of the object": (FieldPath().child("status", "a"), 2),
 }
 
 
 @pytest.mark.parametrize(("path", "line"), LINES.values(), ids=LINES.keys())
-def test_a_field_knows_its_line(path: FieldPath, line: int) -> None:
-    """Or that of its nearest parent."""
+def test_each_field_has_a_line(path: FieldPath, line: int) -> None:
+    """An absent field has the line of its nearest parent."""
     (tree,) = read_documents(SPREAD.encode())
 
     assert isinstance(tree, Tree)
     assert tree.line_of(path) == line
 
 
-def test_lines_count_through_documents_and_json() -> None:
-    """From the beginning of the file."""
+def test_lines_are_counted_from_the_beginning_of_the_file() -> None:
+    """This holds for several documents, and for JSON."""
     trees = list(read_documents(b'a: 1\n---\n\n{"b":\n 2}\n{"c":\n\n3}'))
 
     lines = [

@@ -1,4 +1,4 @@
-"""The law of checking: what the judge says of an object, `check` says of every way to write it down."""
+"""The law of checking: `check` reports the errors of validation, however an object is written."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ AMBIGUOUS = [
 
 
 def only(text: str) -> Outcome:
-    """Return what becomes of the only object of a file."""
+    """Return the outcome of the only object of a file."""
     (outcome,) = check_source(Source(name="f", data=text.encode()))
     return outcome
 
 
 def _unscalable(version: Version, value: Json) -> list[FieldError]:
-    """Return the errors of targets that are of a kind that nobody may scale."""
+    """Return the errors of targets whose kinds cannot be scaled."""
     claims = [claim for claim in version.references(defaulted(version, value)) if claim.is_scaled]
     return [error for claim in claims if (error := unlisted(claim, SCALABLE))]
 
@@ -78,8 +78,8 @@ def _unscalable(version: Version, value: Json) -> list[FieldError]:
 )
 @settings(max_examples=often(10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_checking_says_what_the_judge_says(kind: Kind, version: Version, data: st.DataObject) -> None:
-    """In any writing, and of targets what the list says; a valid object comes back complete, and so again."""
+def test_check_reports_the_errors_of_validation(kind: Kind, version: Version, data: st.DataObject) -> None:
+    """Errors of targets are included; a valid object gets its defaults, and a second check adds nothing."""
     body = data.draw(objects_of(version.declaration, FREE))
     body.pop("status", None)
     names = {"apiVersion": f"{kind.group}/{version.name}", "kind": kind.kind, "metadata": {"name": "x"}}
@@ -99,8 +99,8 @@ def test_checking_says_what_the_judge_says(kind: Kind, version: Version, data: s
 
 @example(".Inf", ".nan")
 @given(st.text() | st.sampled_from(AMBIGUOUS), st.text() | st.sampled_from(AMBIGUOUS))
-def test_text_stays_text(key: str, text: str) -> None:
-    """Even where YAML would like it to be something else."""
+def test_text_remains_text(key: str, text: str) -> None:
+    """This includes text that YAML could decode as another type."""
     name = f"kubectl.example/{key}"
     manifest: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "data": {name: text, key: text}}
 

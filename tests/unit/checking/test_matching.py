@@ -1,4 +1,4 @@
-"""Kinds and versions that are almost ours: refused with what was probably meant, and when they are let be."""
+"""Kinds and versions that resemble served ones: errors with a suggestion, and cases that are ignored."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ INFERENCE = "inference.networking.x-k8s.io/v1alpha2"
 WRONG = {
     "a kind in another case": (NETWORKING, "Modelserver", "kind", "did you mean ModelServer?"),
     "a kind with a letter missing": (NETWORKING, "ModelServr", "kind", "did you mean ModelServer?"),
-    "a kind between two": (
+    "a kind that resembles two": (
         "registry.volcano.sh/v1alpha1",
         "AutoscalingPolicyBindings",
         "kind",
         "did you mean AutoscalingPolicyBinding or AutoscalingPolicy?",
     ),
-    "a kind of two versions stays in its own": (
+    "a misspelled kind that has two versions": (
         "llmd.ai/v1alpha1",
         "VariantAutoscaler",
         "kind",
@@ -31,8 +31,13 @@ WRONG = {
         "kind",
         "did you mean Model of registry.volcano.sh/v1alpha1?",
     ),
-    "a kind like no other": (NETWORKING, "Gateway", "kind", "the served kinds are ModelRoute, ModelServer"),
-    "a kind in a group that others fill too": (
+    "a kind that resembles none": (
+        NETWORKING,
+        "Gateway",
+        "kind",
+        "the served kinds are ModelRoute, ModelServer",
+    ),
+    "a kind in a group that another project also uses": (
         INFERENCE,
         "InferenceObjectiv",
         "kind",
@@ -56,7 +61,7 @@ WRONG = {
         "apiVersion",
         "did you mean networking.volcano.sh/v1alpha1?",
     ),
-    "a version that nobody serves": (
+    "a version that is not served": (
         "llmd.ai/v9",
         "VariantAutoscaling",
         "apiVersion",
@@ -66,10 +71,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("api_version", "kind", "field", "advice"), WRONG.values(), ids=WRONG.keys())
-def test_what_is_almost_ours_is_told_with_what_is_served(
+def test_a_kind_or_version_that_resembles_a_served_one_gets_a_suggestion(
     api_version: str, kind: str, field: str, advice: str
 ) -> None:
-    """In kubectl's words; then the nearest kinds, or all of the place."""
+    """The message is that of kubectl, followed by the nearest kinds or by all that are served."""
     found = mismatch(api_version, kind)
 
     assert found is not None
@@ -78,31 +83,31 @@ def test_what_is_almost_ours_is_told_with_what_is_served(
 
 
 RIGHT = {
-    "a kind of others in a group of ours": (INFERENCE, "InferencePool"),
-    "a list of it": (INFERENCE, "InferenceModelList"),
-    "a kind of others in a version that is not ours": (
+    "a kind of another project in a served group": (INFERENCE, "InferencePool"),
+    "a list of such a kind": (INFERENCE, "InferenceModelList"),
+    "a kind of another project in another version": (
         "inference.networking.x-k8s.io/v1alpha1",
         "InferencePoolImport",
     ),
     "another group": ("apps/v1", "Modelserver"),
     "the core group": ("v1", "Model"),
-    "a kind of our name in another group of Kthena": (
+    "the name of a served kind in another group of Kthena": (
         "networking.serving.volcano.sh/v1alpha1",
         "ModelRoute",
     ),
-    "a kind of our name of another project": ("kubeai.org/v1", "Model"),
+    "the name of a served kind in another project": ("kubeai.org/v1", "Model"),
     "nothing": ("", ""),
 }
 
 
 @pytest.mark.parametrize(("api_version", "kind"), RIGHT.values(), ids=RIGHT.keys())
-def test_what_may_be_somebody_else_s_is_let_be(api_version: str, kind: str) -> None:
-    """Nothing is known of it here."""
+def test_a_kind_that_may_belong_to_another_project_is_ignored(api_version: str, kind: str) -> None:
+    """Nothing is known about it."""
     assert mismatch(api_version, kind) is None
 
 
-def test_what_is_served_matches() -> None:
-    """Every kind in each of its versions."""
+def test_every_served_kind_and_version_matches() -> None:
+    """There is no error for any of them."""
     pairs = [(f"{kind.group}/{version.name}", kind.kind) for kind in KINDS for version in kind.versions]
 
     assert [mismatch(*pair) for pair in pairs] == [None] * len(pairs)

@@ -1,4 +1,4 @@
-"""The namespace of what is checked: its own, the one that is named, or an unknown one."""
+"""The namespace of checked objects: their own, that of the command line, or an unknown one."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ def binding(*, own: str | None, target: str | None) -> dict[str, Any]:
 
 
 def checked(manifest: dict[str, Any], namespace: str = "") -> Outcome:
-    """Return what becomes of one object."""
+    """Return the outcome of one object."""
     (outcome,) = check_source(Source(name="a.json", data=json.dumps(manifest).encode()), namespace)
     return outcome
 
 
 UNLESS = f"{FIELD}: is refused unless the binding is in that namespace"
 WARNED = {
-    "nothing is known of the binding": (None, "kube-system", "", [UNLESS]),
-    "the binding's own is empty": ("", "kube-system", "", [UNLESS]),
-    "the target names none": (None, None, "", []),
-    "the binding names it": ("kube-system", "kube-system", "", []),
-    "it is named for all": (None, "kube-system", "kube-system", []),
+    "the binding has no namespace": (None, "kube-system", "", [UNLESS]),
+    "the binding has an empty namespace": ("", "kube-system", "", [UNLESS]),
+    "the target has no namespace": (None, None, "", []),
+    "the binding has the same namespace": ("kube-system", "kube-system", "", []),
+    "the command line has the same namespace": (None, "kube-system", "kube-system", []),
 }
 
 
 @pytest.mark.parametrize(("own", "target", "namespace", "want"), WARNED.values(), ids=WARNED.keys())
-def test_a_target_in_a_namespace_is_warned_of_where_that_of_the_binding_is_unknown(
+def test_a_target_with_a_namespace_causes_a_warning_if_that_of_the_binding_is_unknown(
     own: str | None, target: str | None, namespace: str, want: list[str]
 ) -> None:
-    """Where it is known there is nothing to say."""
+    """If it is known, there is no warning."""
     outcome = checked(binding(own=own, target=target), namespace)
 
     assert outcome.errors == ()
@@ -57,15 +57,15 @@ def test_a_target_in_a_namespace_is_warned_of_where_that_of_the_binding_is_unkno
 
 
 @pytest.mark.parametrize(("own", "namespace"), [("a", ""), ("", "a"), (None, "a"), ("a", "a")])
-def test_a_target_in_another_namespace_is_refused(own: str | None, namespace: str) -> None:
-    """However the binding came to its own."""
+def test_a_target_in_another_namespace_is_rejected(own: str | None, namespace: str) -> None:
+    """The namespace of the binding may be its own or that of the command line."""
     outcome = checked(binding(own=own, target="kube-system"), namespace)
 
     assert [(found.field, found.reason) for found in outcome.errors] == [(FIELD, "FieldValueInvalid")]
 
 
-def test_an_object_without_namespace_is_in_the_one_that_is_named() -> None:
-    """As kubectl would create it."""
+def test_an_object_without_a_namespace_gets_that_of_the_command_line() -> None:
+    """This is where kubectl would create it."""
     outcome = checked(binding(own=None, target=None), "prod")
 
     assert outcome.namespace == "prod"
@@ -73,8 +73,8 @@ def test_an_object_without_namespace_is_in_the_one_that_is_named() -> None:
     assert outcome.value["metadata"] == {"name": "x", "namespace": "prod"}
 
 
-def test_an_object_of_another_namespace_is_refused_with_all_else() -> None:
-    """In kubectl's words, which stops there."""
+def test_an_object_of_another_namespace_is_rejected_with_all_its_errors() -> None:
+    """The first message is that of kubectl, which would stop there."""
     outcome = checked(binding(own="dev", target="kube-system"), "prod")
 
     mismatch, target = outcome.errors
@@ -87,17 +87,17 @@ def test_an_object_of_another_namespace_is_refused_with_all_else() -> None:
     assert outcome.namespace == "dev"
 
 
-def test_metadata_that_are_none_are_refused_as_before() -> None:
-    """There is nowhere to put a namespace."""
+def test_malformed_metadata_is_rejected_with_a_namespace_on_the_command_line() -> None:
+    """The namespace cannot be added to it."""
     manifest = binding(own=None, target=None) | {"metadata": "x"}
 
     assert [found.field for found in checked(manifest, "prod").errors] == ["metadata"]
 
 
-def test_the_verb_takes_a_namespace(
+def test_the_verb_has_an_option_for_the_namespace(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Lines stay those of the file."""
+    """Messages still have the lines of the file."""
     text = json.dumps(binding(own=None, target="kube-system"), indent=1)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
 
@@ -108,8 +108,8 @@ def test_the_verb_takes_a_namespace(
     )
 
 
-def test_a_namespace_that_cannot_be_one_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    """Before anything is read."""
+def test_an_invalid_namespace_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is reported before any file is read."""
     with pytest.raises(SystemExit) as stopped:
         cli.main(["check", "-n", "Prod", "-"])
 

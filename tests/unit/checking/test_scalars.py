@@ -1,4 +1,4 @@
-"""What plain YAML means to kubectl 1.36; every row was read off `kubectl create --dry-run=client -o json`."""
+"""Plain YAML scalars in kubectl 1.36, as read from `kubectl create --dry-run=client -o json`."""
 
 from __future__ import annotations
 
@@ -48,35 +48,35 @@ PLAIN: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("text", "want"), PLAIN.items(), ids=[text or "nothing" for text in PLAIN])
-def test_a_plain_scalar_is_what_kubectl_takes_it_for(text: str, want: object) -> None:
-    """And of the same JSON type: true is not 1."""
+def test_a_plain_scalar_has_the_value_that_kubectl_decodes(text: str, want: object) -> None:
+    """The JSON type is the same, too: true is not 1."""
     found = resolve(text, None, plain=True)
 
     assert (found, type(found)) == (want, type(want))
 
 
 def test_a_quoted_scalar_is_text() -> None:
-    """Whatever it looks like."""
+    """This holds even if it resembles another type."""
     assert resolve("on", None, plain=False) == "on"
 
 
 TAGGED = {
-    "a number forced to be text": ("5", "str", "5"),
-    "text forced to be a number": ("5", "int", 5),
-    "a whole number as a float is still whole in JSON": ("3", "float", 3),
+    "a number tagged as text": ("5", "str", "5"),
+    "a number tagged as an integer": ("5", "int", 5),
+    "an integer tagged as a float is still an integer in JSON": ("3", "float", 3),
     "bytes": ("aGVs bG8=", "binary", "hello"),
-    "a tag of somebody's own": ("5", "python/object", "5"),
+    "a custom tag": ("5", "python/object", "5"),
 }
 
 
 @pytest.mark.parametrize(("text", "tag", "want"), TAGGED.values(), ids=TAGGED.keys())
-def test_an_explicit_tag_decides(text: str, tag: str, want: object) -> None:
-    """Tags that mean nothing here leave the text as it is."""
+def test_an_explicit_tag_determines_the_type(text: str, tag: str, want: object) -> None:
+    """Unknown tags leave the text as it is."""
     assert resolve(text, f"tag:yaml.org,2002:{tag}", plain=True) == want
 
 
 WRONG = {
-    "text that is said to be a number": ("x", "tag:yaml.org,2002:int", "cannot decode !!str `x` as a !!int"),
+    "text tagged as a number": ("x", "tag:yaml.org,2002:int", "cannot decode !!str `x` as a !!int"),
     "no base64": ("a", "tag:yaml.org,2002:binary", "invalid base64"),
     "not a number": (".nan", None, "JSON has no number nan"),
     "infinity": ("-.inf", None, "JSON has no number -inf"),
@@ -84,8 +84,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "tag", "why"), WRONG.values(), ids=WRONG.keys())
-def test_what_json_cannot_say_is_an_error(text: str, tag: str | None, why: str) -> None:
-    """With the words that say what it was taken for."""
+def test_a_value_that_json_cannot_express_is_an_error(text: str, tag: str | None, why: str) -> None:
+    """The message states the reason."""
     with pytest.raises(ValueError, match=why):
         resolve(text, tag, plain=True)
 
@@ -95,10 +95,10 @@ KEYS = {1: "1", 1.5: "1.5", 1e6: "1e+06", 1.23456789: "1.23456789", "a": "a"}
 
 @pytest.mark.parametrize(("key", "want"), KEYS.items(), ids=KEYS.values())
 def test_a_key_becomes_a_member_name(key: object, want: str) -> None:
-    """Numbers are written the way Go writes them."""
+    """Numbers have the format of Go."""
     assert key_text(key) == want
 
 
-def test_a_boolean_key_becomes_a_word() -> None:
+def test_a_boolean_key_becomes_text() -> None:
     """So `y: 1` is a member named true."""
     assert key_text(resolve("y", None, plain=True)) == "true"

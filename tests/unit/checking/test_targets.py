@@ -1,4 +1,4 @@
-"""Targets of kinds that admission lets nobody scale, unless it is configured otherwise."""
+"""Targets of kinds that cannot be scaled with the default configuration of admission."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def binding(*references: dict[str, Any]) -> dict[str, Any]:
 
 
 def checked(manifest: dict[str, Any]) -> Outcome:
-    """Return what becomes of one object."""
+    """Return the outcome of one object."""
     (outcome,) = check_source(Source(name="a.json", data=json.dumps(manifest).encode()))
     return outcome
 
@@ -58,10 +58,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("manifest", "want"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_target_of_a_kind_that_is_not_on_the_list_is_refused(
+def test_a_target_of_a_kind_that_is_not_listed_is_rejected(
     manifest: dict[str, Any], want: list[tuple[str, str]]
 ) -> None:
-    """As at admission: what is named, and what is on the list."""
+    """As in admission, the message names the kind and the listed kinds."""
     outcome = checked(manifest)
 
     assert outcome.verdict is Verdict.REFUSED
@@ -71,8 +71,8 @@ def test_a_target_of_a_kind_that_is_not_on_the_list_is_refused(
     assert all(kind in found.message for found in outcome.errors for _, kind in SCALABLE)
 
 
-def test_it_is_told_beside_everything_else() -> None:
-    """All errors at once."""
+def test_the_error_is_listed_with_all_others() -> None:
+    """All errors are reported at once."""
     outcome = checked(variant("x", modelID="", variantCost=4, scaleTargetRef=JOB))
 
     assert [found.field for found in outcome.errors] == [
@@ -83,8 +83,8 @@ def test_it_is_told_beside_everything_else() -> None:
 
 
 @pytest.mark.parametrize("item", SCALABLE, ids=" ".join)
-def test_a_target_of_a_kind_on_the_list_is_valid(item: tuple[str, str]) -> None:
-    """In any version."""
+def test_a_target_of_a_listed_kind_is_valid(item: tuple[str, str]) -> None:
+    """Its version does not matter."""
     group, kind = item
 
     assert (
@@ -97,24 +97,24 @@ HALF = {
     "nothing": None,
     "text": "Job",
     "a list": [JOB],
-    "a kind of another type": {"kind": 5, "name": "x", "apiVersion": "batch/v1"},
+    "a kind that is a number": {"kind": 5, "name": "x", "apiVersion": "batch/v1"},
     "a kind that is null": {"kind": None, "name": "x", "apiVersion": "batch/v1"},
     "a group without a version": {"kind": "Deployment", "name": "x", "apiVersion": "apps"},
-    "a version of very many letters": {"kind": "Deployment", "name": "x", "apiVersion": "a" * 1_000_000},
+    "a very long version": {"kind": "Deployment", "name": "x", "apiVersion": "a" * 1_000_000},
 }
 
 
 @pytest.mark.parametrize("reference", HALF.values(), ids=HALF.keys())
-def test_what_is_no_target_is_only_told_as_that(reference: object) -> None:
-    """One mistake, one error."""
+def test_a_malformed_target_gets_no_error_about_its_kind(reference: object) -> None:
+    """One mistake causes one error."""
     outcome = checked(variant("x", modelID="m") | {"spec": {"modelID": "m", "scaleTargetRef": reference}})
 
     assert outcome.verdict is Verdict.REFUSED
     assert not any("cannot be scaled" in found.message for found in outcome.errors)
 
 
-def test_a_group_without_a_version_is_told_once_in_a_binding() -> None:
-    """The group would be that of another kind."""
+def test_a_group_without_a_version_gets_one_error_in_a_binding() -> None:
+    """There is no second error about a kind of the wrong group."""
     outcome = checked(binding({"kind": "Deployment", "name": "x", "apiVersion": "apps"}))
 
     assert [found.field for found in outcome.errors] == [f"{param(0)}.apiVersion"]
