@@ -1,4 +1,4 @@
-"""The verb `convert`, run where its files are."""
+"""A fixture that runs the verb `convert` in a directory of its own."""
 
 from __future__ import annotations
 

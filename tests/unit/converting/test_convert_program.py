@@ -1,4 +1,4 @@
-"""`stowplan convert` as a person and a pipeline meet it: files in, files out, and what is said about them."""
+"""The program `stowplan convert`: its input and output, and its messages."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ VARIANT_TWICE = (
 )
 
 
-def test_only_what_differs_is_written_anew(convert: Convert) -> None:
-    """Comments, order, quotes and spacing of all else stay, and so does every other document."""
+def test_only_differences_are_rewritten(convert: Convert) -> None:
+    """Comments, order, quotes and spacing of everything else stay, and so does every other document."""
     code, out, err = convert(
         "-f", "a.yaml", "--to", "v1alpha2", "--drop-kept", a_yaml=f"{OTHERS}---\n{LEGACY}--- # next\n{OTHERS}"
     )
@@ -83,8 +83,8 @@ def test_only_what_differs_is_written_anew(convert: Convert) -> None:
     assert code == 0
 
 
-def test_there_and_back_says_the_same_again(convert: Convert) -> None:
-    """What v1alpha2 can't say is in the annotation meanwhile, and the reader is told."""
+def test_converting_there_and_back_restores_every_field(convert: Convert) -> None:
+    """Meanwhile, the annotation keeps what v1alpha2 cannot express, and a message names it."""
     _, there, err = convert("-f", "-", "--to", "v1alpha2", given=LEGACY)
     _, back, _ = convert("-f", "-", "--to", "v1alpha1", given=there)
 
@@ -98,8 +98,8 @@ def test_there_and_back_says_the_same_again(convert: Convert) -> None:
     assert back == moved.replace("# the end", "    variantID: special-A100-4\n# the end")
 
 
-def test_a_target_that_was_not_named_is_not_named_after_the_way_back(convert: Convert) -> None:
-    """The annotation keeps that nothing was said, too; whoever wants no annotation can leave it out."""
+def test_an_omitted_target_is_omitted_again_after_converting_back(convert: Convert) -> None:
+    """The annotation also keeps that the field was absent; --drop-kept omits the annotation."""
     plain = LEGACY.replace("special", "meta/llama")
     _, there, err = convert("-f", "-", "--to", "v1alpha2", given=plain)
     _, back, _ = convert("-f", "-", "--to", "v1alpha1", given=there)
@@ -111,8 +111,8 @@ def test_a_target_that_was_not_named_is_not_named_after_the_way_back(convert: Co
     assert "kept-by-conversion" not in dropped
 
 
-def test_comments_within_a_part_that_is_rewritten_are_told(convert: Convert) -> None:
-    """The entry in use moves elsewhere, and what was said about it cannot."""
+def test_lost_comments_in_a_rewritten_part_are_reported(convert: Convert) -> None:
+    """The entry in use moves to other fields, and its comments cannot."""
     entry = "{acc: A100, accCount: 1, perfParms: {}, maxBatchSize: 4}"
     profile = f"modelProfile:\n    accelerators: # measured\n    # the fast one\n    - {entry} # in May\n"
     text = PARTIAL.partition("  accelerator")[0] + f"  {profile}  sloClassRef: {{name: a, key: b}} # stays\n"
@@ -136,8 +136,8 @@ spec:
 
 
 @pytest.mark.parametrize("options", [[], ["--drop-kept"]])
-def test_what_the_result_says_is_not_called_missing(convert: Convert, options: list[str]) -> None:
-    """A shape that is there in part keeps something for the way back, though v1alpha2 has all its fields."""
+def test_fields_that_the_result_has_are_not_reported_as_lost(convert: Convert, options: list[str]) -> None:
+    """An incomplete shape is kept for the conversion back, although v1alpha2 has all of its fields."""
     _, out, err = convert("-f", "-", "--to", "v1alpha2", *options, given=PARTIAL)
     _, with_one, told = convert(
         "-f", "-", "--to", "v1alpha2", *options, given=f"{PARTIAL}  variantID: m-A-1\n"
@@ -156,16 +156,16 @@ def test_what_the_result_says_is_not_called_missing(convert: Convert, options: l
     [
         pytest.param("{}", True, id="no name"),
         pytest.param("{name: ''}", True, id="an empty name"),
-        pytest.param("{generateName: a-}", True, id="a name that the server makes"),
+        pytest.param("{generateName: a-}", True, id="a generated name"),
         pytest.param(
             "{ownerReferences: [{kind: Deployment, controller: true, name: d}]}",
             False,
-            id="an owner names it",
+            id="the name of an owner",
         ),
     ],
 )
-def test_a_target_without_a_name_is_told(convert: Convert, metadata: str, *, is_told: bool) -> None:
-    """It would be that of the object, which has none."""
+def test_a_target_without_a_name_is_reported(convert: Convert, metadata: str, *, is_told: bool) -> None:
+    """It would get the name of the object, which has none."""
     text = PARTIAL.replace("\n  name: llama", f" {metadata}")
 
     _, out, err = convert("-f", "a.yaml", "--to", "v1alpha2", a_yaml=f"{OTHERS}---\n{text}")
@@ -175,8 +175,8 @@ def test_a_target_without_a_name_is_told(convert: Convert, metadata: str, *, is_
     assert ("name: d\n" in out) is not is_told
 
 
-def test_an_edit_between_there_and_back_leaves_an_identifier_that_somebody_chose(convert: Convert) -> None:
-    """It follows from nothing, so no edit of the model changes it."""
+def test_an_edit_after_conversion_leaves_a_custom_identifier_unchanged(convert: Convert) -> None:
+    """It is not derived, so an edit of the model does not change it."""
     _, there, _ = convert("-f", "-", "--to", "v1alpha2", given=LEGACY)
     _, back, _ = convert("-f", "-", "--to", "v1alpha1", given=there.replace("'meta/llama'", "mistral"))
 
@@ -184,15 +184,15 @@ def test_an_edit_between_there_and_back_leaves_an_identifier_that_somebody_chose
     assert "variantID: special-A100-4" in back
 
 
-def test_what_is_in_that_version_already_keeps_every_byte(convert: Convert) -> None:
-    """Nothing is formatted on the way."""
+def test_an_object_in_the_desired_version_keeps_every_byte(convert: Convert) -> None:
+    """Nothing is reformatted."""
     code, out, err = convert("-f", "a.yaml", "--to", "v1alpha1", a_yaml=LEGACY)
 
     assert (code, out, err) == (0, LEGACY, [])
 
 
-def test_a_list_converts_item_by_item(convert: Convert) -> None:
-    """Lists of anything, and lists of the kind, whose items needn't repeat it."""
+def test_lists_are_converted_item_by_item(convert: Convert) -> None:
+    """This includes generic lists, and lists of the kind, whose items may omit it."""
     anything = {"apiVersion": "v1", "kind": "List", "items": [json.loads('{"kind":"Pod","apiVersion":"v1"}')]}
     own = {"apiVersion": "llmd.ai/v1alpha2", "kind": "VariantAutoscalingList"}
     item = {"metadata": {"name": "a"}, "spec": {"modelID": "m", "scaleTargetRef": {"kind": "D", "name": "d"}}}
@@ -209,7 +209,7 @@ def test_a_list_converts_item_by_item(convert: Convert) -> None:
 
 
 def test_comments_in_the_items_of_a_list_stay(convert: Convert) -> None:
-    """What `kubectl get -o yaml` prints is edited like any other manifest."""
+    """The output of `kubectl get -o yaml` is edited like any other manifest."""
     indented = CURRENT.replace("\n", "\n  ").rstrip()
     pod = "- kind: Pod # two\n  apiVersion: v1\n"
     text = f"apiVersion: v1\nkind: List\nitems:\n{pod}- {indented}  # dear\n  status: {{decision: {{}}}}\n"
@@ -220,8 +220,8 @@ def test_comments_in_the_items_of_a_list_stay(convert: Convert) -> None:
     assert err == ["<stdin>:6: VariantAutoscaling/llama: lost: status.decision does not exist in v1alpha1"]
 
 
-def test_diff_shows_the_change_and_says_so_by_its_exit_code(convert: Convert) -> None:
-    """As a formatter does it in a pipeline."""
+def test_diff_prints_the_change_and_sets_the_exit_code(convert: Convert) -> None:
+    """Formatters do the same in a pipeline."""
     code, out, _ = convert("-f", "a.yaml", "--to", "v1alpha1", "--diff", a_yaml=CURRENT)
     unchanged, nothing, _ = convert("-f", "a.yaml", "--to", "v1alpha2", "--diff")
 
@@ -235,7 +235,7 @@ def test_diff_shows_the_change_and_says_so_by_its_exit_code(convert: Convert) ->
 
 
 def test_files_are_rewritten_in_place(convert: Convert, tmp_path: Path) -> None:
-    """With their mode, byte-order mark and line ends; files without such an object are not touched."""
+    """Mode, byte order mark and line endings stay; files without an object to convert are not written."""
     data = b"\xef\xbb\xbf" + CURRENT.replace("\n", "\r\n").encode()
     (tmp_path / "b.yaml").write_text(OTHERS)
     (tmp_path / "b.yaml").chmod(0o400)
@@ -249,8 +249,8 @@ def test_files_are_rewritten_in_place(convert: Convert, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.yaml", "b.yaml"]
 
 
-def test_a_release_can_be_named_as_the_shape(convert: Convert) -> None:
-    """What it can't hold and what had to be made up is told, each with its field."""
+def test_a_release_can_be_given_as_the_shape(convert: Convert) -> None:
+    """Lost fields and placeholders are reported, each with its path."""
     code, out, err = convert(
         "-f",
         "-",
@@ -275,8 +275,8 @@ def test_a_release_can_be_named_as_the_shape(convert: Convert) -> None:
     ]
 
 
-def test_formats_change_on_request(convert: Convert) -> None:
-    """JSON stays JSON and YAML YAML, unless the other is asked for."""
+def test_the_format_changes_only_on_request(convert: Convert) -> None:
+    """JSON stays JSON and YAML stays YAML, unless -o requests the other."""
     value = {"apiVersion": "llmd.ai/v1alpha2", "kind": "VariantAutoscaling", "metadata": {"name": "a"}}
     text = json.dumps(value, indent=4) + "\n"
 
@@ -289,8 +289,8 @@ def test_formats_change_on_request(convert: Convert) -> None:
     assert json.loads(as_json)["spec"]["variantCost"] == "10.50"
 
 
-def test_status_and_unknown_fields_come_along(convert: Convert) -> None:
-    """Only a server knows which fields there are; offline nothing is pruned."""
+def test_status_and_unknown_fields_are_kept(convert: Convert) -> None:
+    """Only a server knows which fields exist, so nothing is pruned offline."""
     text = f"{CURRENT}  unheard-of: 1\nstatus:\n  decision: {{reason: Steady, message: ''}}\n  x: [1, 2]\n"
 
     _, out, err = convert("-f", "-", "--to", "v1alpha1", given=text)
@@ -305,12 +305,12 @@ def test_status_and_unknown_fields_come_along(convert: Convert) -> None:
     ("files", "expected"),
     [
         pytest.param({"a_yaml": "a: b\n---\nb: [\n"}, "a.yaml:3: error: yaml:", id="a syntax error"),
-        pytest.param({}, "a.yaml: error: cannot be read: No such file", id="a file that is not there"),
+        pytest.param({}, "a.yaml: error: cannot be read: No such file", id="a missing file"),
         pytest.param(
             {"a_yaml": f"{OTHERS}---\n{CURRENT.replace('v1alpha2', 'v1beta1')}"},
             "a.yaml:8: error: VariantAutoscaling has no version llmd.ai/v1beta1: its versions are"
             " v1alpha1, v1",
-            id="a version that never was",
+            id="an unknown version",
         ),
         pytest.param(
             {"a_yaml": f"{OTHERS}---\n{CURRENT}  modelID: n\n"},
@@ -328,10 +328,10 @@ def test_status_and_unknown_fields_come_along(convert: Convert) -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_line(
+def test_unreadable_input_is_reported_with_its_line(
     convert: Convert, files: dict[str, str], expected: str
 ) -> None:
-    """Then nothing is printed: half of a fleet is no manifest."""
+    """Nothing is printed then: a part of the objects is not a usable manifest."""
     code, out, err = convert("-f", "a.yaml", "--to", "v1alpha1", **files)
 
     assert (code, out) == (2, "")
@@ -339,8 +339,8 @@ def test_what_cannot_be_read_is_told_with_its_line(
     assert err[1:] == ["nothing is printed because of the errors above"]
 
 
-def test_fields_of_other_kinds_may_occur_twice(convert: Convert) -> None:
-    """They stay as they are."""
+def test_duplicate_fields_of_other_kinds_are_accepted(convert: Convert) -> None:
+    """Such objects stay as they are."""
     text = f"{OTHERS}data: {{}}\n"
 
     code, out, err = convert("-f", "a.yaml", "--to", "v1alpha1", a_yaml=f"{text}---\n{CURRENT}")
@@ -362,15 +362,13 @@ def test_fields_of_other_kinds_may_occur_twice(convert: Convert) -> None:
     [
         pytest.param(["--to", "v1alpha1"], id="no file"),
         pytest.param(["-f", "a.yaml"], id="no version"),
-        pytest.param(
-            ["-f", "a", "--to", "v1alpha2", "--shape", "legacy"], id="a shape of the version that has one"
-        ),
+        pytest.param(["-f", "a", "--to", "v1alpha2", "--shape", "legacy"], id="a shape of v1alpha2"),
         pytest.param(["-f", "-", "--to", "v1alpha1", "--in-place"], id="no file to write"),
-        pytest.param(["-f", "a", "--to", "v1alpha1", "--diff", "--in-place"], id="two ways at once"),
+        pytest.param(["-f", "a", "--to", "v1alpha1", "--diff", "--in-place"], id="two modes at once"),
     ],
 )
-def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """With the exit code of every wrong usage."""
+def test_wrong_usage_exits_with_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """All verbs use this code."""
     with pytest.raises(SystemExit) as end:
         cli.main(["convert", *arguments])
 
@@ -379,7 +377,7 @@ def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture
 
 
 def test_help_fits_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    """With examples."""
+    """The help has examples."""
     with pytest.raises(SystemExit):
         cli.main(["convert", "--help"])
 
@@ -389,8 +387,8 @@ def test_help_fits_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
     assert "examples:" in text
 
 
-def test_it_starts_without_servers_and_solver() -> None:
-    """Only declarations are loaded: it is called for one file at a time."""
+def test_the_verb_loads_neither_servers_nor_solvers() -> None:
+    """It runs for one file at a time, so it loads declarations only."""
     program = "import sys, apiserver.converting.run; print(*sys.modules)"
 
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

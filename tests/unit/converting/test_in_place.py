@@ -1,4 +1,4 @@
-"""`stowplan convert --in-place`: what becomes of a file besides its text, and where it cannot be written."""
+"""`stowplan convert --in-place`: attributes of the file, and files that cannot be written."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ sys.exit(cli.main(["convert", "-f", "a.yaml", "--to", "v1alpha1", "--in-place"])
 
 
 def _someone_else() -> tuple[int, int]:
-    """Return an owner and a group that a file may be given here, other than those of a new one."""
+    """Return an owner and a group that a file may get here, other than those of a new file."""
     if os.geteuid() == 0:
         return 4321, 4322
     return os.geteuid(), next((group for group in os.getgroups() if group != os.getegid()), os.getegid())
 
 
 def test_owner_group_and_mode_stay(convert: Convert, tmp_path: Path) -> None:
-    """Even the bits that a change of owner takes off."""
+    """This includes the mode bits that a change of the owner clears."""
     path = tmp_path / "a.yaml"
     path.write_text(TEXT)
     os.chown(path, *_someone_else())
@@ -44,8 +44,8 @@ def test_owner_group_and_mode_stay(convert: Convert, tmp_path: Path) -> None:
     assert status.st_mode & 0o7777 == 0o2664
 
 
-def test_a_link_goes_on_pointing_to_the_file(convert: Convert, tmp_path: Path) -> None:
-    """It is the file behind it that is written."""
+def test_a_symbolic_link_still_points_to_the_file(convert: Convert, tmp_path: Path) -> None:
+    """The file that it points to is written."""
     (tmp_path / "real.yaml").write_text(TEXT)
     (tmp_path / "a.yaml").symlink_to("real.yaml")
 
@@ -56,8 +56,8 @@ def test_a_link_goes_on_pointing_to_the_file(convert: Convert, tmp_path: Path) -
     assert "v1alpha1" in (tmp_path / "real.yaml").read_text()
 
 
-def test_a_full_disk_leaves_the_file_and_nothing_beside_it(tmp_path: Path) -> None:
-    """The same as if nobody had tried, and it is told."""
+def test_a_full_disk_leaves_the_file_unchanged(tmp_path: Path) -> None:
+    """No other file is left behind, and the error is reported."""
     (tmp_path / "a.yaml").write_text(TEXT)
 
     done = subprocess.run(
@@ -80,8 +80,8 @@ def test_a_full_disk_leaves_the_file_and_nothing_beside_it(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_that_may_not_be_written_is_told(convert: Convert, tmp_path: Path) -> None:
-    """With the exit code of what could not be done."""
+def test_a_directory_without_write_permission_is_reported(convert: Convert, tmp_path: Path) -> None:
+    """The exit code is that of an error."""
     (tmp_path / "a.yaml").write_text(TEXT)
     tmp_path.chmod(0o500)
 

@@ -1,4 +1,4 @@
-"""JSON manifests keep their style: line ends, indentation, and how close everything stands."""
+"""JSON manifests keep their style: line endings, indentation and spacing."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ RESTYLED = "numbers and spacing are reformatted; numbers of more than 15 digits 
         pytest.param(INDENTED, id="indented by three"),
         pytest.param(json.dumps(VALUE, indent="\t") + "\n\n", id="indented by tabs"),
         pytest.param(json.dumps(VALUE, indent=0, separators=(",", ":")), id="lines without indentation"),
-        pytest.param(INDENTED.replace("\n", "\r\n") + "\r\n", id="with the line ends of Windows"),
-        pytest.param(f"\n{COMPACT}\r\n  {INDENTED}\n\n{COMPACT}", id="one of each in one file"),
+        pytest.param(INDENTED.replace("\n", "\r\n") + "\r\n", id="with line endings of Windows"),
+        pytest.param(f"\n{COMPACT}\r\n  {INDENTED}\n\n{COMPACT}", id="several styles in one file"),
     ],
 )
 def test_a_usual_style_keeps_every_byte(convert: Convert, text: str) -> None:
-    """But for what changes; then there is nothing to tell."""
+    """Only the version changes, without a message."""
     code, out, err = convert("-f", "a.json", "--to", "v1alpha1", "--in-place", a_json=text)
     _, back, _ = convert("-f", "a.json", "--to", "v1alpha2")
     _, as_it_is, _ = convert("-f", "a.json", "--to", "v1alpha1")
@@ -61,8 +61,8 @@ def test_a_usual_style_keeps_every_byte(convert: Convert, text: str) -> None:
         pytest.param(FORMER_LINES.replace('"modelID"', ' "modelID"'), FORMER_LINES, id="uneven indentation"),
     ],
 )
-def test_what_is_written_anew_is_told(convert: Convert, text: str, even: str) -> None:
-    """In the style that is nearest."""
+def test_a_reformatted_document_is_reported(convert: Convert, text: str, even: str) -> None:
+    """It gets the nearest usual style."""
     expected = convert("-f", "a.json", "--to", "v1alpha2", a_json=even)
 
     code, out, err = convert("-f", "a.json", "--to", "v1alpha2", a_json=text)
@@ -73,8 +73,8 @@ def test_what_is_written_anew_is_told(convert: Convert, text: str, even: str) ->
 
 
 @pytest.mark.parametrize("indent", [None, 4])
-def test_what_does_not_change_keeps_its_digits(convert: Convert, indent: int | None) -> None:
-    """Other items of a list, and members of an object that changes elsewhere."""
+def test_unchanged_parts_keep_their_digits(convert: Convert, indent: int | None) -> None:
+    """These are other items of a list, and other members of a changed object."""
     items = [{"kind": "Other", "apiVersion": "v1", "x": "DIGITS"}, VALUE | {"status": {"x": "DIGITS"}}]
     whole = {"apiVersion": "v1", "kind": "List", "items": items}
     text = json.dumps(whole, indent=indent).replace('"DIGITS"', "[12345678901234567890, 1.0, 1e5]")
@@ -86,7 +86,7 @@ def test_what_does_not_change_keeps_its_digits(convert: Convert, indent: int | N
 
 @pytest.mark.parametrize("text", [FORMER, FORMER_LINES], ids=["on one line", "indented"])
 def test_an_item_is_written_in_the_style_of_its_list(convert: Convert, text: str) -> None:
-    """As it would be alone."""
+    """The result is the same as for the item alone."""
     indent = 3 if "\n" in text else None
     alone = json.loads(convert("-f", "a.json", "--to", "v1alpha2", a_json=text)[1])
     separators = (",", ":") if indent is None else None
@@ -100,8 +100,8 @@ def test_an_item_is_written_in_the_style_of_its_list(convert: Convert, text: str
     assert (code, out) == (0, listed(alone) + "\n")
 
 
-def test_what_stays_is_not_called_rewritten(convert: Convert) -> None:
-    """However odd it stands there."""
+def test_an_unchanged_document_is_not_reported_as_reformatted(convert: Convert) -> None:
+    """It keeps even an unusual style."""
     text = COMPACT.replace(":[", " : [").replace("0.5", "5e-1")
 
     code, out, err = convert("-f", "a.json", "--to", "v1alpha2", a_json=text)

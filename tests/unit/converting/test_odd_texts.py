@@ -1,4 +1,4 @@
-"""Whatever a file may hold: conversion answers with an error that has a line, or with a right result."""
+"""Conversion of arbitrary files: a correct result, or an error with a line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FRAGMENTS = (
 
 
 def texts() -> st.SearchStrategy[str]:
-    """Return texts that are nearly manifests: fragments one after the other, and real ones, cut and mixed."""
+    """Return texts that resemble manifests: fragments in a row, and whole manifests, cut and mixed."""
     fragment = st.sampled_from(FRAGMENTS)
     fragments = st.lists(fragment, max_size=7).map("".join)
     whole = st.builds(_manifest, st.integers(0, 2**62), st.sampled_from([SPOKE, HUB]), st.integers(0, 4))
@@ -69,26 +69,28 @@ def _manifest(seed: int, version: str, form: int) -> str:
 
 
 def converted(data: bytes, api_version: str) -> ConvertedFile:
-    """Return what a file becomes in a version."""
+    """Return a file converted to a version."""
     wanted = Wanted(version=api_version.rpartition("/")[2])
     return convert_file(data, functools.partial(convert_value, wanted=wanted))
 
 
 def read(data: bytes) -> list[JsonValue]:
-    """Return what the documents of a file say; whatever cannot be read is left out."""
+    """Return the values of the documents of a file, without unreadable ones."""
     return [tree.value for tree in read_documents(data) if isinstance(tree, Tree)]
 
 
 def is_variant(value: JsonValue) -> bool:
-    """Tell whether a value is an object that converts."""
+    """Tell whether a value is an object that can be converted."""
     is_of_kind = isinstance(value, dict) and value.get("kind") == "VariantAutoscaling"
     return is_of_kind and value.get("apiVersion") in {SPOKE, HUB}
 
 
 @settings(max_examples=often(100), deadline=None)
 @given(texts(), st.sampled_from([SPOKE, HUB]), st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
-def test_any_text_is_converted_rightly_or_refused_with_a_line(text: str, wanted: str, encoding: str) -> None:
-    """What is converted is what the webhook would make of what was read, and the text says it."""
+def test_any_text_is_converted_correctly_or_rejected_with_a_line(
+    text: str, wanted: str, encoding: str
+) -> None:
+    """The values are those that the webhook would return, and the converted text has these values."""
     data = text.encode(encoding)
     file = converted(data, wanted)
 
@@ -105,8 +107,8 @@ def test_any_text_is_converted_rightly_or_refused_with_a_line(text: str, wanted:
 
 @settings(max_examples=often(100), deadline=None)
 @given(st.binary(max_size=40))
-def test_no_bytes_make_it_fail(data: bytes) -> None:
-    """Not even those that are no text."""
+def test_arbitrary_bytes_raise_no_exception(data: bytes) -> None:
+    """This includes bytes that are not text."""
     file = converted(b'{"a":1}\n---\n' + data, HUB)
 
     assert file.problems or file.before == file.after
@@ -114,8 +116,8 @@ def test_no_bytes_make_it_fail(data: bytes) -> None:
 
 @pytest.mark.parametrize("between", ["\n", "\n---\n", "\n--- # c\n", " "])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_json_documents_one_after_the_other_are_all_converted(between: str, newline: str) -> None:
-    """Each in its place: what stands between them stays."""
+def test_adjacent_json_documents_are_all_converted(between: str, newline: str) -> None:
+    """The text between them stays."""
     text = f"{VARIANT}{between}{VARIANT}\nnull\n".replace("\n", newline) + '{"kind":"Pod", "x":1.0}'
 
     file = converted(text.encode(), HUB)
@@ -125,8 +127,8 @@ def test_json_documents_one_after_the_other_are_all_converted(between: str, newl
     assert file.after.endswith(f'}}{newline}null{newline}{{"kind":"Pod", "x":1.0}}')
 
 
-def test_only_the_document_that_changes_is_written() -> None:
-    """Of two in one part, the other keeps every byte."""
+def test_only_the_document_that_changes_is_rewritten() -> None:
+    """If two documents are in one part, the other keeps every byte."""
     other = VARIANT.replace("v1alpha1", "v1alpha2").replace(",", " ,\t")
 
     file = converted(f"{other}\n{VARIANT}\n".encode(), HUB)
@@ -135,8 +137,8 @@ def test_only_the_document_that_changes_is_written() -> None:
     assert read(file.after.encode())[1]["apiVersion"] == HUB
 
 
-def test_a_name_that_is_anchored_twice_costs_the_comments_only() -> None:
-    """Events know the form, nodes don't."""
+def test_an_anchor_that_is_defined_twice_costs_only_the_comments() -> None:
+    """Such a document can be converted, but not edited in place."""
     text = "apiVersion: &x llmd.ai/v1alpha2 # c\nkind: VariantAutoscaling\nspec: {modelID: &x m}\n"
 
     file = converted(text.replace("\n", "\r\n").encode(), SPOKE)
@@ -145,8 +147,8 @@ def test_a_name_that_is_anchored_twice_costs_the_comments_only() -> None:
     assert "without its comments" in file.notes[-1].text
 
 
-def test_a_second_document_that_no_separator_announces_is_refused() -> None:
-    """Readers take one of the two, so writing anew would drop the other."""
+def test_a_second_document_without_a_separator_is_rejected() -> None:
+    """Parsers read one of the two, so rewriting the text would drop the other."""
     text = f"a: 1\n---\n{BLOCK}".replace("\t", "  ").replace("\n", "\r")
 
     [problem] = converted(text.encode(), HUB).problems
@@ -155,8 +157,8 @@ def test_a_second_document_that_no_separator_announces_is_refused() -> None:
     assert "---" in problem.text
 
 
-def test_aliases_that_nest_beyond_the_most_levels_are_refused() -> None:
-    """Written out they would be deeper than any recursion."""
+def test_aliases_that_expand_beyond_the_nesting_limit_are_rejected() -> None:
+    """The expanded text would be nested too deeply for recursion."""
     steps = (f"l{n}: &l{n} {'[' * 150}*l{n - 1}{']' * 150}\n" for n in range(1, 9))
     [problem] = converted(f"{BLOCK}l0: &l0 1\n{''.join(steps)}".replace("\t", "  ").encode(), HUB).problems
 
@@ -164,8 +166,8 @@ def test_aliases_that_nest_beyond_the_most_levels_are_refused() -> None:
     assert "deeper than 200 levels" in problem.text
 
 
-def test_the_most_levels_still_convert() -> None:
-    """In a form that has to be written anew."""
+def test_nesting_at_the_limit_is_converted() -> None:
+    """The document has a form that must be rewritten as a whole."""
     text = f"{BLOCK}a: &x 1\nb: &x 2\nc: {'[' * 199}{']' * 199}\n".replace("\t", "  ")
 
     file = converted(text.encode(), HUB)
