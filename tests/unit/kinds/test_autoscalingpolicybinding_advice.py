@@ -89,9 +89,10 @@ def test_probably_unintended_values_cause_warnings(spec: Json, want: list[str]) 
     assert all(len(text) <= 120 for text in advice)
 
 
-def test_a_binding_with_the_activity_annotation_causes_no_warning() -> None:
-    """The annotation is valid, and the targets have usual bounds."""
+def test_the_activity_annotation_silences_the_warning_about_scaling_to_zero() -> None:
+    """The annotation names a metric that wakes the replicas."""
+    spec = optimizer(param("a", minReplicas=0), param("b", minReplicas=0))
     annotations = {"stowplan.dev/activity": "app=router:9090/metrics queue_size"}
-    binding = {"metadata": {"annotations": annotations}, "spec": optimizer(param("a"), param("b"))}
 
-    assert binding_advice(binding) == []
+    assert binding_advice({"spec": spec}) == [f"{PARAMS}: {ASLEEP}"]
+    assert binding_advice({"metadata": {"annotations": annotations}, "spec": spec}) == []

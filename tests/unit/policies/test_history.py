@@ -60,7 +60,7 @@ UNREADABLE = {
     "the previous format": json.dumps(GOOD | {"format": 1, "counts": [[1.0, 2]]}),
     "a missing part": json.dumps({key: value for key, value in GOOD.items() if key != "lows"}),
     "an invalid time": json.dumps(GOOD | {"active": "yesterday"}),
-    "an infinite time": '{"format":2,"highs":[[Infinity,1]]}',
+    "an infinite time": json.dumps(GOOD | {"highs": [[float("inf"), 1]]}),
     "a negative number of replicas": json.dumps(GOOD | {"peaks": [[1.0, -1]]}),
     "a fraction of a replica": json.dumps(GOOD | {"peaks": [[1.0, 1.5]]}),
     "a boolean": json.dumps(GOOD | {"peaks": [[1.0, True]]}),
