@@ -1,4 +1,4 @@
-"""Lets the tests of planning share their builders: in importlib mode a test's folder is on no path."""
+"""Makes the builders in this folder importable: in importlib mode, pytest adds no folder to `sys.path`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants, loads and nodes as decisions tell of them."""
+"""Builders of variants, loads and nodes for tests of messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.state import PlanningState
 
 PER_SECOND = 10**6
-"""Millionths."""
+"""One request per second in millionths."""
 
 LIMITED = replace(
     capacity(16.1 * PER_SECOND),
@@ -28,24 +28,24 @@ LIMITED = replace(
 
 
 def decide(nodes: list[Node], *variants: Variant, loads: tuple[ModelLoad, ...] = ()) -> dict[str, Decision]:
-    """Return the decisions of a first plan by variant."""
+    """Return the decisions of a first plan by name of the variant."""
     snapshot = Snapshot(nodes=tuple(nodes), variants=variants, loads=loads)
     made, _ = plan(snapshot, PlanningState(), Settings())
     return {decision.name: decision for decision in made.decisions}
 
 
 def asked(rate: float, **changes: object) -> ModelLoad:
-    """Return a load of so many requests per second with a dead band around it."""
+    """Return a load of some requests per second, with a dead band around it."""
     return load(rate * PER_SECOND, **changes)
 
 
 def growing(now: float, upper: float, **changes: object) -> ModelLoad:
-    """Return a load that is forecast for the 140 s of a start."""
+    """Return a load with a forecast for the 140 s that a start takes."""
     return asked(upper, requests_per_second=now, start_seconds=140.0, **changes)
 
 
 def llama(*hosts: str | None, **changes: object) -> Variant:
-    """Return a variant that takes a whole node, and knows what binds it."""
+    """Return a variant that takes a whole node and whose capacity has limits by target."""
     return variant("llama-70b", *hosts, **{"size": 8, "capacity": LIMITED} | changes)
 
 
@@ -55,7 +55,7 @@ def small(name: str, *hosts: str | None, **changes: object) -> Variant:
 
 
 def nodes_of(*free: int) -> list[Node]:
-    """Return H100 nodes of eight with so much free."""
+    """Return H100 nodes of eight accelerators, with these numbers free."""
     return [node(f"n{i}", 8, used=8 - room) for i, room in enumerate(free)]
 
 
@@ -63,11 +63,11 @@ NOBODY_KNOWS: tuple[ModelLoad, ...] = ()
 SURGE = (growing(34, 41),)
 
 Case = tuple[list[Node], list[Variant], tuple[ModelLoad, ...], tuple[int, int, Reason, BoundBy], str]
-"""Nodes, variants and loads; granted and unconstrained replicas, reason, bound, and the sentence."""
+"""Nodes, variants and loads; granted and unconstrained replicas, reason, bound, and the message."""
 
 
 def check(case: Case, name: str = "") -> None:
-    """Demand what a case says of its last variant, or of one by name."""
+    """Assert what a case expects of its last variant, or of the named one."""
     nodes, variants, loads, want, message = case
     decision = decide(nodes, *variants, loads=loads)[name or variants[-1].name]
 

@@ -1,4 +1,4 @@
-"""Small snapshots in few words. Names, times and numbers are all given; nothing is random.
+"""Builders of small snapshots with fixed names, times and numbers.
 
 Rates are whole millionths of a request per second, as planning counts them.
 """
@@ -18,16 +18,16 @@ from controller.planning.snapshot import Replica, Snapshot, Variant
 EFFORT = Effort(deterministic_seconds=5.0, wall_seconds=60.0, seed=1)
 
 MOST_USED, LEAST_USED = 0.85, 0.70
-"""Shares of its capacity that a load here may take before more is wanted, and below which some may go."""
+"""Utilization above which a load requires more capacity, and below which some may be released."""
 
 
 def capacity(rate: float, *, source: CapacitySource = CapacitySource.LEARNED) -> Capacity:
-    """Return what one replica serves."""
+    """Return the capacity of one replica."""
     return Capacity(requests_per_second=rate * RATE_UNIT, source=source)
 
 
 def load(rate: float | None, model_id: str = "llama", **changes: Any) -> ModelLoad:
-    """Return a steady load with a dead band around it; of None nothing is known."""
+    """Return a constant load with a dead band around it; a rate of None means an unknown load."""
     if rate is None:
         return ModelLoad(**{"namespace": "llm", "model_id": model_id, "signal": Signal.UNKNOWN} | changes)
     fields: dict[str, Any] = {
@@ -55,7 +55,7 @@ def node(name: str, accelerators: int, *, accelerator: str = "H100", used: int =
 
 
 def replicas(name: str, *nodes: str | None) -> tuple[Replica, ...]:
-    """Return pods in removal order; one on a node is ready and reports, one without is pending."""
+    """Return pods in removal order: ready and reporting on a node, pending without one."""
     return tuple(
         Replica(
             name=f"{name}-{i}", node=host, ready=host is not None, report_age_seconds=5.0 if host else None
@@ -72,7 +72,7 @@ def variant(
     serves: float | None = None,
     **changes: Any,
 ) -> Variant:
-    """Return a variant with one replica per host, None for a pending one; `serves` is the rate of each."""
+    """Return a variant with one replica per host (None: pending); `serves` is the rate of each replica."""
     fields: dict[str, Any] = {
         "namespace": "llm",
         "name": name,
@@ -95,7 +95,7 @@ def demand(
     signal: Signal = Signal.FRESH,
     **changes: Any,
 ) -> ModelDemand:
-    """Return a demand that asks for a capacity between lower and upper."""
+    """Return a demand that requires a capacity between lower and upper."""
     fields: dict[str, Any] = {
         "load": load(lower, model_id or variants[0].model_id, signal=signal),
         "priority": 100,
@@ -110,5 +110,5 @@ def demand(
 
 
 def world(nodes: Sequence[Node], demands: Sequence[ModelDemand]) -> Snapshot:
-    """Return the snapshot of nodes and of the variants whose demand is known."""
+    """Return a snapshot of nodes and of the variants of demands."""
     return Snapshot(nodes=tuple(nodes), variants=tuple(v for d in demands for v in d.variants))

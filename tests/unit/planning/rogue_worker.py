@@ -1,4 +1,4 @@
-"""A worker whose planner misbehaves in the way that its first argument names."""
+"""A worker process whose planner fails in the way that its first argument names."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def _babble() -> None:
 
 
 def planner(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
-    """Misbehave when the snapshot has a variant called rogue; else plan."""
+    """Fail if the snapshot has a variant named rogue; otherwise return its plan."""
     if any(variant.name == "rogue" for variant in snapshot.variants):
         globals()[f"_{sys.argv[1]}"]()
-    from controller.planning.plan import plan  # noqa: PLC0415 - who ends at once need not load OR-Tools
+    from controller.planning.plan import plan  # noqa: PLC0415 - not needed by processes that end at once
 
     return plan(snapshot, state, settings)
 
@@ -50,6 +50,6 @@ def planner(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
 if __name__ == "__main__":
     if sys.argv[1] == "stillborn":
         raise SystemExit("no solver today")
-    if sys.argv[1] == "hang":  # its deadline is for plans, and too short for imports
+    if sys.argv[1] == "hang":  # the deadline in the test is too short for imports
         import controller.planning.plan  # noqa: F401
     serve(planner)

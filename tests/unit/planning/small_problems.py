@@ -1,4 +1,4 @@
-"""Small placement problems at random, with all that the record can say, and their brute-force answer."""
+"""Random small placement problems that use all fields of the record, and their brute-force optimum."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def small_problem(random: Random) -> PlacementProblem:
-    """Return a problem of up to three models, three nodes and one kind of node to add."""
+    """Return a problem of up to three models, three nodes and one pool of nodes to add."""
     free = [random.choice((1, 2, 4, 8)) for _ in range(random.randint(1, 3))]
     bins = 1 if random.random() < 0.5 else 2
     home = [random.randrange(bins) for _ in free]
@@ -75,7 +75,7 @@ def small_problem(random: Random) -> PlacementProblem:
 def constrained_problem(random: Random) -> PlacementProblem:
     """Return a problem in which pods are spread over zones, kept together in racks, or kept apart.
 
-    Nodes of one zone stand together in a bin, as those do that `inventory.bins` makes.
+    Each bin has nodes of one zone only, like the bins that `inventory.bins` makes.
     """
     zones = random.randint(1, 3)
     zone = [*range(zones), *(random.randrange(zones) for _ in range(random.randint(0, 2)))]
@@ -116,7 +116,7 @@ def constrained_problem(random: Random) -> PlacementProblem:
 def _pools(
     random: Random, bins: Sequence[Bin], zone: Sequence[int], rack: Sequence[int]
 ) -> Iterator[GrowthTerms]:
-    """Yield up to two pools that may grow a bin, in its zone and, if it has racks, in any rack."""
+    """Yield up to two pools that add nodes to a bin, in its zone and, if it has racks, in any rack."""
     for number in range(random.choice((0, 0, 0, 1, 1, 2)) if bins else 0):
         b = random.randrange(len(bins))
         like = bins[b].nodes[0]
@@ -131,7 +131,7 @@ def _pools(
 
 
 def _constrained(random: Random, terms: VariantTerms, zones: tuple[int, ...]) -> VariantTerms:
-    """Return the variant with a rule, or with several pods in each replica."""
+    """Return the variant with a topology rule or with several pods in each replica, or unchanged."""
     kind = random.choice(("plain", "spread", "spread", "apart", "together", "pods"))
     if kind == "spread":
         skew = random.choice((1, 1, 1, 2))
@@ -219,12 +219,12 @@ def _limits(random: Random, variants: Sequence[VariantTerms]) -> Iterator[LimitR
 
 
 def added_nodes(problem: PlacementProblem, solution: Solution) -> tuple[int, ...]:
-    """Return how many nodes an answer adds of each growth, also where it says nothing of them."""
+    """Return how many nodes a solution adds of each growth; zeros if it does not state them."""
     return solution.added or (0,) * len(problem.growth)
 
 
 def rank(problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int]) -> list[int]:
-    """Return the lexicographic objective of replica counts and added nodes, written down once more."""
+    """Return the lexicographic objective of replica counts and added nodes, computed independently."""
     missing: dict[tuple[int, int], int] = defaultdict(int)
     for row in problem.rows:
         ready = row.stage is Stage.CONTINUITY
@@ -245,7 +245,7 @@ def rank(problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int
 
 
 def is_possible(problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int]) -> bool:
-    """Tell whether every replica has a node and no limit is exceeded, by trying all."""
+    """Return whether every replica fits on a node within all limits, by trying all assignments."""
     for row in problem.limits:
         untouched = sum(amount * problem.variants[v].lower for v, amount in row.terms)
         if sum(amount * replicas[v] for v, amount in row.terms) > max(row.limit, untouched):
@@ -282,7 +282,7 @@ def is_possible(problem: PlacementProblem, replicas: Sequence[int], added: Seque
 
 
 def _grown(problem: PlacementProblem, added: Sequence[int]) -> PlacementProblem:
-    """Return the problem with nodes of each growth as nodes that exist."""
+    """Return the problem with the added nodes of each growth as existing nodes."""
     free, bins = list(problem.free), list(problem.bins)
     topologies = [list(domains) for domains in problem.topologies]
     for growth, count in zip(problem.growth, added, strict=True):
@@ -303,7 +303,7 @@ def _grown(problem: PlacementProblem, added: Sequence[int]) -> PlacementProblem:
 def _is_placeable(
     problem: PlacementProblem, replicas: Sequence[int], free: list[int], where: Sequence[Sequence[int]]
 ) -> bool:
-    """Tell whether all new pods find nodes and keep the rules, by trying all."""
+    """Return whether all new pods fit on nodes under their rules, by trying all assignments."""
     waiting = [
         v
         for v, count in enumerate(replicas)
@@ -317,7 +317,7 @@ def _is_placeable(
             return all(keeps_rules(problem, v, replicas[v], at) for v, at in enumerate(new) if at.total())
         v = waiting[turn]
         size = problem.variants[v].accelerators
-        # Pods of a variant are alike: their nodes ascend.
+        # Pods of a variant are identical, so only ascending nodes are tried.
         for index in range(first, len(where[v])):
             node = where[v][index]
             if free[node] < size:
@@ -336,7 +336,7 @@ def _is_placeable(
 
 
 def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]) -> bool:
-    """Tell whether a variant's new pods go where its rules admit them."""
+    """Return whether a variant's new pods are where its rules allow them."""
     terms = problem.variants[v]
     pods_on_node = Counter(new)
     for nodes in terms.bound[max(0, len(terms.bound) - count) :]:
@@ -362,7 +362,7 @@ def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]
 
 
 def best_rank(problem: PlacementProblem) -> list[int]:
-    """Return the best that there is, by looking at everything."""
+    """Return the optimal objective, by enumerating all solutions."""
     counts = [range(terms.lower, terms.upper + 1) for terms in problem.variants]
     growth = [range(g.limit + 1) for g in problem.growth]
     candidates = sorted(
@@ -374,7 +374,7 @@ def best_rank(problem: PlacementProblem) -> list[int]:
 
 
 def check_claims(problem: PlacementProblem, solution: Solution, told: object) -> None:
-    """Demand that an answer is possible, worth what it says, and that no bound is above the best there is."""
+    """Assert that a solution is feasible, its values are correct, and no bound exceeds the optimum."""
     added = added_nodes(problem, solution)
     reached, best = rank(problem, solution.replicas, added), best_rank(problem)
     assert is_possible(problem, solution.replicas, added), told

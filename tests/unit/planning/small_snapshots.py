@@ -1,4 +1,4 @@
-"""Small snapshots at random, with all that a person or a cluster can say."""
+"""Random small snapshots that use everything that users and clusters can state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAINT = Taint(key="gpu")
 
 
 def small_snapshot(random: Random) -> Snapshot:
-    """Return up to six variants of up to three models on up to five nodes."""
+    """Return a snapshot of up to six variants of up to three models on up to five nodes."""
     nodes = [_node(random, f"n{index}") for index in range(random.randint(0, 5))]
     variants = tuple(_variant(random, f"v{index}", nodes) for index in range(random.randint(1, 6)))
     return Snapshot(
@@ -42,7 +42,7 @@ def small_snapshot(random: Random) -> Snapshot:
 
 
 def constrained_snapshot(random: Random) -> Snapshot:
-    """Return such a snapshot in zones and racks, in which most variants have a rule about them."""
+    """Return a small snapshot with zones and racks, in which most variants have rules or several pods."""
     world = small_snapshot(random)
     nodes = tuple(replace(item, labels=item.labels | _places(random)) for item in world.nodes)
     names = [item.name for item in nodes]
@@ -135,13 +135,13 @@ def _pod(random: Random, name: str, nodes: list[Node]) -> Replica:
 
 
 def _capacity(random: Random) -> Capacity | None:
-    """Return what a replica serves; nobody knows, or nothing within its targets, now and then."""
+    """Return the capacity of a replica, which may be unknown or zero."""
     rate = random.choice((None, 0, 9_000, 9_000, 12_800, 12_800, 25_600, 25_600))
     return None if rate is None else capacity(rate)
 
 
 def _load(random: Random, model: str) -> ModelLoad:
-    """Return a load that is known well, or not so well, or not at all."""
+    """Return a load with any signal, from fresh to unknown."""
     signal = random.choice((*(Signal.FRESH,) * 6, Signal.QUORUM, Signal.HELD, Signal.HELD, Signal.UNKNOWN))
     silent = random.choice((0, 1))
     if signal is Signal.UNKNOWN:

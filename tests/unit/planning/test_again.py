@@ -1,4 +1,4 @@
-"""A search that begins where another one ended: on a problem that differs, or a strange one."""
+"""Warm starts: searches that start from the dual prices of a solution to another problem."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ UNHURRIED = replace(Settings(), deterministic_seconds=2.0, wall_seconds=600, rel
 
 
 def _busier(problem: PlacementProblem, random: Random) -> PlacementProblem:
-    """Return the problem with other requirements, and perhaps a node more or less room on one."""
+    """Return the problem with other requirements, and perhaps one accelerator more or less on some nodes."""
     rows = tuple(replace(row, requirement=random.randint(1, 2 * row.requirement)) for row in problem.rows)
     free = tuple(max(0, room + random.choice((0, 0, 1, -1))) for room in problem.free)
     return replace(problem, rows=rows, free=free)
 
 
 def _again(problem: PlacementProblem, like: Solution) -> Solution:
-    """Place beginning with the prices of an answer to another problem."""
+    """Return the solution of a search that starts from the prices of another problem's solution."""
     return place(problem, effort=EFFORT, known=like.prices)
 
 
 def _check_best(problem: PlacementProblem, solution: Solution, told: object) -> None:
-    """Demand an answer that is possible, the best there is, and worth what it says."""
+    """Assert that a solution is feasible and optimal, and that its values are correct."""
     added, best = added_nodes(problem, solution), best_rank(problem)
     assert is_possible(problem, solution.replicas, added), told
     assert rank(problem, solution.replicas, added) == best, told
@@ -61,8 +61,8 @@ def _check_best(problem: PlacementProblem, solution: Solution, told: object) -> 
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_what_has_changed_is_solved_as_well_as_from_the_start(make: Make) -> None:
-    """Known prices say where to begin, and nothing about what is best."""
+def test_a_changed_problem_is_solved_to_optimality_from_a_warm_start(make: Make) -> None:
+    """Known prices determine where the search starts, not what is optimal."""
     known = 0
     for seed in SEEDS:
         before = make(Random(seed))
@@ -74,8 +74,8 @@ def test_what_has_changed_is_solved_as_well_as_from_the_start(make: Make) -> Non
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_a_change_where_mixes_are_generated_keeps_its_bounds(make: Make) -> None:
-    """What is granted is possible and counted as it is, and no bound is above what is possible."""
+def test_bounds_hold_after_a_warm_start_with_generated_patterns(make: Make) -> None:
+    """Solutions are feasible with correct values, and no bound exceeds the optimum."""
     for seed in SEEDS:
         before = make(Random(seed))
         problem = _busier(before, Random(seed))
@@ -83,8 +83,8 @@ def test_a_change_where_mixes_are_generated_keeps_its_bounds(make: Make) -> None
         check_claims(problem, Engine(problem, most_of_model=0).place(EFFORT, known=known), seed)
 
 
-def test_prices_of_a_strange_problem_do_no_harm() -> None:
-    """Rows that were not known are free, levels that were not searched are searched."""
+def test_prices_of_an_unrelated_problem_do_no_harm() -> None:
+    """Rows without known prices start at zero, and levels that were not searched are searched."""
     for seed in SEEDS[: often(30)]:
         strange = place(small_problem(Random(seed + 1)), effort=EFFORT)
         if strange.prices is None:
@@ -93,8 +93,8 @@ def test_prices_of_a_strange_problem_do_no_harm() -> None:
         _check_best(problem, Engine(problem).place(EFFORT, known=strange.prices), seed)
 
 
-def test_the_same_beginning_gives_the_same_answer() -> None:
-    """Bit by bit, prices for the next search included."""
+def test_equal_warm_starts_give_equal_solutions() -> None:
+    """The prices for the next search are equal, too."""
     for seed in SEEDS[: often(15)]:
         before = small_problem(Random(seed))
         problem, like = _busier(before, Random(seed)), place(before, effort=EFFORT)
@@ -102,8 +102,8 @@ def test_the_same_beginning_gives_the_same_answer() -> None:
 
 
 @pytest.mark.parametrize(("models", "seed"), [*([(20, 3)] if TIMES > 1 else []), (20, 2), (16, 3), (12, 5)])
-def test_remembering_makes_no_plan_worse(models: int, seed: int) -> None:
-    """Neither where nothing changes, nor where a little does: cycle by cycle beside a plan from the start."""
+def test_warm_starts_make_no_plan_worse(models: int, seed: int) -> None:
+    """In each cycle, with and without a small change, the plan is compared with one from a cold start."""
     snapshot = world("plan-scarce", models, seed=seed)
     made, state = plan(snapshot, PlanningState(), UNHURRIED)
     for cycle in range(1 + often(1)):
@@ -115,8 +115,8 @@ def test_remembering_makes_no_plan_worse(models: int, seed: int) -> None:
         _check_no_worse(made, afresh)
 
 
-def test_a_remembered_gap_shrinks_with_that_of_the_solution() -> None:
-    """A gap that is too large would keep larger cores from being solved for good."""
+def test_a_stored_gap_shrinks_with_that_of_the_solution() -> None:
+    """A stored gap that stays too large would permanently prevent larger cores from being solved."""
     snapshot = world("plan-scarce", 60, seed=2)
     made, state = plan(snapshot, PlanningState(), UNHURRIED)
     assert state.prices is not None
@@ -128,8 +128,8 @@ def test_a_remembered_gap_shrinks_with_that_of_the_solution() -> None:
     assert {one.level: one.gap for one in after.prices.levels}["demand of priority 4"] < 1.0
 
 
-def test_a_search_that_was_cut_short_spoils_no_later_one() -> None:
-    """What it could not prove is not taken for what cannot be proven."""
+def test_an_interrupted_search_does_not_worsen_a_later_one() -> None:
+    """What it could not prove is not taken for something that cannot be proven."""
     snapshot = world("plan-scarce", 60, seed=3)
     hurried = replace(UNHURRIED, deterministic_seconds=1e-4)
     made, state = plan(snapshot, PlanningState(), hurried)
@@ -141,15 +141,15 @@ def test_a_search_that_was_cut_short_spoils_no_later_one() -> None:
 
 
 def _check_no_worse(made: Plan, afresh: Plan) -> None:
-    """Demand that the first level that differs is at most one per cent above the other plan's."""
+    """Assert that the first level that differs is at most 1 % above that of the other plan."""
     for level, other in zip(made.solver.levels, afresh.solver.levels, strict=True):
         assert level.value <= 1.01 * other.value
         if level.value != other.value:
             break
 
 
-def test_a_plan_with_its_memory_can_be_saved_and_repeated() -> None:
-    """What a search remembers is part of what the next one is asked with."""
+def test_a_plan_with_stored_prices_can_be_saved_and_replayed() -> None:
+    """Stored prices are part of the inputs of the next plan."""
     snapshot = world("plan-scarce", 20, seed=1)
     made, state = plan(snapshot, PlanningState(), UNHURRIED)
     assert state.prices is not None
@@ -161,7 +161,7 @@ def test_a_plan_with_its_memory_can_be_saved_and_repeated() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_small_world_in_scarcity_has_a_plan(seed: int) -> None:
-    """Also where what is better at one level would give way at a level that was settled before."""
+def test_a_small_cluster_with_scarce_accelerators_gets_a_plan(seed: int) -> None:
+    """This includes problems where improving a level would worsen one that is already settled."""
     made, _ = plan(world("plan-scarce", 20, seed=seed), PlanningState(), UNHURRIED)
     assert not made.solver.message

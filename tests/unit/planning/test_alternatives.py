@@ -1,4 +1,4 @@
-"""The next best mix of a model."""
+"""The alternative mix of a model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 
 
-def test_the_next_best_option_has_its_price() -> None:
-    """The cheaper variant is chosen; the other would cost so much more, and change more."""
+def test_an_alternative_has_its_extra_cost_and_disruption() -> None:
+    """The cheaper variant is chosen; using the other one as well costs 4 more and changes 2 more."""
     sizes = {"a": (2, "10"), "b": (4, "14")}
     world = Snapshot(
         nodes=(node("n1", 8), node("n2", 8)),

@@ -1,4 +1,4 @@
-"""The checker refuses every plan that would do harm: each case damages a good one."""
+"""Rejection of harmful plans by the checker: each case damages an acceptable plan."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def _place(*places: tuple[str, str, int]) -> Callable[[Plan], Plan]:
     return lambda made: replace(made, placements=placements)
 
 
-def test_the_good_plan_is_good() -> None:
-    """The damage below starts from a plan that is accepted: a grows to 3, one on each of two nodes."""
+def test_the_undamaged_plan_is_accepted() -> None:
+    """The cases start from this plan: variant a grows to 3 replicas, one new pod on each of two nodes."""
     assert check(WORLD, GOOD) == ()
     assert [d.replicas for d in GOOD.decisions] == [3, 2]
     assert [(p.node, p.pods) for p in GOOD.placements] == [("n1", 1), ("n2", 1)]
@@ -79,48 +79,52 @@ def test_the_good_plan_is_good() -> None:
         pytest.param(
             lambda made: replace(made, decisions=made.decisions[::-1]),
             "the plan does not have one decision for each variant, in order",
-            id="the order is wrong",
+            id="the decisions are out of order",
         ),
-        pytest.param(_decide("b", replicas=-1), "b: -1 replicas are less than none", id="negative"),
-        pytest.param(_decide("a", replicas=4), "a: 4 replicas are more than maxReplicas (3)", id="above max"),
-        pytest.param(_decide("b", replicas=0), "b: 0 replicas are less than minReplicas (1)", id="below min"),
+        pytest.param(_decide("b", replicas=-1), "b: -1 replicas are less than none", id="negative replicas"),
+        pytest.param(
+            _decide("a", replicas=4), "a: 4 replicas are more than maxReplicas (3)", id="above maxReplicas"
+        ),
+        pytest.param(
+            _decide("b", replicas=0), "b: 0 replicas are less than minReplicas (1)", id="below minReplicas"
+        ),
         pytest.param(
             _decide("b", replicas=1, load=load(18_000, "b", signal=Signal.HELD)),
             "b: scaled down to 1 although its signal is Held",
-            id="scaled down on old data",
+            id="scaled down by a held load",
         ),
         pytest.param(
             _decide("b", replicas=0),
             "b: no replica is left, though it may not scale to zero",
-            id="not kept warm",
+            id="no replica left without scale to zero",
         ),
         pytest.param(
-            _place(("a", "n1", 2)), "node n1: 4 accelerators too many", id="a node holds more than it has"
+            _place(("a", "n1", 2)), "node n1: 4 accelerators too many", id="too many accelerators on a node"
         ),
         pytest.param(_place(("a", "n4", 2)), "a: may not go to node n4", id="a cordoned node"),
-        pytest.param(_place(("a", "n5", 2)), "a: may not go to node n5", id="another type"),
+        pytest.param(_place(("a", "n5", 2)), "a: may not go to node n5", id="another accelerator type"),
         pytest.param(_place(("a", "nowhere", 2)), "a: may not go to node nowhere", id="no such node"),
+        pytest.param(_place(("b", "n2", 1)), "b: may not go to node n2", id="a taint that is not tolerated"),
+        pytest.param(_place(("a", "n1", 1)), "a: only 1 places for 2 pods", id="a pod without a placement"),
         pytest.param(
-            _place(("b", "n2", 1)), "b: may not go to node n2", id="a taint that it does not tolerate"
+            _place(("a", "n1", 1), ("a", "n2", 2)), "a: 3 places for 2 pods", id="more placements than pods"
         ),
-        pytest.param(_place(("a", "n1", 1)), "a: only 1 places for 2 pods", id="a replica without a place"),
-        pytest.param(_place(("a", "n1", 1), ("a", "n2", 2)), "a: 3 places for 2 pods", id="a place too many"),
     ],
 )
-def test_damage_is_found(damage: Callable[[Plan], Plan], want: str) -> None:
-    """Each kind of harm has its sentence."""
+def test_each_kind_of_damage_is_reported(damage: Callable[[Plan], Plan], want: str) -> None:
+    """Each kind of damage has its own message."""
     assert want in check(WORLD, damage(GOOD))
 
 
-def test_a_minimum_may_be_missed_when_that_is_said() -> None:
-    """A shortage is no error of the plan."""
+def test_a_missed_minimum_is_accepted_if_the_reason_is_a_shortage() -> None:
+    """A shortage is not an error of the plan."""
     short = _decide("b", replicas=0, reason=Reason.SHORTAGE)(GOOD)
 
     assert check(WORLD, short) == ()
 
 
-def test_a_wrong_selector_is_found() -> None:
-    """Labels count."""
+def test_a_placement_that_contradicts_the_node_selector_is_reported() -> None:
+    """Node n1 lacks the label that the variant selects."""
     picky = replace(WORLD.variants[0], node_selector=frozenset({("pool", "x")}))
 
     assert "a: may not go to node n1" in check(replace(WORLD, variants=(picky, WORLD.variants[1])), GOOD)

@@ -1,4 +1,4 @@
-"""The joint decision, on cases whose answer a person can check."""
+"""Joint decisions over all models, on cases that can be checked by hand."""
 
 from __future__ import annotations
 
@@ -47,22 +47,24 @@ def _place(
 @pytest.mark.parametrize(
     ("nodes", "want"),
     [
-        pytest.param([node(f"n{i}", 8, used=6) for i in range(4)], 0, id="2+2+2+2 free make no room for 8"),
-        pytest.param([node("n0", 8, used=1), node("n1", 8)], 1, id="8 free on one node do"),
-        pytest.param([node("n0", 16)], 2, id="16 free on one node make room for two"),
-        pytest.param([node("n0", 8, schedulable=False)], 0, id="8 free on a cordoned node don't"),
-        pytest.param([node("n0", 8, accelerator="A100")], 0, id="8 free of another type don't"),
+        pytest.param(
+            [node(f"n{i}", 8, used=6) for i in range(4)], 0, id="2+2+2+2 free on four nodes: no room for 8"
+        ),
+        pytest.param([node("n0", 8, used=1), node("n1", 8)], 1, id="8 free on one node: room for 8"),
+        pytest.param([node("n0", 16)], 2, id="16 free on one node: room for two"),
+        pytest.param([node("n0", 8, schedulable=False)], 0, id="8 free on a cordoned node: no room"),
+        pytest.param([node("n0", 8, accelerator="A100")], 0, id="8 free of another type: no room"),
     ],
 )
-def test_a_replica_needs_one_node(nodes: list[Node], want: int) -> None:
-    """Free accelerators count per node, not in sum."""
+def test_a_replica_needs_all_its_accelerators_on_one_node(nodes: list[Node], want: int) -> None:
+    """Free accelerators count per node, not in total."""
     big = variant("a", size=8)
 
     assert _place(nodes, [demand(big, lower=200)]) == {"a": want}
 
 
-def test_the_cheapest_cover_is_not_the_best_ratio() -> None:
-    """For a rate of 100: 200 for 10 has the better ratio, 100 for 6 is the cheaper answer."""
+def test_the_cheapest_cover_is_chosen_over_the_best_ratio() -> None:
+    """For a rate of 100: 200 for 10 has the better ratio, but 100 for 6 is cheaper."""
     a, b = variant("a", cost="10"), variant("b", cost="6")
 
     assert _place([node("n", 8)], [demand(a, b, lower=100)], {"a": 200, "b": 100}) == {"a": 0, "b": 1}
@@ -78,8 +80,8 @@ def test_a_mix_is_cheaper_than_rounding_either_variant_alone() -> None:
     assert _place(nodes, [demand(h100, l40s, lower=100_000_000)], rates) == {"h100": 3, "l40s": 10}
 
 
-def test_two_models_share_scarce_accelerators_better_jointly() -> None:
-    """One model can move to the other type at little cost, the other one can't: the first one gives way."""
+def test_the_model_with_the_cheaper_substitute_leaves_scarce_accelerators_to_the_other() -> None:
+    """One model can move to the other type at little cost, the other one cannot."""
     nodes = [node("h", 1), node("l", 4, accelerator="L40S")]
     movable = [variant("m-h100", cost="10"), variant("m-l40s", cost="11", accelerator="L40S")]
     bound = [variant("b-h100", cost="10"), variant("b-l40s", cost="90", accelerator="L40S", size=4)]
@@ -103,20 +105,20 @@ def _two(low: int, high: int) -> list[ModelDemand]:
     ("accelerators", "want"),
     [
         pytest.param(5, {"chat": 2, "batch": 3}, id="enough for both"),
-        pytest.param(4, {"chat": 2, "batch": 2}, id="the lower priority gives one"),
-        pytest.param(2, {"chat": 2, "batch": 0}, id="the lower priority gives all"),
-        pytest.param(1, {"chat": 1, "batch": 0}, id="not even enough for the higher one"),
+        pytest.param(4, {"chat": 2, "batch": 2}, id="one replica is preempted"),
+        pytest.param(2, {"chat": 2, "batch": 0}, id="all replicas are preempted"),
+        pytest.param(1, {"chat": 1, "batch": 0}, id="not enough even for the higher priority"),
     ],
 )
-def test_under_shortage_the_lower_priority_gives_way(accelerators: int, want: dict[str, int]) -> None:
-    """Running replicas of a lower priority are removed for a higher one, and no more than needed."""
+def test_under_shortage_lower_priorities_are_preempted(accelerators: int, want: dict[str, int]) -> None:
+    """Running replicas are removed for a higher priority, but no more than needed."""
     used = 0
     nodes = [node("n", accelerators, used=used)]
 
     assert _place(nodes, _two(low=300, high=200)) == want
 
 
-def test_minimum_replicas_come_before_anybodys_demand() -> None:
+def test_minimum_replicas_come_before_all_demand() -> None:
     """The autoscaler keeps minReplicas anyway, so the plan does not count on their accelerators."""
     chat = demand(variant("chat", model_id="chat"), lower=300, model_id="chat", priority=1)
     low = variant("low", "n", model_id="low", min_replicas=1)
@@ -124,7 +126,7 @@ def test_minimum_replicas_come_before_anybodys_demand() -> None:
     assert _place([node("n", 3)], [chat, demand(low, lower=0, model_id="low")]) == {"chat": 2, "low": 1}
 
 
-def test_a_model_is_kept_warm_by_its_cheapest_variant() -> None:
+def test_the_last_replica_of_a_model_is_of_its_cheapest_variant() -> None:
     """Without demand one replica stays, unless the model may scale to zero."""
     a, b = variant("a", "n", cost="9"), variant("b", "n", cost="3")
 
@@ -133,7 +135,7 @@ def test_a_model_is_kept_warm_by_its_cheapest_variant() -> None:
 
 
 def test_removal_frees_the_nodes_that_the_replicaset_controller_empties() -> None:
-    """The low priority gives way only as far as that opens a whole node: its first pods to go are on n1."""
+    """The low priority loses only its first two pods in removal order, which free all of n1."""
     low = variant("low", "n1", "n1", "n2", size=4, model_id="low")
     big = variant("big", size=8, model_id="big")
     nodes = [node("n1", 8), node("n2", 8, used=4)]
@@ -145,8 +147,8 @@ def test_removal_frees_the_nodes_that_the_replicaset_controller_empties() -> Non
     assert _place(nodes, demands) == {"big": 1, "low": 1}
 
 
-def test_nobody_is_removed_where_that_would_free_no_whole_node() -> None:
-    """Another workload holds 4 of each node, so an 8 never fits: the low priority keeps everything."""
+def test_nothing_is_preempted_if_that_frees_no_whole_node() -> None:
+    """Another workload holds 4 of each node, so a replica of 8 never fits."""
     low = variant("low", "n1", "n2", size=4, model_id="low")
     big = variant("big", size=8, model_id="big")
     nodes = [node("n1", 8, used=4), node("n2", 8, used=4)]
@@ -159,15 +161,15 @@ def test_nobody_is_removed_where_that_would_free_no_whole_node() -> None:
 
 
 def test_a_pending_replica_needs_a_slot() -> None:
-    """A pod that is not bound is no reason to believe that it will be: the other variant is used."""
+    """A pending pod may never be bound, so the other variant is used."""
     pending = variant("a", None, size=8, cost="1")
     other = variant("b", size=4, cost="9")
 
     assert _place([node("n", 4)], [demand(pending, other, lower=100)]) == {"a": 0, "b": 1}
 
 
-def test_an_overcommitted_node_gives_nothing_and_takes_nobody_down() -> None:
-    """More pods than accelerators, say after a device broke: what runs stays, nothing new goes there."""
+def test_an_overcommitted_node_keeps_its_pods_and_gets_no_new_ones() -> None:
+    """Its pods request more accelerators than it has, for instance after a device failed."""
     running = variant("a", "n", "n", size=4, model_id="a")
     small = variant("b", model_id="b")
     demands = [
@@ -179,7 +181,7 @@ def test_an_overcommitted_node_gives_nothing_and_takes_nobody_down() -> None:
 
 
 def test_a_replica_on_an_unknown_node_stays_and_frees_nothing() -> None:
-    """A pod may be bound to a node that is gone from the snapshot."""
+    """A pod may be bound to a node that is not in the snapshot."""
     lost = variant("a", "gone", model_id="a")
     new = variant("b", model_id="b")
     demands = [
@@ -193,16 +195,18 @@ def test_a_replica_on_an_unknown_node_stays_and_frees_nothing() -> None:
 @pytest.mark.parametrize(
     ("cost", "start_seconds", "standing_seconds", "want"),
     [
-        pytest.param("9.5", 60, 600, {"a": 1, "b": 0}, id="9.5 and a tenth of it to start: no"),
-        pytest.param("9.5", 60, 3600, {"a": 0, "b": 1}, id="9.5 and a sixtieth, for the mix stands longer"),
-        pytest.param("7", 60, 600, {"a": 0, "b": 1}, id="7 and a tenth"),
-        pytest.param("7", 300, 600, {"a": 1, "b": 0}, id="7 and a half, for it starts slowly: no"),
+        pytest.param("9.5", 60, 600, {"a": 1, "b": 0}, id="9.5 plus a tenth for the start: not worth it"),
+        pytest.param(
+            "9.5", 60, 3600, {"a": 0, "b": 1}, id="9.5 plus a sixtieth, as the mix stands longer: worth it"
+        ),
+        pytest.param("7", 60, 600, {"a": 0, "b": 1}, id="7 plus a tenth: worth it"),
+        pytest.param("7", 300, 600, {"a": 1, "b": 0}, id="7 plus a half, as the start is slow: not worth it"),
     ],
 )
-def test_a_swap_has_to_be_worth_its_start(
+def test_a_replacement_has_to_be_worth_its_start(
     cost: str, start_seconds: float, standing_seconds: float, want: dict[str, int]
 ) -> None:
-    """One that costs 10 runs: a start costs what it takes of the time for which the mix is to stand."""
+    """The running variant costs 10; a start costs the share of the standing time that it takes."""
     running, other = variant("a", "n", cost="10"), variant("b", cost=cost, start_seconds=start_seconds)
     settings = Settings(standing_seconds=standing_seconds)
 
@@ -210,7 +214,7 @@ def test_a_swap_has_to_be_worth_its_start(
 
 
 def test_ready_replicas_stay_until_their_replacement_is_ready() -> None:
-    """A cheaper variant is started first; the dear one goes when the cheap one serves."""
+    """The dearer variant is removed only after the cheaper one serves."""
     dear, cheap = variant("a", "n", cost="10"), variant("b", cost="2")
     served_by_dear = demand(dear, cheap, lower=100, anticipated_rate=100, supply_rate=100)
 
@@ -222,8 +226,8 @@ def test_ready_replicas_stay_until_their_replacement_is_ready() -> None:
 
 
 @pytest.mark.parametrize("signal", [Signal.HELD, Signal.UNKNOWN])
-def test_replicas_of_a_model_that_nobody_knows_about_are_not_touched(signal: Signal) -> None:
-    """Not even for a higher priority: missing data never scales down."""
+def test_replicas_of_a_model_without_data_are_kept(signal: Signal) -> None:
+    """Missing data never scales down, not even for a higher priority."""
     dark = demand(variant("dark", "n", "n", model_id="d"), lower=0, model_id="d", signal=signal)
     chat = demand(variant("chat", model_id="c"), lower=200, model_id="c", priority=1)
 
@@ -237,12 +241,12 @@ def test_maximum_replicas_bind_even_without_data() -> None:
     assert _place([node("n", 3)], [dark]) == {"dark": 1}
 
 
-def test_replicas_without_accelerators_always_find_room() -> None:
-    """A variant on processors needs no accelerator node."""
+def test_replicas_without_accelerators_always_have_room() -> None:
+    """A variant on CPUs needs no node with accelerators."""
     assert _place([], [demand(variant("cpu", size=0), lower=300)]) == {"cpu": 3}
 
 
-def test_sizes_that_do_not_divide_each_other_fit_node_by_node() -> None:
+def test_sizes_that_do_not_divide_each_other_are_packed_on_each_node() -> None:
     """Two nodes of 8 hold four replicas of 3 and then two of 2, though 16 would be enough for five of 3."""
     threes, twos = variant("a", size=3, model_id="a"), variant("b", size=2, model_id="b")
     demands = [
@@ -253,23 +257,23 @@ def test_sizes_that_do_not_divide_each_other_fit_node_by_node() -> None:
     assert _place([node("n1", 8), node("n2", 8)], demands) == {"a": 4, "b": 2}
 
 
-def test_equal_choices_go_to_the_first_by_name() -> None:
-    """Nothing is left to chance."""
+def test_ties_are_broken_by_name() -> None:
+    """The solution is deterministic."""
     twins = [variant(name) for name in ("a", "b", "c")]
 
     assert _place([node("n", 8)], [demand(*twins, lower=200)]) == {"a": 2, "b": 0, "c": 0}
 
 
-def test_numbers_that_cannot_be_exact_are_refused() -> None:
-    """A sum beyond 2^53 would be rounded silently; the message names whom to blame."""
+def test_numbers_too_large_for_exact_sums_are_rejected() -> None:
+    """A sum beyond 2^53 would be rounded silently; the error names the variant."""
     absurd = variant("a", cost="1000000", max_replicas=900_000, current_replicas=900_000)
 
     with pytest.raises(NumbersTooLargeError, match="llm/a: the cost of up to 10000 replicas is too large"):
         _place([], [demand(absurd, lower=100)])
 
 
-def test_an_absurd_cost_does_not_hide_the_others() -> None:
-    """Costs beyond a million count as a million: the plan for everybody else is unharmed."""
+def test_a_huge_cost_does_not_hide_differences_of_other_costs() -> None:
+    """Costs beyond a million count as a million, so that the plan for other models is unaffected."""
     absurd = variant("a", cost="999999999", model_id="a")
     normal = [variant("b", cost="1.0001", model_id="b"), variant("c", cost="1.0002", model_id="b")]
     demands = [demand(absurd, lower=100, model_id="a"), demand(*normal, lower=100, model_id="b")]
@@ -277,6 +281,6 @@ def test_an_absurd_cost_does_not_hide_the_others() -> None:
     assert _place([node("n", 8)], demands) == {"a": 1, "b": 1, "c": 0}
 
 
-def test_an_absurd_demand_is_counted_in_coarser_units() -> None:
-    """A million requests per second stay within exact sums."""
+def test_a_huge_demand_is_counted_in_coarser_units() -> None:
+    """Sums stay exact for a million requests per second."""
     assert _place([node("n", 8)], [demand(variant("a"), lower=10**12)], {"a": 2 * 10**11}) == {"a": 5}

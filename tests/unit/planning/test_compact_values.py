@@ -1,4 +1,4 @@
-"""What the compact formulation takes its answers for is what they are, however early it is cut off."""
+"""Values and bounds that the compact formulation reports, even if its search is interrupted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _problems() -> list[PlacementProblem]:
 
 
 def _growing() -> list[PlacementProblem]:
-    """Return problems in which room is freed beside nodes that could be added."""
+    """Return problems in which replicas free room and nodes could be added."""
     made = [small_problem(Random(seed)) for seed in GROWING_SEEDS]
     return [
         replace(problem, growth=tuple(replace(growth, limit=3) for growth in problem.growth))
@@ -38,8 +38,8 @@ def _growing() -> list[PlacementProblem]:
     ]
 
 
-def test_values_are_those_of_the_replicas() -> None:
-    """Level by level, as written down once more."""
+def test_reported_values_are_those_of_the_replicas() -> None:
+    """At each level the value equals an independent computation, and the bound does not exceed it."""
     for problem in _problems():
         for effort in EFFORTS:
             made = place(problem, effort=replace(EFFORT, deterministic_seconds=effort))
@@ -48,8 +48,8 @@ def test_values_are_those_of_the_replicas() -> None:
             assert all(proof.bound <= proof.value for proof in made.proofs)
 
 
-def test_what_a_step_begins_with_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every variable has a value that the model admits: half an answer would be no beginning."""
+def test_each_step_starts_from_a_feasible_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint has a value for every variable, because the solver cannot start from a partial solution."""
     begun: list[tuple[int, ...]] = []
     minimize: Callable[..., object] = lexicographic._minimize
 
@@ -67,8 +67,8 @@ def test_what_a_step_begins_with_is_possible(monkeypatch: pytest.MonkeyPatch) ->
     assert len(begun) > len(SEEDS)
 
 
-def test_no_node_is_added_that_the_first_answer_needs_only_in_its_own_order() -> None:
-    """One by one both small ones go to one node, and a large one to a new node that costs nothing."""
+def test_no_node_is_added_that_only_the_greedy_order_needs() -> None:
+    """Placed one by one, both small ones share a node, and a large one uses a new node at no cost."""
     problem = PlacementProblem(
         variants=(terms(1, upper=2, name="small"), terms(1, size=2, upper=2, name="large")),
         free=(3, 3),

@@ -1,4 +1,4 @@
-"""What is moved to bring together what is free: by whose leave, and never beyond a disruption budget."""
+"""Evictions that defragment free accelerators: which pods may be moved, within disruption budgets."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ KNOWN = 10_000
 
 
 def owned(name: str, *hosts: str, **changes: Any) -> Variant:
-    """Return a variant of a model of its own name, with four accelerators for each replica."""
+    """Return a variant of a model of the same name, with four accelerators per replica."""
     fields = {"size": 4, "model_id": name, "serves": KNOWN, "may_scale_to_zero": True}
     return variant(name, *hosts, **fields | changes)
 
 
 def other(name: str, **changes: Any) -> MovablePod:
-    """Return a pod of others with four accelerators."""
+    """Return a pod of another workload, with four accelerators."""
     return MovablePod(**{"namespace": "jobs", "name": name, "accelerators": 4} | changes)
 
 
@@ -41,14 +41,14 @@ HELD = (node("n1", 8, used=4, movable=(other("job"),)), node("n2", 8))
 
 
 def world(nodes: tuple[Node, ...], *variants: Variant, **changes: Any) -> Snapshot:
-    """Return a snapshot in which everybody wants what runs, and `large` one replica."""
+    """Return a snapshot in which each model requires what it runs, but at least one replica."""
     wanted = {item.model_id: max(1, item.current_replicas) for item in variants}
     loads = tuple(load(count * KNOWN * 0.8, model) for model, count in wanted.items())
     return Snapshot(nodes=nodes, variants=variants, loads=loads, **changes)
 
 
 def planned(snapshot: Snapshot, most: int = 4) -> Plan:
-    """Return the plan; one that the checker refuses has no moves."""
+    """Return the plan; a plan that the checker rejects has no moves."""
     return plan(snapshot, PlanningState(), Settings(most_moves=most, relief_solves=0))[0]
 
 
@@ -58,11 +58,20 @@ def limited(item: Variant, allowed: int, budget: str = "") -> Variant:
 
 
 MOVED: dict[str, tuple[Snapshot, list[str]]] = {
-    "one of two moves to the other": (world(NODES, *PAIR, LARGE), ["x"]),
-    "not one whose budget allows none": (world(NODES, limited(PAIR[0], 0), PAIR[1], LARGE), ["y"]),
-    "nobody where no budget allows any": (world(NODES, *(limited(v, 0) for v in PAIR), LARGE), []),
-    "as many as a budget allows": (world(NODES, *(limited(v, 1, "all") for v in PAIR), LARGE), ["x"]),
-    "not two where a shared budget allows one": (
+    "one of two replicas moves to the other node": (world(NODES, *PAIR, LARGE), ["x"]),
+    "no replica whose disruption budget allows no eviction": (
+        world(NODES, limited(PAIR[0], 0), PAIR[1], LARGE),
+        ["y"],
+    ),
+    "nothing if no disruption budget allows an eviction": (
+        world(NODES, *(limited(v, 0) for v in PAIR), LARGE),
+        [],
+    ),
+    "as many as a shared disruption budget allows": (
+        world(NODES, *(limited(v, 1, "all") for v in PAIR), LARGE),
+        ["x"],
+    ),
+    "one of two if a shared disruption budget allows one": (
         world(
             tuple(node(f"n{i}", 8) for i in range(4)),
             *(limited(owned(f"v{i}", f"n{i}"), 1, "all") for i in range(4)),
@@ -71,7 +80,7 @@ MOVED: dict[str, tuple[Snapshot, list[str]]] = {
         ),
         ["v0"],
     ),
-    "nor on two types of nodes": (
+    "one of two on different types of nodes under a shared disruption budget": (
         world(
             (*NODES, node("m1", 8, accelerator="A100"), node("m2", 8, accelerator="A100")),
             *(limited(v, 1, "all") for v in PAIR),
@@ -84,22 +93,25 @@ MOVED: dict[str, tuple[Snapshot, list[str]]] = {
         ),
         ["z1"],
     ),
-    "not one that must not be preempted": (
+    "no replica that must not be preempted": (
         world(NODES, replace(PAIR[0], may_be_preempted=False), PAIR[1], LARGE),
         ["y"],
     ),
-    "not one that is pinned": (world(NODES, replace(PAIR[0], pinned_replicas=1), PAIR[1], LARGE), ["y"]),
-    "not one that is paused": (world(NODES, replace(PAIR[0], is_paused=True), PAIR[1], LARGE), ["y"]),
-    "nobody for one whose quota is used up": (
+    "no replica of a pinned variant": (
+        world(NODES, replace(PAIR[0], pinned_replicas=1), PAIR[1], LARGE),
+        ["y"],
+    ),
+    "no replica of a paused variant": (world(NODES, replace(PAIR[0], is_paused=True), PAIR[1], LARGE), ["y"]),
+    "nothing for a variant whose quota is used up": (
         world(NODES, *PAIR, LARGE, quotas=(Quota(name="q", namespace="llm", accelerators=8),)),
         [],
     ),
-    "replicas rather than pods of others": (world(HELD, PAIR[1], LARGE), ["y"]),
-    "a pod of others where replicas may not": (
+    "replicas rather than pods of other workloads": (world(HELD, PAIR[1], LARGE), ["y"]),
+    "a pod of another workload if replicas must not move": (
         world(HELD, replace(PAIR[1], may_be_preempted=False), LARGE),
         ["job"],
     ),
-    "no pod of others whose budget allows none": (
+    "no pod of another workload whose disruption budget allows no eviction": (
         world(
             (replace(HELD[0], movable=(other("job", evictable=0, disruption_budget="b"),)), HELD[1]),
             replace(PAIR[1], may_be_preempted=False),
@@ -107,7 +119,7 @@ MOVED: dict[str, tuple[Snapshot, list[str]]] = {
         ),
         [],
     ),
-    "no pod of others that could not go everywhere": (
+    "no pod of another workload that is restricted to some nodes": (
         world(
             (replace(HELD[0], movable=(other("job", node_selector=frozenset({("a", "b")})),)), HELD[1]),
             replace(PAIR[1], may_be_preempted=False),
@@ -115,7 +127,7 @@ MOVED: dict[str, tuple[Snapshot, list[str]]] = {
         ),
         [],
     ),
-    "no pod of others whose size does not divide": (
+    "no pod of another workload whose size does not divide the others": (
         world(
             (node("n1", 8, used=3, movable=(other("job", accelerators=3),)), HELD[1]),
             replace(PAIR[1], may_be_preempted=False),
@@ -123,7 +135,7 @@ MOVED: dict[str, tuple[Snapshot, list[str]]] = {
         ),
         [],
     ),
-    "the cheapest pod of others": (
+    "the cheapest pod of another workload": (
         world(
             (
                 node("n1", 8, used=4, movable=(other("dear", price_class=3),)),
@@ -137,8 +149,8 @@ MOVED: dict[str, tuple[Snapshot, list[str]]] = {
 
 
 @pytest.mark.parametrize("sentence", MOVED)
-def test_what_is_moved(sentence: str) -> None:
-    """By name, for the one that finds room then."""
+def test_only_pods_that_may_be_moved_are_moved(sentence: str) -> None:
+    """Each move names the model that gets room by it."""
     snapshot, expected = MOVED[sentence]
 
     made = planned(snapshot)
@@ -148,8 +160,8 @@ def test_what_is_moved(sentence: str) -> None:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_no_budget_is_ever_exceeded_and_what_moves_finds_room(block: int) -> None:
-    """On fragmented clusters of any shape, beside the independent checker."""
+def test_no_disruption_budget_is_exceeded_and_moved_pods_have_room(block: int) -> None:
+    """On random fragmented clusters, this is checked in addition to the checker."""
     moves = 0
     for seed in range(block, often(100), 4):
         snapshot = _drawn(Random(seed))
@@ -186,7 +198,7 @@ def _budget(random: Random, name: str) -> dict[str, Any]:
 
 
 def _exceeded(snapshot: Snapshot, made: Plan) -> list[str]:
-    """Return the budgets, by namespace and name, under which more is evicted than they allow."""
+    """Return the disruption budgets that allow fewer evictions than the plan has."""
     budgets = {(v.namespace, v.name): v.disruption_budget for v in snapshot.variants}
     budgets |= {(p.namespace, p.name): p.disruption_budget for n in snapshot.nodes for p in n.movable}
     used = Counter[tuple[str, str]]()
@@ -197,7 +209,7 @@ def _exceeded(snapshot: Snapshot, made: Plan) -> list[str]:
 
 
 def _fits(snapshot: Snapshot, made: Plan) -> bool:
-    """Tell whether what is evicted and one large replica for each beneficiary find room, largest first."""
+    """Return whether all evicted pods and one large replica have room, placed largest first."""
     if not made.moves:
         return True
     sizes = {(v.namespace, v.name): v.accelerators_per_replica for v in snapshot.variants}
@@ -222,34 +234,34 @@ def _fits(snapshot: Snapshot, made: Plan) -> bool:
 
 
 WRONG: dict[str, tuple[Snapshot, Move, str]] = {
-    "more than there are": (
+    "more replicas than there are": (
         world(NODES, *PAIR, LARGE),
         Move(namespace="llm", name="x", node="n1", replicas=2, benefits=(("llm", "large"),)),
         "x: there are no 2 to be evicted from node n1",
     ),
-    "what a person protects": (
+    "a replica that must not be preempted": (
         world(NODES, replace(PAIR[0], may_be_preempted=False), LARGE),
         Move(namespace="llm", name="x", node="n1", replicas=1, benefits=(("llm", "large"),)),
         "x: must not be moved",
     ),
-    "what a person pinned": (
+    "a replica of a pinned variant": (
         world(NODES, replace(PAIR[0], pinned_replicas=1), LARGE),
         Move(namespace="llm", name="x", node="n1", replicas=1, benefits=(("llm", "large"),)),
         "x: must not be moved",
     ),
-    "more than a budget allows": (
+    "more evictions than a disruption budget allows": (
         world(NODES, limited(PAIR[0], 0, "b"), LARGE),
         Move(namespace="llm", name="x", node="n1", replicas=1, benefits=(("llm", "large"),)),
         "disruption budget llm/b: 1 evictions, 0 allowed",
     ),
-    "a pod that is not said to be movable": (
+    "a pod that is not listed as movable": (
         world(HELD, LARGE),
         Move(
             namespace="jobs", name="own", node="n1", replicas=1, is_other=True, benefits=(("llm", "large"),)
         ),
         "own: there are no 1 to be evicted from node n1",
     ),
-    "for nobody": (
+    "without a beneficiary": (
         world(NODES, *PAIR),
         Move(namespace="llm", name="x", node="n1", replicas=1),
         "x: no variant gains room by this move",
@@ -258,8 +270,8 @@ WRONG: dict[str, tuple[Snapshot, Move, str]] = {
 
 
 @pytest.mark.parametrize("sentence", WRONG)
-def test_the_checker_refuses_to_move(sentence: str) -> None:
-    """A plan with such a move is not acted on."""
+def test_the_checker_rejects_an_invalid_move(sentence: str) -> None:
+    """A plan with such a move is not applied."""
     snapshot, move, complaint = WRONG[sentence]
 
     wrong = replace(planned(snapshot, most=0), moves=(move,))
@@ -270,12 +282,12 @@ def test_the_checker_refuses_to_move(sentence: str) -> None:
 @pytest.mark.parametrize(
     ("allowed", "moved"),
     [
-        pytest.param(1, 0, id="what gives way spends the budget"),
-        pytest.param(2, 1, id="what is left of it may be evicted"),
+        pytest.param(1, 0, id="preemption uses up the budget"),
+        pytest.param(2, 1, id="the budget has one disruption left for an eviction"),
     ],
 )
-def test_one_budget_is_not_spent_twice(allowed: int, moved: int) -> None:
-    """A replica that gives way to a higher priority and one that is evicted come from one allowance."""
+def test_preemptions_and_evictions_share_a_disruption_budget(allowed: int, moved: int) -> None:
+    """A replica preempted for a higher priority counts as much as an evicted one."""
     high = owned("high", size=8, accelerator="A100", priority=1)
     low = limited(owned("low", "m1", size=8, accelerator="A100", priority=50), allowed, "all")
     snapshot = world(
@@ -294,8 +306,8 @@ def test_one_budget_is_not_spent_twice(allowed: int, moved: int) -> None:
     assert check(snapshot, made) == ()
 
 
-def test_the_checker_counts_what_is_stopped_beside_what_is_evicted() -> None:
-    """An eviction that the budget allows by itself."""
+def test_the_checker_counts_stopped_replicas_in_addition_to_evictions() -> None:
+    """The budget would allow the eviction alone."""
     low = limited(owned("low", "m1", size=8, accelerator="A100", priority=50), 2, "all")
     high = owned("high", size=8, accelerator="A100", priority=1)
     pair = [limited(item, 2, "all") for item in PAIR]

@@ -1,4 +1,4 @@
-"""One demand per model, and the capacity that it requires. Rates are millionths of a request per second."""
+"""The demand of a model and the capacity that it requires. Rates are millionths of a request per second."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _demand(*variants: Variant, loads: tuple[ModelLoad, ...] = ()) -> ModelDeman
 
 
 def _asked(rate: float | None, *hosts: str | None, **changes: Any) -> ModelDemand:
-    """Return the demand of a model that runs one variant on some hosts and is asked for a rate."""
+    """Return the demand of a model that runs one variant on some hosts and has a load."""
     return _demand(variant("a", *hosts, serves=SERVES), loads=(load(rate, **changes),))
 
 
@@ -29,16 +29,16 @@ def _asked(rate: float | None, *hosts: str | None, **changes: Any) -> ModelDeman
 @pytest.mark.parametrize(
     ("rate", "hosts", "required", "spare"),
     [
-        pytest.param(11_300, ("n",), 495, 0, id="over what is there: a little more"),
-        pytest.param(10_000, ("n",), 0, 0, id="inside the dead band: nothing"),
+        pytest.param(11_300, ("n",), 495, 0, id="above the current capacity: slightly more is required"),
+        pytest.param(10_000, ("n",), 0, 0, id="inside the dead band: no change"),
         pytest.param(1_000, (None, "n", "n"), 0, 24_171, id="a pending replica is not spare"),
-        pytest.param(0, ("n",), 0, 12_800, id="without load all is spare"),
+        pytest.param(0, ("n",), 0, 12_800, id="without load all capacity is spare"),
     ],
 )
-def test_dead_band(
+def test_capacity_changes_only_outside_the_dead_band(
     rate: int, hosts: tuple[str | None, ...], required: int, spare: int, signal: Signal
 ) -> None:
-    """Between what is required and what may go nothing changes; else it is rounded to the safe side."""
+    """Outside, it is rounded to the safe side."""
     demand = _asked(rate, *hosts, signal=signal)
 
     assert max(0, demand.required_rate - demand.anticipated_rate) == required
@@ -49,21 +49,21 @@ def test_dead_band(
 @pytest.mark.parametrize(
     ("rate", "want"),
     [
-        pytest.param(22_000, 25_883, id="more than it has: up to what is required"),
-        pytest.param(20_000, 25_600, id="inside the band: what it has"),
-        pytest.param(7_000, 10_000, id="less than it has: down to what may not go"),
+        pytest.param(22_000, 25_883, id="above the current capacity: raised to the required rate"),
+        pytest.param(20_000, 25_600, id="inside the band: the current capacity"),
+        pytest.param(7_000, 10_000, id="below the current capacity: lowered to the releasable rate"),
     ],
 )
-def test_required_capacity_is_the_current_one_moved_into_the_band(
+def test_the_required_capacity_is_the_current_one_clamped_to_the_band(
     rate: int, want: int, signal: Signal
 ) -> None:
-    """The target is the current capacity, clamped."""
+    """The band is between the required rate and the releasable rate."""
     assert _asked(rate, "n", "n", signal=signal).required_rate == want
 
 
 @pytest.mark.parametrize("rate", [0, 7_000, 20_000, 30_000])
-def test_nothing_goes_where_nobody_knows_what_may(rate: int) -> None:
-    """Without a bound for what may go there is only one for what must be there."""
+def test_no_capacity_is_released_if_the_releasable_rate_is_unknown(rate: int) -> None:
+    """Then only the required rate is a bound."""
     demand = _asked(rate, "n", "n", releasable_requests_per_second=None)
 
     assert demand.required_rate == max(25_600, demand.lower_rate)
@@ -72,14 +72,14 @@ def test_nothing_goes_where_nobody_knows_what_may(rate: int) -> None:
 
 @pytest.mark.parametrize("rate", [0, 1_000, 18_000])
 def test_a_held_load_never_lowers_the_required_capacity(rate: int) -> None:
-    """However low it is, the capacity stays."""
+    """However low the load is, all current capacity stays required."""
     demand = _asked(rate, "n", "n", signal=Signal.HELD)
 
     assert demand.required_rate == demand.anticipated_rate == 25_600
 
 
 def test_a_held_load_raises_the_required_capacity() -> None:
-    """A high load is acted on even when a report is old."""
+    """A high load takes effect even if a report is old."""
     assert _asked(30_000, "n", "n", signal=Signal.HELD).required_rate == 35_295
 
 
@@ -87,13 +87,15 @@ def test_a_held_load_raises_the_required_capacity() -> None:
     "loads",
     [
         pytest.param((), id="no load is listed"),
-        pytest.param((load(5_000, "other"),), id="only another model's"),
-        pytest.param((load(5_000, namespace="other"),), id="only that of a namesake"),
-        pytest.param((load(None),), id="a load of which nothing is known"),
+        pytest.param((load(5_000, "other"),), id="only the load of another model"),
+        pytest.param(
+            (load(5_000, namespace="other"),), id="only the load of a namesake in another namespace"
+        ),
+        pytest.param((load(None),), id="an unknown load"),
     ],
 )
-def test_an_unknown_load_is_not_zero(loads: tuple[ModelLoad, ...]) -> None:
-    """There is no number at all, and nothing is required: what is, stays for another reason."""
+def test_an_unknown_load_is_not_taken_for_zero(loads: tuple[ModelLoad, ...]) -> None:
+    """It has no rate and requires nothing; continuity keeps all capacity that serves."""
     demand = _demand(variant("a", "n", "n", serves=SERVES), loads=loads)
 
     assert (demand.signal, demand.load.requests_per_second) == (Signal.UNKNOWN, None)
@@ -102,7 +104,7 @@ def test_an_unknown_load_is_not_zero(loads: tuple[ModelLoad, ...]) -> None:
 
 
 def test_all_variants_of_a_model_share_one_demand() -> None:
-    """Neither gets the whole of it for itself, and what both serve counts."""
+    """The capacities of both variants count toward it."""
     h100 = variant("llama-h100", "n1", serves=12_800)
     l40s = variant("llama-l40s", "n2", None, serves=2_000)
     world = Snapshot(nodes=(), variants=(l40s, h100), loads=(load(7_000),))
@@ -114,8 +116,8 @@ def test_all_variants_of_a_model_share_one_demand() -> None:
     assert (demand.anticipated_rate, demand.supply_rate) == (16_800, 14_800)
 
 
-def test_models_of_two_namespaces_are_two_models() -> None:
-    """The same model served by two teams has two demands."""
+def test_models_of_the_same_name_in_two_namespaces_have_separate_demands() -> None:
+    """Two teams may serve the same model."""
     ours, theirs = variant("a"), variant("a", namespace="other")
     loads = (load(1_000, namespace="other"), load(2_000))
 
@@ -127,29 +129,29 @@ def test_models_of_two_namespaces_are_two_models() -> None:
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
-        pytest.param({}, 25_600, id="what exists and what is starting"),
-        pytest.param({"current_replicas": 5}, 64_000, id="what is yet to be created"),
-        pytest.param({"max_replicas": 1}, 12_800, id="not what is beyond maxReplicas"),
-        pytest.param({"capacity": None}, 0, id="not what nobody knows"),
-        pytest.param({"serves": 0}, 0, id="nor what serves nothing within its targets"),
+        pytest.param({}, 25_600, id="existing and starting replicas"),
+        pytest.param({"current_replicas": 5}, 64_000, id="replicas still to be created"),
+        pytest.param({"max_replicas": 1}, 12_800, id="no replicas beyond maxReplicas"),
+        pytest.param({"capacity": None}, 0, id="no replicas of unknown capacity"),
+        pytest.param({"serves": 0}, 0, id="no replicas that serve nothing within their targets"),
     ],
 )
-def test_anticipated_capacity(changes: dict[str, Any], want: int) -> None:
-    """Replicas count as soon as they are ordered."""
+def test_anticipated_capacity_counts_all_requested_replicas(changes: dict[str, Any], want: int) -> None:
+    """Replicas count as soon as the scale target requests them."""
     assert _demand(variant("a", None, "n", **{"serves": SERVES} | changes)).anticipated_rate == want
 
 
 @pytest.mark.parametrize(
     ("required", "want"),
     [
-        pytest.param(0.1, 100_000, id="a fraction without an end in binary"),
-        pytest.param(0.1 + 0.2, 300_000, id="noise of one"),
-        pytest.param(1e-9, 1, id="less than the unit"),
-        pytest.param(9.4000001, 9_400_001, id="a rest"),
+        pytest.param(0.1, 100_000, id="a fraction that is not exact in binary"),
+        pytest.param(0.1 + 0.2, 300_000, id="a floating-point error"),
+        pytest.param(1e-9, 1, id="less than one unit"),
+        pytest.param(9.4000001, 9_400_001, id="a real remainder"),
     ],
 )
-def test_what_is_required_is_rounded_up_but_not_its_noise(required: float, want: int) -> None:
-    """A replica more for the noise of a fraction would be one too many."""
+def test_the_required_rate_is_rounded_up_except_for_floating_point_errors(required: float, want: int) -> None:
+    """Rounding up such an error could add a replica too many."""
     asked = load(0, required_requests_per_second=required, releasable_requests_per_second=required)
 
     demand = _demand(variant("a"), loads=(asked,))
@@ -157,14 +159,14 @@ def test_what_is_required_is_rounded_up_but_not_its_noise(required: float, want:
     assert (demand.lower_rate, demand.upper_rate) == (want, want)
 
 
-def test_capacity_is_rounded_down_but_not_its_noise() -> None:
-    """What is not surely served does not count."""
+def test_capacity_is_rounded_down_except_for_floating_point_errors() -> None:
+    """Only a rate that is surely served counts."""
     assert _demand(variant("a", "n", serves=300_000)).supply_rate == 300_000
     assert _demand(variant("a", "n", serves=0.9)).supply_rate == 0
 
 
-def test_replicas_beyond_the_target_are_leaving() -> None:
-    """When the scale target asks for fewer, the first in removal order don't count as supply."""
+def test_replicas_beyond_the_scale_target_do_not_count_as_supply() -> None:
+    """The first ones in removal order are those that leave."""
     shrinking = variant("a", "n1", "n2", "n3", serves=SERVES, current_replicas=2)
 
     assert [r.node for r in staying_replicas(shrinking)] == ["n2", "n3"]
@@ -174,18 +176,20 @@ def test_replicas_beyond_the_target_are_leaving() -> None:
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
-        pytest.param({"desired_replicas": 4}, 4, id="a scale-up that was decided stays decided"),
-        pytest.param({"desired_replicas": 1}, 2, id="a scale-down that was decided waits"),
+        pytest.param({"desired_replicas": 4}, 4, id="a decided scale-up stays"),
+        pytest.param({"desired_replicas": 1}, 2, id="a decided scale-down is postponed"),
         pytest.param({"desired_replicas": 9, "max_replicas": 3}, 3, id="never beyond maxReplicas"),
     ],
 )
-def test_held_replicas(changes: dict[str, Any], want: int) -> None:
-    """Nobody scales down while nobody knows."""
+def test_held_replicas_are_the_larger_of_current_and_desired_within_the_maximum(
+    changes: dict[str, Any], want: int
+) -> None:
+    """Without data nothing is scaled down."""
     assert held_replicas(variant("a", "n", "n", **changes)) == want
 
 
-def test_the_best_priority_counts_and_all_must_allow_zero() -> None:
-    """Variants of one model in two service classes: the better one; scale to zero only when all agree."""
+def test_the_best_priority_counts_and_all_variants_must_allow_scale_to_zero() -> None:
+    """Variants of one model may be in different service classes."""
     gold, free = variant("a", priority=1, may_scale_to_zero=False), variant("b", may_scale_to_zero=True)
 
     demand = _demand(gold, free)
@@ -196,10 +200,10 @@ def test_the_best_priority_counts_and_all_must_allow_zero() -> None:
 @pytest.mark.parametrize(
     ("idle_seconds", "may_go"), [(None, True), (30.0, False), (59.9, False), (60.0, True)]
 )
-def test_the_last_replica_stays_for_the_grace_after_the_last_request(
+def test_the_last_replica_stays_for_the_grace_period_after_the_last_request(
     idle_seconds: float | None, *, may_go: bool
 ) -> None:
-    """Of a model whose last request nobody knows, other rules decide."""
+    """If the time of the last request is unknown, other rules decide."""
     rule = ModelRule(namespace="llm", model_id="llama", idle_seconds=idle_seconds, grace_seconds=60.0)
     world = Snapshot(nodes=(), variants=(variant("a", may_scale_to_zero=True),), models=(rule,))
 

@@ -1,4 +1,4 @@
-"""Numbers of replicas that no cluster holds, and that anybody can state."""
+"""Replica numbers that no cluster can hold, but that any user can state."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def _plan(*variants: Variant, loads: tuple[ModelLoad, ...] = ()) -> Plan:
 
 ENDLESS: dict[str, dict[str, Any]] = {
     "pinned": {"pinned_replicas": 10**6},
-    "a scale target that requests them": {"current_replicas": 10**6},
-    "the minimum of an autoscaler": {"min_replicas": 10**6},
+    "requested by a scale target": {"current_replicas": 10**6},
+    "required by the minimum of an autoscaler": {"min_replicas": 10**6},
 }
 
 
 @pytest.mark.parametrize("stated", ENDLESS.values(), ids=ENDLESS)
 def test_a_million_replicas_of_one_tenant_do_not_stop_the_plan_of_others(stated: dict[str, Any]) -> None:
-    """Whatever a replica costs: anybody can state a number that no cluster holds."""
+    """Fifteen variants state a million expensive replicas each, and another model gets its two."""
     many = [_variant(f"v{i}", model_id=f"m{i}", cost="20000", priority=50, **stated) for i in range(15)]
     made = _plan(_variant("good", model_id="good", priority=1), *many, loads=(load(2 * KNOWN * 0.8, "good"),))
 
     assert {decision.name: decision.replicas for decision in made.decisions}["good"] == 2
 
 
-def test_more_replicas_of_a_variant_than_are_planned_are_reported() -> None:
-    """It uses no accelerators, so there is room for all."""
+def test_replicas_beyond_the_planned_maximum_are_reported() -> None:
+    """The variant uses no accelerators, so there is room for all of them."""
     made = _plan(_variant("a", size=0, accelerator="", pinned_replicas=12_000))
 
     assert made.decisions[0].replicas >= 9_990

@@ -1,4 +1,4 @@
-"""The placement engine, against brute force on small problems with everything in them."""
+"""The placement engine, checked against brute force on small problems of all kinds."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SEEDS = range(often(300))
 
 
 @pytest.mark.parametrize("block", range(5))
-def test_the_answer_is_the_best_of_all(block: int) -> None:
-    """Every replica has a node, no limit is exceeded, and nothing possible is better, level by level."""
+def test_solutions_are_optimal(block: int) -> None:
+    """Every replica has a node, no limit is exceeded, and no feasible solution is better."""
     for seed in SEEDS[block::5]:
         problem = small_problem(Random(seed))
         solution = engine.place(problem, effort=EFFORT)
@@ -28,8 +28,8 @@ def test_the_answer_is_the_best_of_all(block: int) -> None:
         assert rank(problem, solution.replicas, added) == best_rank(problem), seed
 
 
-def test_what_it_says_about_itself_is_true() -> None:
-    """The values are those of the answer, no bound is above what is possible, all are proven best."""
+def test_reported_values_and_bounds_equal_the_optimum() -> None:
+    """All levels are proven to be optimal."""
     for seed in SEEDS[: often(40)]:
         problem = small_problem(Random(seed))
         solution = engine.place(problem, effort=EFFORT)
@@ -38,8 +38,8 @@ def test_what_it_says_about_itself_is_true() -> None:
         assert [proof.bound for proof in solution.proofs] == best, seed
 
 
-def test_what_costs_nothing_is_placed_as_well() -> None:
-    """Where all is free, what is missing still counts."""
+def test_problems_without_costs_are_solved_to_optimality() -> None:
+    """If all costs are zero, shortfalls still count."""
     for seed in SEEDS[: often(60)]:
         problem = small_problem(Random(seed))
         free = replace(
@@ -51,8 +51,8 @@ def test_what_costs_nothing_is_placed_as_well() -> None:
         assert rank(free, solution.replicas, ()) == best_rank(free), seed
 
 
-def test_the_compact_formulation_agrees() -> None:
-    """Two formulations that share nothing but the record reach the same."""
+def test_the_compact_formulation_is_optimal_too() -> None:
+    """The two formulations share only the problem record, and reach the same objective."""
     for seed in SEEDS[: often(50)]:
         problem = small_problem(Random(seed))
         solution = compact.place(problem, effort=EFFORT)
@@ -61,8 +61,8 @@ def test_the_compact_formulation_agrees() -> None:
         assert rank(problem, solution.replicas, added) == best_rank(problem), seed
 
 
-def test_the_places_are_real() -> None:
-    """The named nodes have room for what is put there, and are the variants' to use."""
+def test_placements_are_on_eligible_nodes_with_room() -> None:
+    """The pods on existing and on added nodes are exactly the new ones."""
     for seed in SEEDS[: often(50)]:
         problem = small_problem(Random(seed))
         solution = engine.place(problem, effort=EFFORT)
@@ -97,15 +97,15 @@ def _check_places(problem: PlacementProblem, solution: Solution) -> None:
         assert given[v] == (new if terms.accelerators else 0)
 
 
-def test_the_same_problem_gives_the_same_answer() -> None:
-    """Bit by bit, as often as it is asked."""
+def test_the_same_problem_gives_the_same_solution() -> None:
+    """Repeated solutions are equal in all fields."""
     for seed in SEEDS[: often(15)]:
         problem = small_problem(Random(seed))
         assert engine.place(problem, effort=EFFORT) == engine.place(problem, effort=EFFORT)
 
 
-def test_an_answer_that_was_cut_off_is_possible() -> None:
-    """With no effort at all there is still a plan, with a bound that says how far it may be from the best."""
+def test_a_solution_without_effort_is_feasible() -> None:
+    """Its bounds state how far it may be from the optimum."""
     for seed in SEEDS[: often(40)]:
         problem = small_problem(Random(seed))
         hurried = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=1e-9))
@@ -113,8 +113,8 @@ def test_an_answer_that_was_cut_off_is_possible() -> None:
         assert all(proof.bound <= proof.value for proof in hurried.proofs)
 
 
-def test_a_model_that_nothing_is_known_to_serve_goes_short() -> None:
-    """Its requirement has no terms, and it has no variant of its own: all of it is missing."""
+def test_the_demand_of_a_model_without_variants_stays_unmet() -> None:
+    """The row has no terms, so that all of its requirement is missing."""
     problem = PlacementProblem(
         variants=(plain_problems.terms(1, upper=1),),
         free=(2,),
@@ -127,8 +127,8 @@ def test_a_model_that_nothing_is_known_to_serve_goes_short() -> None:
     assert [proof.value for proof in solution.proofs] == [1000, 0]
 
 
-def test_an_empty_problem_has_an_empty_answer() -> None:
-    """Nothing to place is no special case for anybody else."""
+def test_an_empty_problem_has_an_empty_solution() -> None:
+    """Callers need no special case for it."""
     nothing = PlacementProblem(
         variants=(), free=(4,), bins=(Bin(nodes=(0,), sizes=(), variants=()),), rows=()
     )

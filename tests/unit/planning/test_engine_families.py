@@ -1,4 +1,4 @@
-"""The placement engine on generated fleets: possible, bounded, and never behind a simple rule."""
+"""The placement engine on generated fleets: feasibility, bounds, and comparison with simple rules."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MODELS = 20
 
 @cache
 def placed(family: str, seed: int) -> tuple[PlacementProblem, Solution]:
-    """Return a small fleet and the answer to it, which several tests look at."""
+    """Return a small generated fleet and its solution, cached because several tests use it."""
     problem = Instance(family=family, size=MODELS, seed=seed).scenario().problem
     return problem, engine.place(problem, effort=EFFORT)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_small_fleet_is_proven_over_every_mix(family: str) -> None:
-    """Nothing could be better at any level, whichever replicas there were."""
+def test_a_small_fleet_is_solved_to_proven_optimality(family: str) -> None:
+    """At each level the bound over all replica mixes equals the value."""
     for seed in range(1, 1 + often(1)):
         _, solution = placed(family, seed)
         assert [proof.bound for proof in solution.proofs] == [proof.value for proof in solution.proofs], seed
@@ -39,8 +39,8 @@ def test_a_small_fleet_is_proven_over_every_mix(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_simple_rule_is_ahead_of_it(family: str) -> None:
-    """On every family the answer is possible and, level by level, at least as good as each strategy's."""
+def test_no_simple_rule_beats_the_engine(family: str) -> None:
+    """In each family the solution is feasible and, level by level, at least as good as that of each rule."""
     problem, solution = placed(family, 1)
     reached = levels(problem, solution.replicas)
 
@@ -53,8 +53,8 @@ def test_no_simple_rule_is_ahead_of_it(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_without_any_effort_the_answer_is_possible_and_worth_what_it_says(family: str) -> None:
-    """Nothing is searched: what there is at once is far from the best, and no bound says otherwise."""
+def test_a_solution_without_effort_is_feasible_with_correct_values_and_bounds(family: str) -> None:
+    """Without a search the solution may be far from optimal, but no bound exceeds its value."""
     problem = Instance(family=family, size=MODELS, seed=2).scenario().problem
     solution = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=1e-9))
     reached = list(levels(problem, solution.replicas).values())
@@ -67,15 +67,15 @@ def test_without_any_effort_the_answer_is_possible_and_worth_what_it_says(family
 @pytest.mark.parametrize(
     ("family", "seed"), [("F3-skew", 3), ("F11-uneven-sizes", 2), ("F14-equal-ratios", 3)]
 )
-def test_a_fleet_that_can_be_served_wholly_is(family: str, seed: int) -> None:
-    """There is hardly more room than is asked for: what is cheapest for each would leave many short."""
+def test_a_fleet_that_can_be_served_completely_is_served(family: str, seed: int) -> None:
+    """Room is so scarce that the cheapest mix of each model would leave many of them short."""
     problem = Instance(family=family, size=500, seed=seed).scenario().problem
     *served, cost = engine.place(problem, effort=EFFORT).proofs
     assert [proof.value for proof in served] == [0] * len(served)
     assert cost.improvable < 1e-3
 
 
-def test_a_small_core_that_leaves_much_unproven_is_not_the_last() -> None:
+def test_a_small_core_with_a_large_gap_is_followed_by_another_one() -> None:
     """Pods are spread over ten zones: a core of few patterns leaves a tenth of the last demand unmet."""
     problem = Instance(family="F9-zones-10", size=50, seed=5).scenario().problem
     *_, demand, _ = engine.place(problem, effort=EFFORT).proofs

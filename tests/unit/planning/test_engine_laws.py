@@ -1,4 +1,4 @@
-"""Laws of the placement engine, against brute force on small problems with everything in them."""
+"""Properties of the placement engine, checked against brute force on small problems of all kinds."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 MAKERS: dict[str, Make] = {"small": small_problem, "constrained": constrained_problem}
 LEFT_OVER = (905, 2011)
-"""Seeds of problems in which a rule leaves no place for a replica that room alone would allow."""
+"""Seeds of problems in which a rule leaves no place for a replica although a node has room."""
 
 
 def _generated(problem: PlacementProblem) -> Solution:
-    """Place as with many models that have too many mixes to enumerate: by cores of generated patterns."""
+    """Return the solution by generated patterns, as for many models with too many mixes to enumerate."""
     return Engine(problem, most_of_model=0, most_counted=0).place(EFFORT)
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_a_small_problem_of_any_kind_is_the_best_of_all(make: Make) -> None:
-    """With rules of pods or without, over every mix."""
+def test_small_problems_are_solved_to_optimality(make: Make) -> None:
+    """This holds with and without topology rules."""
     for seed in range(3000, 3000 + often(60)):
         problem = make(Random(seed))
         solution = place(problem, effort=EFFORT)
@@ -58,8 +58,8 @@ def test_a_small_problem_of_any_kind_is_the_best_of_all(make: Make) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_cores_of_enumerated_patterns_come_close_to_the_best(make: Make) -> None:
-    """As with many models: what is found is possible, bounds hold, and mostly it is the best of all."""
+def test_cores_of_enumerated_patterns_are_mostly_optimal(make: Make) -> None:
+    """As in large fleets, cores are solved: solutions are feasible, bounds hold, over 90 % are optimal."""
     best = 0
     for seed in range(4000, 4000 + often(60)):
         problem = make(Random(seed))
@@ -70,8 +70,8 @@ def test_cores_of_enumerated_patterns_come_close_to_the_best(make: Make) -> None
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_no_bound_is_above_the_best_where_mixes_are_generated(make: Make) -> None:
-    """No level can be better than its bound given the earlier ones, and mostly it can be as good."""
+def test_no_bound_by_generated_patterns_exceeds_the_optimum(make: Make) -> None:
+    """Bounds hold given the values of earlier levels, and over 80 % of them are reached."""
     bounds = met = 0
     for seed in range(often(100)):
         problem = make(Random(seed))
@@ -82,8 +82,8 @@ def test_no_bound_is_above_the_best_where_mixes_are_generated(make: Make) -> Non
     assert met > 0.8 * bounds > 200
 
 
-def test_where_there_is_room_for_all_nothing_is_searched() -> None:
-    """Whatever runs, and however few mixes were looked at, each model has what is best for it alone."""
+def test_nothing_is_searched_if_there_is_room_for_all_models() -> None:
+    """Each model gets the mix that is best for it alone, however few of its mixes were generated."""
     for seed in range(often(100)):
         problem = small_problem(Random(seed))
         roomy = replace(problem, free=tuple(1000 for _ in problem.free), limits=(), growth=())
@@ -93,8 +93,8 @@ def test_where_there_is_room_for_all_nothing_is_searched() -> None:
 
 
 @pytest.mark.parametrize("seed", LEFT_OVER)
-def test_what_rules_leave_without_a_place_is_no_loss(seed: int) -> None:
-    """There is another answer in which everything has one: the best of all."""
+def test_a_choice_that_rules_leave_without_a_place_is_replaced_by_an_optimal_one(seed: int) -> None:
+    """In another optimal solution all replicas have a place."""
     problem = constrained_problem(Random(seed))
     solution = place(problem, effort=EFFORT)
     assert rank(problem, solution.replicas, added_nodes(problem, solution)) == best_rank(problem)
@@ -112,21 +112,21 @@ def _two_variants(free: int) -> PlacementProblem:
 
 
 @pytest.mark.parametrize("most", [MOST_OF_MODEL, 0], ids=["enumerated", "generated"])
-@pytest.mark.parametrize("free", [64, 13], ids=["where there is room for everybody", "where room is short"])
-def test_a_mix_that_is_far_from_any_cover_by_one_variant_is_found(free: int, most: int) -> None:
-    """It is cheaper by the little that each of the others provides too much."""
+@pytest.mark.parametrize("free", [64, 13], ids=["with room for all", "with scarce room"])
+def test_a_mix_far_from_every_cover_by_one_variant_is_found(free: int, most: int) -> None:
+    """It is cheaper because each of the others provides slightly more than required."""
     solution = Engine(_two_variants(free), most_of_model=most).place(EFFORT)
     assert solution.replicas == (9, 4)
     assert solution.proofs[-1].bound == 596
 
 
-def test_alone_each_model_has_what_would_be_cheapest_for_it() -> None:
-    """Whether there is room for it or not."""
+def test_a_model_alone_gets_its_cheapest_mix() -> None:
+    """The available room does not matter."""
     assert alone(_two_variants(64)) == alone(_two_variants(1)) == (9, 4)
 
 
-def test_what_nothing_serves_is_short_and_no_other_suffers() -> None:
-    """A row without a variant: its model has none whose replicas serve anything."""
+def test_a_requirement_that_no_variant_serves_does_not_affect_other_models() -> None:
+    """Its row has no terms, because no replica of its model serves anything."""
     problem = PlacementProblem(
         variants=(terms(1, upper=5), terms(1, upper=5)),
         free=(2,),
@@ -139,15 +139,15 @@ def test_what_nothing_serves_is_short_and_no_other_suffers() -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_with_no_effort_at_all_there_is_a_possible_plan(make: Make) -> None:
-    """It is worth what it says, with bounds that hold."""
+def test_a_solution_without_effort_is_feasible(make: Make) -> None:
+    """Its values are correct, and its bounds hold."""
     for seed in range(often(60)):
         problem = make(Random(seed))
         check_claims(problem, place(problem, effort=replace(EFFORT, deterministic_seconds=1e-9)), seed)
 
 
-def test_without_effort_what_has_room_is_served_by_priority() -> None:
-    """Also where nothing runs yet: the linear solution is rounded, and what does not fit matters least."""
+def test_without_effort_room_is_given_to_models_by_priority() -> None:
+    """Nothing runs yet: the linear solution is rounded, and what does not fit has the lowest priority."""
     problem = PlacementProblem(
         variants=(terms(10), terms(10), terms(10)),
         free=(3, 3),
@@ -164,15 +164,15 @@ def test_without_effort_what_has_room_is_served_by_priority() -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_the_same_problem_gives_the_same_answer(make: Make) -> None:
-    """Effort is counted, never timed."""
+def test_the_same_problem_gives_the_same_solution(make: Make) -> None:
+    """Effort is counted, not measured as time."""
     for seed in range(15):
         problem = make(Random(seed))
         assert _generated(problem) == _generated(problem), seed
 
 
-def test_the_next_best_option_is_another_one() -> None:
-    """It has another number of the variant's replicas, all within their bounds."""
+def test_an_alternative_has_another_number_of_replicas_within_bounds() -> None:
+    """The alternative of a variant changes the number of its own replicas."""
     told = 0
     for seed in (*LEFT_OVER, *range(often(40))):
         problem = constrained_problem(Random(seed))
@@ -187,8 +187,8 @@ def test_the_next_best_option_is_another_one() -> None:
 
 
 @pytest.mark.parametrize("price", [0, 7])
-def test_no_node_is_asked_for_that_nobody_needs(price: int) -> None:
-    """Also where nodes cost nothing, so that any number of them is as good."""
+def test_no_node_is_added_that_no_pod_uses(price: int) -> None:
+    """This holds even if nodes cost nothing, so that adding any number of them is equally good."""
     for seed in range(50_000, 50_000 + often(60)):
         problem = small_problem(Random(seed))
         growth = tuple(replace(terms, price=price, limit=20) for terms in problem.growth)
@@ -200,8 +200,8 @@ def test_no_node_is_asked_for_that_nobody_needs(price: int) -> None:
 @pytest.mark.parametrize(
     ("models", "seed", "effort"), [(20, 0, 1.0), (40, 1, 0.2), (70, 5, 0.2), (130, 5, 0.2), (60, 3, 1e-3)]
 )
-def test_what_is_needed_more_is_never_given_up_for_effort(models: int, seed: int, effort: float) -> None:
-    """In the order of levels, more effort reaches the same or better, and no bound is above a value."""
+def test_more_effort_never_worsens_the_objective(models: int, seed: int, effort: float) -> None:
+    """In lexicographic order more effort reaches the same or better, and no bound exceeds a value."""
     given = world("plan-scarce", models, seed=seed)
     settings = replace(Settings(), wall_seconds=600, relief_solves=0, deterministic_seconds=effort)
     made, none = (
@@ -212,8 +212,8 @@ def test_what_is_needed_more_is_never_given_up_for_effort(models: int, seed: int
     assert all(level.bound <= level.value for level in (*made, *none))
 
 
-def test_a_proof_says_no_more_of_another_answer() -> None:
-    """Behind a level with a worse value, what was proven of later ones may be wrong for the other answer.
+def test_bounds_are_reused_for_another_solution_only_as_far_as_they_hold() -> None:
+    """After a level with a worse value, bounds of later levels may be wrong for the other solution.
 
     A better value leaves later levels no more choice, so that their bounds hold.
     """
@@ -229,8 +229,8 @@ def test_a_proof_says_no_more_of_another_answer() -> None:
 
 
 @pytest.mark.parametrize("quota", [27, 29, 31, 35, 39])
-def test_a_mix_around_the_linear_solution_that_a_ceiling_forbids_is_left_out(quota: int) -> None:
-    """The quota divides a model whose own ceiling forbids what rounding its mean up would make."""
+def test_mixes_near_the_linear_solution_that_a_ceiling_forbids_are_left_out(quota: int) -> None:
+    """The quota splits a model whose own ceiling forbids rounding up its mean number of replicas."""
     cheap, dear = terms(10, upper=10), terms(13, upper=10)
     problem = PlacementProblem(
         variants=(cheap, dear, cheap, dear),
@@ -250,8 +250,8 @@ def test_a_mix_around_the_linear_solution_that_a_ceiling_forbids_is_left_out(quo
     assert not solution.unproven
 
 
-def test_a_model_of_many_variants_is_planned() -> None:
-    """More of them than an array may have dimensions; each but one has nothing to choose."""
+def test_a_model_with_more_variants_than_array_dimensions_is_solved() -> None:
+    """It has 71 variants, of which all but one have no choice."""
     many = (terms(10, upper=2), *(terms(10, upper=0) for _ in range(70)))
     problem = PlacementProblem(
         variants=many,
@@ -262,8 +262,8 @@ def test_a_model_of_many_variants_is_planned() -> None:
     assert place(problem, effort=EFFORT).replicas[0] == 2
 
 
-def test_the_price_of_nodes_that_is_too_large_to_compare_is_refused() -> None:
-    """As that of replicas is, with what to lower."""
+def test_a_price_of_nodes_too_large_to_compare_is_rejected() -> None:
+    """As for the cost of replicas, the error states what to lower."""
     problem = PlacementProblem(
         variants=(terms(1, upper=2),),
         free=(),
@@ -275,9 +275,11 @@ def test_the_price_of_nodes_that_is_too_large_to_compare_is_refused() -> None:
         place(problem, effort=EFFORT)
 
 
-@pytest.mark.parametrize("can_be_added", [False, True], ids=["a node in no block", "a node to be added"])
-def test_a_pod_larger_than_a_gang_needs_no_block(*, can_be_added: bool) -> None:
-    """It goes to one node, wherever that stands, and no bound says otherwise."""
+@pytest.mark.parametrize(
+    "can_be_added", [False, True], ids=["an existing node without a domain", "a node to be added"]
+)
+def test_a_pod_larger_than_those_of_a_gang_needs_no_domain(*, can_be_added: bool) -> None:
+    """It may use a node outside all domains, and the bound equals the value."""
     gang = replace(terms(10, upper=2), accelerators=4, pods=2, together=0)
     single = replace(terms(10, upper=2), accelerators=16)
     nodes = () if can_be_added else (0,)
@@ -296,8 +298,8 @@ def test_a_pod_larger_than_a_gang_needs_no_block(*, can_be_added: bool) -> None:
 
 
 @pytest.mark.parametrize("limit", [4, 700], ids=["each node has variables", "nodes are counted by slots"])
-def test_a_gang_goes_to_nodes_that_are_added_to_its_domain(limit: int) -> None:
-    """Beside a node that has room for one pod only; two replicas need three more."""
+def test_a_gang_uses_nodes_that_are_added_to_its_domain(limit: int) -> None:
+    """The existing node has room for one pod only; two replicas of two pods need three more nodes."""
     gang = replace(terms(10, upper=2), accelerators=8, pods=2, together=0)
     pool = GrowthTerms(name="pool", bin=0, accelerators=8, price=1, limit=limit, domains=(0,))
     problem = PlacementProblem(
@@ -317,8 +319,8 @@ def test_a_gang_goes_to_nodes_that_are_added_to_its_domain(limit: int) -> None:
     assert place(no_domain, effort=EFFORT).replicas == (0,)
 
 
-def test_a_divided_model_of_many_variants_is_planned() -> None:
-    """What may be rounded both ways grows with what the linear solution divides, not with the variants."""
+def test_a_model_of_many_variants_that_the_linear_solution_splits_is_solved() -> None:
+    """The number of ways to round depends on what the linear solution splits, not on all variants."""
     variants = tuple(terms(10 + v, upper=9) for v in range(24))
     problem = PlacementProblem(
         variants=variants * 2,
@@ -335,8 +337,8 @@ def test_a_divided_model_of_many_variants_is_planned() -> None:
     assert solution.proofs[0].bound <= solution.proofs[0].value < solution.proofs[0].total
 
 
-def test_what_leaves_a_node_is_counted_once_however_many_mixes_leave_it() -> None:
-    """Otherwise a node that could hold many pods is taken for one too large to look at each packing."""
+def test_room_freed_on_a_node_is_counted_once_for_all_mixes_that_free_it() -> None:
+    """Otherwise a node with room for many pods seems too large to examine each packing."""
     held = replace(terms(10, size=5, upper=12, current=12), bound=((0,),) * 12)
     problem = PlacementProblem(
         variants=(held, terms(9, size=4, upper=60), terms(8, size=3, upper=60)),

@@ -1,4 +1,4 @@
-"""What a decision says: the whole sentence, with its numbers, for each thing that can bind."""
+"""Complete messages of decisions, for each cause that can limit a variant."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from controller.planning.state import PlanningState
 CHAT = small("chat", "n2", "n2", "n2", size=2, priority=1, model_id="chat")
 
 CASES: dict[str, Case] = {
-    "demand decides": (
+    "demand increases": (
         nodes_of(8, 8, 8),
         [llama("n0", "n1")],
         SURGE,
@@ -36,7 +36,7 @@ CASES: dict[str, Case] = {
         "llama-70b goes from 2 to 3 replicas: 34 requests/s now, up to 41 in the 140 s that a replica needs "
         "to start, 85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
     ),
-    "some will wait": (
+    "a backlog is expected": (
         nodes_of(8, 8, 8),
         [llama("n0", "n1")],
         (growing(34, 41, backlog_requests=119.6),),
@@ -53,7 +53,7 @@ CASES: dict[str, Case] = {
         "llama-70b stays at 2 replicas: 24 requests/s, 75 % of 2 x 16.1; "
         "one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
     ),
-    "less demand": (
+    "demand decreases": (
         nodes_of(8, 8, 8),
         [llama("n0", "n1")],
         (asked(9),),
@@ -61,7 +61,7 @@ CASES: dict[str, Case] = {
         "llama-70b goes from 2 to 1 replica: 9 requests/s, 56 % of 1 x 16.1; "
         "one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
     ),
-    "a higher priority holds what is missing": (
+    "a higher priority holds the accelerators": (
         [*nodes_of(8, 8), node("n2", 8)],
         [llama("n0", "n1"), CHAT],
         (growing(34, 41), asked(30, model_id="chat")),
@@ -71,7 +71,7 @@ CASES: dict[str, Case] = {
         "granted 2: no H100 node has 8 free, 6 are held by priority 1 chat "
         "and 16 are held by its own replicas; +1 free 8-accelerator H100 node would help",
     ),
-    "enough in sum, but on no node": (
+    "enough in total, but on no node": (
         nodes_of(8, 8, 2, 2, 2, 2),
         [llama("n0", "n1")],
         (asked(41),),
@@ -81,7 +81,7 @@ CASES: dict[str, Case] = {
         "granted 2: no H100 node has 8 free, 8 are spread over 6 nodes, 16 are held by its own replicas "
         "and 24 are held by other workloads; +1 free 8-accelerator H100 node would help",
     ),
-    "too few in sum": (
+    "too few in total": (
         nodes_of(8, 8, 1),
         [llama("n0", "n1")],
         (asked(41),),
@@ -106,7 +106,7 @@ CASES: dict[str, Case] = {
         (0, 1, Reason.SHORTAGE, BoundBy.ACCELERATORS),
         "llama-70b stays at 0 replicas: llama must keep one replica; no node has H100",
     ),
-    "no node that it may use": (
+    "no eligible node": (
         nodes_of(8),
         [llama(node_selector=frozenset({("pool", "x")}))],
         NOBODY_KNOWS,
@@ -121,7 +121,7 @@ CASES: dict[str, Case] = {
         (0, 1, Reason.SHORTAGE, BoundBy.ACCELERATORS),
         "llama-70b stays at 0 replicas: llama must keep one replica; no H100 node is schedulable",
     ),
-    "its own maximum": (
+    "its own maxReplicas": (
         nodes_of(8, 8, 8),
         [llama("n0", "n1", max_replicas=2)],
         SURGE,
@@ -129,7 +129,7 @@ CASES: dict[str, Case] = {
         "llama-70b stays at 2 replicas: llama lacks 33.3 % of the 48.2 requests/s of capacity that it needs; "
         "maxReplicas is 2; maxReplicas of llama-70b raised to 3 would help",
     ),
-    "its own minimum": (
+    "its own minReplicas": (
         nodes_of(8, 8),
         [llama("n0", "n1", min_replicas=2)],
         (asked(0.1),),
@@ -137,7 +137,7 @@ CASES: dict[str, Case] = {
         "llama-70b stays at 2 replicas: minReplicas is 2, 0.1 requests/s, 0 % of 2 x 16.1; "
         "one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
     ),
-    "a minimum without room": (
+    "minReplicas without room": (
         nodes_of(8),
         [llama(min_replicas=2)],
         NOBODY_KNOWS,
@@ -145,14 +145,14 @@ CASES: dict[str, Case] = {
         "llama-70b goes from 0 to 1 replica: minReplicas is 2; no H100 node has 8 free, "
         "8 are held by its own replicas",
     ),
-    "kept warm": (
+    "one replica is kept": (
         nodes_of(8, 8),
         [llama("n0", "n1")],
         (asked(0),),
         (1, 1, Reason.SCALE_DOWN, BoundBy.MIN_REPLICAS),
         "llama-70b goes from 2 to 1 replica: one replica keeps llama warm, no requests come",
     ),
-    "another namespace holds it": (
+    "another namespace holds the accelerators": (
         nodes_of(1),
         [small("a", "n0", namespace="team-b", priority=1), small("b", model_id="b")],
         (asked(10, namespace="team-b"),),
@@ -164,13 +164,13 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_a_variant_says_why(case: Case) -> None:
-    """The last one, or the one that gives way to it."""
+def test_the_message_explains_the_decision(case: Case) -> None:
+    """Each case checks its last variant, or llama-70b if chat is the last one."""
     check(case, "llama-70b" if CHAT in case[1] else "")
 
 
-def test_a_substitute_is_named() -> None:
-    """Demand is met, but not by the variant that unlimited nodes would use."""
+def test_the_message_names_a_substitute() -> None:
+    """Demand is met, but not by the variant that would be used on unlimited nodes."""
     nodes = [node("n0", 8, used=7), node("n1", 8, accelerator="L40S")]
     h100 = small("h100", "n0", cost="10")
     l40s = small("l40s", cost="12", accelerator="L40S")
@@ -186,8 +186,8 @@ def test_a_substitute_is_named() -> None:
     )
 
 
-def test_a_substitute_is_named_while_replicas_of_the_cheaper_one_leave() -> None:
-    """There is room for it on another node, but none is started before the one that leaves has left."""
+def test_the_message_names_a_substitute_while_replicas_of_the_cheaper_variant_leave() -> None:
+    """The cheaper one has room on another node, but starts no replica before the leaving one has left."""
     variants = (
         variant("cheap", "n0", size=4, serves=1000),
         variant("dear", size=1, cost="30", serves=1000, accelerator="L40S"),
@@ -204,8 +204,8 @@ def test_a_substitute_is_named_while_replicas_of_the_cheaper_one_leave() -> None
     )
 
 
-def test_the_numbers_behind_the_sentence() -> None:
-    """A shortage carries its size, and the model's load and capacity as machine data."""
+def test_a_decision_also_has_the_numbers_of_its_message_as_fields() -> None:
+    """They include the shortfall, and the load and capacity of the model."""
     decision = decide(nodes_of(8, 8), llama("n0", "n1"), loads=SURGE)["llama-70b"]
 
     assert decision.load == SURGE[0]
@@ -215,8 +215,8 @@ def test_the_numbers_behind_the_sentence() -> None:
     assert decision.unmet_per_mille == 333
 
 
-def test_without_their_names_holders_of_other_namespaces_are_told_by_priority() -> None:
-    """Who may read one namespace learns no names of another; those of the own one stay."""
+def test_holders_in_other_namespaces_are_given_by_priority_if_names_are_hidden() -> None:
+    """Readers of one namespace must not learn names in another; names in their own are shown."""
     others = [small(name, "n0", namespace="team-b", priority=1, model_id=name) for name in ("x", "y")]
     own = small("c", "n0", priority=1, model_id="c")
     snapshot = Snapshot(

@@ -1,4 +1,4 @@
-"""What a decision says of what it does not know: loads, silent engines, and what a replica serves."""
+"""Messages of decisions about unknown facts: loads, silent engines, and capacities of replicas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOO_SLOW = replace(
 ESTIMATED = replace(capacity(12.8 * PER_SECOND, source=CapacitySource.ESTIMATED), is_usable=False)
 
 CASES: dict[str, Case] = {
-    "a quorum decides": (
+    "a quorum of engines reports": (
         nodes_of(8, 8, 8),
         [llama("n0", "n1")],
         (growing(34, 41, signal=Signal.QUORUM, silent_replicas=1),),
@@ -38,7 +38,7 @@ CASES: dict[str, Case] = {
         "llama-70b goes from 2 to 3 replicas: 34 requests/s now, up to 41 in the 140 s that a replica needs "
         "to start, 85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
     ),
-    "nobody knows what one serves": (
+    "the capacity is unknown": (
         nodes_of(8, 8),
         [llama("n0", capacity=None)],
         (asked(15),),
@@ -46,7 +46,7 @@ CASES: dict[str, Case] = {
         "llama-70b stays at 1 replica: llama lacks 100 % of the 17.6 requests/s of capacity that it needs; "
         "what one replica serves is not known yet",
     ),
-    "warmed up": (
+    "one replica is kept without any data": (
         nodes_of(8),
         [llama()],
         NOBODY_KNOWS,
@@ -76,7 +76,7 @@ CASES: dict[str, Case] = {
         "llama-70b stays at 2 replicas: no replica of llama is ready yet; 1 without a place: "
         "no H100 node has 8 free, 8 are held by its own replicas",
     ),
-    "its engines have answered once": (
+    "the engines have answered once": (
         nodes_of(8, 8),
         [llama("n0", "n1")],
         (load(None, ready_replicas=2),),
@@ -112,7 +112,7 @@ CASES: dict[str, Case] = {
         (2, 2, Reason.SCALE_UP, BoundBy.DEMAND),
         "a goes from 1 to 2 replicas: 15 requests/s, 59 % of 2 x 12.8; one serves 12.8",
     ),
-    "pinned while its engines have answered once": (
+    "pinned while the engines have answered once": (
         nodes_of(8, 8),
         [small("a", "n0", "n1", pinned_replicas=3)],
         (load(None, ready_replicas=2),),
@@ -134,7 +134,7 @@ CASES: dict[str, Case] = {
         (1, 1, Reason.STEADY, BoundBy.ORDERED),
         "a stays at 1 replica: pinned to 1 replica, demand is unknown while nothing is ready",
     ),
-    "spare replicas while the trend is young": (
+    "spare replicas before there is a trend": (
         nodes_of(8, 8),
         [small("a", "n0", "n1")],
         (asked(1, releasable_requests_per_second=None),),
@@ -142,14 +142,14 @@ CASES: dict[str, Case] = {
         "a stays at 2 replicas: 1 requests/s, 4 % of 2 x 12.8; one serves 12.8; "
         "spare replicas stay until there are enough rates for a trend",
     ),
-    "no spare replica while the trend is young": (
+    "no spare replica before there is a trend": (
         nodes_of(8, 8),
         [small("a", "n0", "n1")],
         (asked(15, releasable_requests_per_second=None),),
         (2, 2, Reason.STEADY, BoundBy.DEMAND),
         "a stays at 2 replicas: 15 requests/s, 59 % of 2 x 12.8; one serves 12.8",
     ),
-    "another one that cannot meet the targets": (
+    "a further variant that cannot meet the targets": (
         nodes_of(8),
         [small("a", "n0", max_replicas=1), small("slow", capacity=TOO_SLOW)],
         (asked(15),),
@@ -158,14 +158,14 @@ CASES: dict[str, Case] = {
         "ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms; "
         "maxReplicas of a raised to 2 would help",
     ),
-    "a type of which there is no node, whatever a replica serves": (
+    "unknown capacity, and no node of the type": (
         nodes_of(8),
         [variant("b", None, accelerator="B200")],
         (asked(15),),
         (0, 1, Reason.SHORTAGE, BoundBy.ACCELERATORS),
         "b goes from 1 to 0 replicas: llama must keep one replica; no node has B200",
     ),
-    "another one that never ran": (
+    "a further variant that never ran": (
         nodes_of(8),
         [small("a", "n0", max_replicas=1), small("new", capacity=ESTIMATED)],
         (asked(15),),
@@ -178,8 +178,8 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_the_last_variant_says_why(case: Case) -> None:
-    """Nobody takes what is missing for zero."""
+def test_the_message_states_what_is_unknown(case: Case) -> None:
+    """Missing data is not taken for zero; each case checks its last variant."""
     check(case)
 
 
@@ -200,15 +200,15 @@ SOURCES = {
 
 
 @pytest.mark.parametrize(("source", "message"), SOURCES.items(), ids=SOURCES.keys())
-def test_where_the_capacity_comes_from_is_said(source: CapacitySource, message: str) -> None:
-    """Except where its engines show it now, or a person said so."""
+def test_the_message_states_the_source_of_the_capacity(source: CapacitySource, message: str) -> None:
+    """The source is omitted if engines show the capacity now or a user stated it."""
     running = variant("a", "n0", capacity=capacity(9.6 * PER_SECOND, source=source))
 
     assert decide(nodes_of(8), running, loads=(asked(8),))["a"].message == message
 
 
 def test_without_a_capacity_its_source_is_unknown() -> None:
-    """There is nothing in its place."""
+    """The decision has no capacity either."""
     decision = decide(nodes_of(8), llama("n0", capacity=None))["llama-70b"]
 
     assert (decision.capacity, decision.capacity_source) == (None, CapacitySource.UNKNOWN)

@@ -1,4 +1,4 @@
-"""What is left free where demand is short: nothing that one more replica could use."""
+"""Leftover room where demand is short: none is left that one more replica could use."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     Make = Callable[[Random], PlacementProblem]
 
 MAKERS: dict[str, Make] = {"small": small_problem, "constrained": constrained_problem}
-SEEDS = (*range(often(80)), 494, 808)  # in the last two a replica may stay that the search lets go
+SEEDS = (*range(often(80)), 494, 808)  # in the last two the search stops a replica that may stay
 
 
 def _unused(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[str, int]]:
-    """Yield (row, variant) where one more replica has room, keeps all limits and makes the row less short."""
+    """Yield (row, variant) if one more replica has room, keeps all limits and reduces the row's shortfall."""
     vacancies = Vacancies(problem, solution)
     for row in problem.rows:
         if row.stage is Stage.CONTINUITY:
@@ -43,13 +43,13 @@ def _unused(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[str
             is_allowed = own.accelerators and solution.replicas[v] < own.upper
             if not (helps and is_allowed and _keeps_limits(problem, solution, v)):
                 continue
-            leaving = len(own.bound) - solution.replicas[v]  # none starts while others of its own leave
+            leaving = len(own.bound) - solution.replicas[v]  # none starts while others of the variant leave
             if _may_stay(problem, solution, v) if leaving > 0 else vacancies.has_room_for_one(v):
                 yield row.name, v
 
 
 def _may_stay(problem: PlacementProblem, solution: Solution, v: int) -> bool:
-    """Tell whether what the last replica of a variant that leaves would free is free."""
+    """Return whether the accelerators of the last of a variant's leaving replicas are still free."""
     free = freed(problem, solution.replicas)
     for other, node, pods in solution.placements:
         free[node] -= pods * problem.variants[other].accelerators
@@ -69,16 +69,16 @@ def _keeps_limits(problem: PlacementProblem, solution: Solution, more: int) -> b
 
 @pytest.mark.parametrize("seconds", [0.0, EFFORT.deterministic_seconds], ids=["no effort", "enough effort"])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_nothing_is_left_free_that_a_short_model_could_use(make: Make, seconds: float) -> None:
-    """However early the search ends."""
+def test_no_room_is_left_that_a_short_model_could_use(make: Make, seconds: float) -> None:
+    """This holds however early the search ends."""
     effort = replace(EFFORT, deterministic_seconds=seconds)
     for seed in SEEDS:
         problem = make(Random(seed))
         assert not list(_unused(problem, place(problem, effort=effort))), seed
 
 
-def test_no_replica_is_added_for_capacity_that_only_ready_ones_have() -> None:
-    """One more replica would not be ready while replacements start."""
+def test_no_replica_is_added_for_capacity_that_only_ready_replicas_provide() -> None:
+    """A new replica would not be ready while replacements start."""
     shared = terms(10, upper=4)
     ready = replace(demand(0, 4, (0, 1)), stage=Stage.CONTINUITY)
     problem = PlacementProblem(

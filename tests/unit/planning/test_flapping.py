@@ -1,4 +1,4 @@
-"""The budget of reversals: cost alone turns nobody too often, whatever demand does; needs come first."""
+"""The budget of reversals: cost alone does not reverse a variant too often; needs take precedence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOUR = Settings(flap_reversals=4, flap_window_seconds=3600.0)
 
 
 def _run(demands: Iterable[int], settings: Settings, *, others: int = 0) -> list[Plan]:
-    """Plan step after step, each carried out before the next; another model of priority 1 wants so many."""
+    """Return one plan per step, each applied before the next; another model of priority 1 has a load."""
     state, running, made = PlanningState(), {"a": 1, "b": 0}, []
     for step, rate in enumerate(demands):
         world = _world(running, {"llama": rate, "other": others}, START + STEP_SECONDS * step)
@@ -69,8 +69,8 @@ def _turns(counts: Sequence[int]) -> list[int]:
 
 @pytest.mark.parametrize("reversals", [2, 3, 4, 7])
 @pytest.mark.parametrize("period", [1, 3])
-def test_a_demand_that_swings_turns_at_most_as_often_as_allowed(reversals: int, period: int) -> None:
-    """In every window, whatever the rhythm: it stays up, where demand needs it now and then."""
+def test_an_oscillating_demand_causes_at_most_the_allowed_reversals(reversals: int, period: int) -> None:
+    """This holds in every window and for any period; at the limit the larger number of replicas is kept."""
     settings = replace(HOUR, flap_reversals=reversals, flap_window_seconds=20 * STEP_SECONDS)
     swing = islice(cycle([45_000] * period + [5_000] * period), 60)
 
@@ -80,8 +80,8 @@ def test_a_demand_that_swings_turns_at_most_as_often_as_allowed(reversals: int, 
     assert all(sum(0 <= turn - first < 20 for turn in turns) <= reversals for first in turns)
 
 
-def test_random_demands_turn_at_most_as_often_as_allowed() -> None:
-    """The same for demands that know no rhythm."""
+def test_random_demands_cause_at_most_the_allowed_reversals() -> None:
+    """The limit does not depend on a regular period."""
     settings = replace(HOUR, flap_reversals=3, flap_window_seconds=15 * STEP_SECONDS)
     for seed in range(8):
         random = Random(seed)
@@ -90,15 +90,15 @@ def test_random_demands_turn_at_most_as_often_as_allowed() -> None:
         assert all(sum(0 <= turn - first < 15 for turn in turns) <= 3 for first in turns), seed
 
 
-def test_without_a_budget_it_follows_every_swing() -> None:
-    """What the others are measured by."""
+def test_without_a_budget_replicas_follow_every_oscillation() -> None:
+    """This is the reference for the other tests."""
     swing = islice(cycle((45_000, 5_000)), 20)
 
     assert len(_turns([1, *_replicas(_run(swing, replace(HOUR, flap_reversals=0)))])) > 10
 
 
-def test_the_sentence_says_what_held_it() -> None:
-    """And only while it is that what does."""
+def test_the_message_names_the_budget_only_while_it_binds() -> None:
+    """When demand needs the replicas again, demand is the bound."""
     plans = _run([*islice(cycle((45_000, 5_000)), 8), 45_000], HOUR)
     held, needed = plans[7].decisions[0], plans[8].decisions[0]
 
@@ -107,16 +107,16 @@ def test_the_sentence_says_what_held_it() -> None:
     assert (needed.replicas, needed.bound_by) == (6, BoundBy.DEMAND)
 
 
-def test_after_the_window_it_may_turn_again() -> None:
-    """Nobody is held for good."""
+def test_after_the_window_the_direction_may_change_again() -> None:
+    """No variant is kept forever."""
     settings = replace(HOUR, flap_window_seconds=10 * STEP_SECONDS)
     counts = _replicas(_run([*islice(cycle((45_000, 5_000)), 8), *[5_000] * 12], settings))
 
     assert (counts[7], counts[-1]) == (6, 1)
 
 
-def test_a_higher_priority_takes_what_it_needs() -> None:
-    """A held variant is in nobody's way."""
+def test_a_higher_priority_preempts_replicas_kept_by_the_budget() -> None:
+    """A variant that the budget keeps does not block others."""
     swing = list(islice(cycle((45_000, 5_000)), 8))
     state, running = PlanningState(), {"a": 1, "b": 0}
     for step, rate in enumerate(swing):
@@ -130,8 +130,8 @@ def test_a_higher_priority_takes_what_it_needs() -> None:
     assert _replicas([made], "b") == [7]
 
 
-def test_turns_are_remembered() -> None:
-    """A child that dies takes nothing with it: the memory goes out with every plan."""
+def test_reversals_are_recorded_in_the_state() -> None:
+    """The state is returned with every plan, so nothing is lost if a child process ends."""
     state = PlanningState(courses=(Course(namespace="llm", name="a", replicas=5, direction=1),))
     world = _world({"a": 5, "b": 0}, {"llama": 5_000, "other": 0}, START)
 
@@ -141,8 +141,8 @@ def test_turns_are_remembered() -> None:
     assert (found["a"].direction, found["a"].reversed_seconds) == (-1, (START,))
 
 
-def test_without_a_moment_nothing_is_counted() -> None:
-    """A snapshot out of a file may have none."""
+def test_reversals_are_not_counted_without_a_timestamp() -> None:
+    """A snapshot from a file may have none."""
     state = PlanningState(courses=(Course(namespace="llm", name="a", replicas=5, direction=1),))
     world = _world({"a": 5, "b": 0}, {"llama": 5_000, "other": 0}, 0.0)
 

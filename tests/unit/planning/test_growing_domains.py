@@ -1,4 +1,4 @@
-"""Rules about domains where some pods of a plan run on nodes that are still to be added."""
+"""Topology rules for plans in which some pods run on nodes that are still to be added."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def _pool(key: str, value: str, *, nodes: int = 1) -> NodePool:
 
 
 def _planned(asked: Variant, pool: NodePool, replicas: int, zones: dict[str, int]) -> Plan:
-    """Return the plan of a variant; nodes are given by the value of the pool's label and what others use."""
+    """Return the plan of a variant.
+
+    `zones` maps a value of the pool's label to the accelerators that others use on the node of that domain.
+    """
     ((key, _),) = pool.labels
     nodes = tuple(
         node(f"n-{value}", 8, used=used, labels=frozenset({(key, value)})) for value, used in zones.items()
@@ -43,7 +46,7 @@ def _planned(asked: Variant, pool: NodePool, replicas: int, zones: dict[str, int
 
 
 def test_pods_on_nodes_to_be_added_count_in_their_zone() -> None:
-    """Zone a is full, and a node can be added to it: three pods each."""
+    """Zone a is full, but a node can be added to it, so that each zone gets three pods."""
     asked = variant("chat", serves=SERVES, spread=Spread(topology_key="zone"))
     made = _planned(asked, _pool("zone", "a"), 6, {"a": 8, "b": 0})
 
@@ -54,7 +57,7 @@ def test_pods_on_nodes_to_be_added_count_in_their_zone() -> None:
 
 
 def test_a_replica_may_have_one_pod_on_a_node_to_be_added_to_its_rack() -> None:
-    """The checker accepts it: together there is a whole replica in the rack."""
+    """The checker accepts it, because the rack has both pods of the replica."""
     asked = variant("gang", size=16, serves=SERVES, pods_per_replica=2, together_in="rack")
     rack, pool = frozenset({("rack", "r1")}), _pool("rack", "r1")
     nodes = (node("n-1", 8, labels=rack), node("n-2", 8, labels=rack))
@@ -72,8 +75,8 @@ def test_a_replica_may_have_one_pod_on_a_node_to_be_added_to_its_rack() -> None:
     assert check(snapshot, replace(made, placements=(first,), requests=(request,))) == ()
 
 
-def test_no_more_pods_go_to_a_node_to_be_added_than_one_may_hold() -> None:
-    """Two nodes, with one pod each."""
+def test_the_limit_of_pods_per_node_holds_for_nodes_to_be_added() -> None:
+    """Each of the two added nodes gets one pod."""
     asked = variant("chat", serves=SERVES, most_per_node=1)
     running = replace(asked, replicas=(Replica(name="p", node="n-a", ready=True),), current_replicas=1)
     made = _planned(running, _pool("zone", "a", nodes=2), 5, {"a": 0})

@@ -1,4 +1,4 @@
-"""Nodes by what is free on them: the fullest that has room, one by one or many at once."""
+"""Nodes indexed by free accelerators: taking the fullest with room, one by one or many at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controller.planning.hosts import Hosts
 
 
 def _hosts(random: Random) -> tuple[Hosts, Hosts, list[int]]:
-    """Return the same nodes twice, in three bins, and what is free on each."""
+    """Return two equal indexes of nodes in three bins, and the free accelerators of each node."""
     free = [random.randint(0, 8) for _ in range(random.randint(1, 8))]
     bins: dict[int, list[int]] = {0: [], 1: [], 2: []}
     for node in range(len(free)):
@@ -18,8 +18,8 @@ def _hosts(random: Random) -> tuple[Hosts, Hosts, list[int]]:
     return Hosts(free, bins), Hosts(free, bins), free
 
 
-def test_many_at_once_go_where_they_would_go_one_by_one() -> None:
-    """To the same nodes in the same order, and as many of them."""
+def test_taking_many_at_once_equals_taking_one_by_one() -> None:
+    """They get the same nodes in the same order, and as many of them."""
     for seed in range(often(300)):
         random = Random(seed)
         many, single, _ = _hosts(random)
@@ -32,8 +32,8 @@ def test_many_at_once_go_where_they_would_go_one_by_one() -> None:
             assert many.free == single.free, seed
 
 
-def test_what_is_given_back_can_be_taken_again() -> None:
-    """However often nodes fill and empty, the fullest with room is found, as by looking at all of them."""
+def test_released_accelerators_can_be_taken_again() -> None:
+    """After any sequence of both, the fullest node with room is found, as by a scan of all nodes."""
     for seed in range(often(100)):
         random = Random(seed)
         hosts, _, free = _hosts(random)

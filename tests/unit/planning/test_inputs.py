@@ -1,4 +1,4 @@
-"""A decision can be written down and taken again."""
+"""Planning inputs as JSON: saving, reading and replaying a decision."""
 
 from __future__ import annotations
 
@@ -110,16 +110,16 @@ FULL = PlanningInputs(
 )
 
 
-def test_what_was_written_is_what_is_read() -> None:
-    """Nothing is lost, nothing is rounded, and the same inputs are the same bytes."""
+def test_reading_returns_what_was_written() -> None:
+    """Nothing is lost or rounded, and equal inputs give equal bytes."""
     text = to_json(FULL)
 
     assert from_json(text) == FULL
     assert to_json(from_json(text)) == text
 
 
-def test_a_file_that_says_less_is_read() -> None:
-    """What it does not say has its default."""
+def test_a_missing_setting_has_its_default() -> None:
+    """The document does not contain `relief_solves`."""
     text = to_json(FULL)
     shorter = re.sub(rb'\s*"relief_solves": ?[0-9]+,?', b"", text)
 
@@ -127,16 +127,16 @@ def test_a_file_that_says_less_is_read() -> None:
     assert from_json(shorter) == FULL
 
 
-def test_a_replayed_decision_is_the_decision() -> None:
-    """The plan that is made from the file is the plan that was made."""
+def test_a_plan_made_from_saved_inputs_equals_the_original() -> None:
+    """The state is part of the saved inputs and of the comparison."""
     before = plan(FULL.snapshot, FULL.state, FULL.settings)
     read = from_json(to_json(FULL))
 
     assert plan(read.snapshot, read.state, read.settings) == before
 
 
-def test_the_order_in_which_things_are_listed_is_kept_but_means_nothing() -> None:
-    """Two listings of the same world are different documents with the same plan."""
+def test_the_order_of_variants_does_not_change_the_plan() -> None:
+    """The second snapshot lists the same variants in reverse order."""
     other = variant("b", model_id="qwen", size=2)
     both = replace(FULL.snapshot, variants=(*FULL.snapshot.variants, other))
     turned = replace(both, variants=tuple(reversed(both.variants)))
@@ -212,15 +212,15 @@ def test_the_order_in_which_things_are_listed_is_kept_but_means_nothing() -> Non
         ),
     ],
 )
-def test_what_is_no_such_document_is_refused_by_name(text: str, says: str) -> None:
-    """The member that is wrong is named."""
+def test_an_invalid_document_is_rejected(text: str, says: str) -> None:
+    """The error names the invalid member."""
     with pytest.raises(ValueError, match=re.escape(says)):
         from_json(text)
 
 
 @pytest.mark.parametrize("seconds", [math.inf, math.nan, -1.0])
-def test_what_is_no_duration_is_refused_from_anywhere(seconds: float) -> None:
-    """JSON has no words for all of it; who makes the records by hand has."""
+def test_an_invalid_duration_is_rejected_by_the_records(seconds: float) -> None:
+    """JSON cannot represent all of these values, but code that creates records can."""
     says = f"must be finite and at least 0, was {seconds}"
     with pytest.raises(ValueError, match=f"^standing_seconds: {says}$"):
         Settings(standing_seconds=seconds)

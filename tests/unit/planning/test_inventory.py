@@ -1,4 +1,4 @@
-"""Which variant may use which node, and which nodes count as one bin."""
+"""Eligibility of nodes for variants, and grouping of nodes into bins."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ def _tolerating(**fields: str) -> dict[str, Any]:
     [
         pytest.param({}, {}, True, id="same type"),
         pytest.param({"accelerator": "A100"}, {}, False, id="another type"),
-        pytest.param({"accelerator": "A100"}, {"accelerator": ""}, True, id="a type that nobody knows"),
+        pytest.param({"accelerator": "A100"}, {"accelerator": ""}, True, id="no type stated by the variant"),
         pytest.param({"schedulable": False}, {}, False, id="cordoned"),
-        pytest.param({"labels": FLEX}, {"node_selector": FLEX}, True, id="selected"),
-        pytest.param({}, {"node_selector": FLEX}, False, id="lacks the label"),
+        pytest.param({"labels": FLEX}, {"node_selector": FLEX}, True, id="node selector matches"),
+        pytest.param({}, {"node_selector": FLEX}, False, id="label of the node selector missing"),
         pytest.param(
-            {"labels": frozenset({("pool", "x")})}, {"node_selector": FLEX}, False, id="other value"
+            {"labels": frozenset({("pool", "x")})},
+            {"node_selector": FLEX},
+            False,
+            id="another value of the label",
         ),
-        pytest.param({"taints": frozenset({TAINT})}, {}, False, id="tainted"),
+        pytest.param({"taints": frozenset({TAINT})}, {}, False, id="taint not tolerated"),
         pytest.param(
             {"taints": frozenset({TAINT})},
             _tolerating(key="nvidia.com/gpu", value="present"),
@@ -68,8 +71,10 @@ def _tolerating(**fields: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_admits(place: dict[str, Any], asker: dict[str, Any], *, want: bool) -> None:
-    """A node admits what its type, labels and taints allow, as the scheduler would."""
+def test_a_node_admits_variants_by_type_labels_and_taints(
+    place: dict[str, Any], asker: dict[str, Any], *, want: bool
+) -> None:
+    """The rules are those of the Kubernetes scheduler."""
     assert admits(node("n", 8, **place), variant("a", **asker)) is want
 
 
@@ -80,7 +85,7 @@ def test_admits(place: dict[str, Any], asker: dict[str, Any], *, want: bool) -> 
             [node("n1", 8), node("n2", 8)],
             [variant("a", size=2), variant("b", size=8)],
             [Bin(nodes=(0, 1), sizes=(2, 8), variants=(0, 1))],
-            id="nodes that look alike are one bin",
+            id="nodes that admit the same variants are one bin",
         ),
         pytest.param(
             [node("n1", 8), node("n2", 8, accelerator="A100"), node("n3", 8, labels=FLEX)],
@@ -90,14 +95,18 @@ def test_admits(place: dict[str, Any], asker: dict[str, Any], *, want: bool) -> 
                 Bin(nodes=(0,), sizes=(1,), variants=(1,)),
                 Bin(nodes=(1,), sizes=(1,), variants=(2,)),
             ],
-            id="a bin is the nodes that the same variants may use",
+            id="nodes that admit different variants are different bins",
         ),
         pytest.param(
-            [node("n1", 8)], [variant("a", size=0)], [], id="what needs no accelerator needs no bin"
+            [node("n1", 8)], [variant("a", size=0)], [], id="a variant without accelerators needs no bin"
         ),
-        pytest.param([node("n1", 8, schedulable=False)], [variant("a")], [], id="a cordoned node is in none"),
+        pytest.param(
+            [node("n1", 8, schedulable=False)], [variant("a")], [], id="a cordoned node is in no bin"
+        ),
     ],
 )
-def test_bins(nodes: list[Node], variants: list[Variant], want: list[Bin]) -> None:
-    """Nodes that admit the same variants are one bin, with the sizes of their replicas."""
+def test_nodes_that_admit_the_same_variants_are_one_bin(
+    nodes: list[Node], variants: list[Variant], want: list[Bin]
+) -> None:
+    """A bin also lists the sizes of the replicas of its variants."""
     assert list(bins(nodes, variants)[0]) == want

@@ -1,4 +1,4 @@
-"""What a plan does under quotas, budgets, ceilings, pins, pauses, and with nodes that could be added."""
+"""Plans under quotas, budgets, ceilings, pins and pauses, and with nodes that could be added."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _variant(name: str, *hosts: str | None, **changes: Any) -> Variant:
 
 
 def _wants(model: str, replicas: int) -> ModelLoad:
-    """Return a load that asks for so many replicas of the capacity that all variants here have."""
+    """Return a load that requires some replicas of the capacity that all variants here have."""
     return load(replicas * KNOWN * 0.8, model)
 
 
 def _rule(**changes: Any) -> ModelRule:
-    """Return what holds for the model."""
+    """Return a rule for the model."""
     return ModelRule(namespace="llm", model_id="llama", **changes)
 
 
@@ -45,7 +45,7 @@ def _granted(made: Plan) -> dict[str, int]:
 
 
 def test_a_quota_is_never_exceeded_and_is_named() -> None:
-    """The namespace gets what its quota allows, and the sentence says which quota and how much."""
+    """The message states which quota applies and how much it allows."""
     made = _plan(
         _variant("a", size=2),
         loads=(_wants("llama", 4),),
@@ -61,7 +61,7 @@ def test_a_quota_is_never_exceeded_and_is_named() -> None:
 
 
 def test_a_budget_is_never_exceeded_and_is_named() -> None:
-    """Money runs out before accelerators do."""
+    """The budget allows fewer replicas than the free accelerators would."""
     made = _plan(
         _variant("a", cost="12.5"),
         loads=(_wants("llama", 4),),
@@ -89,8 +89,8 @@ EXCEEDED = {
 
 
 @pytest.mark.parametrize("name", EXCEEDED)
-def test_a_limit_below_what_runs_takes_nothing_that_is_needed_and_starts_nothing(name: str) -> None:
-    """The other model waits although it is more important, and by how much it is exceeded is said of both."""
+def test_an_exceeded_limit_keeps_needed_replicas_and_starts_none(name: str) -> None:
+    """The other model waits despite its higher priority, and both messages state the excess."""
     world, limit, excess = EXCEEDED[name]
     made = _plan(
         _variant("a", "n1", "n1", "n1", size=2, model_id="runs", priority=5),
@@ -105,8 +105,8 @@ def test_a_limit_below_what_runs_takes_nothing_that_is_needed_and_starts_nothing
     assert all(told in d.message for d in made.decisions)
 
 
-def test_under_a_limit_below_what_runs_goes_what_is_not_needed() -> None:
-    """Nothing else brings it back within the limit."""
+def test_an_exceeded_limit_removes_only_replicas_that_are_not_needed() -> None:
+    """The same replicas are removed as without the limit."""
     variants, quota = (
         _variant("a", "n1", "n1", "n1", size=2),
         Quota(name="q", namespace="llm", accelerators=1),
@@ -120,8 +120,8 @@ def test_under_a_limit_below_what_runs_goes_what_is_not_needed() -> None:
     assert made.decisions[0].excess
 
 
-def test_what_an_unlimited_cluster_would_need_respects_no_quota_and_no_budget() -> None:
-    """Also if they concern one model only; a model's own ceiling stands."""
+def test_unconstrained_replicas_ignore_quotas_and_budgets() -> None:
+    """This holds even if these affect one model only; the variant's own maxReplicas applies."""
     limited = {
         "quotas": (Quota(name="gpus", namespace="llm", accelerators=5),),
         "budgets": (Budget(name="team", cost_per_hour=Decimal(25)),),
@@ -133,8 +133,8 @@ def test_what_an_unlimited_cluster_would_need_respects_no_quota_and_no_budget() 
     assert (capped.decisions[0].replicas, capped.decisions[0].unconstrained_replicas) == (2, 3)
 
 
-def test_a_replica_that_is_stated_to_serve_nothing_stops() -> None:
-    """Only a user can state that; one whose capacity is not known stays."""
+def test_a_replica_with_a_stated_capacity_of_zero_stops() -> None:
+    """Only a user can state that; a replica with unknown capacity stays."""
     nothing = capacity(0, source=CapacitySource.STATED)
     variants = (_variant("a", "n1", capacity=nothing), _variant("b"))
 
@@ -145,8 +145,8 @@ def test_a_replica_that_is_stated_to_serve_nothing_stops() -> None:
     }
 
 
-def test_a_limit_between_what_is_granted_and_what_runs_is_told() -> None:
-    """What is not needed goes, and nothing starts before it has gone; the sentence says what would help."""
+def test_a_limit_between_granted_and_current_replicas_is_reported() -> None:
+    """Unneeded replicas have to leave before one can start; the message states what would help."""
     made = _plan(
         _variant("a", "n1", "n1", model_id="idle"),
         _variant("b", "n2", model_id="busy"),
@@ -161,8 +161,8 @@ def test_a_limit_between_what_is_granted_and_what_runs_is_told() -> None:
     assert waits.message.endswith(f"; budget b raised to 40 per hour would help; {told}")
 
 
-def test_a_strict_budget_is_kept_at_once() -> None:
-    """Whoever runs has to go."""
+def test_a_strict_budget_is_enforced_at_once() -> None:
+    """Running replicas beyond it are removed even if they are needed."""
     made = _plan(
         _variant("a", "n1", "n1", "n1", size=2),
         loads=(_wants("llama", 3),),
@@ -174,7 +174,7 @@ def test_a_strict_budget_is_kept_at_once() -> None:
 
 
 def test_a_model_has_a_ceiling_over_all_its_variants() -> None:
-    """Two variants together stay within what the model may have."""
+    """The two variants together stay within the maximum of their model."""
     made = _plan(
         _variant("a"), _variant("b", cost="11"), loads=(_wants("llama", 6),), models=(_rule(max_replicas=4),)
     )
@@ -184,7 +184,7 @@ def test_a_model_has_a_ceiling_over_all_its_variants() -> None:
 
 
 def test_a_model_has_a_floor_over_all_its_variants() -> None:
-    """Nothing is asked for, and yet three run, where it is cheapest."""
+    """Three replicas of the cheapest variant run without any demand."""
     made = _plan(
         _variant("a", cost="20"), _variant("b"), loads=(_wants("llama", 0),), models=(_rule(min_replicas=3),)
     )
@@ -196,7 +196,7 @@ def test_a_model_has_a_floor_over_all_its_variants() -> None:
 
 
 def test_a_floor_that_is_not_met_is_a_shortage() -> None:
-    """Whatever the load: what may not be fewer is needed."""
+    """The minimum is needed whatever the load is."""
     made = _plan(
         _variant("a", size=8),
         _variant("b", size=8),
@@ -210,8 +210,8 @@ def test_a_floor_that_is_not_met_is_a_shortage() -> None:
         assert "llama must keep 3 replicas; no H100 node has 8 free" in decision.message
 
 
-def test_a_replica_that_serves_nothing_is_said_to() -> None:
-    """There is room for more of them, and nothing else would have it."""
+def test_the_message_states_that_a_replica_serves_nothing() -> None:
+    """More replicas would have room, so room is not the reason."""
     made = _plan(_variant("a", "n1", serves=0), loads=(_wants("llama", 1),))
 
     assert made.decisions[0].reason is Reason.SHORTAGE
@@ -225,10 +225,10 @@ def test_a_replica_that_serves_nothing_is_said_to() -> None:
         ({"pinned_replicas": 0}, 0, "pinned to 0 replicas"),
         ({"is_paused": True}, 1, "scaling is paused"),
     ],
-    ids=["a pin to more", "a pin to nothing", "a pause"],
+    ids=["pinned to more", "pinned to zero", "paused at the current number"],
 )
-def test_what_a_person_ordered_stands(order: dict[str, Any], granted: int, says: str) -> None:
-    """Whatever the demand; and the sentence says so."""
+def test_pins_and_pauses_override_demand(order: dict[str, Any], granted: int, says: str) -> None:
+    """The message states the pin or the pause."""
     made = _plan(_variant("a", "n1", **order), loads=(_wants("llama", 2),))
 
     decision = made.decisions[0]
@@ -236,8 +236,8 @@ def test_what_a_person_ordered_stands(order: dict[str, Any], granted: int, says:
     assert says in decision.message
 
 
-def test_a_pin_to_fewer_is_followed_whatever_is_known() -> None:
-    """Nobody reports, so nothing would be scaled down; a person's word is another matter."""
+def test_a_pin_to_fewer_replicas_applies_without_data() -> None:
+    """No engine reports, which otherwise prevents scaling down."""
     made = _plan(_variant("a", "n1", "n1", pinned_replicas=1))
 
     assert (_granted(made), made.decisions[0].bound_by) == ({"a": 1}, BoundBy.ORDERED)
@@ -252,14 +252,14 @@ def test_a_pin_to_fewer_is_followed_whatever_is_known() -> None:
         {"is_paused": True, "may_scale_to_zero": False, "current_replicas": 0, "replicas": ()},
     ],
     ids=[
-        "a pin to nothing of what is to be kept warm",
-        "a pin below the minimum",
-        "a pause below it",
-        "a pause at none",
+        "pinned to zero without scale to zero",
+        "pinned below minReplicas",
+        "paused below minReplicas",
+        "paused at zero without scale to zero",
     ],
 )
-def test_an_order_that_contradicts_a_bound_holds_up_nobody_else(order: dict[str, Any]) -> None:
-    """The order stands, and the other model is planned as ever."""
+def test_a_pin_or_pause_that_contradicts_a_bound_does_not_affect_other_models(order: dict[str, Any]) -> None:
+    """The plan is still optimal, and the other model gets all its replicas."""
     made = _plan(
         _variant("a", "n1", **order),
         _variant("other", model_id="other"),
@@ -270,15 +270,15 @@ def test_an_order_that_contradicts_a_bound_holds_up_nobody_else(order: dict[str,
     assert made.solver.status is SolverStatus.OPTIMAL
 
 
-def test_young_replicas_do_not_go() -> None:
-    """A load that went away leaves what has just been started until its time is up."""
+def test_recently_started_replicas_are_kept() -> None:
+    """After the load drops, they are kept until their minimum time is over."""
     calm = _plan(_variant("a", "n1", "n1", "n2", held_replicas=2), loads=(_wants("llama", 0),))
 
     assert _granted(calm) == {"a": 2}
 
 
-def test_a_protected_variant_gives_way_to_nobody() -> None:
-    """A higher priority waits; without protection it would take the node."""
+def test_a_protected_variant_is_not_preempted() -> None:
+    """A higher priority waits; without the protection it would get the node."""
     low = {"size": 8, "model_id": "low", "priority": 50}
     high = _variant("high", size=8, model_id="high", priority=1)
     loads = (_wants("low", 2), _wants("high", 1))
@@ -290,8 +290,8 @@ def test_a_protected_variant_gives_way_to_nobody() -> None:
     assert _granted(open_to_all) == {"low": 1, "high": 1}
 
 
-def test_the_last_replica_stays_until_the_grace_is_over() -> None:
-    """Zero demand is not yet zero replicas."""
+def test_the_last_replica_stays_until_the_grace_period_is_over() -> None:
+    """It is removed when the model has been idle for longer."""
     idle = (_wants("llama", 0),)
     within = _plan(_variant("a", "n1"), loads=idle, models=(_rule(idle_seconds=60.0, grace_seconds=600.0),))
     after = _plan(_variant("a", "n1"), loads=idle, models=(_rule(idle_seconds=900.0, grace_seconds=600.0),))
@@ -299,8 +299,8 @@ def test_the_last_replica_stays_until_the_grace_is_over() -> None:
     assert (_granted(within), _granted(after)) == ({"a": 1}, {"a": 0})
 
 
-def test_a_node_that_does_not_exist_yet_is_asked_for_at_its_price() -> None:
-    """What is free is used first; what is missing is asked of the pool, and the plan says so."""
+def test_missing_nodes_are_requested_from_a_pool_at_their_price() -> None:
+    """Free nodes are used first, and the plan states what it requests from the pool."""
     pool = NodePool(
         name="burst",
         accelerator="H100",
@@ -323,7 +323,7 @@ def test_a_node_that_does_not_exist_yet_is_asked_for_at_its_price() -> None:
 
 
 def test_a_pool_that_cannot_grow_enough_leaves_a_shortage() -> None:
-    """Its limit is kept."""
+    """No more nodes are requested than can be added."""
     pool = NodePool(
         name="burst", accelerator="H100", accelerators_per_node=8, price_per_node=Decimal(1), nodes_addable=1
     )
@@ -333,8 +333,8 @@ def test_a_pool_that_cannot_grow_enough_leaves_a_shortage() -> None:
     assert made.decisions[0].reason is Reason.SHORTAGE
 
 
-def test_affinity_keeps_replicas_to_the_nodes_that_they_require() -> None:
-    """One of the two nodes is in the zone."""
+def test_node_affinity_restricts_replicas_to_matching_nodes() -> None:
+    """Only one of the two nodes is in a required zone."""
     zone = frozenset({("topology.kubernetes.io/zone", "b")})
     asked = ((NodeRequirement(key="topology.kubernetes.io/zone", operator="In", values=("b", "c")),),)
     made = _plan(
@@ -347,8 +347,8 @@ def test_affinity_keeps_replicas_to_the_nodes_that_they_require() -> None:
     assert [place.node for place in made.placements] == ["n2"]
 
 
-def test_who_goes_short_is_a_policy() -> None:
-    """By value the large model is served and the small ones wait; by model it is the other way round."""
+def test_the_unit_of_unmet_demand_decides_which_models_go_short() -> None:
+    """By value the large model is served, by model the two small ones."""
     large = _variant("large", size=8, cost="80", model_id="large")
     small = [_variant(f"small-{i}", size=4, cost="10", model_id=f"small-{i}") for i in range(2)]
     loads = (_wants("large", 1), *(_wants(f"small-{i}", 1) for i in range(2)))
@@ -363,8 +363,8 @@ def test_who_goes_short_is_a_policy() -> None:
     assert _granted(by_model) == {"large": 0, "small-0": 1, "small-1": 1}
 
 
-def test_a_fragmented_cluster_is_recognised_and_brought_together_when_allowed() -> None:
-    """Enough is free, on no node enough: the sentence says what would have to move; it moves if it may."""
+def test_fragmentation_is_reported_and_resolved_if_moves_are_allowed() -> None:
+    """Enough is free, but on no single node: the message states the move, and the plan has it if allowed."""
     nodes = tuple(node(f"n{i}", 8) for i in range(9))
     small = _variant("small", *(f"n{i}" for i in range(9)), size=4, model_id="small", priority=1)
     large = _variant("large", size=8, model_id="large")

@@ -1,4 +1,4 @@
-"""Evictions that make room: as few as possible, against trying everything, and at any size of cluster."""
+"""The fewest evictions that make room for replicas, checked against brute force."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ def _solve(
     )
 
 
-def test_a_fragmented_cluster_is_made_whole() -> None:
-    """Thirty-six are free, and on no node eight: one replica moves, and there are."""
+def test_one_eviction_makes_room_in_a_fragmented_cluster() -> None:
+    """There are 36 accelerators free, but 8 on no node: moving one replica frees 8 on one node."""
     made = _solve([4] * 9, [[1]] * 9, [Kind(accelerators=4, price=1)], {8: 1})
 
     assert (sum(n for *_, n in made.evicted), made.placed, made.is_proven) == (1, {8: 1}, True)
 
 
-def test_nothing_moves_where_there_is_room() -> None:
-    """An eviction that buys nothing is none."""
+def test_nothing_is_evicted_if_there_is_room() -> None:
+    """An eviction without a benefit is not proposed."""
     assert _solve([8, 4], [[0], [1]], [Kind(accelerators=4, price=1)], {8: 1}).evicted == ()
 
 
-def test_nothing_moves_where_moving_does_not_help() -> None:
-    """What leaves would have nowhere to go."""
+def test_nothing_is_evicted_if_evicted_pods_have_no_other_place() -> None:
+    """The wanted replica of 8 gets no place."""
     made = _solve([4, 3], [[1], [1]], [Kind(accelerators=4, price=1)], {8: 1})
 
     assert (made.evicted, made.placed) == ((), {8: 0})
 
 
-def test_the_cheapest_are_moved() -> None:
-    """Two small ones at one each rather than a large one at three."""
+def test_the_cheapest_pods_are_evicted() -> None:
+    """Two small pods at a price of 1 each are evicted rather than a large one at 3."""
     kinds = [Kind(accelerators=4, price=3), Kind(accelerators=2, price=1)]
     made = _solve([4, 4, 4], [[1, 0], [0, 2], [0, 0]], kinds, {8: 1})
 
     assert made.evicted == ((1, 1, 2),)
 
 
-def test_the_budget_is_kept() -> None:
-    """One eviction is allowed: one large replica finds room, not two."""
+def test_the_number_of_evictions_is_limited() -> None:
+    """With one eviction allowed, one large replica gets room, not two."""
     made = _solve([4, 4, 4, 4], [[1]] * 4, [Kind(accelerators=4, price=1)], {8: 2}, most=1)
 
     assert (sum(n for *_, n in made.evicted), made.placed) == (1, {8: 1})
 
 
-def test_a_node_with_very_many_replicas_is_no_hindrance() -> None:
-    """Of the ways to empty a rack of seventy-two some are looked at, and one is found."""
+def test_a_node_with_very_many_pods_is_solved() -> None:
+    """Only some of the ways to empty a node of 72 accelerators are examined; one replica fits anyway."""
     kinds = [Kind(accelerators=size, price=size) for size in (1, 2, 4)]
     made = _solve([4, 8], [[30, 11, 4], [0, 0, 0]], kinds, {8: 2})
 
@@ -69,15 +69,15 @@ def test_a_node_with_very_many_replicas_is_no_hindrance() -> None:
 
 
 class Untouched:
-    """Effort that allows nothing: whoever reads them fails."""
+    """A stub of `Effort` on which reading any limit fails the test."""
 
     def __getattr__(self, name: str) -> Never:
-        """Refuse."""
+        """Fail."""
         raise AssertionError(f"solved within {name}")
 
 
-def test_nothing_is_solved_where_everything_has_room() -> None:
-    """Whole nodes for all that is wanted, beside ten thousand that nobody has to look at."""
+def test_the_solver_is_not_called_if_everything_has_room() -> None:
+    """Three nodes have room for all wanted replicas, beside 10,000 nodes that need no examination."""
     free = np.array([8, 4, 3] + [0] * 10_000)
     movable_pods = np.ones((len(free), 1), dtype=np.int64)
     kinds = [Kind(accelerators=2, price=1)]
@@ -89,16 +89,16 @@ def test_nothing_is_solved_where_everything_has_room() -> None:
     assert (made.evicted, made.placed, made.is_proven) == ((), {8: 1, 4: 1, 1: 3}, True)
 
 
-def test_of_replicas_alike_the_cheapest_leave() -> None:
-    """Of three on one node the two at one each; the node where they are dear stays as it is."""
+def test_the_cheapest_of_equally_large_pods_are_evicted() -> None:
+    """Of three pods on one node, the two at a price of 1 are evicted; a node with dearer pods keeps them."""
     kinds = [Kind(accelerators=2, price=5), Kind(accelerators=2, price=1)]
     made = _solve([4, 4, 2], [[1, 2], [2, 0], [0, 0]], kinds, {8: 1})
 
     assert (made.evicted, made.is_proven) == (((0, 1, 2),), True)
 
 
-def test_very_many_prices_are_told_apart() -> None:
-    """Twenty kinds, nine of each: more states than a number of 64 bits can name."""
+def test_very_many_prices_are_distinguished() -> None:
+    """Twenty kinds with nine pods each have more states than a 64-bit number can index."""
     kinds = [Kind(accelerators=1, price=30 - k) for k in range(20)]
     movable = [[9] * 20, [9] * 19 + [1], [0] * 20]
 
@@ -108,8 +108,8 @@ def test_very_many_prices_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_no_other_choice_is_better(block: int) -> None:
-    """On small clusters everything is tried: nothing places more, or as much for less."""
+def test_evictions_are_optimal_on_small_clusters(block: int) -> None:
+    """Brute force finds no choice that places more, or as much at a lower price."""
     for seed in range(block, often(160), 4):
         random = Random(seed)
         sizes = random.sample((1, 2, 4, 8), 2) if seed % 2 else random.choices((1, 2, 4), k=2)

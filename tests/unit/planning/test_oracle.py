@@ -1,4 +1,4 @@
-"""The placement model against brute force, and against itself under every order of the input."""
+"""Optimality of placements, checked against brute force on small random clusters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TYPES = ("H100", "L40S")
 CAPACITIES = (None, *(capacity(rate) for rate in (0, 60, 60, 100, 100, 130, 130)))
-"""Of some nobody knows what they serve; some cannot meet their targets at all."""
+"""Capacities of variants: unknown (None), zero (no replica can meet its targets), or positive."""
 
 SIGNALS = (Signal.FRESH, Signal.FRESH, Signal.FRESH, Signal.QUORUM, Signal.HELD, Signal.UNKNOWN)
 
@@ -101,7 +101,7 @@ def _worlds(draw: st.DrawFn) -> tuple[list[Node], list[Variant], PlacementProble
 
 
 def _rank(problem: PlacementProblem, replicas: Sequence[int]) -> list[int]:
-    """Return the lexicographic objective of replica counts, written down once more."""
+    """Return the lexicographic objective of replica counts, computed independently of the engine."""
     missing: dict[tuple[int, int], int] = defaultdict(int)
     for row in problem.rows:
         ready = row.stage is Stage.CONTINUITY
@@ -124,7 +124,7 @@ def _rank(problem: PlacementProblem, replicas: Sequence[int]) -> list[int]:
 
 
 def _has_room(nodes: Sequence[Node], variants: Sequence[Variant], replicas: Sequence[int]) -> bool:
-    """Tell whether every replica has a node, by trying all."""
+    """Return whether every replica fits on a node, by trying all assignments."""
     free = [n.accelerators_allocatable - n.accelerators_used_by_others for n in nodes]
     new: list[tuple[int, str]] = []
     for asker, count in zip(variants, replicas, strict=True):
@@ -149,8 +149,10 @@ def _has_room(nodes: Sequence[Node], variants: Sequence[Variant], replicas: Sequ
 
 @given(world=_worlds())
 @settings(max_examples=often(60), deadline=None)
-def test_placement_is_the_best_of_all(world: tuple[list[Node], list[Variant], PlacementProblem]) -> None:
-    """On tiny worlds the answer is possible, and nothing possible is better in lexicographic order."""
+def test_the_compact_formulation_is_optimal_on_small_clusters(
+    world: tuple[list[Node], list[Variant], PlacementProblem],
+) -> None:
+    """The solution is feasible, and no feasible solution is better in lexicographic order."""
     nodes, variants, problem = world
 
     solution = place(problem, effort=EFFORT)
@@ -164,10 +166,10 @@ def test_placement_is_the_best_of_all(world: tuple[list[Node], list[Variant], Pl
 
 @given(world=_worlds(), effort=st.sampled_from((1e-5, 1e-4, 1e-3)))
 @settings(max_examples=often(60), deadline=None)
-def test_an_answer_that_was_cut_off_is_no_worse_than_staying(
+def test_an_interrupted_search_is_no_worse_than_keeping_the_current_replicas(
     world: tuple[list[Node], list[Variant], PlacementProblem], effort: float
 ) -> None:
-    """With little effort the plan is possible, as it says, and no worse than what runs."""
+    """With little effort the solution is feasible, its values are correct, and it is no worse."""
     nodes, variants, problem = world
     stays = tuple(min(terms.upper, len(terms.bound)) for terms in problem.variants)
 
@@ -178,8 +180,8 @@ def test_an_answer_that_was_cut_off_is_no_worse_than_staying(
     assert not _has_room(nodes, variants, stays) or _rank(problem, hurried.replicas) <= _rank(problem, stays)
 
 
-def test_a_model_that_is_cut_off_keeps_what_serves() -> None:
-    """Model x gets its first replica where y has a second one that its demand needs beside the first."""
+def test_an_interrupted_search_is_no_worse_even_if_a_model_needs_its_first_replica() -> None:
+    """Model x needs its first replica, and the demand of model y needs both of its running replicas."""
     nodes = [node("n0", 2), node("n1", 2)]
     x = variant("x", model_id="x", max_replicas=1, serves=60)
     y = [

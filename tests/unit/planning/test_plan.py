@@ -1,4 +1,4 @@
-"""The one entry: from loads to decisions, the same for the same input, never worse than what runs."""
+"""Plans made by the entry point `plan`: determinism, effects of signals, and fallback plans."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _snapshots(draw: st.DrawFn) -> Snapshot:
 @given(snapshot=_snapshots(), data=st.data())
 @settings(max_examples=often(50), deadline=None)
 def test_the_same_input_in_any_order_gives_the_same_plan(snapshot: Snapshot, data: st.DataObject) -> None:
-    """Byte for byte, including the sentences, the placements and what is remembered."""
+    """Plans and states are equal byte for byte, including messages and placements."""
     shuffled = Snapshot(
         nodes=tuple(data.draw(st.permutations(snapshot.nodes))),
         variants=tuple(data.draw(st.permutations(snapshot.variants))),
@@ -118,8 +118,8 @@ def test_the_same_input_in_any_order_gives_the_same_plan(snapshot: Snapshot, dat
 
 @given(snapshot=_snapshots())
 @settings(max_examples=often(50), deadline=None)
-def test_every_world_gets_a_plan_that_passes_the_checker(snapshot: Snapshot) -> None:
-    """However broken the world is, there is an answer, it was accepted, and every decision has a sentence."""
+def test_every_snapshot_gets_a_plan_that_passes_the_checker(snapshot: Snapshot) -> None:
+    """Even an inconsistent snapshot gets a solved plan with a message for each decision."""
     made, state = plan(snapshot, NOTHING, SETTINGS)
 
     assert made.solver.status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE), made.solver
@@ -129,8 +129,8 @@ def test_every_world_gets_a_plan_that_passes_the_checker(snapshot: Snapshot) -> 
     assert plan(snapshot, state, SETTINGS)[0].solver.status is not SolverStatus.FAILED
 
 
-def test_what_costs_nothing_and_finds_no_room_has_a_plan() -> None:
-    """What would help is asked of a problem whose cost, and so whose every distance from it, is zero."""
+def test_a_variant_without_cost_and_without_room_gets_a_plan() -> None:
+    """Reliefs are searched in a problem whose cost is zero, so that each gap relative to it is zero, too."""
     pods = (
         Replica(name="v-0", node=None, ready=False),
         Replica(name="v-1", node="n", ready=False),
@@ -144,7 +144,7 @@ def test_what_costs_nothing_and_finds_no_room_has_a_plan() -> None:
 
 
 def test_a_large_load_adds_several_replicas_at_once() -> None:
-    """It is many engines' worth: no single steps."""
+    """One plan adds all ten replicas that the load requires."""
     made = _plan([node("n1", 16)], variant("a", "n1", serves=12_800), asked=115_000)
 
     assert _replicas(made) == {"a": 11}
@@ -153,18 +153,20 @@ def test_a_large_load_adds_several_replicas_at_once() -> None:
 LITTLE, MUCH = 3_000, 60_000
 SIGNALLED = {
     "fresh reports scale down": (Signal.FRESH, LITTLE, 1),
-    "and up": (Signal.FRESH, MUCH, 6),
+    "fresh reports scale up": (Signal.FRESH, MUCH, 6),
     "a quorum scales down": (Signal.QUORUM, LITTLE, 1),
-    "and up, too": (Signal.QUORUM, MUCH, 6),
-    "held reports don't scale down": (Signal.HELD, LITTLE, 3),
-    "but up": (Signal.HELD, MUCH, 6),
-    "of what nobody knows all stays": (Signal.UNKNOWN, None, 3),
+    "a quorum scales up": (Signal.QUORUM, MUCH, 6),
+    "held reports do not scale down": (Signal.HELD, LITTLE, 3),
+    "held reports scale up": (Signal.HELD, MUCH, 6),
+    "an unknown load keeps all replicas": (Signal.UNKNOWN, None, 3),
 }
 
 
 @pytest.mark.parametrize(("signal", "asked", "want"), SIGNALLED.values(), ids=SIGNALLED.keys())
-def test_what_may_be_done_depends_on_the_signal(signal: Signal, asked: int | None, want: int) -> None:
-    """Three run, each serving 12,800: the load asks for 1 or, at 70,589, for 6."""
+def test_the_signal_decides_whether_replicas_may_be_added_or_removed(
+    signal: Signal, asked: int | None, want: int
+) -> None:
+    """Three replicas run, each serving 12,800: the load requires 1 or, at 70,589, 6."""
     running = variant("a", "n", "n", "n", serves=12_800)
     world = Snapshot(nodes=(node("n", 8),), variants=(running,), loads=(load(asked, signal=signal),))
 
@@ -172,18 +174,20 @@ def test_what_may_be_done_depends_on_the_signal(signal: Signal, asked: int | Non
 
 
 UNMEASURED = {
-    "stay while their model is asked for something": (load(30_000), {"a": 3, "chat": 0}),
-    "stay while nobody knows what may go": (
+    "kept while their model has load": (load(30_000), {"a": 3, "chat": 0}),
+    "kept while the releasable rate is unknown": (
         load(0, releasable_requests_per_second=None),
         {"a": 3, "chat": 0},
     ),
-    "go where nobody asks for anything": (load(0), {"a": 0, "chat": 1}),
+    "removed if their model has no load": (load(0), {"a": 0, "chat": 1}),
 }
 
 
 @pytest.mark.parametrize(("asked", "want"), UNMEASURED.values(), ids=UNMEASURED.keys())
-def test_replicas_of_which_nobody_knows_what_they_serve(asked: ModelLoad, want: dict[str, int]) -> None:
-    """Not even a higher priority takes their place: they may serve all of the load."""
+def test_replicas_of_unknown_capacity_are_removed_only_without_load(
+    asked: ModelLoad, want: dict[str, int]
+) -> None:
+    """Otherwise they may serve all of the load, so not even a higher priority preempts them."""
     running = variant("a", "n", "n", "n")
     chat = variant("chat", model_id="chat", size=8, priority=1, min_replicas=1, max_replicas=1)
     world = Snapshot(nodes=(node("n", 8),), variants=(running, chat), loads=(asked,))
@@ -191,8 +195,8 @@ def test_replicas_of_which_nobody_knows_what_they_serve(asked: ModelLoad, want: 
     assert _replicas(plan(world, NOTHING, SETTINGS)[0]) == want
 
 
-def test_two_variants_serve_one_demand_together() -> None:
-    """The demand of the model is met once, not once per variant."""
+def test_two_variants_share_the_demand_of_their_model() -> None:
+    """The demand is met once for the model, not once per variant."""
     h100 = variant("h100", "n1", serves=12_800)
     l40s = variant("l40s", "n2", serves=12_800, accelerator="L40S")
 
@@ -201,8 +205,8 @@ def test_two_variants_serve_one_demand_together() -> None:
     assert sum(_replicas(made).values()) == 3
 
 
-def test_proposed_places_are_named() -> None:
-    """The fullest node with room is proposed, so that large gaps stay large."""
+def test_proposed_placements_use_the_fullest_nodes_with_room() -> None:
+    """This leaves large gaps for large replicas."""
     nodes = [node("n1", 8), node("n2", 8, used=6), node("n3", 8, used=7)]
 
     made = _plan(nodes, variant("a", "n1", size=2, serves=12_800), asked=25_000)
@@ -213,8 +217,8 @@ def test_proposed_places_are_named() -> None:
     )
 
 
-def test_the_next_cycle_is_calm() -> None:
-    """When the plan has been carried out and the load is the same, nothing moves."""
+def test_nothing_changes_when_the_plan_is_applied_and_load_is_constant() -> None:
+    """The second plan has the same replicas of both variants as the first."""
     nodes = [node("n1", 8), node("n2", 8, accelerator="L40S")]
     h100 = {"cost": "10", "serves": 12_800}
     l40s = {"cost": "9", "serves": 12_800, "accelerator": "L40S"}
@@ -229,8 +233,8 @@ def test_the_next_cycle_is_calm() -> None:
     assert _replicas(_plan(nodes, *after, asked=15_000)) == first
 
 
-def test_the_decision_survives_the_time_until_the_autoscaler_acts() -> None:
-    """The same snapshot a moment later, with what was decided in it, gives the same answer."""
+def test_a_decision_stays_the_same_until_the_autoscaler_acts() -> None:
+    """Planning again, with the decision in the snapshot as desired replicas, gives the same result."""
     waiting = variant("a", "n1", serves=12_800)
     decided = _replicas(_plan([node("n1", 8)], waiting, asked=25_000))["a"]
     after = _plan([node("n1", 8)], replace(waiting, desired_replicas=decided), asked=25_000)
@@ -239,8 +243,8 @@ def test_the_decision_survives_the_time_until_the_autoscaler_acts() -> None:
     assert _replicas(after) == {"a": 3}
 
 
-def test_without_an_answer_what_runs_stands() -> None:
-    """No exception, no zero: the current replicas, or what was decided before if more."""
+def test_a_held_plan_keeps_the_current_or_last_decided_replicas() -> None:
+    """If the solver fails, a variant keeps its current replicas, or the last decided ones if more."""
     large = variant("b", size=8, model_id="y", current_replicas=1, min_replicas=1, desired_replicas=4)
     given, said = Snapshot(nodes=(node("n2", 8),), variants=(large,)), "the solver gave no answer in time"
 
@@ -252,8 +256,8 @@ def test_without_an_answer_what_runs_stands() -> None:
     assert decision.message == f"b stays at 4 replicas: {said}"
 
 
-def test_without_any_effort_there_is_a_plan_that_says_how_good_it_is() -> None:
-    """Nothing is searched: what is granted has a place, and no bound says that it is the best."""
+def test_a_plan_without_solver_effort_is_valid_and_reports_its_bounds() -> None:
+    """Without a search the plan passes the checker, and no bound exceeds the value of its level."""
     special = frozenset({("pool", "special")})
     picky = variant("a", size=4, model_id="x", node_selector=special, current_replicas=1, min_replicas=1)
     large = variant("b", size=8, model_id="y", current_replicas=1, min_replicas=1, desired_replicas=4)
@@ -266,8 +270,8 @@ def test_without_any_effort_there_is_a_plan_that_says_how_good_it_is() -> None:
     assert all(level.bound <= level.value for level in made.solver.levels)
 
 
-def test_numbers_beyond_exactness_hold_the_plan() -> None:
-    """One absurd variant is named, and nobody is scaled on inexact sums."""
+def test_numbers_too_large_for_exact_sums_hold_the_plan() -> None:
+    """The message names the variant, and no replicas are changed on the basis of inexact sums."""
     absurd = variant("a", cost="1000000", current_replicas=900_000)
 
     made = _plan([], absurd)
@@ -277,8 +281,8 @@ def test_numbers_beyond_exactness_hold_the_plan() -> None:
     assert _replicas(made) == {"a": 900_000}
 
 
-def test_an_empty_world_has_an_empty_plan() -> None:
-    """Nothing to decide is not an error."""
+def test_an_empty_snapshot_has_an_empty_plan() -> None:
+    """A snapshot without variants is not an error."""
     made, state = plan(Snapshot(nodes=(), variants=()), NOTHING, SETTINGS)
 
     assert (made.decisions, made.cost, state) == ((), Decimal(0), NOTHING)

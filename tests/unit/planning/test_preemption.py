@@ -1,4 +1,4 @@
-"""Who gives way to higher priorities, and how many at once."""
+"""Preemption for higher priorities: which replicas are removed, and how many per plan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SERVES = 12_800
 
 
 def _shortage(**changes: int | str) -> Snapshot:
-    """Return four replicas of a batch model that are needed, and a chat model that lacks two."""
+    """Return a batch model with four replicas that it needs, and a chat model that lacks two."""
     chat = variant("chat", "n0", model_id="chat", size=8, priority=1, max_replicas=3, serves=SERVES)
     batch = variant("batch", "n1", "n2", "n3", "n4", model_id="batch", size=8, priority=50, serves=SERVES)
     nodes = tuple(node(f"n{index}", 8) for index in range(5))
@@ -46,17 +46,19 @@ def _replicas(made: Plan) -> dict[str, int]:
     [
         pytest.param({}, 10**6, {"batch": 2, "chat": 3}, id="as many as are needed"),
         pytest.param({}, 1, {"batch": 3, "chat": 2}, id="one at a time"),
-        pytest.param({}, 0, {"batch": 4, "chat": 1}, id="none"),
+        pytest.param({}, 0, {"batch": 4, "chat": 1}, id="none at all"),
         pytest.param(
             {"disruption_budget": "pdb", "evictable_replicas": 1},
             10**6,
             {"batch": 3, "chat": 2},
-            id="as many as the disruption budget of its pods allows",
+            id="as many as the disruption budget allows",
         ),
     ],
 )
-def test_so_many_give_way(changes: dict[str, int | str], most: int, want: dict[str, int]) -> None:
-    """What is needed is taken by and by, and the sentence of who waits says so."""
+def test_the_number_of_preempted_replicas_per_plan_is_limited(
+    changes: dict[str, int | str], most: int, want: dict[str, int]
+) -> None:
+    """Later plans preempt the rest, and the message of the waiting model states this."""
     world = _shortage(**changes)
     made, _ = plan(world, PlanningState(), Settings(most_preempted=most))
 
@@ -67,8 +69,8 @@ def test_so_many_give_way(changes: dict[str, int | str], most: int, want: dict[s
     assert ("removed over several plans" in chat.message) == (1 < want["chat"] < 3)
 
 
-def test_what_nobody_needs_is_not_counted() -> None:
-    """A model that has too much gives it up at once, whatever the budget."""
+def test_surplus_replicas_do_not_count_as_preempted() -> None:
+    """A model with too many replicas gives them up at once, even if no preemption is allowed."""
     idle = variant("idle", "n0", "n1", "n2", model_id="idle", size=8, priority=50, serves=SERVES)
     nodes = tuple(node(f"n{index}", 8) for index in range(3))
     world = Snapshot(nodes=nodes, variants=(idle,), loads=(load(30, "idle"),))
@@ -78,8 +80,8 @@ def test_what_nobody_needs_is_not_counted() -> None:
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
-def test_no_plan_takes_more_than_the_budget(most: int) -> None:
-    """On snapshots with everything in them; who gave way without a budget may be another one."""
+def test_no_plan_preempts_more_than_the_limit(most: int) -> None:
+    """On random snapshots; the limit takes effect only if more would be preempted without it."""
     for seed in range(often(12)):
         world = small_snapshot(Random(seed))
         settings = Settings(most_preempted=most)
@@ -96,8 +98,8 @@ def test_no_plan_takes_more_than_the_budget(most: int) -> None:
             assert sum(sum(item.replicas.values()) for item in taken(freely)) > most, seed
 
 
-def test_step_by_step_all_have_gone() -> None:
-    """Though a single step frees no node, each comes nearer, and nobody else takes what is freed."""
+def test_successive_plans_preempt_until_a_whole_node_is_free() -> None:
+    """Each plan makes progress though it frees no node, and no other model gets what is freed."""
     chat = variant("chat", model_id="chat", size=8, priority=1, max_replicas=1, min_replicas=1)
     pods = ("n0", "n0", "n0", "n0")
     low = variant("low", *pods, model_id="low", size=2, priority=50, max_replicas=4, serves=SERVES)
@@ -114,7 +116,7 @@ def test_step_by_step_all_have_gone() -> None:
 
 
 def test_variants_under_one_disruption_budget_share_it() -> None:
-    """One may go, whichever it is of."""
+    """One replica may be preempted, of either variant."""
     budget = {"disruption_budget": "p", "evictable_replicas": 1}
     chat = variant("chat", model_id="chat", size=8, priority=1, min_replicas=2, max_replicas=2)
     low = [
@@ -128,8 +130,8 @@ def test_variants_under_one_disruption_budget_share_it() -> None:
     assert sorted(_replicas(made).values()) == [0, 1, 1]
 
 
-def test_what_is_not_ready_is_not_protected_by_its_disruption_budget() -> None:
-    """A budget is about what serves."""
+def test_replicas_that_are_not_ready_are_not_protected_by_a_disruption_budget() -> None:
+    """A disruption budget limits evictions of ready pods only."""
     batch = variant(
         "batch", "n1", "n2", model_id="batch", size=8, priority=50, serves=SERVES, evictable_replicas=0
     )
@@ -143,8 +145,8 @@ def test_what_is_not_ready_is_not_protected_by_its_disruption_budget() -> None:
     assert _replicas(made) == {"batch": 1, "chat": 1}
 
 
-def test_a_disruption_budget_lifts_no_other_budget() -> None:
-    """Whoever writes a disruption budget does not spend more by it."""
+def test_a_disruption_budget_does_not_override_a_strict_cost_budget() -> None:
+    """Otherwise a user could exceed the cost budget by creating a disruption budget."""
     protected = variant("v", "n", "n", "n", model_id="v", size=1, serves=SERVES, evictable_replicas=0)
     world = Snapshot(
         nodes=(node("n", 8),),

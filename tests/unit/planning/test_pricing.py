@@ -17,7 +17,7 @@ from controller.planning.problem import per_mille_missing
 
 TOLERANCE = 1e-6
 HARD = 0.2
-"""Share of stages at which a mix must be as little short as any."""
+"""Share of stages at which a mix must have the least possible shortfall."""
 
 
 def _prices(random: Random, options: Options) -> Prices:
@@ -45,7 +45,7 @@ def _mixes(options: Options, model: int) -> list[tuple[int, ...]]:
 
 
 def _value(options: Options, prices: Prices, model: int, mix: tuple[int, ...]) -> float:
-    """Return the value of a mix, row by row; infinite if it is short where it must not be."""
+    """Return the value of a mix, row by row; infinite if its shortfall is larger than required."""
     value = float(prices.options[list(mix)].sum())
     short = dict.fromkeys(range(len(prices.stages)), 0)
     for r, amounts in enumerate(options.amounts):
@@ -64,8 +64,8 @@ def _value(options: Options, prices: Prices, model: int, mix: tuple[int, ...]) -
 
 @pytest.mark.parametrize("most", [1, 3, 10_000])
 @pytest.mark.parametrize("distance", [0.0, 5.0, 500.0])
-def test_no_mix_is_cheaper_than_the_bound_and_all_near_ones_are_found(distance: float, most: int) -> None:
-    """The bound is at most the least value; whatever is worth less than `reaches` is among the mixes."""
+def test_no_mix_is_cheaper_than_the_bound_and_all_near_ones_are_listed(distance: float, most: int) -> None:
+    """The bound is at most the least value, and all mixes with a value below `reaches` are listed."""
     tight = count = 0
     for seed in range(often(60)):
         random = Random(seed)

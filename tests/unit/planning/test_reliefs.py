@@ -1,4 +1,4 @@
-"""What would help: every claim is held against the plan that the command line makes after that change."""
+"""Reliefs of shortages: each claim is compared with the plan made after that change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def limited_snapshot(random: Random) -> Snapshot:
-    """Return a small snapshot in which a quota and a budget leave too little, whatever runs."""
+    """Return a small snapshot with a quota and a budget as its limits, and without `maxReplicas`."""
     world = small_snapshot(random)
     return replace(
         world,
@@ -67,7 +67,7 @@ PRIORITY = re.compile(r"priority (?P<priority>\d+) ")
 
 
 def _made(snapshot: Snapshot, relief: Relief, decision: Decision) -> Snapshot:
-    """Return the snapshot with what a claim says, read from its words."""
+    """Return the snapshot after the change that a relief proposes, parsed from its text."""
     own = (decision.namespace, decision.model_id)
     if found := NODE.match(relief.text):
         size, nodes = int(found["size"]), int(found["nodes"])
@@ -96,12 +96,12 @@ def _made(snapshot: Snapshot, relief: Relief, decision: Decision) -> Snapshot:
 
 
 def _compact(snapshot: Snapshot) -> Solution:
-    """Return the answer of the independent model, which knows nothing of demands that are not known."""
+    """Return the solution of the independent model, which does not support unknown demands."""
     return place(prepared(snapshot, PlanningState(), SETTINGS).problem, effort=EFFORT)
 
 
 def _levels(found: Sequence[LevelReport] | Sequence[Proof]) -> dict[str, int]:
-    """Return what each level before continuity comes to."""
+    """Return the values of the levels before continuity, whose names state a priority."""
     return {one.level: one.value for one in found if "priority" in one.level}
 
 
@@ -110,8 +110,8 @@ def _unmet(made: Plan) -> dict[tuple[str, str], int]:
 
 
 @pytest.mark.parametrize(("make", "kinds"), MAKERS.values(), ids=MAKERS)
-def test_every_claim_is_what_comes_out(make: Make, kinds: set[ReliefKind]) -> None:
-    """With exactly its amount; and the independent model grants as much at every level."""
+def test_each_relief_has_the_stated_effect(make: Make, kinds: set[ReliefKind]) -> None:
+    """The shortfall is exactly the stated one, and the independent model reaches the same values."""
     seen = Counter[ReliefKind]()
     for seed in range(often(60)):
         snapshot = make(Random(seed))
@@ -130,8 +130,8 @@ def test_every_claim_is_what_comes_out(make: Make, kinds: set[ReliefKind]) -> No
     assert kinds <= {*seen}
 
 
-def test_a_replica_of_several_pods_is_helped_by_as_many_nodes_as_it_needs() -> None:
-    """A single one would not help; the cause is the number of nodes, and no topology."""
+def test_the_relief_for_a_replica_of_two_pods_is_two_nodes() -> None:
+    """One node would not help, and the cause is the number of accelerators, not the topology."""
     nodes = (node("n0", 8), node("n1", 8))
     first = Replica(name="g", node="n0", further_nodes=("n1",), ready=True, report_age_seconds=5.0)
     gang = replace(

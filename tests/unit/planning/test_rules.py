@@ -1,4 +1,4 @@
-"""Pods that are spread over zones, kept together in racks or kept apart, and replicas of several pods."""
+"""Topology rules: pods spread over zones, kept together in racks or apart, and replicas of several pods."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from controller.planning.state import PlanningState
 
 BLOCKS = 4
 SEEDS = range(often(160))
-"""Of thousands, one in five hundred was not the best: a rule left a chosen replica without a place."""
+"""Of thousands of problems, 0.2 % were not solved to optimality: a rule left a replica without a place."""
 
 
 def _holds(problem: PlacementProblem, solution: Solution) -> bool:
-    """Tell whether all new pods have nodes with room, and where the rules want them.
+    """Return whether all new pods are on nodes with room that their rules allow.
 
-    Of pods on nodes to be added only their number is known.
+    Of pods on nodes to be added only the number is checked.
     """
     free = freed(problem, solution.replicas)
     new = [Counter[int]() for _ in problem.variants]
@@ -66,8 +66,8 @@ def _holds(problem: PlacementProblem, solution: Solution) -> bool:
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_the_answer_is_the_best_of_all(block: int) -> None:
-    """Every pod is where its rules admit it, and nothing possible is better, level by level."""
+def test_solutions_are_optimal_under_topology_rules(block: int) -> None:
+    """Every pod is where its rules allow it, and no feasible solution is better in lexicographic order."""
     for seed in SEEDS[block::BLOCKS]:
         problem = constrained_problem(Random(seed))
         solution = engine.place(problem, effort=EFFORT)
@@ -77,8 +77,8 @@ def test_the_answer_is_the_best_of_all(block: int) -> None:
         assert rank(problem, solution.replicas, added) == best_rank(problem), seed
 
 
-def test_where_a_domain_stays_empty_the_skew_is_the_most_in_each() -> None:
-    """Answers keep it whatever the strategy of packing; both formulations know the domain of no node."""
+def test_with_an_empty_domain_the_skew_limits_the_pods_in_each_domain() -> None:
+    """Both formulations keep this limit, however they pack; no node belongs to the empty domain."""
     seen = 0
     for seed in SEEDS[::4]:
         problem = constrained_problem(Random(seed))
@@ -98,14 +98,14 @@ def _from_zero(terms: VariantTerms) -> VariantTerms:
 
 
 def _new_pods(problem: PlacementProblem, solution: Solution) -> Iterator[int]:
-    """Yield how many new pods of each variant that is spread found a place."""
+    """Yield the number of pods in each placement of a variant that is spread."""
     for v, _, pods in solution.placements:
         if problem.variants[v].spread:
             yield pods
 
 
-def test_what_it_says_about_itself_is_true() -> None:
-    """No bound over every mix is above what is possible."""
+def test_no_bound_exceeds_the_optimum() -> None:
+    """Bounds hold over all mixes, up to the first level that is not optimal."""
     for seed in SEEDS[: often(40)]:
         problem = constrained_problem(Random(seed))
         best = best_rank(problem)
@@ -115,8 +115,8 @@ def test_what_it_says_about_itself_is_true() -> None:
                 break
 
 
-def test_the_compact_formulation_agrees() -> None:
-    """Two formulations that share nothing but the record reach the same."""
+def test_the_compact_formulation_is_optimal_too() -> None:
+    """The two formulations share only the problem record, and reach the same objective."""
     for seed in SEEDS[: often(60)]:
         problem = constrained_problem(Random(seed))
         solution = compact.place(problem, effort=EFFORT)
@@ -124,8 +124,8 @@ def test_the_compact_formulation_agrees() -> None:
         assert rank(problem, solution.replicas, added_nodes(problem, solution)) == best_rank(problem), seed
 
 
-def test_whatever_finds_a_place_keeps_the_rules() -> None:
-    """Whatever counts are asked for, those that find a place have a right to it."""
+def test_assigned_pods_keep_the_rules_for_any_requested_replicas() -> None:
+    """Each variant requests its maximum; the replicas that get a place keep all rules."""
     for seed in SEEDS:
         problem = constrained_problem(Random(seed))
         asked = [terms.upper for terms in problem.variants]
@@ -136,15 +136,15 @@ def test_whatever_finds_a_place_keeps_the_rules() -> None:
         )
 
 
-def test_the_same_problem_gives_the_same_answer() -> None:
-    """Bit by bit, as often as it is asked."""
+def test_the_same_problem_gives_the_same_solution() -> None:
+    """Repeated solutions are equal in all fields."""
     for seed in SEEDS[: often(15)]:
         problem = constrained_problem(Random(seed))
         assert engine.place(problem, effort=EFFORT) == engine.place(problem, effort=EFFORT)
 
 
-def test_what_a_rule_leaves_without_a_place_is_possible_all_the_same() -> None:
-    """With rules of all kinds and no effort at all there is still a plan."""
+def test_solutions_without_effort_are_feasible_under_topology_rules() -> None:
+    """The problems have rules of all kinds."""
     for seed in SEEDS[: often(30)]:
         problem = constrained_problem(Random(seed))
         hurried = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=1e-9))
@@ -152,8 +152,8 @@ def test_what_a_rule_leaves_without_a_place_is_possible_all_the_same() -> None:
         assert _holds(problem, hurried), seed
 
 
-def test_the_checker_accepts_every_plan() -> None:
-    """From snapshots, in which nobody has made zones of bins yet."""
+def test_the_checker_accepts_plans_of_constrained_snapshots() -> None:
+    """The plans start from snapshots, in which zones are labels of nodes and not yet bins."""
     for seed in range(often(12)):
         world = constrained_snapshot(Random(seed))
         made, _ = plan(world, PlanningState(), Settings())
@@ -173,12 +173,12 @@ def test_the_checker_accepts_every_plan() -> None:
         pytest.param(
             {"spread": Spread(topology_key="zone", counts_from_zero=True)},
             "no nodes have room for one more replica (at most 1 in each zone)",
-            id="one in each zone",
+            id="at most one in each zone",
         ),
         pytest.param(
             {"most_per_node": 1},
             "no nodes have room for one more replica (at most 1 on each node)",
-            id="one on each node",
+            id="at most one on each node",
         ),
         pytest.param(
             {"accelerators_per_replica": 8, "pods_per_replica": 4, "together_in": "zone"},
@@ -187,8 +187,8 @@ def test_the_checker_accepts_every_plan() -> None:
         ),
     ],
 )
-def test_it_says_which_rule_leaves_no_place(rule: dict[str, Any], want: str) -> None:
-    """There is room, and that is not the reason."""
+def test_the_message_names_the_rule_that_leaves_no_place(rule: dict[str, Any], want: str) -> None:
+    """Accelerators are free, so a lack of them is not the reason."""
     nodes = (
         node("n1", 6, labels=frozenset({("zone", "a")})),
         node("n2", 8, used=7, labels=frozenset({("zone", "b")})),
@@ -201,8 +201,8 @@ def test_it_says_which_rule_leaves_no_place(rule: dict[str, Any], want: str) -> 
     assert want in decision.message
 
 
-def test_nodes_of_a_hundred_accelerators_and_uneven_sizes_are_planned_at_once() -> None:
-    """Where packings are too many to be counted out, sizes are rounded up."""
+def test_nodes_of_a_hundred_accelerators_with_uneven_sizes_are_solved() -> None:
+    """If there are too many packings to enumerate, sizes are rounded up."""
     base = constrained_problem(Random(0)).variants[0]
     variants = tuple(
         replace(base, name=f"v{size}", accelerators=size, bound=(), lower=0, upper=20, pods=1, together=None)
@@ -219,8 +219,8 @@ def test_nodes_of_a_hundred_accelerators_and_uneven_sizes_are_planned_at_once() 
     assert _holds(problem, solution)
 
 
-def test_what_goes_together_is_planned_beside_nodes_that_can_be_added() -> None:
-    """Such nodes are in no rack yet: single pods may go there."""
+def test_gangs_are_planned_beside_nodes_that_can_be_added() -> None:
+    """Nodes to be added are in no rack, so only single pods may use them."""
     rack = frozenset({("rack", "r")})
     pool = NodePool(
         name="more", accelerator="H100", accelerators_per_node=8, price_per_node=Decimal(1), nodes_addable=2
@@ -240,8 +240,8 @@ def test_what_goes_together_is_planned_beside_nodes_that_can_be_added() -> None:
 @pytest.mark.parametrize(
     "rule", [{"spread": Spread(topology_key="zone")}, {"together_in": "zone", "pods_per_replica": 2}]
 )
-def test_a_place_on_a_node_that_is_not_there_is_refused(rule: dict[str, Any]) -> None:
-    """Whatever rules its pods have, the checker says so and does not fail."""
+def test_a_placement_on_a_missing_node_is_rejected(rule: dict[str, Any]) -> None:
+    """The checker reports it and does not fail, whatever rules the pods have."""
     zone = frozenset({("zone", "a")})
     world = Snapshot(
         nodes=(node("n1", 8, labels=zone),), variants=(variant("v", size=2, min_replicas=1, **rule),)

@@ -1,4 +1,4 @@
-"""The numbers in the sentences of decisions, taken out of them again and compared with what was decided."""
+"""Numbers in the messages of decisions, parsed and compared with what was decided."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SETTINGS = Settings(deterministic_seconds=0.2, wall_seconds=60.0, relief_solves=
 
 
 def decided(seed: int) -> tuple[Snapshot, Plan]:
-    """Return a small world and what was decided in it."""
+    """Return a small snapshot and its plan."""
     snapshot = small_snapshot(Random(seed))
     return snapshot, plan(snapshot, PlanningState(), SETTINGS)[0]
 
 
 def check_change(decision: Decision, variant: Variant) -> bool:
-    """Check from how many replicas to how many it goes."""
+    """Check the numbers of replicas before and after; return whether the message has them."""
     found = CHANGE.match(decision.message)
     if found is None:
         return False
@@ -45,7 +45,7 @@ def check_change(decision: Decision, variant: Variant) -> bool:
 
 
 def check_load(decision: Decision) -> bool:
-    """Check how much is asked for now, and how much is expected."""
+    """Check the current and the forecast load; return whether the message has them."""
     found = NOW.search(decision.message)
     if found is None or "lacks" in decision.message:
         return False
@@ -58,7 +58,7 @@ def check_load(decision: Decision) -> bool:
 
 
 def check_share(decision: Decision) -> bool:
-    """Check how full the replicas get: by the figures that stand there, but for their rounding."""
+    """Check the utilization by the figures in the message, up to rounding; return whether it has one."""
     found = SHARE.search(decision.message)
     if found is None:
         return False
@@ -71,7 +71,7 @@ def check_share(decision: Decision) -> bool:
 
 
 def check_capacity(decision: Decision) -> bool:
-    """Check what one replica serves."""
+    """Check the capacity of one replica; return whether the message has it."""
     found = ONE.search(decision.message)
     if found is None:
         return False
@@ -80,8 +80,8 @@ def check_capacity(decision: Decision) -> bool:
     return True
 
 
-def test_sentences_say_what_was_decided() -> None:
-    """In worlds with all that a person or a cluster can say; each kind of number is seen often."""
+def test_numbers_in_messages_equal_those_of_the_decision() -> None:
+    """Random snapshots use all that users and clusters can state; each kind of number occurs often."""
     seen = [0, 0, 0, 0]
     for seed in range(often(60)):
         snapshot, made = decided(seed)

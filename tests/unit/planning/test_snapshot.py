@@ -1,4 +1,4 @@
-"""Records refuse numbers that nothing can mean, all of them at once."""
+"""Range checks of records: all invalid numbers are reported at once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
 
 
-def test_a_load_names_every_number_that_is_wrong() -> None:
-    """NaN is not zero, and nobody waits less than not at all."""
+def test_a_load_reports_every_invalid_number() -> None:
+    """One number is NaN, and another one is negative."""
     says = (
         r"^llm/llama: requests_per_second: must be between 0 and 1000000000, was nan; "
         r"backlog_requests: must be between 0 and 1000000000, was -1$"
@@ -42,14 +42,14 @@ NUMBERS = (
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5], ids=str)
 @pytest.mark.parametrize("name", NUMBERS)
-def test_no_number_of_a_load_is_endless_negative_or_none(name: str, value: float) -> None:
-    """Whichever it is, it is named."""
+def test_a_load_rejects_numbers_that_are_infinite_negative_or_nan(name: str, value: float) -> None:
+    """The error names the field."""
     with pytest.raises(ValueError, match=f"^llm/llama: {name}: must be between 0 and [0-9]+, was {value}"):
         load(0, **{"releasable_requests_per_second": 10**9, name: value})
 
 
-def test_what_may_go_is_beyond_what_must_be_there() -> None:
-    """Else both bounds could not be met; without a bound for what may go there is nothing to contradict."""
+def test_the_releasable_rate_must_be_at_least_the_required_rate() -> None:
+    """Otherwise both bounds could not hold; an unknown releasable rate contradicts nothing."""
     says = "^llm/llama: releasable_requests_per_second: must be at least required_requests_per_second$"
     with pytest.raises(ValueError, match=says):
         load(0, required_requests_per_second=2.0, releasable_requests_per_second=1.0)
@@ -58,15 +58,15 @@ def test_what_may_go_is_beyond_what_must_be_there() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 0.0], ids=str)
-def test_a_limit_that_is_no_rate_is_refused(value: float) -> None:
-    """One that can never be met is named as such, and is no limit."""
+def test_an_invalid_rate_limit_is_rejected(value: float) -> None:
+    """Targets that can never be met are recorded as unreachable, not as a limit of zero."""
     with pytest.raises(ValueError, match="must be greater than 0 and finite, was"):
         RateLimit(target=Target.ITL, text="ITL 80 ms", requests_per_second=value)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 2e9], ids=str)
-def test_a_capacity_is_a_rate(value: float) -> None:
-    """Nothing serves less than nothing, or more than any model is asked for."""
+def test_an_invalid_capacity_is_rejected(value: float) -> None:
+    """A capacity is at least zero, and at most the largest rate of a model."""
     says = f"^requests_per_second: must be between 0 and 1000000000, was {value}"
     with pytest.raises(ValueError, match=says):
         Capacity(requests_per_second=value, source=CapacitySource.LEARNED)
@@ -83,21 +83,21 @@ def test_a_capacity_is_a_rate(value: float) -> None:
         ({"start_seconds": math.nan}, "start_seconds: must be between 0 and 1000000, was nan"),
     ],
 )
-def test_a_variant_names_what_is_wrong(changes: dict[str, object], words: str) -> None:
-    """The message begins with the variant."""
+def test_a_variant_reports_invalid_fields(changes: dict[str, object], words: str) -> None:
+    """The message begins with the name of the variant."""
     with pytest.raises(ValueError, match=f"llm/a: {words}"):
         variant("a", **changes)
 
 
 @pytest.mark.parametrize("amount", ["NaN", "Infinity", "-5"])
-def test_a_budget_that_is_no_amount_is_refused(amount: str) -> None:
-    """A saved decision can contain one."""
+def test_a_budget_with_an_invalid_amount_is_rejected(amount: str) -> None:
+    """A saved decision can contain such an amount."""
     with pytest.raises(ValueError, match=f"^budget b: cost_per_hour: must be .*, was {amount}$"):
         Budget(name="b", cost_per_hour=Decimal(amount))
 
 
-def test_a_snapshot_counts_nothing_twice() -> None:
-    """Two claims on one pod, or a node listed twice, would be counted twice."""
+def test_a_snapshot_rejects_duplicates() -> None:
+    """A pod or a node that is listed twice would be counted twice."""
     says = "listed more than once: load of llm/llama, node n, pod llm/a-0, variant llm/a$"
     with pytest.raises(ValueError, match=says):
         Snapshot(
@@ -110,20 +110,20 @@ def test_a_snapshot_counts_nothing_twice() -> None:
 @pytest.mark.parametrize(
     ("seconds", "says"),
     [
-        pytest.param(0.0, "must be greater than 0", id="none"),
-        pytest.param(-1.0, "must be finite and at least 0, was -1.0", id="less than none"),
-        pytest.param(math.inf, "must be finite and at least 0, was inf", id="for good"),
-        pytest.param(math.nan, "must be finite and at least 0, was nan", id="no number"),
+        pytest.param(0.0, "must be greater than 0", id="zero"),
+        pytest.param(-1.0, "must be finite and at least 0, was -1.0", id="less than zero"),
+        pytest.param(math.inf, "must be finite and at least 0, was inf", id="infinite time"),
+        pytest.param(math.nan, "must be finite and at least 0, was nan", id="not a number"),
     ],
 )
-def test_a_mix_stands_for_some_time(seconds: float, says: str) -> None:
+def test_an_invalid_standing_time_is_rejected(seconds: float, says: str) -> None:
     """The price of a start is divided by it."""
     with pytest.raises(ValueError, match=f"^standing_seconds: {says}$"):
         Settings(standing_seconds=seconds)
 
 
-def test_records_survive_the_pipe() -> None:
-    """What is sent to the child process arrives equal."""
+def test_records_are_equal_after_pickling() -> None:
+    """This is how they are sent to the child process."""
     world = Snapshot(
         nodes=(node("n", 8),), variants=(variant("a", "n", serves=9_400_000),), loads=(load(1_000),)
     )

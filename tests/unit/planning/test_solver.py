@@ -1,4 +1,4 @@
-"""The child process: it plans; and when it crashes, hangs or explodes, one cycle is lost and nothing else."""
+"""The solver's child process: plans, and recovery from crashes, hangs and memory errors."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _rogue(behaviour: str, deadline_seconds: float = 30.0) -> Solver:
     return Solver(command=(sys.executable, ROGUE, behaviour), deadline_seconds=deadline_seconds)
 
 
-async def test_the_child_plans_as_the_parent_would() -> None:
-    """The same bytes come back over the pipe, twice from the same child."""
+async def test_the_child_returns_the_same_plan_as_the_parent_process() -> None:
+    """One child solves twice, and both results equal a plan made in this process."""
     async with Solver() as solver:
         first = await solver.solve(GOOD, NOTHING, SETTINGS)
         second = await solver.solve(GOOD, NOTHING, SETTINGS)
@@ -46,13 +46,13 @@ async def test_the_child_plans_as_the_parent_would() -> None:
     ("behaviour", "words"),
     [
         pytest.param("crash", "ended with code -6", id="abort in native code"),
-        pytest.param("raise", "ZeroDivisionError: planned nothing", id="an exception nobody expected"),
+        pytest.param("raise", "ZeroDivisionError: planned nothing", id="an unexpected exception"),
         pytest.param("explode", "MemoryError", id="more memory than allowed"),
-        pytest.param("stillborn", "no solver today", id="it does not even start"),
+        pytest.param("stillborn", "no solver today", id="the process fails to start"),
     ],
 )
-async def test_a_child_that_ends_costs_one_cycle(behaviour: str, words: str) -> None:
-    """What runs stands, the reason has the last words, and the next plan comes from a new child."""
+async def test_a_child_that_exits_costs_one_cycle(behaviour: str, words: str) -> None:
+    """That plan is held, its message has the last words of the child, and the next plan uses a new one."""
     async with _rogue(behaviour) as solver:
         held, _ = await solver.solve(BAD, NOTHING, SETTINGS)
         planned, _ = await solver.solve(GOOD, NOTHING, SETTINGS)
@@ -84,8 +84,8 @@ async def test_a_child_that_hangs_is_killed_at_the_deadline() -> None:
         os.kill(hanging, 0)
 
 
-async def test_a_cancelled_question_leaves_no_answer_behind() -> None:
-    """The child is killed, else its late answer would meet the next question."""
+async def test_cancelling_a_request_kills_the_child() -> None:
+    """Otherwise its late reply would be taken for the reply to the next request."""
     async with _rogue("hang") as solver:
         await solver.solve(GOOD, NOTHING, SETTINGS)
         with pytest.raises(TimeoutError):
@@ -97,8 +97,8 @@ async def test_a_cancelled_question_leaves_no_answer_behind() -> None:
     assert solver.starts == 2
 
 
-async def test_prints_do_not_disturb_the_answer() -> None:
-    """Native code may print; the frames travel elsewhere."""
+async def test_printed_output_does_not_corrupt_the_reply() -> None:
+    """Native code may print, so replies do not use standard output."""
     async with _rogue("babble") as solver:
         planned, _ = await solver.solve(BAD, NOTHING, SETTINGS)
 
@@ -106,7 +106,7 @@ async def test_prints_do_not_disturb_the_answer() -> None:
 
 
 async def test_a_child_killed_between_two_cycles_is_replaced() -> None:
-    """At most one cycle is lost to the out-of-memory killer."""
+    """The out-of-memory killer costs at most one cycle."""
     async with Solver() as solver:
         await solver.solve(GOOD, NOTHING, SETTINGS)
         assert solver.pid is not None
@@ -118,8 +118,8 @@ async def test_a_child_killed_between_two_cycles_is_replaced() -> None:
     assert solver.starts == 2
 
 
-async def test_closing_ends_the_child() -> None:
-    """Nothing is left running."""
+async def test_closing_the_solver_ends_the_child() -> None:
+    """No process is left running."""
     async with Solver() as solver:
         await solver.solve(GOOD, NOTHING, SETTINGS)
         child = solver.pid
@@ -130,8 +130,8 @@ async def test_closing_ends_the_child() -> None:
         os.kill(child, 0)
 
 
-def test_a_child_dies_with_its_parent_even_while_busy() -> None:
-    """When the pipe ends in the middle of a plan, the process ends at once."""
+def test_a_busy_child_exits_when_its_parent_does() -> None:
+    """The process exits at once when its standard input ends during a plan."""
     child = subprocess.run(
         [sys.executable, ROGUE, "hang"], input=_request(BAD), capture_output=True, timeout=30, check=False
     )
@@ -143,8 +143,8 @@ def _request(snapshot: Snapshot) -> bytes:
     return frame(pickle.dumps((snapshot, NOTHING, SETTINGS)))
 
 
-def test_the_parent_never_loads_the_solver() -> None:
-    """OR-Tools and NumPy stay in the child: the controller keeps small."""
+def test_the_parent_does_not_import_the_solver_libraries() -> None:
+    """Importing OR-Tools and NumPy only in the child keeps the controller small."""
     program = "import sys, controller.solver; print({'ortools', 'numpy'} & set(sys.modules))"
 
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

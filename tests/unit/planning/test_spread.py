@@ -1,4 +1,4 @@
-"""Which domains get one pod more where the solver does not choose them."""
+"""The choice of domains that get one pod more, where the solver does not choose them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _orders(problem: PlacementProblem, replicas: list[int]) -> Mapping[int, list
 
 
 def test_a_domain_gets_one_pod_more_in_proportion_to_its_room() -> None:
-    """With one pod for each variant, the domain with half of the room gets half of them."""
+    """With one pod per variant, the domain with half of the room gets half of the pods."""
     found = _orders(_problem(), [1] * MODELS)
     assert all(sorted(order) == [*ROOM] for order in found.values())
     first = Counter(order[0] for order in found.values())
@@ -44,20 +44,20 @@ def test_a_domain_gets_one_pod_more_in_proportion_to_its_room() -> None:
     assert abs(first[1] - first[2]) <= 2
 
 
-def test_what_every_domain_gets_counts_as_well() -> None:
-    """Three pods of each variant are one in each domain: the smaller ones have less room left."""
+def test_pods_that_every_domain_gets_reduce_its_room() -> None:
+    """Three pods of a variant are one in each domain, so the smaller domains have less room left."""
     found = _orders(_problem(), [3] * (MODELS - 1) + [0])
     assert found[MODELS - 1][0] == 0
 
 
 def test_a_domain_without_any_room_comes_last() -> None:
-    """Where nothing is free, one pod more would find no place."""
+    """One more pod would have no place there."""
     full = replace(_problem(), free=(16, 0, 8))
     assert {order[-1] for order in _orders(full, [0] * MODELS).values()} == {1}
 
 
-def test_a_domain_that_is_ahead_gets_no_pod_more() -> None:
-    """With a pod there already, the next one goes elsewhere, and the domain's room stays for others."""
+def test_a_domain_that_already_has_a_pod_gets_no_additional_one() -> None:
+    """The next pod goes to another domain, which leaves the room of this one to others."""
     problem = _problem()
     held = replace(problem.variants[0], bound=((0,),), current=1)
     one = replace(problem, variants=(held, *problem.variants[1:]), free=(8, 8, 8))
@@ -65,8 +65,8 @@ def test_a_domain_that_is_ahead_gets_no_pod_more() -> None:
 
 
 @pytest.mark.parametrize("has_demand", [False, True])
-def test_a_domain_whose_nodes_are_not_added_is_left_out(*, has_demand: bool) -> None:
-    """The nodes are found by a program, since best-fit decreasing places the largest pod too well."""
+def test_a_domain_whose_nodes_are_not_added_gets_no_pods(*, has_demand: bool) -> None:
+    """A program assigns the pods, since best-fit decreasing fails by placing the size of 3 on the 4 free."""
     spread = replace(terms(10, size=2, upper=1), spread=SpreadTerms(topology=0, max_skew=1, domains=(0, 1)))
     rows = [demand(0, 1, (0, 1)), demand(1, 3, (1, 1))]
     problem = PlacementProblem(

@@ -1,4 +1,4 @@
-"""The garbage collector rests while a plan is made, and is as it was afterwards."""
+"""Suspension of the garbage collector while a plan is made."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from controller.uncollected import uncollected
 
 
-@pytest.mark.parametrize("was_enabled", [True, False], ids=["where it is on", "where it is off"])
-def test_it_rests_and_is_as_it_was(*, was_enabled: bool) -> None:
-    """Also when what is done meanwhile fails, and when it is asked for twice."""
+@pytest.mark.parametrize("was_enabled", [True, False], ids=["initially enabled", "initially disabled"])
+def test_the_garbage_collector_is_suspended_and_then_restored(*, was_enabled: bool) -> None:
+    """This also holds for nested use, and if the code inside fails."""
     before = gc.isenabled()
     (gc.enable if was_enabled else gc.disable)()
     try:

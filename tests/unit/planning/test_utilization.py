@@ -1,4 +1,4 @@
-"""How full replicas get, as a sentence about one of their variants says it."""
+"""Utilization of a model's replicas, as messages about one of its variants state it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from controller.planning.demand import provided_rate
 from controller.planning.utilization import utilization
 
 VARIANTS = (variant("other", serves=10_000_000), variant("own", serves=500_000), variant("unknown"))
-"""They serve 10 requests per second, 0.5, and nobody knows how many."""
+"""Variants whose replicas serve 10, 0.5, and an unknown number of requests per second."""
 
 
-def test_own_replicas_come_first_and_others_have_names() -> None:
-    """Who looks sees its own replicas without a name."""
+def test_own_replicas_come_first_and_those_of_other_variants_are_named() -> None:
+    """The replicas of the variant that the message is about have no name."""
     found = utilization(VARIANTS, (2, 4, 7), requests_per_second=11)
 
     assert found is not None
@@ -21,8 +21,8 @@ def test_own_replicas_come_first_and_others_have_names() -> None:
     assert found.seen_from(2) == "50 % of 2 x 10 other + 4 x 0.5 own"
 
 
-def test_what_serves_nothing_is_not_listed() -> None:
-    """A variant without replicas is no part of it, nor one of which nobody knows what it serves."""
+def test_variants_without_replicas_or_known_capacity_are_not_listed() -> None:
+    """They provide no known capacity."""
     found = utilization(VARIANTS, (0, 4, 7), requests_per_second=0.5)
 
     assert found is not None
@@ -30,6 +30,6 @@ def test_what_serves_nothing_is_not_listed() -> None:
     assert provided_rate(VARIANTS, (0, 4, 7)) == 2_000_000
 
 
-def test_nothing_serves_anything() -> None:
-    """Without a known capacity there is no share to speak of."""
+def test_there_is_no_utilization_without_known_capacity() -> None:
+    """All replicas are of the variant with unknown capacity."""
     assert utilization(VARIANTS, (0, 0, 7), requests_per_second=0.5) is None

@@ -1,4 +1,4 @@
-"""Where one more replica finds a place beside an answer, against trying all places."""
+"""Room for one more replica beside a solution, checked against brute force."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ MAKERS: dict[str, Make] = {"small": small_problem, "constrained": constrained_pr
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_one_more_has_a_place_where_it_is_told(make: Make) -> None:
-    """Nothing that has none is said to have one; asking changes nothing."""
+def test_one_more_replica_has_a_place_if_room_is_reported(make: Make) -> None:
+    """No room is reported where none exists, and a query changes nothing."""
     answers = {True: 0, False: 0}
     for seed in range(often(60)):
         problem = make(Random(seed))
@@ -44,7 +44,7 @@ def test_one_more_has_a_place_where_it_is_told(make: Make) -> None:
 
 
 def _one_more(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield variants whose next replica is a new one, with the replicas that there are then."""
+    """Yield variants whose next replica is a new one, with the replica counts that include it."""
     for v, variant in enumerate(problem.variants):
         count = solution.replicas[v]
         if variant.accelerators and count >= len(variant.bound):
@@ -52,8 +52,8 @@ def _one_more(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[i
 
 
 @pytest.mark.parametrize(("replicas", "has_room"), [(1, True), (2, False), (3, True), (4, False)])
-def test_nodes_that_are_added_are_as_full_as_the_plan_leaves_them(replicas: int, *, has_room: bool) -> None:
-    """Two replicas fill a node of four."""
+def test_room_on_added_nodes_depends_on_the_pods_planned_on_them(replicas: int, *, has_room: bool) -> None:
+    """Two replicas fill an added node of four accelerators."""
     problem = PlacementProblem(
         variants=(terms(1, size=2, upper=9),),
         free=(),

@@ -1,4 +1,4 @@
-"""The weights of demand rows: what serving them costs at least, relative to others of their priority."""
+"""Weights of demand rows: the least cost of serving a model, relative to other models of its priority."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from controller.planning.settings import Settings, UnmetUnit
 from controller.planning.snapshot import Snapshot, Variant
 
 FULL = 0.85
-"""The share of its capacity that a load may take: so the requirement is one replica of the capacity."""
+"""The maximum utilization: a load of this share of a replica's capacity requires exactly one replica."""
 
 CASES: dict[str, tuple[tuple[tuple[float, str], ...], tuple[int, ...]]] = {
-    "as many replicas as are needed, times their cost": (((100.0, "10"), (400.0, "10")), (250, 1000)),
-    "the price of the replicas": (((100.0, "40"), (100.0, "10")), (1000, 250)),
-    "a small model counts a quarter of the mean": (((1.0, "10"), (900.0, "10")), (125, 1000)),
+    "the number of required replicas times their cost": (((100.0, "10"), (400.0, "10")), (250, 1000)),
+    "the cost per replica": (((100.0, "40"), (100.0, "10")), (1000, 250)),
+    "at least a quarter of the mean for a small model": (((1.0, "10"), (900.0, "10")), (125, 1000)),
 }
 """(requirement in replicas of capacity 1, cost) of each model, and the weights."""
 
@@ -35,13 +35,13 @@ def _weights(models: tuple[tuple[float, str], ...], settings: Settings) -> tuple
 
 
 @pytest.mark.parametrize(("models", "want"), CASES.values(), ids=CASES)
-def test_by_value_a_model_weighs_what_serving_it_costs(
+def test_the_weight_by_value_is_the_cost_of_serving_a_model(
     models: tuple[tuple[float, str], ...], want: tuple[int, ...]
 ) -> None:
-    """In thousandths of the most valuable model of its priority."""
+    """Weights are in thousandths of the most valuable model of the same priority."""
     assert _weights(models, Settings()) == want
 
 
-def test_by_model_all_weigh_the_same() -> None:
-    """Whatever they cost."""
+def test_the_weights_by_model_are_equal() -> None:
+    """The cost of serving a model has no influence."""
     assert _weights(((1.0, "40"), (900.0, "10")), Settings(unmet_unit=UnmetUnit.MODEL)) == (1, 1)

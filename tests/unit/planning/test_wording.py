@@ -1,4 +1,4 @@
-"""How numbers read in a sentence."""
+"""Formatting of numbers in messages."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ from controller.planning.wording import rate_text
         (1e9, "1000000000"),
     ],
 )
-def test_a_rate_has_three_digits_or_all_before_the_point(rate: float, text: str) -> None:
-    """And never an exponent."""
+def test_a_rate_has_three_significant_digits_or_all_before_the_point(rate: float, text: str) -> None:
+    """It never has an exponent."""
     assert rate_text(rate) == text
