@@ -1,4 +1,4 @@
-"""The verb `plan`, run where its files are, and a small cluster to plan for."""
+"""Fixtures that run `stowplan plan` in a directory with files, and a small cluster to plan for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.manifests import deployment, listed, variant
 from apiserver import cli
 
 Plan = Callable[..., tuple[int, str, list[str]]]
-"""Writes files, runs the verb with arguments: exit code, output, lines of standard error."""
+"""A function that writes files and runs the command; it returns exit code, output, and error lines."""
 
 Manifest = dict[str, Any]
 World = Callable[..., str]
@@ -23,7 +23,7 @@ World = Callable[..., str]
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Plan:
-    """Return a function that writes files into an empty directory and runs the verb there."""
+    """Return a function that writes files into an empty directory and runs the command there."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
 
@@ -44,7 +44,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 @pytest.fixture
 def parts() -> Callable[..., list[Manifest]]:
-    """Return a function that makes variants `chat` and `code`, of 1 accelerator each, and nodes.
+    """Return a function that creates the variants `chat` and `code`, of 1 accelerator each, and nodes.
 
     A replica serves 10 requests per second.
     """
@@ -61,7 +61,7 @@ def parts() -> Callable[..., list[Manifest]]:
 
 @pytest.fixture
 def world(parts: Callable[..., list[Manifest]]) -> World:
-    """Return a function that makes the same as one document."""
+    """Return a function that creates the same objects as one document."""
     return lambda **fields: listed(*parts(**fields))
 
 

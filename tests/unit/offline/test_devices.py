@@ -1,4 +1,4 @@
-"""`stowplan plan` with devices of Dynamic Resource Allocation: from files to the drawing."""
+"""`stowplan plan` with devices of Dynamic Resource Allocation, from files to the drawing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ API = {"apiVersion": "resource.k8s.io/v1"}
 
 
 def devices(node: str, count: int) -> list[Manifest]:
-    """Return a node without extended resources, and the slice of its devices."""
+    """Return a node without extended resources, and the ResourceSlice with its devices."""
     attributes = {"type": {"string": "gpu"}, "productName": {"string": "NVIDIA L4"}}
     cards = [{"name": f"gpu-{number}", "attributes": attributes} for number in range(count)]
     pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
@@ -40,7 +40,7 @@ def claimed(count: int) -> dict[str, Any]:
 
 
 def target(replicas: int) -> list[Manifest]:
-    """Return a Deployment whose pods claim two devices each, its variant and the template of claims."""
+    """Return a Deployment whose pods claim two devices each, its variant, and the ResourceClaimTemplate."""
     workload = deployment("chat", product="NVIDIA-L4", accelerators=0)
     workload["spec"]["template"]["spec"] = {
         "containers": [{"name": "engine"}],
@@ -53,7 +53,7 @@ def target(replicas: int) -> list[Manifest]:
 
 
 def holder(node: str, *, held: int) -> list[Manifest]:
-    """Return a foreign pod, and the claim by which it holds devices."""
+    """Return a pod of another workload, and the claim that allocates devices to it."""
     results = [{"driver": DRIVER, "pool": node, "device": f"gpu-{number}"} for number in range(held)]
     pod: Manifest = {
         "apiVersion": "v1",
@@ -80,8 +80,8 @@ def places(out: str) -> dict[str, int]:
     return {item["node"]: item["pods"] for item in json.loads(out)["plan"]["placements"]}
 
 
-def test_pods_get_the_devices_that_claims_leave(plan: Plan) -> None:
-    """Three of the eight on n1 are held: two replicas of two devices fit, and one does on n2."""
+def test_pods_are_placed_on_devices_that_claims_leave_free(plan: Plan) -> None:
+    """Of eight devices on n1 three are allocated, so two replicas of two fit there, and one on n2."""
     given = listed(*devices("n1", 8), *devices("n2", 2), *target(3), *holder("n1", held=3))
 
     code, out, _ = plan("-f", "-", "-o", "json", given=given)
@@ -90,8 +90,8 @@ def test_pods_get_the_devices_that_claims_leave(plan: Plan) -> None:
     assert "the input contains no ResourceClaim" not in out
 
 
-def test_claims_that_were_not_exported_are_missed(plan: Plan) -> None:
-    """What they hold would seem to be free."""
+def test_missing_claims_of_a_pod_cause_a_warning(plan: Plan) -> None:
+    """Otherwise the devices that they allocate would seem to be free."""
     pod, _ = holder("n1", held=3)
 
     _, out, _ = plan("-f", "-", given=listed(*devices("n1", 8), *target(1), pod))
@@ -109,14 +109,14 @@ def test_claims_that_were_not_exported_are_missed(plan: Plan) -> None:
             ("spec", "driver"),
             7,
             "spec.driver: Invalid value: 7: must be a string",
-            id="a driver that is no text",
+            id="a driver that is not a string",
         ),
     ],
 )
-def test_a_slice_that_is_none_is_told_with_its_field(
+def test_an_invalid_resource_slice_is_reported_with_its_field(
     plan: Plan, path: tuple[str, str], value: object, expected: str
 ) -> None:
-    """And nothing is planned."""
+    """Nothing is planned."""
     node, found = devices("n1", 8)
     found[path[0]][path[1]] = value
 

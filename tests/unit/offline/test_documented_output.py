@@ -1,4 +1,4 @@
-"""What docs/planning.md and README.md show is what the commands print."""
+"""Output shown in docs/planning.md and README.md, compared with that of the commands."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SHOWN = re.findall(
 
 
 @pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
-def test_a_command_prints_what_is_shown(
+def test_a_command_prints_the_documented_output(
     command: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a terminal of 120 columns; of what a further command cuts out, the lines stand together."""
+    """The terminal has 120 columns; if another command filters the output, the lines are contiguous."""
     monkeypatch.chdir(TOP)
     monkeypatch.setenv("COLUMNS", "120")
 
@@ -33,13 +33,13 @@ def test_a_command_prints_what_is_shown(
     assert shown in capsys.readouterr().out
 
 
-def test_some_output_is_shown() -> None:
-    """A document without any would prove nothing."""
+def test_the_document_shows_output() -> None:
+    """Otherwise the tests above would check nothing."""
     assert SHOWN
 
 
-def test_the_readme_shows_an_excerpt() -> None:
-    """Lines are left out, and none is changed."""
+def test_the_readme_shows_an_excerpt_of_the_documented_output() -> None:
+    """Lines may be omitted, but none is changed."""
     command, printed = next((command, shown) for command, shown in SHOWN if command.startswith("plan -f"))
     text = README.read_text("utf-8")
     excerpt = re.search(

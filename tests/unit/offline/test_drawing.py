@@ -1,4 +1,4 @@
-"""The text of a plan: it fits, it folds, and nothing that a file says steers the terminal."""
+"""The text output of a plan: width, folding, colours, and removal of control characters."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ World = Callable[..., str]
 
 
 class Stream(io.StringIO):
-    """A standard output that is a terminal or not."""
+    """A stub of standard output that may be a terminal."""
 
     def __init__(self, *, is_terminal: bool) -> None:
         super().__init__()
         self.is_terminal = is_terminal
 
     def isatty(self) -> bool:
-        """Tell whether it is a terminal."""
+        """Return whether it is a terminal."""
         return self.is_terminal
 
 
@@ -32,7 +32,7 @@ class Stream(io.StringIO):
 def test_no_line_is_wider_than_the_terminal(
     plan: Plan, world: World, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
-    """Sentences wrap, nodes stand side by side as there is room, the table leaves columns out at last."""
+    """Messages wrap, nodes are drawn side by side as they fit, and the table drops columns last."""
     monkeypatch.setenv("COLUMNS", str(columns))
 
     _, out, _ = plan("-f", "-", "--demand", "chat=60", given=world(nodes=9))
@@ -41,7 +41,7 @@ def test_no_line_is_wider_than_the_terminal(
 
 
 def test_equal_nodes_are_drawn_once(plan: Plan, world: World) -> None:
-    """A thousand nodes stay a handful of lines."""
+    """The output for 1000 equal nodes has fewer than 25 lines."""
     _, out, _ = plan("-f", "-", given=world(nodes=1000))
 
     assert "L4: 1000 nodes, 4000 accelerators: 2 taken, 0 by others, 3998 free" in out
@@ -49,16 +49,16 @@ def test_equal_nodes_are_drawn_once(plan: Plan, world: World) -> None:
     assert len(out.splitlines()) < 25
 
 
-def test_a_range_names_no_node_that_is_drawn_elsewhere(plan: Plan, world: World) -> None:
-    """Equal nodes with another between them are two runs."""
+def test_a_range_of_names_contains_no_node_that_is_drawn_separately(plan: Plan, world: World) -> None:
+    """Equal nodes with a different one between them are two ranges."""
     _, out, _ = plan("-f", "-", "--drain", "node-3", given=world(nodes=6))
 
     assert "4 x node-2, node-4 .. node-6 " in out
     assert " .. node-3" not in out
 
 
-def test_runs_that_are_too_many_end_in_dots(plan: Plan, world: World) -> None:
-    """What is left out is not claimed to be a range."""
+def test_too_many_ranges_of_names_end_in_dots(plan: Plan, world: World) -> None:
+    """The nodes that are not listed are not included in a range."""
     drained = [part for number in range(3, 30, 2) for part in ("--drain", f"node-{number}")]
 
     _, out, _ = plan("-f", "-", *drained, given=world(nodes=30))
@@ -66,8 +66,10 @@ def test_runs_that_are_too_many_end_in_dots(plan: Plan, world: World) -> None:
     assert "15 x node-2, node-4, node-6, ... . . . ." in out
 
 
-def test_a_cell_is_an_accelerator(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
-    """Letters for variants, + for what is new, # for others, a dot for free, ! where nothing new may go."""
+def test_each_cell_of_a_node_is_one_accelerator(
+    plan: Plan, parts: Callable[..., list[dict[str, Any]]]
+) -> None:
+    """Letters are variants, + marks new pods, # others, a dot free accelerators, ! nodes without new pods."""
     others = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -85,10 +87,10 @@ def test_a_cell_is_an_accelerator(plan: Plan, parts: Callable[..., list[dict[str
     assert "B+" in out
 
 
-def test_a_large_node_goes_on_in_the_next_line(
+def test_a_large_node_continues_in_the_next_line(
     plan: Plan, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is cut off."""
+    """All of its accelerators are drawn."""
     monkeypatch.setenv("COLUMNS", "60")
 
     _, out, _ = plan("-f", "-", given=world(nodes=1, size=72))
@@ -97,8 +99,8 @@ def test_a_large_node_goes_on_in_the_next_line(
     assert sum(drawn.count(sign) for sign in (".", "+")) == 72
 
 
-def test_a_file_cannot_steer_the_terminal(plan: Plan) -> None:
-    """Names come out of files that others wrote."""
+def test_control_characters_in_files_do_not_reach_the_terminal(plan: Plan) -> None:
+    """Names come from files that others may have written."""
     hostile = "evil\x1b[2J\u202emodel"
     given = listed(
         deployment("x", product="NVIDIA-L4", accelerators=1), variant("x", modelID=hostile, accelerator="L4")
@@ -112,8 +114,8 @@ def test_a_file_cannot_steer_the_terminal(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("wide", ["漢字", "e\u0301e\u0301"], ids=["wide letters", "combining marks"])
-def test_names_take_the_columns_that_a_terminal_gives_them(plan: Plan, wide: str) -> None:
-    """Columns stay aligned below each other."""
+def test_columns_stay_aligned_for_wide_and_combining_characters(plan: Plan, wide: str) -> None:
+    """Widths are those of a terminal, not the number of characters."""
     named = [variant(name, modelID=model, accelerator="L4") for name, model in (("x", wide), ("y", "abcd"))]
     targets = [deployment(name, product="NVIDIA-L4", accelerators=1) for name in ("x", "y")]
 
@@ -123,8 +125,8 @@ def test_names_take_the_columns_that_a_terminal_gives_them(plan: Plan, wide: str
     assert {cell_len(row[: row.index("L4")]) for row in rows} == {head.index("ON")}
 
 
-def test_names_break_before_anything_is_lost(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A narrow terminal leaves out what else is said, and shows names in several lines."""
+def test_a_narrow_terminal_drops_columns_and_wraps_names(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No part of a name is lost."""
     monkeypatch.setenv("COLUMNS", "60")
     name = "-".join(["abcdefgh"] * 6)
     target = deployment(name, product="NVIDIA-L4", accelerators=1)
@@ -138,13 +140,13 @@ def test_names_break_before_anything_is_lost(plan: Plan, monkeypatch: pytest.Mon
 
 COLOURED = {
     "a terminal": ({}, True, True),
-    "a terminal, and no colours are wanted": ({"NO_COLOR": "1"}, True, False),
+    "a terminal with NO_COLOR": ({"NO_COLOR": "1"}, True, False),
     "a pipe": ({}, False, False),
 }
 
 
 @pytest.mark.parametrize(("environment", "is_terminal", "is_coloured"), COLOURED.values(), ids=COLOURED)
-def test_colours_are_for_terminals(
+def test_colours_are_used_on_terminals_only(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], *, is_terminal: bool, is_coloured: bool
 ) -> None:
     """The text is the same without them."""

@@ -1,4 +1,4 @@
-"""Quotas, node pools and orders of an export: what holds in the cluster holds for the plan."""
+"""Quotas, node pools, pins and budgets in plans from files: they apply as in the cluster."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ POOL = {
 
 
 def quota(accelerators: int) -> dict[str, Any]:
-    """Return a limit on the accelerators of the namespace."""
+    """Return a ResourceQuota on the accelerators of the namespace."""
     hard = {"requests.nvidia.com/gpu": str(accelerators)}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}}
 
 
-def test_a_quota_of_an_export_holds(plan: Plan, parts: Parts) -> None:
-    """There are free accelerators that nobody may take."""
+def test_a_quota_in_the_files_is_respected(plan: Plan, parts: Parts) -> None:
+    """Free accelerators beyond it are not used."""
     code, out, _ = plan("-f", "-", "--demand", "chat=50", "-o", "json", given=listed(*parts(), quota(3)))
 
     decisions = json.loads(out)["plan"]["decisions"]
@@ -55,8 +55,8 @@ def test_a_quota_of_an_export_holds(plan: Plan, parts: Parts) -> None:
     assert code == 1
 
 
-def test_nodes_that_can_be_added_are_asked_for(plan: Plan, parts: Parts) -> None:
-    """The plan counts on them, and says for whom they are."""
+def test_nodes_of_a_pool_are_requested(plan: Plan, parts: Parts) -> None:
+    """The plan counts on them, and states which variants they are for."""
     given = listed(*parts(nodes=1), POOL)
 
     code, out, err = plan("-f", "-", "--demand", "chat=40", given=given)
@@ -65,8 +65,8 @@ def test_nodes_that_can_be_added_are_asked_for(plan: Plan, parts: Parts) -> None
     assert (code, err) == (0, [])
 
 
-def test_pools_of_a_saved_decision_stay_beside_those_of_a_configuration(plan: Plan, parts: Parts) -> None:
-    """Karpenter's are in no configuration; one of the same name takes the place of the saved one."""
+def test_a_configuration_adds_to_the_node_pools_of_a_saved_decision(plan: Plan, parts: Parts) -> None:
+    """Pools of Karpenter are in no configuration; a pool of the same name replaces the saved one."""
     none = {"name": "more", "accelerator": "L4", "acceleratorsPerNode": 4, "nodesAddable": 0}
     files = {
         "a.yaml": listed(*parts(nodes=1), POOL),
@@ -82,8 +82,8 @@ def test_pools_of_a_saved_decision_stay_beside_those_of_a_configuration(plan: Pl
     assert json.loads(instead)["plan"]["requests"] == []
 
 
-def test_an_order_that_is_not_understood_is_told(plan: Plan, parts: Parts) -> None:
-    """It is not followed, here as in the cluster."""
+def test_an_invalid_pin_causes_a_warning(plan: Plan, parts: Parts) -> None:
+    """It is ignored, as in the cluster."""
     made = parts()
     made[-1]["metadata"]["annotations"] = {"stowplan.dev/replicas": "many"}
 
@@ -95,8 +95,8 @@ def test_an_order_that_is_not_understood_is_told(plan: Plan, parts: Parts) -> No
     )
 
 
-def test_an_order_is_followed(plan: Plan, parts: Parts) -> None:
-    """A pin goes before demand."""
+def test_a_pin_is_applied(plan: Plan, parts: Parts) -> None:
+    """It takes precedence over demand."""
     made = parts()
     made[-1]["metadata"]["annotations"] = {"stowplan.dev/replicas": "3"}
 
@@ -105,8 +105,8 @@ def test_an_order_is_followed(plan: Plan, parts: Parts) -> None:
     assert {d["name"]: d["replicas"] for d in json.loads(out)["plan"]["decisions"]} == {"chat": 1, "code": 3}
 
 
-def test_limits_that_what_runs_exceeds_are_told(plan: Plan, parts: Parts) -> None:
-    """Of unknown demand what runs stands: that limits are exceeded is said, with what there is instead."""
+def test_limits_exceeded_by_running_replicas_cause_warnings(plan: Plan, parts: Parts) -> None:
+    """With unknown demand running replicas are kept even beyond the limits."""
     given = listed(*parts(demand=None), quota(1))
 
     _, out, _ = plan("-f", "-", "-o", "json", "--budget", "15", given=given)
@@ -118,15 +118,15 @@ def test_limits_that_what_runs_exceeds_are_told(plan: Plan, parts: Parts) -> Non
     ]
 
 
-def test_limits_that_are_kept_are_not_told(plan: Plan, parts: Parts) -> None:
-    """No warning where nothing is exceeded."""
+def test_limits_that_are_kept_cause_no_warning(plan: Plan, parts: Parts) -> None:
+    """The quota and the budget are exactly used up."""
     _, out, _ = plan("-f", "-", "-o", "json", "--budget", "80", given=listed(*parts(), quota(2)))
 
     assert json.loads(out)["warnings"] == []
 
 
-def test_an_added_node_without_the_label_of_a_spread_is_told(plan: Plan, parts: Parts) -> None:
-    """Nodes of several zones share none, so a made up one has none, and nothing that spreads goes there."""
+def test_an_added_node_without_a_topology_label_causes_a_warning(plan: Plan, parts: Parts) -> None:
+    """Existing nodes share no zone, so the added node has none, and pods with rules on zones avoid it."""
     made = parts()
     for number, item in enumerate(made[:2]):
         item["metadata"]["labels"]["zone"] = f"z{number}"
@@ -145,13 +145,13 @@ def test_an_added_node_without_the_label_of_a_spread_is_told(plan: Plan, parts: 
 
 
 def node(name: str, **labels: str) -> Node:
-    """Return a node with its name among its labels."""
+    """Return a node with its name as a label."""
     said = {"kubernetes.io/hostname": name, **labels}
     return Node(name=name, accelerator="L4", accelerators_allocatable=4, labels=frozenset(said.items()))
 
 
-def test_new_nodes_share_labels_with_their_type_but_no_name() -> None:
-    """A selector of one node's name must not find the new ones; names that are taken are passed over."""
+def test_added_nodes_have_the_common_labels_of_their_type_but_their_own_names() -> None:
+    """A selector of a node's name must not match them, and names that exist already are skipped."""
     inputs = PlanningInputs(snapshot=Snapshot(nodes=(node("new-l4-1", zone="a"),), variants=()))
 
     after, problems = changed(
@@ -164,8 +164,8 @@ def test_new_nodes_share_labels_with_their_type_but_no_name() -> None:
     assert problems == ()
 
 
-def test_a_budget_that_is_given_again_takes_the_place_of_the_former() -> None:
-    """What was saved with one can be asked about with another."""
+def test_a_budget_given_again_replaces_the_former_one() -> None:
+    """A decision saved with one budget can be planned with another one."""
     inputs = PlanningInputs(
         snapshot=Snapshot(nodes=(), variants=(), budgets=(Budget(name="team", cost_per_hour=Decimal(9)),))
     )
@@ -182,15 +182,20 @@ KEYS = [("a", "m"), ("b", "m"), ("b", "only"), ("x", "a/m")]
 @pytest.mark.parametrize(
     ("name", "key"),
     [("only", ("b", "only")), ("b/m", ("b", "m")), ("x/a/m", ("x", "a/m")), ("a/m", ("a", "m"))],
-    ids=["a name that is there once", "with its namespace", "a model with a slash", "both readings fit"],
+    ids=[
+        "a unique name",
+        "a name with its namespace",
+        "a model with a slash",
+        "a name that can be read both ways",
+    ],
 )
 def test_names_are_found_with_and_without_namespace(name: str, key: tuple[str, str]) -> None:
-    """Models have slashes in their names; with the namespace in front everything can be said."""
+    """Names of models may contain slashes; with the namespace in front every name is unique."""
     assert resolved(name, KEYS, what="model") == key
 
 
 @pytest.mark.parametrize("name", ["m", "a/only", "", "a"])
-def test_a_name_that_means_nothing_or_two_things_is_refused(name: str) -> None:
-    """Nothing is guessed."""
+def test_an_unknown_or_ambiguous_name_is_rejected(name: str) -> None:
+    """The intended name is not guessed."""
     with pytest.raises(UnknownNameError):
         resolved(name, KEYS, what="model")

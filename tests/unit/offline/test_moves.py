@@ -1,4 +1,4 @@
-"""What a plan from files would move, with disruption budgets and pods of others in the files."""
+"""Evictions in plans from files, with disruption budgets and pods of other workloads in the files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _budget(name: str) -> dict[str, Any]:
 
 
 def _apart(parts: Parts, *more: dict[str, Any]) -> dict[str, str]:
-    """Return files with three nodes of two: one of two is taken on the first two, all of the third."""
+    """Return files with three nodes of two accelerators: one used on each of two nodes, two on the third."""
     small = parts(nodes=3, size=2)
     large = variant("large", modelID="large", accelerator="L4") | {"status": small[-1]["status"]}
     workload = deployment("large", product="NVIDIA-L4", accelerators=2, replicas=0)
@@ -60,22 +60,22 @@ def _moves(plan: Plan, files: dict[str, str], *options: str) -> list[tuple[str, 
     return [(move["name"], move["node"]) for move in json.loads(out)["plan"]["moves"]]
 
 
-def test_nothing_moves_where_the_controller_would_not_move_it(plan: Plan, parts: Parts) -> None:
-    """Evictions are off by default, and on where the configuration says so."""
+def test_pods_are_moved_only_if_the_configuration_enables_evictions(plan: Plan, parts: Parts) -> None:
+    """Evictions are off by default, as in the controller."""
     assert _moves(plan, _apart(parts)) == []
     assert _moves(plan, _apart(parts), "--config", "c.yaml") in ([("chat", "node-1")], [("code", "node-2")])
 
 
-def test_a_budget_in_the_files_holds(plan: Plan, parts: Parts) -> None:
-    """One that allows nothing leaves the other, and two leave nobody."""
+def test_disruption_budgets_in_the_files_are_respected(plan: Plan, parts: Parts) -> None:
+    """A budget that allows no disruption leaves the other pod to move, and two budgets leave none."""
     one, two = _apart(parts, _budget("chat")), _apart(parts, _budget("chat"), _budget("code"))
 
     assert _moves(plan, one, "--config", "c.yaml") == [("code", "node-2")]
     assert _moves(plan, two, "--config", "c.yaml") == []
 
 
-def test_a_pod_of_others_moves_where_it_says_so_and_the_text_names_it(plan: Plan, parts: Parts) -> None:
-    """By its own name, and for whom."""
+def test_a_pod_of_another_workload_is_moved_if_annotated_as_movable(plan: Plan, parts: Parts) -> None:
+    """The text names the pod and the variant that gets room."""
     files = _apart(parts, _budget("chat"), _budget("code"))
     job = _pod("job", "node-4", accelerators=1, **{"stowplan.dev/movable": "true"})
     fourth = parts(nodes=4, size=2)[3]

@@ -1,4 +1,4 @@
-"""What `stowplan plan` leaves out of its plan: named, and never taken for served."""
+"""Variants omitted from a plan: they are reported, and never counted as served."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _created(item: dict[str, Any], year: int) -> dict[str, Any]:
 
 CONCLUSIONS = {
     "one": (1, 8, "1 VariantAutoscaling omitted: default/set-00"),
-    "many, of which some are named": (
+    "many, of which only some are named": (
         14,
         8,
         f"14 VariantAutoscalings omitted: {', '.join(f'default/set-{n:02}' for n in range(12))} and 2 more",
     ),
-    "besides a short model": (
+    "in addition to short models": (
         1,
         9000,
         "2 models short: default/chat, default/code; 1 VariantAutoscaling omitted: default/set-00",
@@ -43,10 +43,10 @@ CONCLUSIONS = {
 
 
 @pytest.mark.parametrize(("count", "demand", "told"), CONCLUSIONS.values(), ids=CONCLUSIONS.keys())
-def test_omitted_variants_are_named_last(
+def test_the_conclusion_names_omitted_variants_last(
     plan: Plan, parts: Parts, count: int, demand: float, told: str
 ) -> None:
-    """With exit code 1: their demand is not met as far as the plan knows."""
+    """The exit code is 1, because their demand is not known to be met."""
     files = {"a.yaml": listed(*parts(demand=demand), *_omitted(count))}
 
     code, out, _ = plan("-f", "a.yaml", "-o", "json", files=files)
@@ -56,8 +56,8 @@ def test_omitted_variants_are_named_last(
     assert sum("is omitted: " in warning for warning in said["warnings"]) == count
 
 
-def test_a_class_that_does_not_exist_is_named(plan: Plan, parts: Parts) -> None:
-    """As in the condition ServiceClassResolved; the variant has the lowest priority."""
+def test_a_missing_service_class_causes_a_warning(plan: Plan, parts: Parts) -> None:
+    """As in the condition ServiceClassResolved, the variant has the lowest priority."""
     made = parts()
     made[-1]["spec"]["sloClassRef"] = {"name": "service-classes-config", "key": "gold.yaml"}
 
@@ -70,17 +70,17 @@ def test_a_class_that_does_not_exist_is_named(plan: Plan, parts: Parts) -> None:
 
 
 CAUSES = {
-    "bounds that contradict each other": (
+    "contradictory bounds of an autoscaler": (
         autoscaler("code", least=5, most=2),
         "VariantAutoscaling default/code is omitted: HorizontalPodAutoscaler 'code': spec.maxReplicas must be"
         " at least spec.minReplicas (5), was 2",
     ),
-    "a target that another variant has": (
+    "a target of another variant": (
         variant("other", scaleTargetRef=_target("code")),
         "VariantAutoscaling default/other is omitted: VariantAutoscaling 'code', whose name is first and"
         " whose age is the same, already decides on Deployment 'code'; delete one of the two",
     ),
-    "a target that an older variant has": (
+    "a target of an older variant": (
         _created(variant("zoo", scaleTargetRef=_target("set")), 2025),
         "VariantAutoscaling default/set is omitted: VariantAutoscaling 'zoo' is older and already decides on"
         " Deployment 'set'; delete one of the two",
@@ -89,10 +89,10 @@ CAUSES = {
 
 
 @pytest.mark.parametrize(("cause", "told"), CAUSES.values(), ids=CAUSES.keys())
-def test_the_object_that_is_the_cause_is_named(
+def test_the_warning_names_the_object_that_causes_the_omission(
     plan: Plan, parts: Parts, cause: dict[str, Any], told: str
 ) -> None:
-    """By its kind and name, and with its fields as they are written."""
+    """It has the object's kind and name, and fields as they are written in manifests."""
     others = [_created(variant("set"), 2026), deployment("set", product="NVIDIA-L4", accelerators=1)]
 
     _, out, _ = plan("-f", "a.yaml", "-o", "json", files={"a.yaml": listed(*parts(), *others, cause)})
@@ -103,10 +103,12 @@ def test_the_object_that_is_the_cause_is_named(
 @pytest.mark.parametrize(
     ("count", "told"),
     [(1, "1 node is unknown"), (7, "7 nodes is unknown")],
-    ids=["one", "many, of which some are named"],
+    ids=["one", "many, of which only some are named"],
 )
-def test_nodes_without_a_type_are_named(plan: Plan, parts: Parts, count: int, told: str) -> None:
-    """With the labels that would give them one; they are drawn as free all the same."""
+def test_nodes_without_an_accelerator_type_cause_a_warning(
+    plan: Plan, parts: Parts, count: int, told: str
+) -> None:
+    """The warning has the labels that would state a type."""
     made = parts(nodes=8)
     for item in made[:count]:
         del item["metadata"]["labels"]["nvidia.com/gpu.product"]
@@ -120,8 +122,10 @@ def test_nodes_without_a_type_are_named(plan: Plan, parts: Parts, count: int, to
     assert "labels nvidia.com/gpu.product, amd.com/gpu.product-name, " in warning
 
 
-def test_pods_without_accelerators_are_named(plan: Plan, parts: Parts) -> None:
-    """If the variant is for a type; a variant for none may run on any node."""
+def test_pods_without_accelerators_cause_a_warning_if_their_variant_has_a_type(
+    plan: Plan, parts: Parts
+) -> None:
+    """A variant without a type may run on any node."""
     made = parts()
     for item in (item for item in made if item["kind"] == "Deployment"):
         (container,) = item["spec"]["template"]["spec"]["containers"]

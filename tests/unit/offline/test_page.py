@@ -1,4 +1,4 @@
-"""The page for a browser: one file, well-formed, and harmless whatever names are in it."""
+"""The HTML page of a plan: one self-contained file that is safe for any names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOSTILE = '<script>alert("x")</script><img src=//evil.example onerror=alert(1)>&
 
 @pytest.fixture
 def page(plan: Plan) -> Callable[..., str]:
-    """Return a function that plans for some objects and returns the page."""
+    """Return a function that makes a plan for objects and returns the page."""
 
     def write(given: str, *arguments: str) -> str:
         plan("-f", "-", "--html", "plan.html", *arguments, given=given)
@@ -30,8 +30,8 @@ def page(plan: Plan) -> Callable[..., str]:
     return write
 
 
-def test_hostile_names_stay_text(page: Callable[..., str]) -> None:
-    """In text, in titles and in attributes."""
+def test_markup_in_names_is_escaped(page: Callable[..., str]) -> None:
+    """This holds in text, titles and attributes."""
     target = deployment("x", product="NVIDIA-L4", accelerators=1)
     node = {
         "apiVersion": "v1",
@@ -47,8 +47,8 @@ def test_hostile_names_stay_text(page: Callable[..., str]) -> None:
     assert not any(key.startswith("on") for _, attributes in found.elements for key in attributes)
 
 
-def test_nothing_hides_in_a_line(page: Callable[..., str]) -> None:
-    """Signs that steer a terminal or turn the direction of text are shown as what they are not."""
+def test_control_characters_are_replaced_on_the_page(page: Callable[..., str]) -> None:
+    """These include characters that control a terminal or the direction of text."""
     target = deployment("x", product="NVIDIA-L4", accelerators=1)
 
     text = page(listed(target, variant("x", modelID="evil\x1b[2J\u202emodel", accelerator="L4")))
@@ -57,8 +57,8 @@ def test_nothing_hides_in_a_line(page: Callable[..., str]) -> None:
     assert not {"\x1b", "\u202e"} & {*text}
 
 
-def test_the_page_needs_nothing_else(page: Callable[..., str], world: World) -> None:
-    """No address, no file, no font: it opens without a network, for ever."""
+def test_the_page_is_self_contained(page: Callable[..., str], world: World) -> None:
+    """It has no addresses, files or fonts, so that it opens without a network."""
     text = page(world())
 
     assert not re.search(r"https?:|//|@import|url\(|src=|href=", text)
@@ -66,8 +66,8 @@ def test_the_page_needs_nothing_else(page: Callable[..., str], world: World) -> 
     assert text.startswith('<!doctype html>\n<html lang="en">')
 
 
-def test_the_page_says_what_the_text_says(page: Callable[..., str], world: World) -> None:
-    """Who gets what, why, where, for how much, and how good that is."""
+def test_the_page_has_the_content_of_the_text(page: Callable[..., str], world: World) -> None:
+    """It shows the replicas and their reasons, places, costs, and the proof."""
     text = page(world(), "--demand", "chat=70")
 
     assert "1 model short: default/chat" in text
@@ -78,10 +78,10 @@ def test_the_page_says_what_the_text_says(page: Callable[..., str], world: World
 
 
 @pytest.mark.parametrize(("nodes", "is_named"), [(3, True), (1000, False)], ids=["few nodes", "many nodes"])
-def test_the_map_suits_its_size(
+def test_node_names_are_shown_beside_the_drawing_of_few_nodes_only(
     page: Callable[..., str], world: World, nodes: int, *, is_named: bool
 ) -> None:
-    """Every node is drawn and told under the pointer; only a few have their names beside them."""
+    """Every node is drawn and has a tooltip."""
     text = page(world(nodes=nodes))
 
     found = outline(text)
@@ -91,10 +91,10 @@ def test_the_map_suits_its_size(
     assert len(text) < 600_000
 
 
-def test_long_tables_are_folded_with_what_is_urgent_first(
+def test_long_tables_are_folded_with_short_models_first(
     page: Callable[..., str], parts: Callable[..., list[Any]]
 ) -> None:
-    """A hundred variants are no wall: who goes short comes first, who has nothing to do last."""
+    """Variants without replicas come after unchanged ones, and only the first sections are open."""
     few = [outline(page(listed(*parts()))).elements]
     extra = [part for n in range(60) for part in _asleep(f"idle-{n}")]
     text = page(listed(*parts(nodes=1, size=1), *extra), "--demand", "chat=70", "--scale-to-zero")
@@ -113,16 +113,16 @@ def test_long_tables_are_folded_with_what_is_urgent_first(
     assert text.count('<tr class="first">') == 62
 
 
-def test_a_drawing_shrinks_with_the_page(page: Callable[..., str], world: World) -> None:
-    """A node of many accelerators is scaled to a small screen, not cut."""
+def test_a_drawing_scales_with_the_page(page: Callable[..., str], world: World) -> None:
+    """A node of many accelerators is scaled down to a small screen, not cut off."""
     drawings = [a for name, a in outline(page(world(size=72))).elements if name == "svg"]
 
     assert [a["viewbox"] for a in drawings] == [f"0 0 {a['width']} {a['height']}" for a in drawings]
     assert drawings[0]["width"] == str(72 * 18 + 2)
 
 
-def test_signs_are_explained_where_they_are_used(page: Callable[..., str], world: World) -> None:
-    """Colours, outlines and red sentences: what is drawn is told, and nothing else."""
+def test_the_legend_explains_only_the_signs_that_are_used(page: Callable[..., str], world: World) -> None:
+    """It covers colours, outlines, and red messages."""
     calm, short = page(world()), page(world(), "--demand", "chat=70")
 
     assert "coloured: a pod of the variant" in short
@@ -133,8 +133,8 @@ def test_signs_are_explained_where_they_are_used(page: Callable[..., str], world
     assert "pale: the node takes no new pods" in page(world(), "--drain", "node-1")
 
 
-def test_the_conclusion_names_a_dozen_models(page: Callable[..., str]) -> None:
-    """A hundred names in a headline help nobody: the table has them all."""
+def test_the_conclusion_names_at_most_a_dozen_models(page: Callable[..., str]) -> None:
+    """The table lists all of them."""
     asked = [part for n in range(20) for part in _asleep(f"m-{n:02}")]
     text = page(listed(*asked))
 
@@ -142,15 +142,17 @@ def test_the_conclusion_names_a_dozen_models(page: Callable[..., str]) -> None:
     assert "default/m-11 and 8 more</p>" in text
 
 
-def test_unknown_demand_is_no_good_news(page: Callable[..., str], world: World) -> None:
-    """Green is for what is known to be enough."""
+def test_the_conclusion_is_green_only_if_all_demand_is_known_and_met(
+    page: Callable[..., str], world: World
+) -> None:
+    """With unknown demand it is advice, and with a shortage it is bad."""
     assert 'class="verdict good"' in page(world())
     assert 'class="verdict advice">no model is known to be short' in page(world(demand=None))
     assert 'class="verdict bad"' in page(world(), "--demand", "chat=700")
 
 
 def test_white_letters_are_readable_on_every_colour() -> None:
-    """WCAG's 4.5 at least, 7 at most: beyond it blocks fade into a dark page."""
+    """The WCAG contrast is at least 4.5, and at most 7, as darker blocks would fade into a dark page."""
     made = colours({("ns", str(n)): f"{n}" for n in range(500)})
 
     for colour in made.values():
@@ -158,15 +160,15 @@ def test_white_letters_are_readable_on_every_colour() -> None:
         assert 4.5 <= contrast_with_white(hue, saturation / 100, lightness / 100) <= 7
 
 
-def test_contrast_is_what_browsers_measure() -> None:
-    """Pure red, black and white, as in WCAG's own examples."""
+def test_contrast_equals_that_of_wcag() -> None:
+    """The contrast of red, dark green and black with white is as WCAG defines it."""
     assert round(contrast_with_white(0, 1, 0.5), 2) == 4.0
     assert round(contrast_with_white(120, 1, 64 / 255), 2) == 5.14
     assert round(contrast_with_white(0, 0, 0), 2) == 21
 
 
 def _asleep(name: str) -> list[Any]:
-    """Return a variant without replicas, of which nobody asks anything."""
+    """Return a variant without replicas and without demand."""
     target = deployment(name, product="NVIDIA-L4", accelerators=1)
     target["spec"]["replicas"] = 0
     return [target, variant(name, modelID=name, accelerator="L4")]

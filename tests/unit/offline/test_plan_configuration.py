@@ -1,4 +1,4 @@
-"""`stowplan plan` with the configuration of the controller, as a file or as the ConfigMap that holds it."""
+"""`stowplan plan` with the controller's configuration, as a file or in its ConfigMap."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ World = Callable[..., str]
 Granted = Callable[[str], dict[str, int]]
 
 
-def test_the_configuration_of_the_controller_holds(plan: Plan, world: World) -> None:
-    """Budgets come from the file, or from the ConfigMap that holds it."""
+def test_the_configuration_of_the_controller_is_applied(plan: Plan, world: World) -> None:
+    """Budgets are read from the file, or from the ConfigMap that contains it."""
     told = {"planning": {"budgets": [{"name": "all", "costPerHour": "10"}]}}
     config_map = {"kind": "ConfigMap", "data": {"config.yaml": yaml.safe_dump(told)}}
     files = {
@@ -32,8 +32,8 @@ def test_the_configuration_of_the_controller_holds(plan: Plan, world: World) -> 
     assert "budget all allows 10 per hour" in plain[1]
 
 
-def test_duplicate_fields_of_the_configuration_are_refused(plan: Plan, world: World) -> None:
-    """With the file and the line, also inside the ConfigMap that holds it."""
+def test_duplicate_fields_of_the_configuration_are_rejected(plan: Plan, world: World) -> None:
+    """The error has the file and the line, also within a ConfigMap."""
     twice = "planning:\n  unmet: model\n  solveSeconds: 1\n  unmet: value\n"
     held = yaml.safe_dump({"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"config.yaml": twice}})
     files = {"a.yaml": world(), "c.yaml": twice, "m.yaml": held}
@@ -47,10 +47,10 @@ def test_duplicate_fields_of_the_configuration_are_refused(plan: Plan, world: Wo
 
 
 @pytest.mark.parametrize("is_former", [False, True])
-def test_objectives_give_priorities_as_the_configuration_says(
+def test_objectives_give_priorities_if_the_configuration_enables_it(
     plan: Plan, world: World, *, is_former: bool
 ) -> None:
-    """With pools of either group; without the configuration they change nothing."""
+    """This works with InferencePools of both API groups; by default objectives have no effect."""
     group: dict[str, Any] = {"group": "inference.networking.x-k8s.io"} if is_former else {}
     made = [
         objective("urgent", namespace="default", **group),
@@ -66,8 +66,8 @@ def test_objectives_give_priorities_as_the_configuration_says(
     assert priorities() == {"chat": 100, "code": 100}
 
 
-def test_an_objective_that_cannot_be_read_is_named_with_its_line(plan: Plan, world: World) -> None:
-    """And nothing is planned."""
+def test_an_invalid_objective_is_reported_with_its_line(plan: Plan, world: World) -> None:
+    """Nothing is planned."""
     wrong = objective("urgent", priority=None)
     wrong["spec"]["priority"] = "high"
     files = {"a.yaml": world(), "o.yaml": yaml.safe_dump(wrong)}
@@ -78,8 +78,8 @@ def test_an_objective_that_cannot_be_read_is_named_with_its_line(plan: Plan, wor
     assert any("o.yaml:" in line and "spec.priority" in line for line in err)
 
 
-def test_a_configuration_holds_for_saved_decisions(plan: Plan, world: World) -> None:
-    """It stands in the place of what was saved."""
+def test_a_configuration_replaces_the_settings_of_a_saved_decision(plan: Plan, world: World) -> None:
+    """Without the option the saved settings apply."""
     limited = "planning: {budgets: [{name: all, costPerHour: '10'}]}"
     files = {"a.yaml": world(demand=30), "c.yaml": limited}
     plan("-f", "a.yaml", "--save", "saved.json", files=files)
@@ -89,12 +89,12 @@ def test_a_configuration_holds_for_saved_decisions(plan: Plan, world: World) -> 
 
 
 @pytest.mark.parametrize("is_list", [False, True])
-def test_the_controllers_config_map_is_found_among_the_shipped_ones(
+def test_the_controllers_config_map_is_found_among_several(
     plan: Plan, world: World, *, is_list: bool
 ) -> None:
-    """Of several ConfigMaps the controller's counts, with the hash that kustomize appends to its name.
+    """Its name may have the hash that kustomize appends.
 
-    They are documents of one file, or the list that kubectl prints.
+    The ConfigMaps are documents of one file, or the list that kubectl prints.
     """
     maps = [
         {
@@ -120,10 +120,10 @@ def test_the_controllers_config_map_is_found_among_the_shipped_ones(
     assert "budget all allows 10 per hour" in out
 
 
-def test_scale_to_zero_of_a_configuration_holds_for_saved_decisions(
+def test_scale_to_zero_of_a_configuration_replaces_that_of_a_saved_decision(
     plan: Plan, world: World, granted: Granted
 ) -> None:
-    """In both directions: it stands in the place of what was saved."""
+    """It can be turned on as well as off."""
     files = {"a.yaml": world(demand=0), "on.yaml": "planning: {scaleToZero: true}", "off.yaml": "{}"}
     plan("-f", "a.yaml", "--save", "warm.json", files=files)
     plan("-f", "a.yaml", "--scale-to-zero", "--save", "cold.json")
@@ -140,7 +140,7 @@ WRONG_CONFIGURATIONS = {
         "planning: {unmetUnit: luck}",
         'c.yaml:1: error: planning.unmetUnit: Unsupported value: "luck": supported values: "value", "model"',
     ),
-    "a field that there is not": (
+    "an unknown field": (
         "# of this cluster\nplaning: {}",
         "c.yaml:2: error: planing: Forbidden: unknown field (is planning meant?); allowed are certificates, ",
     ),
@@ -148,21 +148,21 @@ WRONG_CONFIGURATIONS = {
         "planning:\n  budgets:\n  - {name: a, costPerHour: '1'}\n  - name: b\n    costPerHour: '-1'\n",
         'c.yaml:5: error: planning.budgets[1].costPerHour: Invalid value: "-1": must be a non-',
     ),
-    "a duration that is none": (
+    "an invalid duration": (
         "planning: {standingSeconds: .nan}",
         'planning.standingSeconds: Invalid value: "nan": must be an integer',
     ),
-    "a list": (
+    "a list of values": (
         "- 1",
         "the document: contains a list: must be one YAML mapping: the controller's configuration",
     ),
     "an empty list": ("[]", "the document: contains a list: must be one YAML mapping"),
-    "a truth value": ("false", "the document: contains a truth value: must be one YAML mapping"),
+    "a Boolean value": ("false", "the document: contains a truth value: must be one YAML mapping"),
     "a ConfigMap without the key": (
         "{kind: ConfigMap, metadata: {name: c}, data: {config: '{}'}}",
         "ConfigMap c: data[config.yaml]: must be the controller's configuration as text; there are config",
     ),
-    "a ConfigMap that holds a list": (
+    "a ConfigMap that contains a list": (
         "{kind: ConfigMap, metadata: {name: c}, data: {config.yaml: '[]'}}",
         "ConfigMap c: data[config.yaml]: contains a list: must be one YAML mapping",
     ),
@@ -175,8 +175,8 @@ WRONG_CONFIGURATIONS = {
         "of the ConfigMaps a, b, none is named stowplan-controller or stowplan-controller-config-HASH: keep",
     ),
     "several documents": ("a: 1\n---\nb: 2", "contains 2 YAML documents and no ConfigMap"),
-    "no YAML": ("planning: {\n", "c.yaml:2: error: not YAML: expected"),
-    "a ConfigMap that holds no YAML": (
+    "invalid YAML": ("planning: {\n", "c.yaml:2: error: not YAML: expected"),
+    "a ConfigMap with invalid YAML": (
         "{kind: ConfigMap, metadata: {name: c}, data: {config.yaml: '{'}}",
         "c.yaml: error: ConfigMap c: data[config.yaml]: line 1: not YAML: expected",
     ),
@@ -184,7 +184,7 @@ WRONG_CONFIGURATIONS = {
         "{kind: ConfigMap, metadata: {name: c}, data: {config.yaml: '{planing: {}}'}}",
         "c.yaml: error: planing: Forbidden: unknown field",
     ),
-    "two budgets of one name": (
+    "two budgets of the same name": (
         "planning: {budgets: [{name: a, costPerHour: '1'}, {name: a, costPerHour: '2'}]}",
         "planning.budgets: duplicate name 'a'",
     ),
@@ -192,8 +192,10 @@ WRONG_CONFIGURATIONS = {
 
 
 @pytest.mark.parametrize(("text", "told"), WRONG_CONFIGURATIONS.values(), ids=WRONG_CONFIGURATIONS.keys())
-def test_a_wrong_configuration_is_named(plan: Plan, world: World, text: str, told: str) -> None:
-    """With its file, as the controller itself would refuse it."""
+def test_a_wrong_configuration_is_rejected_as_by_the_controller(
+    plan: Plan, world: World, text: str, told: str
+) -> None:
+    """The error begins with the name of the file."""
     code, _, complaints = plan(
         "-f", "a.yaml", "--config", "c.yaml", files={"a.yaml": world(), "c.yaml": text}
     )
@@ -204,7 +206,7 @@ def test_a_wrong_configuration_is_named(plan: Plan, world: World, text: str, tol
 
 
 def test_errors_of_a_configuration_are_in_the_order_of_their_lines(plan: Plan, world: World) -> None:
-    """Also those of unknown fields, which are found last."""
+    """This includes unknown fields, which are detected last."""
     text = "planing: {}\nplanning:\n  standingSeconds: soon\n  refresh: 1\nserving: {port: -1}\n"
 
     _, _, complaints = plan("-f", "a.yaml", "--config", "c.yaml", files={"a.yaml": world(), "c.yaml": text})
@@ -212,8 +214,8 @@ def test_errors_of_a_configuration_are_in_the_order_of_their_lines(plan: Plan, w
     assert [line.split(":")[1] for line in complaints] == ["1", "3", "4", "5"]
 
 
-def test_a_missing_configuration_is_named(plan: Plan, world: World) -> None:
-    """Nothing is planned with defaults in its place."""
+def test_a_missing_configuration_file_is_reported(plan: Plan, world: World) -> None:
+    """Nothing is planned with defaults instead."""
     code, out, complaints = plan("-f", "a.yaml", "--config", "no.yaml", files={"a.yaml": world()})
 
     assert (code, out) == (2, "")

@@ -1,4 +1,4 @@
-"""What `stowplan plan` says of files: what it leaves out, what it cannot write, and its own samples."""
+"""Files of `stowplan plan`: skipped objects, output that cannot be written, and the samples."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]
 
 
-def test_what_is_left_out_is_told(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
-    """Other kinds on standard error, variants that nobody can plan for among the warnings."""
+def test_omitted_objects_are_reported(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+    """Other kinds are listed on standard error, variants that cannot be planned in a warning."""
     serving = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "set"}
     other = variant("set", scaleTargetRef=serving)
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
@@ -29,16 +29,19 @@ def test_what_is_left_out_is_told(plan: Plan, parts: Callable[..., list[dict[str
 
 
 UNWRITABLE = {
-    "a directory that there is not": (
+    "a missing directory": (
         ["--save", "plan", "--html", "missing/p.html"],
         ["missing/p.html: error: cannot be written: its directory does not exist"],
     ),
-    "a directory": (["--html", "plan", "--save", "."], [".: error: cannot be written: Is a directory"]),
-    "a name that is too long": (
+    "an existing directory": (
+        ["--html", "plan", "--save", "."],
+        [".: error: cannot be written: Is a directory"],
+    ),
+    "a file name that is too long": (
         ["--html", "p" * 300],
         [f"{'p' * 300}: error: cannot be written: File name too long"],
     ),
-    "one file twice": (
+    "the same file twice": (
         ["--html", "plan", "--save", "./plan"],
         ["plan: error: --save and --html must name different files"],
     ),
@@ -46,18 +49,18 @@ UNWRITABLE = {
 
 
 @pytest.mark.parametrize(("arguments", "told"), UNWRITABLE.values(), ids=UNWRITABLE.keys())
-def test_what_cannot_be_written_is_told(
+def test_output_files_that_cannot_be_written_are_rejected_before_planning(
     plan: Plan, world: World, arguments: list[str], told: list[str]
 ) -> None:
-    """Nothing is planned then: the exit code is about the whole of what was asked for."""
+    """Nothing is planned, and the exit code is 2."""
     code, out, err = plan("-f", "-", *arguments, given=world())
 
     assert (code, out, err) == (2, "", told)
     assert not Path("plan").exists()
 
 
-def test_a_disk_that_is_full_takes_no_plan_away(plan: Plan, world: World) -> None:
-    """What cannot be known before is told with the plan that is printed all the same."""
+def test_the_plan_is_printed_even_if_the_disk_is_full(plan: Plan, world: World) -> None:
+    """An error that cannot be detected in advance is reported after the plan, with exit code 2."""
     code, out, err = plan("-f", "-", "--save", "/dev/full", given=world())
 
     assert code == 2
@@ -71,10 +74,12 @@ def test_a_disk_that_is_full_takes_no_plan_away(plan: Plan, world: World) -> Non
         ([], 0, "the demand of every model is met"),
         (["--demand", "meta/llama-3.1-70b=90"], 1, "1 model short: chat/qwen/qwen2.5-coder-32b"),
     ],
-    ids=["everybody fits", "the lower priority goes short"],
+    ids=["all models fit", "the lower priority goes short"],
 )
-def test_the_samples_show_both_ends(plan: Plan, arguments: list[str], code: int, last: str) -> None:
-    """What the documentation prints is what happens."""
+def test_the_samples_give_the_documented_conclusions(
+    plan: Plan, arguments: list[str], code: int, last: str
+) -> None:
+    """One command meets all demand, the other one leaves a model short."""
     ended, out, _ = plan("-f", str(SAMPLES / "plan"), *arguments)
 
     assert (ended, out.splitlines()[-1]) == (code, last)

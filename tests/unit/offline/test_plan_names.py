@@ -1,4 +1,4 @@
-"""The names in what `stowplan plan` prints."""
+"""Names of workloads in the output of `stowplan plan`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from support.samples import SAMPLES
 Plan = Callable[..., tuple[int, str, list[str]]]
 
 
-def test_workloads_of_other_namespaces_are_named_whatever_the_controller_does(plan: Plan) -> None:
-    """Whoever can read the files may know the names in them; statuses in a cluster name none by default."""
+def test_workloads_of_other_namespaces_are_named_regardless_of_the_configuration(plan: Plan) -> None:
+    """Users who can read the files may see all names; statuses in a cluster hide them by default."""
     texts = {f"in/{path.name}": path.read_text("utf-8") for path in sorted((SAMPLES / "plan").iterdir())}
     for name, text in texts.items():
         documents = text.split("\n---\n")

@@ -1,4 +1,4 @@
-"""`stowplan plan` as a person and a pipeline meet it: files in, a plan and an exit code out."""
+"""The command `stowplan plan`: arguments and files as input, a plan and an exit code as output."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ World = Callable[..., str]
 Granted = Callable[[str], dict[str, int]]
 
 WRONG_ARGUMENTS = {
-    "without a file": ([], "the following arguments are required: -f"),
+    "no file": ([], "the following arguments are required: -f"),
     "a demand without a number": (
         ["--demand", "chat"],
         "'chat': must be NAME=RATE in requests per second, such as meta/llama-3.1-8b=41 or ...=41@1155/211",
     ),
     "a demand with a unit": (["--demand", "chat=5k"], "'chat=5k': must be NAME=RATE"),
-    "a demand in powers of ten": (["--demand", "chat=1e9"], "; numbers have at most 9 digits and 6 decimals"),
-    "a demand of less than nothing": (["--demand", "chat=-5"], "'chat=-5': must be NAME=RATE"),
-    "a demand without end": (["--demand", "chat=inf"], "'chat=inf': must be NAME=RATE"),
-    "a demand of nothing in particular": (["--demand", "=5"], "'=5': must be NAME=RATE"),
-    "requests without an answer's length": (["--demand", "chat=5@100"], "'chat=5@100': must be NAME=RATE"),
-    "requests of half a pair": (["--demand", "chat=5@100/"], "'chat=5@100/': must be NAME=RATE"),
+    "a demand with an exponent": (["--demand", "chat=1e9"], "; numbers have at most 9 digits and 6 decimals"),
+    "a negative demand": (["--demand", "chat=-5"], "'chat=-5': must be NAME=RATE"),
+    "an infinite demand": (["--demand", "chat=inf"], "'chat=inf': must be NAME=RATE"),
+    "a demand without a model": (["--demand", "=5"], "'=5': must be NAME=RATE"),
+    "a prompt length alone": (["--demand", "chat=5@100"], "'chat=5@100': must be NAME=RATE"),
+    "an empty answer length": (["--demand", "chat=5@100/"], "'chat=5@100/': must be NAME=RATE"),
     "a capacity without a number": (["--capacity", "chat"], "'chat': must be NAME=RATE"),
-    "a capacity for lengths": (
+    "a capacity with request lengths": (
         ["--capacity", "chat=5@100/20"],
         "'chat=5@100/20': a capacity applies to the lengths of the model's own requests: omit @PROMPT/ANSWER",
     ),
     "nodes without a size": (["--add-node", "H100"], "'H100': must be TYPExACCELERATORS[:COUNT]"),
     "nodes without accelerators": (["--add-node", "H100x0"], "'H100x0': must be TYPExACCELERATORS[:COUNT]"),
-    "no node at all": (["--add-node", "H100x8:0"], "'H100x8:0': must be TYPExACCELERATORS[:COUNT]"),
+    "a count of zero nodes": (["--add-node", "H100x8:0"], "'H100x8:0': must be TYPExACCELERATORS[:COUNT]"),
     "too many nodes": (["--add-node", "H100x8:100000"], "; numbers are from 1 to 9999"),
-    "a budget in powers of ten": (
+    "a budget with an exponent": (
         ["--budget", "1e3"],
         "must be a cost per hour, such as 400 or 99.50, with at",
     ),
     "two budgets": (["--budget", "1", "--budget", "2"], "argument --budget: must be given once only"),
     "a saved decision on standard output": (["--save", "-"], "argument --save: must be the name of a file"),
-    "a namespace that is none": (["-n", "Bad NS"], 'argument -n/--namespace: Invalid value: "Bad NS"'),
+    "an invalid namespace": (["-n", "Bad NS"], 'argument -n/--namespace: Invalid value: "Bad NS"'),
     "a negative budget": (["--budget=-1"], "'-1': must be a cost per hour"),
-    "an unknown way to go short": (["--unmet", "luck"], "choose from"),
+    "an unknown unit of unmet demand": (["--unmet", "luck"], "choose from"),
 }
 
 
 @pytest.mark.parametrize(("arguments", "told"), WRONG_ARGUMENTS.values(), ids=WRONG_ARGUMENTS.keys())
-def test_wrong_arguments_are_named(
+def test_wrong_arguments_are_reported(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The exit code is 2, and the sentence says what would do."""
+    """The exit code is 2, and the message states what is accepted."""
     files = [] if "required" in told else ["-f", "x.yaml"]
     with pytest.raises(SystemExit) as ended:
         cli.main(["plan", *files, *arguments])
@@ -66,10 +66,10 @@ def test_wrong_arguments_are_named(
     assert told in capsys.readouterr().err
 
 
-def test_a_list_a_directory_and_standard_input_are_the_same(
+def test_a_list_on_standard_input_equals_a_directory_of_files(
     plan: Plan, world: World, parts: Callable[..., list[dict[str, Any]]], granted: Granted
 ) -> None:
-    """So are JSON and YAML, one file and many."""
+    """One JSON document gives the same plan as many YAML files."""
     texts = {f"in/{number}.yaml": yaml.safe_dump(part) for number, part in enumerate(parts())}
 
     from_directory = plan("-f", "in", "-o", "json", files=texts)
@@ -91,8 +91,8 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
-def test_every_shape_of_a_variant_is_read(plan: Plan, shape: dict[str, Any]) -> None:
-    """Through the conversion of the webhook, in a list of its kind, too."""
+def test_every_version_and_shape_of_a_variant_is_read(plan: Plan, shape: dict[str, Any]) -> None:
+    """Objects are converted as by the webhook, also in a list of their kind."""
     head = {"apiVersion": shape["apiVersion"], "kind": "VariantAutoscalingList", "items": [shape]}
     target = deployment("llama", product="NVIDIA-A100-SXM4-80GB", accelerators=1)
 
@@ -105,7 +105,7 @@ def test_every_shape_of_a_variant_is_read(plan: Plan, shape: dict[str, Any]) -> 
 
 
 def test_a_saved_decision_gives_the_same_plan(plan: Plan, world: World) -> None:
-    """With everything that was asked for, and the same bytes when it is saved again."""
+    """It contains all options of the command, and saving it again gives the same bytes."""
     asked = (
         "--demand",
         "chat=90",
@@ -125,8 +125,8 @@ def test_a_saved_decision_gives_the_same_plan(plan: Plan, world: World) -> None:
     assert json.loads(Path("a.json").read_bytes())["settings"]["unmet_unit"] == "model"
 
 
-def test_how_good_a_plan_is_is_told_level_by_level(plan: Plan) -> None:
-    """Each with its bound, in the document and in the text."""
+def test_values_and_bounds_are_reported_for_each_level(plan: Plan) -> None:
+    """The JSON document has the bound of each level, and the text has each level whose value is not zero."""
     fleet = PlanningInputs(snapshot=fleet_world("plan-plenty", 60, seed=1))
     Path("fleet.json").write_bytes(to_json(fleet))
     _, text, _ = plan("-f", "fleet.json")
@@ -139,8 +139,8 @@ def test_how_good_a_plan_is_is_told_level_by_level(plan: Plan) -> None:
     assert told == [level for level in told if f"  {level}: " in text]
 
 
-def test_demand_comes_from_the_argument_before_the_status(plan: Plan, world: World, granted: Granted) -> None:
-    """The argument may name the namespace or not, and may have a fraction."""
+def test_a_demand_argument_overrides_the_status(plan: Plan, world: World, granted: Granted) -> None:
+    """The argument may have a namespace and a fraction."""
     exported = plan("-f", "-", "-o", "json", given=world(demand=25))
     stated = plan(
         "-f",
@@ -159,20 +159,20 @@ def test_demand_comes_from_the_argument_before_the_status(plan: Plan, world: Wor
 
 
 ODD_STATUSES: dict[str, tuple[dict[str, Any], float | None]] = {
-    "a start of thirty years": ({"startSeconds": 10**9}, 8.0),
-    "more than anybody has": ({"upperRequestsPerSecond": "1000000000"}, 8.0),
-    "more than anybody can have": ({"requestsPerSecond": "1" + "0" * 30}, None),
-    "an upper bound that nobody can have": ({"upperRequestsPerSecond": "1" + "0" * 30}, None),
+    "a start time of thirty years": ({"startSeconds": 10**9}, 8.0),
+    "a very large upper bound": ({"upperRequestsPerSecond": "1000000000"}, 8.0),
+    "a rate beyond the maximum": ({"requestsPerSecond": "1" + "0" * 30}, None),
+    "an upper bound beyond the maximum": ({"upperRequestsPerSecond": "1" + "0" * 30}, None),
     "an upper bound below the rate": ({"upperRequestsPerSecond": "1"}, 8.0),
-    "endless requests": ({"avgInputTokens": "9" * 30, "avgOutputTokens": "9" * 30}, 8.0),
+    "request lengths beyond the maximum": ({"avgInputTokens": "9" * 30, "avgOutputTokens": "9" * 30}, 8.0),
 }
 
 
 @pytest.mark.parametrize(("odd", "rate"), ODD_STATUSES.values(), ids=ODD_STATUSES.keys())
-def test_no_number_of_a_status_ends_the_plan(
+def test_extreme_numbers_in_a_status_do_not_prevent_a_plan(
     plan: Plan, parts: Callable[..., list[dict[str, Any]]], odd: dict[str, Any], rate: float | None
 ) -> None:
-    """A status can be written by hand: what nobody can mean is not known, and never zero."""
+    """Statuses can be written by hand: an impossible rate is unknown, not zero."""
     made = parts()
     made[-1]["status"]["decision"]["demand"] |= odd
 
@@ -185,17 +185,17 @@ def test_no_number_of_a_status_ends_the_plan(
 
 
 LIMITS = {
-    "a latency": ("ITL 80 ms", ["ITL 80 ms"]),
-    "a batch": ("a batch of 256", ["a batch of 256"]),
-    "something that is none": ("whatever", []),
+    "a latency target": ("ITL 80 ms", ["ITL 80 ms"]),
+    "a batch size": ("a batch of 256", ["a batch of 256"]),
+    "an unknown text": ("whatever", []),
 }
 
 
 @pytest.mark.parametrize(("limit", "want"), LIMITS.values(), ids=LIMITS.keys())
-def test_the_limit_that_a_status_names_is_kept(
+def test_the_capacity_limit_of_a_status_is_kept(
     plan: Plan, parts: Callable[..., list[dict[str, Any]]], limit: object, want: list[str]
 ) -> None:
-    """The plan says within what a replica serves what it serves, as the controller did."""
+    """The message of the plan states the limit, as that of the controller does."""
     made = parts()
     made[-1]["status"]["decision"]["capacityLimit"] = limit
 
@@ -207,16 +207,16 @@ def test_the_limit_that_a_status_names_is_kept(
     assert ("within" in decided["code"]["message"]) == bool(want)
 
 
-def test_the_largest_load_that_can_be_said_is_planned(plan: Plan, world: World) -> None:
-    """It is more than anybody can serve, and that is what the plan says."""
+def test_the_largest_possible_demand_is_planned(plan: Plan, world: World) -> None:
+    """The plan reports the model as short."""
     code, out, err = plan("-f", "-", "--demand", "chat=999999999", given=world())
 
     assert (code, err) == (1, [])
     assert out.splitlines()[-1].startswith("1 model short: default/c")
 
 
-def test_lengths_can_be_stated(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
-    """By a declared profile a replica serves less of longer requests."""
+def test_request_lengths_can_be_given(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+    """With a declared profile, a replica serves fewer of longer requests."""
     made = [item for item in parts() if item["metadata"]["name"] != "code"]
     parms = {
         "decodeParms": {"alpha": "20", "beta": "0.4"},
@@ -234,8 +234,8 @@ def test_lengths_can_be_stated(plan: Plan, parts: Callable[..., list[dict[str, A
     assert served[1] > 5 * served[2] > 0
 
 
-def test_without_demand_what_runs_stands(plan: Plan, world: World, granted: Granted) -> None:
-    """The warning says how to state it."""
+def test_running_replicas_are_kept_if_demand_is_unknown(plan: Plan, world: World, granted: Granted) -> None:
+    """A warning states the option that sets the demand."""
     code, out, _ = plan("-f", "-", "-o", "json", given=world(demand=None))
 
     assert granted(out) == {"chat": 1, "code": 1}
@@ -250,15 +250,15 @@ def test_without_demand_what_runs_stands(plan: Plan, world: World, granted: Gran
 
 
 def test_a_replica_without_a_place_is_a_shortage(plan: Plan, world: World) -> None:
-    """Also where nothing is known of the demand: what runs stands, and there is no room for it."""
+    """This also holds if demand is unknown: running replicas are kept, but one has no room."""
     code, out, _ = plan("-f", "-", given=world(demand=None, nodes=1, size=1))
 
     assert code == 1
     assert out.splitlines()[-1].startswith("1 model short: default/c")
 
 
-def test_a_capacity_can_be_stated(plan: Plan, granted: Granted) -> None:
-    """What no status says is asked for; once stated it counts."""
+def test_a_capacity_can_be_given_as_an_argument(plan: Plan, granted: Granted) -> None:
+    """Without it, a warning names the option; with it, the capacity is used for planning."""
     given = listed(deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat", accelerator="L4"))
     asked = ("-f", "-", "-o", "json", "--demand", "meta/llama-3.1-8b=15", "--add-node", "L4x4")
 
@@ -273,7 +273,7 @@ def test_a_capacity_can_be_stated(plan: Plan, granted: Granted) -> None:
 
 
 CHANGES = {
-    "a drained node is left": (["--drain", "node-1"], {"node-2": 2, "node-1": 0}),
+    "a drained node is emptied": (["--drain", "node-1"], {"node-2": 2, "node-1": 0}),
     "new nodes are used": (
         ["--add-node", "L4x8:2", "--drain", "node-1", "--drain", "node-2"],
         {"new-l4-1": 2},
@@ -282,8 +282,10 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("arguments", "expected"), CHANGES.values(), ids=CHANGES.keys())
-def test_nodes_come_and_go(plan: Plan, world: World, arguments: list[str], expected: dict[str, int]) -> None:
-    """A new one is labelled like the others of its type, so what selects those may use it."""
+def test_nodes_can_be_added_and_drained(
+    plan: Plan, world: World, arguments: list[str], expected: dict[str, int]
+) -> None:
+    """An added node has the labels of its type, so that node selectors of variants match it."""
     code, out, _ = plan("-f", "-", "-o", "json", *arguments, given=world())
 
     held = {node["name"]: sum(v["pods"] for v in node["variants"]) for node in json.loads(out)["nodes"]}
@@ -291,8 +293,8 @@ def test_nodes_come_and_go(plan: Plan, world: World, arguments: list[str], expec
     assert code == 0
 
 
-def test_pods_that_run_on_a_drained_node_move(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
-    """A pod of an export is where it is, until its node is drained."""
+def test_only_pods_on_a_drained_node_move(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+    """A pod in the files stays on its node until that is drained."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat-5d", "controller": True}
     metadata = {"name": "chat-5d-1", "labels": {"pod-template-hash": "5d"}, "ownerReferences": [owner]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": "node-2"}}
@@ -310,8 +312,8 @@ def test_pods_that_run_on_a_drained_node_move(plan: Plan, parts: Callable[..., l
     assert places == [[("node-2", 0)], [("node-1", 1)]]
 
 
-def test_a_budget_holds(plan: Plan, world: World) -> None:
-    """Who goes short of money is told so."""
+def test_a_budget_given_as_an_argument_is_respected(plan: Plan, world: World) -> None:
+    """A decision that it limits names it as the bound."""
     code, out, _ = plan("-f", "-", "-o", "json", "--demand", "chat=60", "--budget", "120", given=world())
 
     document = json.loads(out)
@@ -320,8 +322,8 @@ def test_a_budget_holds(plan: Plan, world: World) -> None:
     assert "Budget" in {decision["bound_by"] for decision in document["plan"]["decisions"]}
 
 
-def test_scale_to_zero_lets_idle_models_go(plan: Plan, world: World, granted: Granted) -> None:
-    """Without it one replica keeps a model warm."""
+def test_scale_to_zero_stops_idle_models(plan: Plan, world: World, granted: Granted) -> None:
+    """Without it one replica of each model is kept."""
     warm = plan("-f", "-", "-o", "json", given=world(demand=0))
     cold = plan("-f", "-", "-o", "json", "--scale-to-zero", given=world(demand=0))
 
@@ -329,16 +331,16 @@ def test_scale_to_zero_lets_idle_models_go(plan: Plan, world: World, granted: Gr
     assert granted(cold[1]) == {"chat": 0, "code": 0}
 
 
-def test_the_exit_code_tells_a_shortage(plan: Plan, world: World) -> None:
-    """And the last line says who goes short."""
+def test_the_exit_code_is_1_if_a_model_is_short(plan: Plan, world: World) -> None:
+    """The last line names the model."""
     code, out, _ = plan("-f", "-", "--demand", "chat=70", given=world())
 
     assert code == 1
     assert out.splitlines()[-1].startswith("1 model short: default/ch")
 
 
-def test_yaml_says_what_json_says(plan: Plan, world: World) -> None:
-    """Programs choose."""
+def test_yaml_output_equals_json_output(plan: Plan, world: World) -> None:
+    """The top-level members are also checked."""
     _, as_yaml, _ = plan("-f", "-", "-o", "yaml", given=world())
     _, as_json, _ = plan("-f", "-", "-o", "json", given=world())
 
@@ -347,7 +349,7 @@ def test_yaml_says_what_json_says(plan: Plan, world: World) -> None:
 
 
 USELESS = {
-    "of a type that nobody uses": (
+    "of a type that no variant uses": (
         "H100x8",
         "--add-node H100x8: no variant can use such a node; the variants use L4",
     ),
@@ -356,10 +358,10 @@ USELESS = {
 
 
 @pytest.mark.parametrize(("shape", "told"), USELESS.values(), ids=USELESS.keys())
-def test_nodes_that_help_nobody_are_warned_of(
+def test_added_nodes_that_no_pod_can_use_cause_a_warning(
     plan: Plan, parts: Callable[..., list[dict[str, Any]]], shape: str, told: str
 ) -> None:
-    """They are planned with all the same; nodes that would do are no matter of a warning."""
+    """The plan includes them anyway; useful nodes cause no warning."""
     made = parts()
     for item in (item for item in made if item["kind"] == "Deployment"):
         (container,) = item["spec"]["template"]["spec"]["containers"]
@@ -373,16 +375,16 @@ def test_nodes_that_help_nobody_are_warned_of(
     assert json.loads(useful)["warnings"] == []
 
 
-def test_a_saved_decision_without_variants_is_no_plan(plan: Plan) -> None:
-    """As among manifests: nobody is served, so nobody is told to be."""
+def test_a_saved_decision_without_variants_is_rejected(plan: Plan) -> None:
+    """The exit code is 2, as for manifests without variants."""
     code, out, err = plan("-f", "a.json", files={"a.json": '{"snapshot": {"nodes": [], "variants": []}}'})
 
     assert (code, out) == (2, "")
     assert "nothing to plan: the input contains no VariantAutoscaling" in err[0]
 
 
-def test_a_stated_capacity_of_nothing_stands(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
-    """Whatever a profile or the model's other variants would make of it; in a saved decision as well."""
+def test_a_given_capacity_of_zero_stays_zero(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+    """Neither a profile nor other variants of the model replace it, even after saving and reading."""
     made = parts()
     for item in (item for item in made if item["kind"] == "VariantAutoscaling"):
         item["spec"] |= {"modelID": "m", "variantProfile": {"perfParms": PERF_PARMS, "maxBatchSize": 4}}

@@ -1,4 +1,4 @@
-"""A saved decision made again: with the memory that it was made with."""
+"""Replays of saved decisions, which include the state of earlier cycles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Plan = Callable[..., tuple[int, str, list[str]]]
 
 NOW = 1_000_000.0
 TURNING = Course(namespace="ns", name="chat", replicas=6, direction=1, reversed_seconds=(NOW - 600, NOW - 60))
-"""It has turned twice within the hour, and came up last."""
+"""The variant was reversed twice within the last hour, and last scaled up."""
 
 VARIANT = Variant(
     namespace="ns",
@@ -53,8 +53,8 @@ SAVED = PlanningInputs(
 )
 
 
-def test_a_replay_follows_the_flap_budget_as_the_saved_decision_did(plan: Plan) -> None:
-    """By the saved moment, not by the clock of who replays; and saving it again loses nothing."""
+def test_a_replay_applies_the_flap_budget_at_the_saved_time(plan: Plan) -> None:
+    """The current time does not matter, and saving the decision again loses nothing."""
     files = {"saved.json": to_json(SAVED).decode()}
 
     _, out, _ = plan("-f", "saved.json", "-o", "json", "--save", "again.json", files=files)
@@ -67,8 +67,10 @@ def test_a_replay_follows_the_flap_budget_as_the_saved_decision_did(plan: Plan) 
     assert Path("again.json").read_bytes() == to_json(SAVED)
 
 
-def test_turns_of_long_ago_hold_nobody(plan: Plan, granted: Callable[[str], dict[str, int]]) -> None:
-    """The window ends at the saved moment."""
+def test_reversals_before_the_window_have_no_effect(
+    plan: Plan, granted: Callable[[str], dict[str, int]]
+) -> None:
+    """The window ends at the saved time."""
     later = replace(SAVED, snapshot=replace(SAVED.snapshot, taken_seconds=NOW + 3600))
 
     _, out, _ = plan("-f", "-", "-o", "json", given=to_json(later).decode())
@@ -76,10 +78,10 @@ def test_turns_of_long_ago_hold_nobody(plan: Plan, granted: Callable[[str], dict
     assert granted(out) == {"chat": 1}
 
 
-def test_a_configuration_over_a_saved_decision_brings_its_own_flap_budget(
+def test_a_configuration_replaces_the_flap_budget_of_a_saved_decision(
     plan: Plan, granted: Callable[[str], dict[str, int]]
 ) -> None:
-    """What the same memory would have meant under other rules."""
+    """This shows the effect of other settings on the same state."""
     answers = []
     for reversals in (0, 2, 4):
         told = json.dumps({"planning": {"flapBudget": {"reversals": reversals}}})

@@ -1,4 +1,4 @@
-"""`stowplan plan` for what is no Deployment, and for pods with rules: from files to the drawing."""
+"""`stowplan plan` for scale targets other than Deployments, and for pods with topology rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def node(name: str, zone: str, accelerators: int = 4) -> Manifest:
 
 
 def claimed(target: Manifest, replicas: int) -> list[Manifest]:
-    """Return a target with a variant that is to have some replicas."""
+    """Return a scale target and its variant, which is pinned to a number of replicas."""
     name = target["metadata"]["name"]
     reference = {key: target[key] for key in ("apiVersion", "kind")} | {"name": name}
     claim = variant(name, modelID=name, accelerator="L4", scaleTargetRef=reference)
@@ -45,8 +45,8 @@ def places(out: str) -> dict[str, list[str]]:
 NODES = [node("a1", "a"), node("a2", "a"), node("b1", "b")]
 
 
-def test_a_stateful_set_and_a_group_find_their_places(plan: Plan) -> None:
-    """A group of two pods of four lies in one zone, on two nodes."""
+def test_a_stateful_set_and_a_group_of_pods_are_placed(plan: Plan) -> None:
+    """The group has two pods of four accelerators, which are placed on two nodes in one zone."""
     group = leader_worker_set("group", product=L4, accelerators=4, size=2, exclusive_topology=ZONE)
     alone = stateful_set("alone", product=L4, accelerators=2)
 
@@ -83,8 +83,8 @@ def pods_of(group: Manifest, *nodes: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_group_that_loses_a_node_is_placed_anew_as_a_whole(plan: Plan) -> None:
-    """Its other pods do not stay behind."""
+def test_a_group_that_loses_a_node_is_placed_again_as_a_whole(plan: Plan) -> None:
+    """Its pods on other nodes are not kept."""
     group = leader_worker_set("group", product=L4, accelerators=4, size=2, exclusive_topology=ZONE)
     given = listed(*NODES, node("b2", "b"), *claimed(group, 1), *pods_of(group, "a1", "a2"))
 
@@ -95,8 +95,8 @@ def test_a_group_that_loses_a_node_is_placed_anew_as_a_whole(plan: Plan) -> None
     assert places(moves) == {"group": ["b1", "b2"]}
 
 
-def test_rules_of_pods_hold_and_what_is_left_out_is_a_warning(plan: Plan) -> None:
-    """Two zones, a skew of one: the roomier zone does not take everything."""
+def test_spread_constraints_are_respected_and_omitted_ones_cause_a_warning(plan: Plan) -> None:
+    """With two zones and a skew of one, the zone with more room does not get all pods."""
     even = deployment("chat", product=L4, accelerators=1)
     even["spec"]["template"]["spec"]["topologySpreadConstraints"] = [
         {
@@ -119,8 +119,8 @@ def test_rules_of_pods_hold_and_what_is_left_out_is_a_warning(plan: Plan) -> Non
     )
 
 
-def test_a_target_that_is_missing_is_named_by_its_kind(plan: Plan) -> None:
-    """With the command that exports it."""
+def test_a_missing_target_is_reported_with_the_command_that_exports_it(plan: Plan) -> None:
+    """The command has the kind of the target."""
     claim = claimed(stateful_set("chat", product=L4, accelerators=1), 1)[1]
 
     code, _, err = plan("-f", "-", given=listed(*NODES, claim))
@@ -129,8 +129,8 @@ def test_a_target_that_is_missing_is_named_by_its_kind(plan: Plan) -> None:
     assert any("kubectl get statefulset -n default chat -o yaml" in line for line in err)
 
 
-def test_nodes_asked_for_a_group_are_for_its_pods(plan: Plan) -> None:
-    """A replica of two pods needs two nodes: one number counts pods, wherever it is read."""
+def test_nodes_to_add_for_a_group_are_counted_by_its_pods(plan: Plan) -> None:
+    """Replicas of two pods need two nodes each, so text and JSON count pods, not replicas."""
     group = leader_worker_set("group", product=L4, accelerators=4, size=2)
     pool = {
         "name": "more",

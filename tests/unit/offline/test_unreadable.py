@@ -1,4 +1,4 @@
-"""What `stowplan plan` cannot read: named with file, line and field, all at once."""
+"""Unreadable input of `stowplan plan`: all errors are reported at once, with file, line and field."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNREADABLE = {
             "kubectl get deployment -n default x -o yaml"
         ],
     ),
-    "every fault of a node": (
+    "all errors of a node": (
         "kind: Node\napiVersion: v1\nmetadata:\n  name: node-1\nspec:\n  taints:\n  - key: 7\nstatus:\n"
         "  allocatable:\n    nvidia.com/gpu: many\n",
         [
@@ -50,7 +50,7 @@ UNREADABLE = {
             '.limits[nvidia.com/gpu]: Invalid value: "500m": must be an integer',
         ],
     ),
-    "a target that is refused is not missing as well": (
+    "an invalid target is not also reported as missing": (
         f"{VARIANT}---\n"
         + DEPLOYMENT.replace("args: [serve]", "resources: {limits: {nvidia.com/gpu: 500m}}"),
         [
@@ -58,11 +58,11 @@ UNREADABLE = {
             '.limits[nvidia.com/gpu]: Invalid value: "500m": must be an integer',
         ],
     ),
-    "what admission would refuse": (
+    "a value that admission would reject": (
         VARIANT.replace("modelID: m", 'modelID: ""'),
         ["a.yaml:5: error: VariantAutoscaling default/x: spec.modelID: Invalid value"],
     ),
-    "a version that never was": (
+    "a version that does not exist": (
         VARIANT.replace("v1alpha2", "v3"),
         [
             "a.yaml:1: error: VariantAutoscaling default/x: apiVersion: no version llmd.ai/v3: its versions"
@@ -73,7 +73,7 @@ UNREADABLE = {
         f"{VARIANT}---\n{DEPLOYMENT}---\n{DEPLOYMENT}",
         ["a.yaml:13: error: Deployment default/x: is already defined in a.yaml:8; remove one of the two"],
     ),
-    "fields that admission does not know, and those that occur twice": (
+    "unknown and duplicate fields": (
         VARIANT.replace("modelID: m", "modelID: n\n  modelID: m\n  acelerator: H100"),
         [
             'a.yaml:6: error: VariantAutoscaling default/x: duplicate field "spec.modelID"',
@@ -88,7 +88,7 @@ UNREADABLE = {
         f"a: [\n---\n{VARIANT}",
         ["a.yaml:1: error: yaml: ", "a.yaml:8: error: VariantAutoscaling default/x: spec.scaleTargetRef: "],
     ),
-    "a node of a million": (
+    "a node with a million accelerators": (
         "apiVersion: v1\nkind: Node\nmetadata: {name: big}\nstatus:\n  allocatable: {amd.com/gpu: 1M}\n",
         ["a.yaml:5: error: Node big: status.allocatable: 1000000 accelerators: a node can have at most"],
     ),
@@ -101,13 +101,13 @@ UNREADABLE = {
         ["a.yaml:1: error: not an object: a manifest is a mapping with apiVersion"],
     ),
     "an empty directory or file": ("", ["stowplan plan: error: nothing to plan"]),
-    "a saved decision of another shape": (
+    "a saved decision with a wrong type": (
         '{"snapshot": {"nodes": 7}}',
         [
             "a.yaml: error: the saved decision cannot be read: snapshot.nodes: must be `array`, was `int`",
         ],
     ),
-    "numbers that are none in a saved decision": (
+    "NaN and infinity in a saved decision": (
         '{"snapshot": {"nodes": [{"name": "a", "spare": NaN}], "taken_seconds": -Infinity}}',
         [
             "a.yaml: error: the saved decision cannot be read: snapshot.nodes[0].spare: must be a "
@@ -115,18 +115,18 @@ UNREADABLE = {
             "a.yaml: error: the saved decision cannot be read: snapshot.taken_seconds: must be a finite",
         ],
     ),
-    "a saved decision without its most important member": (
+    "a saved decision without a snapshot": (
         '{"settings": {}}',
         ["a.yaml: error: the saved decision cannot be read: Object missing required field `snapshot`"],
     ),
-    "a misspelt member of a saved decision": (
+    "misspelt members of a saved decision": (
         '{"snapshot": {"nodes": [], "variants": [{"most_per_nodes": 1}]}, "settings": {"unit": 1}}',
         [
             "a.yaml: error: the saved decision cannot be read: snapshot.variants[0].most_per_nodes: "
             "there is no such member; is most_per_node meant?; settings.unit: there is no such member; "
         ],
     ),
-    "a choice that there is not in a saved decision": (
+    "an unsupported value in a saved decision": (
         '{"snapshot": {"nodes": [], "variants": []}, "settings": {"unmet_unit": "luck"}}',
         [
             "a.yaml: error: the saved decision cannot be read: settings.unmet_unit: must be one of value, "
@@ -137,8 +137,8 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize(("text", "expected"), UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_unreadable_input_is_named(plan: Plan, text: str, expected: list[str]) -> None:
-    """Exit code 2, nothing on standard output, one line for each fault."""
+def test_unreadable_input_is_reported(plan: Plan, text: str, expected: list[str]) -> None:
+    """The exit code is 2, standard output is empty, and each error is one line."""
     code, out, err = plan("-f", "a.yaml", files={"a.yaml": text})
 
     assert (code, out) == (2, "")
@@ -148,7 +148,7 @@ def test_unreadable_input_is_named(plan: Plan, text: str, expected: list[str]) -
 
 
 def test_unknown_fields_of_a_status_are_ignored(plan: Plan) -> None:
-    """Another controller wrote it, not the user."""
+    """Another controller may have written them."""
     status = "status: {currentAlloc: {foo: 1}, bar: 3}\n"
     files = {"a.yaml": f"{VARIANT}{status}---\n{DEPLOYMENT}"}
 
@@ -177,10 +177,10 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize(("arguments", "told"), UNKNOWN.values(), ids=UNKNOWN.keys())
-def test_names_that_nothing_has_are_told_with_those_there_are(
+def test_unknown_names_in_arguments_are_reported_with_the_known_ones(
     plan: Plan, world: World, arguments: list[str], told: str
 ) -> None:
-    """Exit code 2 and no plan: it would be about something else than was asked."""
+    """The exit code is 2 and nothing is planned, since the plan would answer another question."""
     code, out, err = plan("-f", "-", *arguments, given=world())
 
     assert (code, out) == (2, "")
@@ -188,8 +188,8 @@ def test_names_that_nothing_has_are_told_with_those_there_are(
     assert err[0].startswith(f"stowplan plan: error: {told}")
 
 
-def test_a_name_in_several_namespaces_has_to_be_told_apart(plan: Plan) -> None:
-    """With the namespace in front it is clear."""
+def test_an_ambiguous_model_name_requires_the_namespace(plan: Plan) -> None:
+    """The error lists the names with their namespaces, which are accepted."""
     texts = [
         part.replace("{name: x}\n", f"{{name: x, namespace: {namespace}}}\n", 1)
         for namespace in ("one", "two")
@@ -207,8 +207,8 @@ def test_a_name_in_several_namespaces_has_to_be_told_apart(plan: Plan) -> None:
     assert clear != 2
 
 
-def test_a_saved_decision_is_read_alone(plan: Plan, world: World) -> None:
-    """It is complete: what else could be meant is not guessed."""
+def test_a_saved_decision_cannot_be_combined_with_other_files(plan: Plan, world: World) -> None:
+    """It is complete, and how to combine them would be a guess."""
     plan("-f", "-", "--save", "saved.json", given=world())
 
     code, _, err = plan("-f", "saved.json", "-f", "a.yaml", files={"a.yaml": VARIANT})
@@ -217,8 +217,8 @@ def test_a_saved_decision_is_read_alone(plan: Plan, world: World) -> None:
     assert any("a saved decision is complete" in line for line in err)
 
 
-def test_files_of_a_directory_that_are_no_manifests_are_passed_over(plan: Plan, world: World) -> None:
-    """Values of a chart lie beside them; a file that was named has to be one."""
+def test_files_in_a_directory_that_are_no_manifests_are_skipped(plan: Plan, world: World) -> None:
+    """They may be values of a chart; a file that is named explicitly has to be a manifest."""
     files = {
         "in/all.json": world(),
         "in/values.yaml": "replicas: 3\n",
@@ -229,8 +229,8 @@ def test_files_of_a_directory_that_are_no_manifests_are_passed_over(plan: Plan, 
     assert plan("-f", "in/all.json", "-f", "in/values.yaml")[0] == 2
 
 
-def test_prices_and_classes_count_only_in_their_namespace(plan: Plan, world: World) -> None:
-    """A ConfigMap that lies elsewhere is told, and the option takes it in."""
+def test_service_classes_are_read_only_from_the_settings_namespace(plan: Plan, world: World) -> None:
+    """A ConfigMap in another namespace causes a warning, and an option selects its namespace."""
     prices = json.dumps(
         {
             "apiVersion": "v1",
