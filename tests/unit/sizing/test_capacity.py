@@ -1,4 +1,4 @@
-"""Requests per second within targets: worked vectors, what limits them, and laws."""
+"""Request rates of a replica within its targets: worked examples, limits, and properties."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ L40S = StepParameters(alpha_ms=18.0, beta_ms=0.12, delta_ms=0.11)
 SETTINGS = SizingSettings()
 
 VECTORS = {
-    "a large batch is what ends first": (H100, CHAT, 256.0, 18.883, Target.BATCH),
-    "steps get too slow": (L40S, CHAT, 114.2, 4.717, Target.ITL),
-    "long prompts make each other wait": (H100, LONG, 31.5, 1.641, Target.TTFT),
+    "the batch size is the tightest limit": (H100, CHAT, 256.0, 18.883, Target.BATCH),
+    "the time per step is the tightest limit": (L40S, CHAT, 114.2, 4.717, Target.ITL),
+    "waiting behind long prompts is the tightest limit": (H100, LONG, 31.5, 1.641, Target.TTFT),
 }
 
 
 def capacity(
     parameters: StepParameters, lengths: Lengths, *, batch: float = 256.0, targets: Targets = TARGETS
 ) -> Capacity:
-    """Return what a replica serves, by its own step times."""
+    """Return the capacity of a replica by its learned step times."""
     source = CapacitySource.LEARNED
     return learned_capacity(parameters, lengths, targets, batch=batch, source=source, settings=SETTINGS)
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_worked_vectors(name: str) -> None:
-    """The tightest limit is the capacity, and stands first."""
+def test_the_capacity_is_the_tightest_limit(name: str) -> None:
+    """This limit is the first one in the list."""
     parameters, lengths, batch, rate, target = VECTORS[name]
 
     found = capacity(parameters, lengths, batch=batch)
@@ -45,8 +45,8 @@ def test_worked_vectors(name: str) -> None:
     assert not found.unreachable
 
 
-def test_a_target_that_cannot_be_met_is_named_with_the_best_and_does_not_count() -> None:
-    """Steps of 70 ms at the least cannot give 64 ms in the mean; the batch still limits."""
+def test_an_unreachable_target_is_reported_with_the_best_value_and_is_no_limit() -> None:
+    """Steps of at least 70 ms cannot have a mean of 64 ms; the batch size is still a limit."""
     found = capacity(StepParameters(alpha_ms=70.0, beta_ms=0.12, delta_ms=0.11), CHAT, batch=114.2)
 
     assert found.unreachable == ("ITL 80 ms cannot be met: the best that an idle replica reaches is 87.5 ms",)
@@ -54,8 +54,8 @@ def test_a_target_that_cannot_be_met_is_named_with_the_best_and_does_not_count()
     assert round(found.requests_per_second, 3) == 3.284
 
 
-def test_without_targets_the_batch_at_its_utilization_is_the_limit() -> None:
-    """85 % of 256 sequences."""
+def test_without_targets_the_batch_size_is_the_only_limit() -> None:
+    """It is used up to 85 % of 256 sequences."""
     found = capacity(H100, CHAT, targets=Targets())
 
     assert [item.target for item in found.limits] == [Target.BATCH]
@@ -64,15 +64,15 @@ def test_without_targets_the_batch_at_its_utilization_is_the_limit() -> None:
 
 BATCHES = {
     "the engine's own limit": (256, 10**9, 256.0),
-    "what the cache holds of requests half-way": (256, 144_000, pytest.approx(114.2, abs=0.05)),
+    "the KV cache by half-finished requests": (256, 144_000, pytest.approx(114.2, abs=0.05)),
     "at least one request": (256, 16, 1.0),
-    "the limit where the cache is not known": (64, None, 64.0),
+    "the engine's own limit if the cache size is unknown": (64, None, 64.0),
 }
 
 
 @pytest.mark.parametrize("name", BATCHES)
-def test_the_batch_is(name: str) -> None:
-    """The smaller of two limits."""
+def test_the_batch_is_the_smaller_of_two_limits(name: str) -> None:
+    """They are the engine's own limit and the requests that fit into its KV cache."""
     most, tokens, expected = BATCHES[name]
 
     assert batch_of(CHAT, max_num_seqs=most, kv_tokens=tokens) == expected
@@ -84,8 +84,8 @@ PROFILE = Profile(
 SHORT = Lengths(prompt=128, computed=128, output=128)
 
 
-def test_a_profile_promises_what_the_queue_model_says() -> None:
-    """ITL binds before TTFT; lengths are rounded to a twentieth."""
+def test_the_capacity_of_a_profile_is_that_of_the_queue_model() -> None:
+    """ITL limits it before TTFT; lengths are rounded to steps of a twentieth."""
     targets = Targets(ttft_seconds=1.0, itl_seconds=0.009)
 
     found = declared_capacity(PROFILE, SHORT, targets, batch=512, correction=1.0)
@@ -95,8 +95,8 @@ def test_a_profile_promises_what_the_queue_model_says() -> None:
     assert found.source is CapacitySource.PROFILE
 
 
-def test_a_profile_that_cannot_meet_a_target_says_so() -> None:
-    """One step alone takes 7 ms."""
+def test_a_target_that_a_profile_cannot_meet_is_reported() -> None:
+    """A single step takes 7 ms."""
     found = declared_capacity(PROFILE, SHORT, Targets(itl_seconds=0.005), batch=512, correction=1.0)
 
     assert found.unreachable == ("ITL 5 ms cannot be met: the best that an idle replica reaches is 7 ms",)
@@ -114,8 +114,8 @@ ABSURD = {
 
 
 @pytest.mark.parametrize("name", ABSURD)
-def test_an_absurd_profile_makes_a_rate_that_is_one(name: str) -> None:
-    """It is declared, so it must not end the cycle for everybody."""
+def test_an_absurd_profile_gives_a_valid_rate(name: str) -> None:
+    """Users declare profiles, so an absurd one must not end the cycle for all models."""
     parameters, lengths, batch = ABSURD[name]
     profile = Profile(parameters=parameters, max_batch_size=batch)
 
@@ -130,10 +130,10 @@ PARAMETERS = st.builds(
 
 
 @given(PARAMETERS, st.floats(1, 30), st.floats(0.02, 1), st.floats(1, 500))
-def test_looser_targets_never_serve_less(
+def test_looser_targets_never_lower_the_capacity(
     parameters: StepParameters, ttft: float, itl: float, batch: float
 ) -> None:
-    """Monotone in each target, as long as it can be met at all."""
+    """The capacity is monotone in both targets, as long as they can be met at all."""
     tight = capacity(parameters, CHAT, batch=batch, targets=Targets(ttft_seconds=ttft, itl_seconds=itl))
     loose = capacity(
         parameters, CHAT, batch=batch, targets=Targets(ttft_seconds=2 * ttft, itl_seconds=2 * itl)
@@ -144,7 +144,7 @@ def test_looser_targets_never_serve_less(
 
 
 @given(PARAMETERS, st.floats(1, 500))
-def test_a_replica_serves_something_and_never_more_than_its_arithmetic(
+def test_the_capacity_is_positive_and_at_most_one_request_per_its_work(
     parameters: StepParameters, batch: float
 ) -> None:
     """The work of a request is a lower bound of its time."""
@@ -159,6 +159,6 @@ DURATIONS = {2.0: "2 s", 0.08: "80 ms", 0.0875: "87.5 ms", 0.0004: "0.4 ms", 12.
 
 
 @pytest.mark.parametrize("seconds", DURATIONS)
-def test_durations_read_as_people_say_them(seconds: float) -> None:
-    """Three digits."""
+def test_durations_are_in_seconds_or_milliseconds_with_three_digits(seconds: float) -> None:
+    """Trailing zeros are omitted."""
     assert duration(seconds) == DURATIONS[seconds]

@@ -1,4 +1,4 @@
-"""The trend of arrivals and its bounds: worked vectors, and laws over random histories."""
+"""The forecast of arrivals and its bounds: worked examples, and properties over random histories."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from controller.sizing.forecast import FEWEST, MOST_GROWTH, forecast
 
 VECTORS = {
-    "a straight rise goes on": ([40.0 + i for i in range(20)], 59, 69.0),
-    "noise around a level adds its error to the line": ([58.0, 62.0] * 10, 62, 62.811),
-    "a rate beyond chance counts by itself": ([58.0, 62.0] * 9 + [58.0, 63.0], 63, 65.283),
-    "a jump at the end is taken for a steep line": ([30.0] * 19 + [90.0], 90, 103.516),
+    "a linear rise continues": ([40.0 + i for i in range(20)], 59, 69.0),
+    "noise around a constant adds its error to the line": ([58.0, 62.0] * 10, 62, 62.811),
+    "a rate beyond the noise is an upper bound by itself": ([58.0, 62.0] * 9 + [58.0, 63.0], 63, 65.283),
+    "a jump at the end gives a steep line": ([30.0] * 19 + [90.0], 90, 103.516),
 }
 
 HISTORIES = st.lists(st.floats(0, 1e4), min_size=1, max_size=20)
@@ -26,8 +26,8 @@ def history(rates: list[float]) -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_worked_vectors(name: str) -> None:
-    """One standard deviation above the line, ten steps ahead."""
+def test_forecasts_equal_those_of_worked_examples(name: str) -> None:
+    """The upper bound is one standard deviation above the line, ten seconds ahead."""
     rates, now, upper = VECTORS[name]
 
     found = forecast(history(rates), ahead_seconds=10, deviations=1, release_deviations=2)
@@ -35,22 +35,24 @@ def test_worked_vectors(name: str) -> None:
     assert (found.now, round(found.upper, 3)) == (now, upper)
 
 
-def test_few_samples_make_no_trend_and_let_nothing_go() -> None:
-    """A controller that has just begun to lead orders for what it sees, and takes nothing away."""
+def test_few_samples_give_no_trend_and_no_bound_for_release() -> None:
+    """A controller that has just become the leader plans for the current rate, and removes nothing."""
     found = forecast(history([5.0, 7.0, 6.0]), ahead_seconds=10, deviations=1, release_deviations=2)
 
     assert (found.now, found.upper, found.release) == (7.0, 7.0, math.inf)
 
 
 def test_without_samples_there_is_no_forecast() -> None:
-    """Nothing is not zero."""
+    """A missing rate is not zero."""
     with pytest.raises(ValueError, match="at least one sample"):
         forecast([], ahead_seconds=10, deviations=1, release_deviations=2)
 
 
 @given(HISTORIES, st.floats(0, 600), st.floats(0, 3), st.floats(0, 3))
-def test_bounds_are_ordered_and_finite(rates: list[float], ahead: float, z: float, more: float) -> None:
-    """The load of now, the bound for growth and the bound for release never change places."""
+def test_bounds_are_ordered_and_growth_is_limited(
+    rates: list[float], ahead: float, z: float, more: float
+) -> None:
+    """The bound for release is infinite if and only if there are too few samples."""
     found = forecast(history(rates), ahead_seconds=ahead, deviations=z, release_deviations=z + more)
 
     assert found.now <= found.upper <= found.release

@@ -1,4 +1,4 @@
-"""The queue model of declared profiles, against the vectors of its source."""
+"""The queue model of declared profiles, checked against the examples of its source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.sizing.records import Profile, StepParameters, Targets
 
 
 def profile(alpha: float, beta: float, gamma: float, delta: float, batch: int) -> Profile:
-    """Return a profile in the order in which the source writes it."""
+    """Return a profile; the parameters are in the order of the source."""
     parameters = StepParameters(alpha_ms=alpha, beta_ms=beta, gamma_ms=gamma, delta_ms=delta)
     return Profile(parameters=parameters, max_batch_size=batch)
 
@@ -25,12 +25,12 @@ OPERATIONS = {
     50: (50.0, 19.3741, 0.0, 0.9687, 1.0197, 10.1969, 0.1211),
     200: (199.9999, 20.2636, 0.3278, 3.9871, 1.0492, 10.8203, 0.4984),
 }
-"""By rate: throughput, response, wait, in service, ITL, TTFT, utilization; 16 may wait."""
+"""Throughput, response, wait, in service, ITL, TTFT and utilization by rate; 16 may wait."""
 
 
 @pytest.mark.parametrize("rate", OPERATIONS)
-def test_steady_states(rate: int) -> None:
-    """Of requests with 100 prompt and 10 output tokens."""
+def test_steady_states_equal_those_of_the_source(rate: int) -> None:
+    """Requests have 100 prompt and 10 output tokens."""
     model = QueueModel(SMALL, prompt_tokens=100, output_tokens=10, queue=16)
 
     at = model.operate(rate)
@@ -47,8 +47,8 @@ def test_steady_states(rate: int) -> None:
     assert shown == pytest.approx(OPERATIONS[rate], abs=2e-4)
 
 
-def test_the_highest_stable_rate() -> None:
-    """Without targets: what a full batch serves, less a thousandth."""
+def test_the_highest_stable_rate_equals_that_of_the_source() -> None:
+    """Without targets it is the rate that a full batch serves, less a thousandth."""
     model = QueueModel(SMALL, prompt_tokens=100, output_tokens=10, queue=16)
 
     at = model.operate(model.most)
@@ -87,8 +87,8 @@ RATES = {
 
 
 @pytest.mark.parametrize("name", RATES)
-def test_rates_within_targets(name: str) -> None:
-    """Targets in ms, lengths in tokens."""
+def test_rates_within_targets_equal_those_of_the_source(name: str) -> None:
+    """Targets are in ms, lengths in tokens."""
     given_profile, (ttft, itl), (prompt, output), rate = RATES[name]
 
     found = within(given_profile, Targets(ttft_seconds=ttft / 1e3, itl_seconds=itl / 1e3), prompt, output)
@@ -96,8 +96,8 @@ def test_rates_within_targets(name: str) -> None:
     assert found.rate == pytest.approx(rate, rel=2e-4)
 
 
-def test_seven_replicas_share_a_load() -> None:
-    """What each of them then shows."""
+def test_replicas_that_share_a_load_equal_those_of_the_source() -> None:
+    """Each of seven replicas gets an equal part of the load."""
     model = QueueModel(profile(*A100, 256), prompt_tokens=0, output_tokens=1024)
 
     at = model.operate(122.67 / 60 / 7)
@@ -106,7 +106,7 @@ def test_seven_replicas_share_a_load() -> None:
 
 
 def test_a_target_below_the_fastest_step_is_unreachable() -> None:
-    """At the lowest rate already."""
+    """It is not met even at the lowest rate."""
     found = within(SMALL, Targets(ttft_seconds=0.001, itl_seconds=0.0001), 100, 10)
 
     assert (found.ttft, found.itl) == (0.0, 0.0)
@@ -114,8 +114,8 @@ def test_a_target_below_the_fastest_step_is_unreachable() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, 1e9])
-def test_no_steady_state_beyond_the_stable_rates(rate: float) -> None:
-    """A queue that grows for ever has none."""
+def test_rates_that_are_not_positive_or_not_stable_are_rejected(rate: float) -> None:
+    """A queue that grows forever has no steady state."""
     with pytest.raises(ValueError, match="must be greater than 0 and at most"):
         QueueModel(SMALL, prompt_tokens=100, output_tokens=10).operate(rate)
 
@@ -126,8 +126,8 @@ PROFILES = st.builds(
 
 
 @given(PROFILES, st.floats(0.05, 5), st.floats(0.01, 0.5))
-def test_looser_targets_never_serve_less(one: Profile, ttft: float, itl: float) -> None:
-    """Monotone in both targets."""
+def test_looser_targets_never_lower_the_rate(one: Profile, ttft: float, itl: float) -> None:
+    """The rate is monotone in both targets."""
     tight = within(one, Targets(ttft_seconds=ttft, itl_seconds=itl), 256, 64)
     loose = within(one, Targets(ttft_seconds=2 * ttft, itl_seconds=2 * itl), 256, 64)
 
@@ -140,8 +140,10 @@ def test_looser_targets_never_serve_less(one: Profile, ttft: float, itl: float) 
 
 
 @given(PROFILES, st.floats(0.001, 1), st.integers(0, 700))
-def test_the_queue_is_summed_as_if_state_by_state(one: Profile, share: float, queue: int) -> None:
-    """What is waiting has a closed form; the sum over all states of the chain says the same."""
+def test_the_closed_form_of_the_queue_equals_the_sum_over_all_states(
+    one: Profile, share: float, queue: int
+) -> None:
+    """The Markov chain has a state for each number of requests."""
     model = QueueModel(one, prompt_tokens=256, output_tokens=64, queue=queue)
     rate, given_parameters = share * model.most, one.parameters
     likely, states = [1.0], range(1, one.max_batch_size + queue + 1)
@@ -161,8 +163,8 @@ def test_the_queue_is_summed_as_if_state_by_state(one: Profile, share: float, qu
     assert at.wait_ms == pytest.approx(waiting / at.throughput * 1e3, rel=1e-9, abs=1e-12)
 
 
-def test_answers_are_found_again_for_as_many_variants_as_are_planned_for() -> None:
-    """A cycle over 10,000 profiles that differ is as fast as one over profiles that are alike."""
+def test_results_are_cached_for_as_many_variants_as_are_supported() -> None:
+    """A cycle over 10,000 different profiles is as fast as one over equal profiles."""
     within.cache_clear()
     profiles = [profile(8 + number / 1e3, 0.05, 0, 0.03, 4) for number in range(10_000)]
 

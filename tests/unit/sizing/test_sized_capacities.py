@@ -1,4 +1,4 @@
-"""What a replica serves and how soon it starts: declared, learned or seen, as planning is told of it."""
+"""Capacities and start-up times that sizing gives to planning: declared, learned or estimated."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from controller.sizing.records import (
 from controller.sizing.sizing import sized
 
 
-def test_a_declared_profile_is_believed_until_the_engines_run() -> None:
-    """A stated load has lengths, and the profile a queue model."""
+def test_a_declared_profile_gives_the_capacity_before_engines_run() -> None:
+    """The stated load has request lengths, to which the queue model of the profile is applied."""
     profile = Profile(parameters=replace(H100, gamma_ms=1.0), max_batch_size=256)
     watch = Watch(variants=(variant(ready=0),), facts=facts(profile=profile))
     stated = ModelLoad(
@@ -48,8 +48,8 @@ def test_a_declared_profile_is_believed_until_the_engines_run() -> None:
     assert 5 < capacity.requests_per_second < 25
 
 
-def test_a_profile_that_lies_is_reported_with_both_numbers_and_replaced() -> None:
-    """It promises steps twice as fast."""
+def test_a_wrong_profile_is_reported_with_both_numbers_and_replaced() -> None:
+    """It predicts steps twice as fast as those of the engines."""
     profile = Profile(
         parameters=StepParameters(alpha_ms=4.0, beta_ms=0.025, delta_ms=0.015), max_batch_size=256
     )
@@ -65,8 +65,8 @@ def test_a_profile_that_lies_is_reported_with_both_numbers_and_replaced() -> Non
     assert learned.alpha_ms == pytest.approx(8.0, rel=0.3)
 
 
-def test_learning_goes_on_from_the_status_after_a_restart() -> None:
-    """What was published is the capacity at once, by what engines showed before."""
+def test_learning_continues_from_the_status_after_a_restart() -> None:
+    """The published step times and start-up time apply at once."""
     known = Learned(parameters=H100, samples=100.0, kv_tokens=384_000)
     watch = Watch(variants=(variant(),), facts=facts(learned=known, known_start_seconds=240.0))
 
@@ -80,8 +80,8 @@ def test_learning_goes_on_from_the_status_after_a_restart() -> None:
     assert found.learned["llm", "llama"] == known
 
 
-def test_start_up_times_are_those_of_the_pods_that_are_there() -> None:
-    """The median; one that flapped hours after its start does not count."""
+def test_the_start_up_time_is_the_median_of_existing_pods() -> None:
+    """One that became ready hours after its start has no influence."""
     watch = Watch(variants=(variant(),), facts=facts(start_seconds=(90.0, 100.0, 7200.0)))
 
     assert watch.steady(1).snapshot.variants[0].start_seconds == 100.0
@@ -92,8 +92,8 @@ def never_ran(**changes: Any) -> Variant:
     return variant("small", ready=0, accelerator="L40S", cost_per_replica=Decimal(20), **changes)
 
 
-def test_a_variant_that_never_ran_is_left_alone_unless_it_may_be_tried() -> None:
-    """Its estimate is not counted on; with the setting one replica may start."""
+def test_a_variant_that_never_ran_is_used_only_if_the_setting_allows_it() -> None:
+    """By default its estimated capacity is not usable; with the setting one replica may start."""
     cautious = Watch(variants=(variant(), never_ran()), facts=facts())
     curious = replace(cautious, settings=SizingSettings(tries_unknown_variants=True), memory=SizingMemory())
 
@@ -107,8 +107,8 @@ def test_a_variant_that_never_ran_is_left_alone_unless_it_may_be_tried() -> None
     assert tried.max_replicas == 1
 
 
-def test_a_variant_that_cannot_meet_the_targets_does_not_count_beside_one_that_can() -> None:
-    """Steps of 100 ms at the least, where 80 are the target."""
+def test_a_variant_that_cannot_meet_the_targets_is_not_usable_beside_one_that_can() -> None:
+    """Its steps take at least 100 ms, and the ITL target is 80 ms."""
     slow = Learned(parameters=replace(H100, alpha_ms=100.0), samples=50.0)
     known = facts() | {("llm", "small"): VariantFacts(targets=TARGETS, learned=slow)}
     watch = Watch(variants=(variant(), never_ran()), facts=known)
@@ -122,8 +122,8 @@ def test_a_variant_that_cannot_meet_the_targets_does_not_count_beside_one_that_c
     )
 
 
-def test_a_variant_that_runs_counts_where_only_an_estimate_would_meet_the_targets() -> None:
-    """Nobody may start the other one, so it is no reason to count on nobody."""
+def test_a_running_variant_is_usable_if_only_an_estimated_one_meets_the_targets() -> None:
+    """The estimated one must not start, so otherwise no variant would be usable."""
     targets = Targets(itl_seconds=0.02)
     fast = variant("fast", ready=0, accelerator="H100", cost_per_replica=Decimal(100))
     slow = variant(accelerator="L40S")

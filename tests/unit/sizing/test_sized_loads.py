@@ -1,4 +1,4 @@
-"""The load of a model by what its engines report over some cycles, silent and new ones among them."""
+"""Loads of models by the reports of their engines over some cycles, including silent and new engines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from controller.sizing.records import (
 )
 
 
-def test_a_steady_load_is_known_with_its_lengths_and_what_a_replica_serves() -> None:
-    """Two engines with 10 requests/s each; one would serve some 20 within its targets."""
+def test_a_steady_load_gives_a_rate_request_lengths_and_a_capacity() -> None:
+    """Two engines serve 10 requests/s each; one could serve about 20 within its targets."""
     watch = Watch(variants=(variant(),), facts=facts())
 
     found = watch.steady(20)
@@ -34,8 +34,8 @@ def test_a_steady_load_is_known_with_its_lengths_and_what_a_replica_serves() -> 
     assert 15 < capacity.requests_per_second < 25
 
 
-def test_nothing_is_known_before_engines_have_answered_twice() -> None:
-    """One answer has counters, and no rate."""
+def test_the_load_is_unknown_before_engines_have_answered_twice() -> None:
+    """A single answer has counters, but no rate."""
     watch = Watch(variants=(variant(),))
 
     found = watch.see({"llama-0": report(None), "llama-1": report(None)})
@@ -44,8 +44,8 @@ def test_nothing_is_known_before_engines_have_answered_twice() -> None:
     assert load(found).requests_per_second is None
 
 
-def test_a_queue_that_grows_counts_as_arrivals_and_one_that_is_left_as_backlog() -> None:
-    """Requests that wait have come, too; those that replicas which are coming cannot serve ask for more."""
+def test_queue_growth_counts_as_arrivals_and_requests_that_remain_as_backlog() -> None:
+    """The backlog beyond the capacity of current and starting replicas increases the required rate."""
     watch = Watch(variants=(variant(),), facts=facts())
     watch.steady(10)
 
@@ -57,8 +57,8 @@ def test_a_queue_that_grows_counts_as_arrivals_and_one_that_is_left_as_backlog()
     assert load(found).required_requests_per_second > 60 / 0.85
 
 
-def test_a_pod_that_left_takes_its_retries_out_of_the_rate() -> None:
-    """What it had not finished comes again elsewhere, and is no growth."""
+def test_retries_after_a_pod_is_removed_do_not_increase_the_rate() -> None:
+    """Requests that the pod had not finished arrive again elsewhere, which is no growth."""
     watch = Watch(variants=(variant(),))
     watch.steady(10)
     watch.keep(1)
@@ -69,8 +69,8 @@ def test_a_pod_that_left_takes_its_retries_out_of_the_rate() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "ticks"), [(1.0, 15), (2.0, 8), (15.0, 1), (60.0, 1)])
-def test_retries_count_as_new_only_when_they_no_longer_come(seconds: float, ticks: int) -> None:
-    """A quarter of a minute long, however many cycles that is."""
+def test_retries_are_expected_for_15_seconds_but_at_least_one_cycle(seconds: float, ticks: int) -> None:
+    """Only after that do additional requests increase the rate."""
     watch = Watch(variants=(variant(),), settings=SizingSettings(interval_seconds=seconds))
     watch.steady(10)
     watch.keep(1)
@@ -83,8 +83,8 @@ def test_retries_count_as_new_only_when_they_no_longer_come(seconds: float, tick
     assert seen == pytest.approx([20.0] * ticks + [40.0])
 
 
-def test_a_dip_while_retries_come_does_not_hold_the_rate_down() -> None:
-    """What came before the pod left is the most, not what came since."""
+def test_a_dip_while_retries_are_expected_does_not_keep_the_rate_down() -> None:
+    """The rate is limited to that before the pod was removed, not to the rate since."""
     watch = Watch(variants=(variant(),), settings=SizingSettings(interval_seconds=2.0))
     watch.steady(10)
     watch.keep(1)
@@ -95,7 +95,7 @@ def test_a_dip_while_retries_come_does_not_hold_the_rate_down() -> None:
     assert load(found).requests_per_second == pytest.approx(20.0)
 
 
-def test_a_rollout_does_not_hide_that_the_load_grows() -> None:
+def test_a_rollout_does_not_hide_growth_of_the_load() -> None:
     """One pod is replaced in every cycle while the load rises fivefold."""
     watch = Watch(variants=(variant(ready=0),))
     for cycle in range(40):
@@ -107,8 +107,8 @@ def test_a_rollout_does_not_hide_that_the_load_grows() -> None:
     assert load(found).requests_per_second == pytest.approx(98.0, rel=0.05)
 
 
-def test_engines_that_are_scraped_in_turns_do_not_hold_the_rate() -> None:
-    """Prometheus has new samples of one half of them in each cycle; nobody has left."""
+def test_engines_that_are_scraped_alternately_do_not_limit_the_rate() -> None:
+    """Prometheus has new samples of half of them in each cycle, but no pod was removed."""
     watch = Watch(variants=(variant(ready=10),))
     pods = list(watch.pods())
     for cycle in range(40):
@@ -119,8 +119,8 @@ def test_engines_that_are_scraped_in_turns_do_not_hold_the_rate() -> None:
     assert load(found).requests_per_second == pytest.approx(200.0)
 
 
-def test_an_engine_that_started_anew_does_the_same() -> None:
-    """Its counters began at zero, its clients ask again."""
+def test_retries_after_an_engine_restarts_do_not_increase_the_rate() -> None:
+    """Its counters start at zero, and its clients retry their requests."""
     watch = Watch(variants=(variant(),))
     watch.steady(10)
 
@@ -130,8 +130,8 @@ def test_an_engine_that_started_anew_does_the_same() -> None:
     assert load(found).requests_per_second == pytest.approx(20.0)
 
 
-def test_one_silent_engine_of_eight_holds_and_then_the_others_decide() -> None:
-    """Held for five minutes, then by quorum; the silent one is taken to serve as much as the others."""
+def test_with_one_silent_engine_of_eight_the_load_is_held_and_then_estimated_by_a_quorum() -> None:
+    """After five minutes, the silent engine is assumed to serve as much as the others."""
     watch = Watch(variants=(variant(ready=8),))
     watch.steady(10, each=2.0)
 
@@ -149,8 +149,8 @@ def test_one_silent_engine_of_eight_holds_and_then_the_others_decide() -> None:
     assert load(found).requests_per_second == pytest.approx(16.0)
 
 
-def test_too_few_that_report_hold_for_good() -> None:
-    """Three of eight are no quorum."""
+def test_the_load_stays_held_without_a_quorum() -> None:
+    """Three of eight engines are no quorum."""
     watch = Watch(variants=(variant(ready=8),))
     watch.steady(10, each=2.0)
 
@@ -160,8 +160,8 @@ def test_too_few_that_report_hold_for_good() -> None:
     assert load(found).signal is Signal.HELD
 
 
-def test_silence_of_all_is_unknown_after_a_while() -> None:
-    """A source that is gone: held, then nothing is known, and nothing is zero."""
+def test_the_load_is_held_and_then_unknown_if_all_engines_are_silent() -> None:
+    """If the source of the reports is missing, the load is never taken for zero."""
     watch = Watch(variants=(variant(),))
     watch.steady(10)
 
@@ -173,8 +173,8 @@ def test_silence_of_all_is_unknown_after_a_while() -> None:
     assert [item.signal for item in seen] == [Signal.FRESH, Signal.HELD, Signal.HELD, Signal.UNKNOWN]
 
 
-def test_a_clock_that_jumps_back_forgets_the_trend_and_not_the_step_times() -> None:
-    """Ticks that are to come are none."""
+def test_a_clock_that_jumps_back_discards_the_trend_but_not_the_step_times() -> None:
+    """Samples from the future are not used."""
     watch = Watch(variants=(variant(),), facts=facts())
     watch.steady(20)
     watch.now -= 10_000.0
@@ -190,10 +190,10 @@ NUMBERS = st.one_of(st.just(0.0), st.floats(0, 1e12))
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.integers(0, 10**7)), min_size=1, max_size=6))
-def test_whatever_engines_count_makes_a_load_or_none(
+def test_any_counters_of_engines_give_a_valid_load(
     rows: list[tuple[float, float, float, float, int]],
 ) -> None:
-    """Absurd counters never crash a cycle, nor make a rate that is none."""
+    """Absurd counters neither end a cycle nor give an invalid rate."""
     watch = Watch(variants=(variant(ready=1),), facts=facts())
     for first, prompts, tokens, seconds, waiting in rows:
         odd = EngineInterval(

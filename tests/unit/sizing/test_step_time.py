@@ -1,4 +1,4 @@
-"""Step times from counters: worked vectors, priors, signs, outliers, idle engines."""
+"""Step times estimated from counters: worked examples, priors, signs, outliers, and idle engines."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from controller.sizing.step_time import (
 )
 
 VECTOR = ((8.7, 400, 2000), (10.5, 1200, 6000), (14.8, 2000, 12000), (17.8, 2600, 14000), (32, 3000, 20000))
-"""(ms between tokens, decoded and prompt tokens per second)."""
+"""(time between tokens in ms, decoded and prompt tokens per second)."""
 
 H100 = StepParameters(alpha_ms=8.0, beta_ms=0.05, delta_ms=0.03)
 
 
 def sample(parameters: StepParameters, sequences: float, prompts: float) -> Sample:
-    """Return what an engine with these parameters shows at a batch, with so many prompt tokens per step."""
+    """Return the sample of an engine with these parameters, a batch size, and prompt tokens per step."""
     tau = (parameters.alpha_ms + parameters.beta_ms * sequences + parameters.delta_ms * prompts) / 1e3
     return Sample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau)
 
@@ -50,17 +50,17 @@ def interval(**changes: float) -> EngineInterval:
 
 
 def observed(samples: list[Sample]) -> StepTimes:
-    """Return the equations of samples, none forgotten."""
+    """Return the equations of the samples, none of which is discounted."""
     times = NO_TIMES
     for item in samples:
         times = times.added(item)
     return times
 
 
-def test_worked_vector() -> None:
-    """Five engines between idle and saturated give one line; their loads do not part decoding from prompts.
+def test_the_fit_equals_that_of_a_worked_example() -> None:
+    """Five engines between idle and saturated give one line, but do not separate decoding from prompts.
 
-    Plain least squares give 8.041 ms, .0576 and .0286: the same work for requests of such a mix.
+    Plain least squares gives 8.041 ms, .0576 and .0286: the same work for requests of such a mix.
     """
     samples = [Sample(tau_seconds=tau / 1e3, decoded=g, prompted=p) for tau, g, p in VECTOR]
 
@@ -73,14 +73,14 @@ def test_worked_vector() -> None:
 
 
 def test_an_interval_gives_the_rates_of_a_busy_engine() -> None:
-    """Tokens over seconds, seconds over tokens, and how many requests that is."""
+    """A sample has tokens per second, seconds per token, and the number of requests."""
     found = sample_of(interval())
 
     assert found == Sample(tau_seconds=0.0105, decoded=1200.0, prompted=6000.0, requests=75.0)
 
 
-def test_an_idle_engine_is_counted_for_its_busy_time_and_with_less_weight() -> None:
-    """With 0.7 sequences in the mean it is busy for half the time: its rates then are twice as high."""
+def test_a_partly_idle_engine_counts_for_its_busy_time_and_with_less_weight() -> None:
+    """With a mean of 0.7 sequences it is busy half of the time, in which its rates are twice as high."""
     found = sample_of(
         interval(inter_tokens=1000.0, inter_token_seconds=10.397, computed_prompt_tokens=1500.0)
     )
@@ -94,23 +94,23 @@ def test_an_idle_engine_is_counted_for_its_busy_time_and_with_less_weight() -> N
 NOTHING_TO_LEARN = {
     "no token followed another": {"inter_tokens": 0.0, "inter_token_seconds": 0.0},
     "tokens without any time between them": {"inter_token_seconds": 0.0},
-    "a minute and more between two tokens": {"inter_token_seconds": 18_000.0 * 61},
+    "more than a minute between two tokens": {"inter_token_seconds": 18_000.0 * 61},
 }
 
 
 @pytest.mark.parametrize("name", NOTHING_TO_LEARN)
-def test_nothing_is_learned_from(name: str) -> None:
-    """What no engine can mean makes no sample."""
+def test_no_sample_is_taken_from_unusable_counters(name: str) -> None:
+    """They state no time between tokens, or an impossible one."""
     assert sample_of(interval(**NOTHING_TO_LEARN[name])) is None
 
 
-def test_nothing_known_gives_no_parameters() -> None:
+def test_without_samples_there_are_no_parameters() -> None:
     """There is no default engine."""
     assert fitted(NO_TIMES) is None
 
 
-def test_one_sample_is_enough_for_a_guess_with_the_ratios_of_common_engines() -> None:
-    """The step time is that of the sample, and grows with the batch."""
+def test_one_sample_gives_parameters_in_the_ratios_of_common_engines() -> None:
+    """The step time is that of the sample, and grows with the batch size."""
     seen = sample(H100, 20, 100)
 
     found = fitted(observed([seen]))
@@ -121,8 +121,8 @@ def test_one_sample_is_enough_for_a_guess_with_the_ratios_of_common_engines() ->
     assert found.delta_ms > 0
 
 
-def test_a_prior_alone_is_given_back_and_samples_move_away_from_it() -> None:
-    """What was taken for granted counts as a few samples."""
+def test_a_prior_is_returned_without_samples_and_corrected_by_samples() -> None:
+    """The prior counts as a few samples."""
     slow = replace(H100, alpha_ms=30.0)
     prior = Prior(parameters=slow, weight=2.0)
     rng = random.Random(1)
@@ -142,8 +142,10 @@ def test_a_prior_alone_is_given_back_and_samples_move_away_from_it() -> None:
     st.floats(0.005, 0.2),
     st.integers(1, 1000),
 )
-def test_an_engine_on_a_line_is_learned(alpha: float, beta: float, delta: float, seed: int) -> None:
-    """Over varied loads its step times are predicted to within some percent."""
+def test_an_engine_with_linear_step_times_is_learned(
+    alpha: float, beta: float, delta: float, seed: int
+) -> None:
+    """Over varied loads its step times are predicted to within 15 %."""
     truth = StepParameters(alpha_ms=alpha, beta_ms=beta, delta_ms=delta)
     rng = random.Random(seed)
     samples = [sample(truth, rng.uniform(5, 250), rng.uniform(0, 800)) for _ in range(60)]
@@ -156,8 +158,8 @@ def test_an_engine_on_a_line_is_learned(alpha: float, beta: float, delta: float,
 
 
 @given(st.lists(st.tuples(st.floats(1e-4, 1), st.floats(0, 1e5), st.floats(0, 1e6)), min_size=1, max_size=20))
-def test_no_load_gives_a_negative_parameter(rows: list[tuple[float, float, float]]) -> None:
-    """Whatever engines show: time passes, and neither sequences nor prompts save any."""
+def test_no_samples_give_a_negative_parameter(rows: list[tuple[float, float, float]]) -> None:
+    """Every step takes time, and neither sequences nor prompts shorten it."""
     samples = [Sample(tau_seconds=tau, decoded=g, prompted=p) for tau, g, p in rows]
 
     found = fitted(observed(samples))
@@ -168,8 +170,8 @@ def test_no_load_gives_a_negative_parameter(rows: list[tuple[float, float, float
         assert found.delta_ms >= 0
 
 
-def test_one_odd_sample_is_left_out_and_a_changed_engine_is_believed() -> None:
-    """A few that are far off wait; as many in a row are a new truth."""
+def test_a_single_outlier_is_ignored_but_a_changed_engine_is_learned() -> None:
+    """Samples that are far off are ignored until there are many in a row."""
     times = learned(NO_TIMES, [sample(H100, n, 50) for n in range(10, 90)], expected=None)
     expected = fitted(times)
     odd = sample(replace(H100, alpha_ms=80.0), 50, 50)
@@ -181,8 +183,8 @@ def test_one_odd_sample_is_left_out_and_a_changed_engine_is_believed() -> None:
     assert often.xx != times.forgotten().xx
 
 
-def test_loads_that_differ_by_chance_do_not_flatten_the_line() -> None:
-    """Few requests per interval, counted beside what they cost: the work of one stays about right."""
+def test_random_errors_of_counts_do_not_flatten_the_line() -> None:
+    """With few requests per interval, the work of one request is still estimated to within 35 %."""
     rng = random.Random(3)
     times = NO_TIMES
     for _ in range(400):
