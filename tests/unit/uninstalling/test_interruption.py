@@ -1,4 +1,4 @@
-"""A removal that dies after every single write ends where one that is left alone ends."""
+"""Uninstallations that are interrupted after any write, and end like an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -55,25 +55,25 @@ FORMER = {"labels": {PART_OF: "keda"}, "spec": {"service": {"namespace": "keda",
 
 
 def named(name: str, namespace: str = "", **fields: Any) -> Json:
-    """Return an object."""
+    """Return an object with a name, and a namespace if there is one."""
     place = {"namespace": namespace} if namespace else {}
     return {"metadata": {"name": name} | place | fields.pop("metadata", {}), **fields}
 
 
 def ours(name: str, namespace: str = PLACE, **fields: Any) -> Json:
-    """Return an object that has our label."""
+    """Return an object with our label."""
     return named(name, namespace, metadata={"labels": OURS}, **fields)
 
 
 def defined(kind: Kind) -> tuple[Resource, Json]:
-    """Return the definition of a kind of ours."""
+    """Return the definition of one of our kinds."""
     conditions = [{"type": "Established", "status": "True"}]
     stored = {"storedVersions": [kind.storage_version.name], "conditions": conditions}
     return CUSTOM_RESOURCE_DEFINITIONS, crd_manifest(kind) | {"status": stored}
 
 
 def acting(component: str, place: str = PLACE) -> list[tuple[Resource, Json]]:
-    """Return the Deployment of a process that acts, and the Lease that it holds."""
+    """Return the Deployment of an active process, and the Lease that it holds."""
     labels = OURS | {"app.kubernetes.io/component": component}
     lease = {"holderIdentity": "pod", "renewTime": datetime.now(UTC).isoformat(), "leaseDurationSeconds": 600}
     noted = {"annotations": {ANNOTATION: json.dumps(FORMER)}}
@@ -85,7 +85,7 @@ def acting(component: str, place: str = PLACE) -> list[tuple[Resource, Json]]:
 
 
 def elsewhere() -> list[tuple[Resource, Json]]:
-    """Return what remains of an installation whose `namespace:` was changed: everything in the old one."""
+    """Return the remains of an installation whose `namespace:` was changed, in its old namespace."""
     place = "stowplan-system"
     account = {"kind": "ServiceAccount", "name": "stowplan-models", "namespace": place}
     return [
@@ -98,7 +98,7 @@ def elsewhere() -> list[tuple[Resource, Json]]:
 
 
 def cluster(*more: tuple[Resource, Json], is_ours: bool = True) -> MemoryStore:
-    """Return a cluster on which everything was installed, and a controller has died in its work."""
+    """Return a cluster with a complete installation, whose controller ended in the middle of its work."""
     costs = {"stowplan.dev/pod-deletion-cost": "-1", "controller.kubernetes.io/pod-deletion-cost": "-1"}
     gates = [{"name": "stowplan.dev/placement"}, {"name": "theirs"}]
     taints = [
@@ -136,7 +136,7 @@ def cluster(*more: tuple[Resource, Json], is_ours: bool = True) -> MemoryStore:
 
 
 async def remove(store: MemoryStore, *, with_objects: bool) -> list[str]:
-    """Run the verb once; return the results of its steps."""
+    """Run the command once; return the results of its steps."""
     report = planned(await gather(store), "memory", with_objects=with_objects)
     assert not report.problems
     progress = Progress(io.StringIO(), steps=len(report.steps))
@@ -147,7 +147,7 @@ async def remove(store: MemoryStore, *, with_objects: bool) -> list[str]:
 
 
 async def removed_one_by_one(store: MemoryStore, *, with_objects: bool) -> int:
-    """Run it again and again, dying after each write; how often."""
+    """Run the command again and again, interrupted after each write; return how often."""
     deaths = 0
     while True:
         store.writes_left = 1
@@ -160,16 +160,16 @@ async def removed_one_by_one(store: MemoryStore, *, with_objects: bool) -> int:
 
 
 def said(store: MemoryStore) -> dict[tuple[str, str, str], Json]:
-    """Return what is there, without versions."""
+    """Return the objects in the store, without resource versions."""
     return {
         key: item | {"metadata": item["metadata"] | {"resourceVersion": ""}}
         for key, item in store.objects.items()
     }
 
 
-@pytest.mark.parametrize("with_objects", [False, True], ids=["objects stay", "objects go"])
-def test_it_ends_the_same_wherever_it_dies(*, with_objects: bool) -> None:
-    """And what is left is what others have, without our marks."""
+@pytest.mark.parametrize("with_objects", [False, True], ids=["objects are kept", "objects are deleted"])
+def test_an_interrupted_uninstallation_ends_like_an_uninterrupted_one(*, with_objects: bool) -> None:
+    """The remaining objects belong to others, and have none of our marks."""
     left_alone, interrupted = cluster(), cluster()
     asyncio.run(remove(left_alone, with_objects=with_objects))
     deaths = asyncio.run(removed_one_by_one(interrupted, with_objects=with_objects))
@@ -199,9 +199,9 @@ def test_it_ends_the_same_wherever_it_dies(*, with_objects: bool) -> None:
         assert kept["b"]["metadata"]["annotations"] == {"their": "1"}
 
 
-@pytest.mark.parametrize("with_objects", [False, True], ids=["objects stay", "objects go"])
-def test_a_definition_that_was_given_back_keeps_nothing_of_ours(*, with_objects: bool) -> None:
-    """Whoever then cleans up by our label deletes no object of an earlier release."""
+@pytest.mark.parametrize("with_objects", [False, True], ids=["objects are kept", "objects are deleted"])
+def test_a_definition_of_another_owner_loses_our_label_and_field_ownership(*, with_objects: bool) -> None:
+    """Otherwise cleaning up by our label would delete objects of an earlier release."""
     store = cluster()
     definition = store.objects["customresourcedefinitions", "", VARIANT_AUTOSCALING.crd_name]
     release = definition["spec"] | {"versions": [{"name": "v1alpha1", "served": True, "storage": True}]}
@@ -220,8 +220,8 @@ def test_a_definition_that_was_given_back_keeps_nothing_of_ours(*, with_objects:
 
 
 @pytest.mark.parametrize("error", [Invalid("spec: Required value"), Forbidden("denied by policy")])
-def test_an_object_that_cannot_be_written_is_named_and_holds_nothing_up(error: ClusterError) -> None:
-    """Its record of a writer has no effect without us."""
+def test_an_object_that_cannot_be_written_is_reported_and_skipped(error: ClusterError) -> None:
+    """The annotation that remains on it has no effect without Stowplan."""
     binding = (AUTOSCALING_POLICY_BINDINGS.plural, "tenant", "b")
     other = named("c", "tenant", metadata={"annotations": {"stowplan.dev/written-by": "{}"}})
     store = cluster((AUTOSCALING_POLICY_BINDINGS, other))
@@ -234,8 +234,8 @@ def test_an_object_that_cannot_be_written_is_named_and_holds_nothing_up(error: C
 
 
 @pytest.mark.parametrize("plural", ["namespaces", "serviceaccounts", "statefulsets"])
-def test_whoever_lacks_a_right_is_told_which_one(plural: str) -> None:
-    """Before anything is read that takes it."""
+def test_a_missing_permission_is_named(plural: str) -> None:
+    """It is checked before anything is read that requires it."""
     store = cluster()
     store.denied.add(("list", plural))
     report = planned(asyncio.run(gather(store)), "memory")
@@ -245,8 +245,8 @@ def test_whoever_lacks_a_right_is_told_which_one(plural: str) -> None:
     assert report.steps == ()
 
 
-def test_an_installation_that_was_left_behind_goes_as_well() -> None:
-    """Its processes stop with the others, wherever the run dies."""
+def test_the_remains_of_an_earlier_installation_are_removed_as_well() -> None:
+    """Its processes stop with the others, wherever the run is interrupted."""
     store, alone = cluster(*elsewhere()), cluster()
     checks = planned(asyncio.run(gather(store)), "memory").checks
     asyncio.run(removed_one_by_one(store, with_objects=False))
@@ -258,20 +258,20 @@ def test_an_installation_that_was_left_behind_goes_as_well() -> None:
 
 
 UMBRELLA: dict[str, list[tuple[Resource, Json]]] = {
-    "in a namespace of theirs": [
+    "objects in a namespace of others": [
         (NAMESPACES, ours("chat", "")),
         (SERVICE_ACCOUNTS, ours("engine", "chat")),
         (DEPLOYMENTS, ours("llama", "chat", spec={"template": {}})),
         (CONFIG_MAPS, ours("prompts", "chat")),
     ],
-    "in our namespace": [(CONFIG_MAPS, ours("prompts"))],
-    "in no namespace": [(CLUSTER_ROLE_BINDINGS, ours("engines", ""))],
+    "objects in our namespace": [(CONFIG_MAPS, ours("prompts"))],
+    "cluster-wide objects": [(CLUSTER_ROLE_BINDINGS, ours("engines", ""))],
 }
 
 
 @pytest.mark.parametrize("theirs", UMBRELLA.values(), ids=UMBRELLA.keys())
-def test_our_label_alone_makes_nothing_ours(theirs: list[tuple[Resource, Json]]) -> None:
-    """A kustomization that contains ours may set it on everything that it deploys."""
+def test_objects_of_others_with_our_label_are_not_deleted(theirs: list[tuple[Resource, Json]]) -> None:
+    """A kustomization that contains Stowplan's may set the label on everything that it deploys."""
     store = cluster(*theirs)
     places = asyncio.run(installations(store))
     asyncio.run(remove(store, with_objects=True))
@@ -284,8 +284,8 @@ def test_our_label_alone_makes_nothing_ours(theirs: list[tuple[Resource, Json]])
     assert not asyncio.run(remove(store, with_objects=True))
 
 
-def test_a_namespace_of_others_stays_with_what_they_have_in_it() -> None:
-    """Whether they made it, or only put something there."""
+def test_a_namespace_that_others_created_or_use_is_kept() -> None:
+    """Their objects in it are kept, too."""
     theirs, shared = cluster(is_ours=False), cluster()
     shared.objects["configmaps", PLACE, "theirs"] = {"metadata": {"name": "theirs", "namespace": PLACE}}
     for store in (theirs, shared):

@@ -1,4 +1,4 @@
-"""What is planned, from what is there."""
+"""The plan of an uninstallation: its steps and checks, derived from the state of the cluster."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ POLICIES = AUTOSCALING_POLICY_BINDING.crd_name
 
 
 def definition(*, stored: tuple[str, ...] = ("v1alpha2",)) -> dict[str, Any]:
-    """Return our definition as a cluster has it."""
+    """Return our definition as the cluster stores it."""
     return crd_manifest(VARIANT_AUTOSCALING) | {"status": {"storedVersions": list(stored)}}
 
 
 def deployment(component: str, **metadata: Any) -> Found:
-    """Return a Deployment of ours."""
+    """Return one of our Deployments."""
     labels = {"app.kubernetes.io/component": component}
     metadata = {"name": f"stowplan-{component}", "namespace": "stowplan-system", "labels": labels} | metadata
     return Found(resource=DEPLOYMENTS, metadata=metadata)
@@ -68,11 +68,11 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
         ALL,
         [STOP, CLEAN, RELEASE, UNHOOK, WITHDRAW, DELETE, FORGET, REMOVE, LEAVE],
     ),
-    "a process leads that no Deployment of ours runs": (
+    "a leader that none of our Deployments runs": (
         replace(NOTHING, leaders=("stowplan-models",)),
         [STOP, CLEAN],
     ),
-    "a run was cut off when the controllers had stopped": (
+    "a run was interrupted after the controllers had stopped": (
         replace(ALL, found=(deployment("webhooks"),)),
         [CLEAN, RELEASE, UNHOOK, WITHDRAW, DELETE, FORGET, REMOVE, LEAVE],
     ),
@@ -80,7 +80,7 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
         replace(NOTHING, api_service=CLAIM, former=FORMER),
         [Action.RETURN],
     ),
-    "somebody else has something in our namespace": (
+    "others have an object in our namespace": (
         replace(NOTHING, strangers={"stowplan-system": ("ConfigMap theirs",)}),
         [],
     ),
@@ -93,7 +93,7 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
         replace(NOTHING, others={VARIANTS: definition()}, objects={VARIANTS: 2}, annotated={VARIANTS: 2}),
         [Action.DISCLAIM, FORGET],
     ),
-    "a definition that was given back": (
+    "a definition that a downgrade has left": (
         replace(NOTHING, others={VARIANTS: withdrawn(VARIANT_AUTOSCALING, definition())}),
         [],
     ),
@@ -101,13 +101,13 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
 
 
 @pytest.mark.parametrize(("snapshot", "want"), PLANS.values(), ids=PLANS.keys())
-def test_the_steps_follow_from_what_is_there(snapshot: Snapshot, want: list[Action]) -> None:
-    """What acts stops first, and what answers the API server goes when it calls nobody any more."""
+def test_the_steps_depend_on_the_state_of_the_cluster(snapshot: Snapshot, want: list[Action]) -> None:
+    """Controllers stop first; what the API server calls is deleted when it is no longer called."""
     assert [step.action for step in planned(snapshot, "https://cluster").steps] == want
 
 
-def test_objects_that_are_deleted_are_not_changed_before() -> None:
-    """Those of another owner's definition are, whatever is deleted."""
+def test_objects_are_not_changed_before_they_are_deleted() -> None:
+    """Objects of another owner's definition are not deleted, but changed in any case."""
     own = replace(
         NOTHING, definitions={POLICIES: definition()}, objects={POLICIES: 5}, annotated={POLICIES: 5}
     )
@@ -117,8 +117,8 @@ def test_objects_that_are_deleted_are_not_changed_before() -> None:
     assert [[step.action for step in steps] for steps in plans] == [[DELETE], [FORGET]]
 
 
-def test_objects_go_only_when_asked() -> None:
-    """And the plan says how many."""
+def test_objects_are_deleted_only_on_request() -> None:
+    """The plan states their number in either case."""
     kept, deleted = (planned(ALL, "https://cluster", with_objects=asked) for asked in (False, True))
 
     assert [step.subject for step in deleted.steps if step.action is DELETE] == [VARIANTS, MODEL.crd_name]
@@ -128,12 +128,12 @@ def test_objects_go_only_when_asked() -> None:
 
 
 def config_map(name: str) -> Found:
-    """Return a ConfigMap of ours."""
+    """Return one of our ConfigMaps."""
     return Found(resource=CONFIG_MAPS, metadata={"name": name, "namespace": "stowplan-system"})
 
 
-def test_the_plan_says_what_is_deleted_and_once_how_objects_would_be() -> None:
-    """By kind, without what the first step deletes; and what people wrote is named."""
+def test_the_plan_states_what_is_deleted_and_once_how_to_delete_objects() -> None:
+    """It counts objects by kind, without those of the first step, and names settings of users."""
     settings = tuple(config_map(name) for name in ("stowplan-webhooks-config-x", "accelerator-unit-costs"))
     definitions = {**ALL.definitions, POLICIES: definition()}
     objects = {VARIANTS: 2, POLICIES: 1}
@@ -149,7 +149,7 @@ def test_the_plan_says_what_is_deleted_and_once_how_objects_would_be() -> None:
 
 
 PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
-    "templates that ask for us": (
+    "pod templates that depend on Stowplan": (
         replace(ALL, dependents=("Deployment a/b: the scheduling gate stowplan.dev/placement",)),
         "templates",
         "new pods would not run without Stowplan: Deployment a/b",
@@ -159,12 +159,12 @@ PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
         "owners",
         "would reinstall Deployment stowplan-system/stowplan-webhooks",
     ),
-    "objects that are stored in another version": (
+    "objects stored in another version": (
         replace(ALL, definitions={VARIANTS: definition(stored=("v1alpha1", "v1alpha2"))}),
         "definition",
         "may have objects in v1alpha1, v1alpha2",
     ),
-    "a right that is missing": (
+    "a missing permission": (
         replace(NOTHING, denied=("delete secrets",)),
         "permissions",
         "not allowed to delete",
@@ -173,8 +173,8 @@ PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
 
 
 @pytest.mark.parametrize(("snapshot", "check", "words"), PROBLEMS.values(), ids=PROBLEMS.keys())
-def test_problems_stop_it_before_it_begins(snapshot: Snapshot, check: str, words: str) -> None:
-    """Those that can be meant to be so can be accepted."""
+def test_problems_are_found_before_any_change(snapshot: Snapshot, check: str, words: str) -> None:
+    """Only those of owners and templates can be accepted."""
     report = planned(snapshot, "https://cluster")
     accepted = planned(snapshot, "https://cluster", accept=("owners", "templates"))
 
@@ -184,8 +184,8 @@ def test_problems_stop_it_before_it_begins(snapshot: Snapshot, check: str, words
     assert bool(accepted.problems) == (check not in {"owners", "templates"})
 
 
-def test_helm_is_told_of_and_no_problem() -> None:
-    """Helm keeps nothing as it is, but it keeps a record."""
+def test_a_helm_release_is_a_note_and_not_a_problem() -> None:
+    """Helm does not reinstall anything, but keeps a record of the release."""
     found = (deployment("webhooks", annotations={"meta.helm.sh/release-name": "plan"}),)
     (owner,) = (item for item in planned(replace(ALL, found=found), "").checks if item.check == "owners")
 
@@ -193,8 +193,8 @@ def test_helm_is_told_of_and_no_problem() -> None:
     assert "helm uninstall plan --namespace stowplan-system" in owner.remedy
 
 
-def test_each_release_of_helm_is_named_with_its_own_namespace() -> None:
-    """An earlier installation may be one of another release."""
+def test_each_helm_release_is_named_with_its_own_namespace() -> None:
+    """An earlier installation may belong to another release."""
     found = tuple(
         deployment(
             "webhooks",
@@ -213,8 +213,8 @@ def test_each_release_of_helm_is_named_with_its_own_namespace() -> None:
     assert both.endswith("removed from all of them: inference, stowplan-system")
 
 
-def test_the_document_has_the_frame_of_the_other_verbs() -> None:
-    """And nothing about shapes."""
+def test_the_json_document_has_the_members_of_other_commands() -> None:
+    """Each step has an action, a subject and a title."""
     document = planned(ALL, "https://cluster").as_json()
 
     assert {"verb", "cluster", "outcome", "checks", "steps", "done", "error", "failures"} <= document.keys()
@@ -226,34 +226,36 @@ def test_the_document_has_the_frame_of_the_other_verbs() -> None:
 
 
 def account(name: str = "stowplan-controller", namespace: str = "stowplan-system") -> dict[str, str]:
-    """Return a subject of a binding."""
+    """Return a subject of a role binding."""
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
 
 BINDINGS = {
-    "of our account": ([account()], True),
-    "of nobody": ([], False),
-    "of ours and of somebody else": ([account(), account("theirs")], False),
-    "of a namesake elsewhere": ([account(namespace="tenant")], False),
-    "of a user": ([{"kind": "User", "name": "stowplan-controller"}], False),
+    "for our account": ([account()], True),
+    "without subjects": ([], False),
+    "for our account and another one": ([account(), account("theirs")], False),
+    "for a namesake in another namespace": ([account(namespace="tenant")], False),
+    "for a user": ([{"kind": "User", "name": "stowplan-controller"}], False),
 }
 
 
 @pytest.mark.parametrize(("subjects", "want"), BINDINGS.values(), ids=BINDINGS.keys())
-def test_rights_go_that_only_our_accounts_have(subjects: list[dict[str, str]], want: bool) -> None:
-    """Wherever they were given."""
+def test_only_role_bindings_of_our_accounts_alone_are_deleted(
+    subjects: list[dict[str, str]], want: bool
+) -> None:
+    """They may be in any namespace."""
     assert is_for_us({"subjects": subjects}, ("stowplan-system",)) is want
     assert not CLUSTER_ROLE_BINDINGS.namespaced
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"labels": 1, "spec": {}}', "[" * 9000])
-def test_a_record_of_a_claim_that_is_none_is_no_claim(text: str) -> None:
-    """Whoever may write the Lease may write anything there."""
+def test_an_invalid_record_of_a_former_claim_is_ignored(text: str) -> None:
+    """Clients that may write the Lease can write any text there."""
     assert former_claim({"metadata": {"annotations": {ANNOTATION: text}}}) is None
 
 
-def test_a_claim_is_read_as_it_was_recorded() -> None:
-    """Labels, too: ours go with the claim."""
+def test_a_recorded_claim_is_read_with_its_labels() -> None:
+    """Labels are recorded because our labels are removed together with our claim."""
     said = {"labels": {"app.kubernetes.io/part-of": "keda"}, "spec": FORMER.spec}
     lease = {"metadata": {"annotations": {ANNOTATION: json.dumps(said)}}}
 
@@ -261,8 +263,8 @@ def test_a_claim_is_read_as_it_was_recorded() -> None:
     assert former_claim({"metadata": {}}) is None
 
 
-def test_a_definition_is_left_that_needs_nobody() -> None:
-    """The version that is stored, and no field that another applier would be in conflict with."""
+def test_a_definition_that_stays_has_no_conversion_and_no_field_of_ours() -> None:
+    """It has only the stored version, and other field managers can apply it without conflicts."""
     entries = [
         {"manager": "kubectl", "operation": "Apply"},
         {"manager": "stowplan", "operation": "Update"},
