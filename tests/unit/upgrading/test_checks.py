@@ -1,4 +1,4 @@
-"""What is found to be in the way, and what is not."""
+"""Checks before an upgrade or a downgrade: what counts as a problem, and what does not."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ EMPTY = Snapshot(now=NOW, webhook=Webhook(namespace="stowplan-system"))
 
 
 def problems(findings: Iterable[Finding]) -> list[str]:
-    """Return the messages of what is in the way."""
+    """Return the messages of findings that are problems."""
     return [item.message for item in findings if item.verdict is Verdict.PROBLEM]
 
 
 def definition(*, stored: tuple[str, ...] = ("v1alpha1",), **metadata: Any) -> dict[str, Any]:
-    """Return an earlier release's definition."""
+    """Return the definition of an earlier release."""
     version = {"name": "v1alpha1", "served": True, "storage": True}
     return {
         "metadata": {"name": CRD} | metadata,
@@ -41,31 +41,31 @@ def definition(*, stored: tuple[str, ...] = ("v1alpha1",), **metadata: Any) -> d
 
 
 def managed(*managers: str) -> list[dict[str, Any]]:
-    """Return managed fields of these."""
+    """Return managed fields of these field managers."""
     return [{"manager": manager, "operation": "Apply"} for manager in managers]
 
 
 OWNERS = {
     "nobody": ({}, ""),
-    "people with kubectl": ({"managedFields": managed("kubectl", "kubectl-client-side-apply")}, ""),
+    "users with kubectl": ({"managedFields": managed("kubectl", "kubectl-client-side-apply")}, ""),
     "ourselves": ({"managedFields": managed("stowplan", "kube-apiserver")}, ""),
-    "somebody unknown, which is only said": ({"managedFields": managed("terraform")}, ""),
+    "an unknown field manager, which is only a note": ({"managedFields": managed("terraform")}, ""),
     "a Helm release": (
         {"annotations": {"meta.helm.sh/release-name": "wva"}},
         "belongs to the Helm release wva",
     ),
-    "a tool that delivers, by its mark": (
+    "a delivery tool, by its annotation": (
         {
             "annotations": {"argocd.argoproj.io/tracking-id": "x"},
             "managedFields": managed("argocd-controller"),
         },
         "is managed by a delivery tool (argocd.argoproj.io/tracking-id)",
     ),
-    "a tool that delivers, by what it wrote": (
+    "a delivery tool, by its field manager": (
         {"managedFields": managed("kustomize-controller")},
         "was written by kustomize-controller, which may write it again",
     ),
-    "another object, with which it would go": (
+    "an owner reference": (
         {"ownerReferences": [{"kind": "Operator", "name": "wva"}]},
         "are deleted when Operator wva is deleted",
     ),
@@ -73,8 +73,8 @@ OWNERS = {
 
 
 @pytest.mark.parametrize(("metadata", "want"), OWNERS.values(), ids=OWNERS.keys())
-def test_other_owners_of_the_definition(metadata: dict[str, Any], want: str) -> None:
-    """Whoever would take the definition back or delete it is in the way, once."""
+def test_other_owners_of_the_definition_are_problems(metadata: dict[str, Any], want: str) -> None:
+    """Each owner that would revert or delete the definition is reported once."""
     found = problems(
         check_owners(replace(EMPTY, definitions={CRD: definition(**metadata)}), VARIANT_AUTOSCALING)
     )
@@ -82,8 +82,8 @@ def test_other_owners_of_the_definition(metadata: dict[str, Any], want: str) -> 
     assert [want in message for message in found] == ([True] if want else [])
 
 
-def test_what_keeps_helm_from_deleting_is_in_its_chart() -> None:
-    """It goes by the manifest of the release, so that annotating the live object would help nobody."""
+def test_the_remedy_for_a_helm_release_is_an_annotation_in_its_chart() -> None:
+    """Helm reads the manifest of the release, so annotating the live object would not help."""
     live = definition(annotations={"meta.helm.sh/release-name": "wva"})
     (found,) = check_owners(replace(EMPTY, definitions={CRD: live}), VARIANT_AUTOSCALING)
 
@@ -105,7 +105,7 @@ def of_our_label(manager: str) -> dict[str, Any]:
 
 
 def without_policy(metadata: dict[str, Any], *, by_hand: bool) -> dict[str, Any]:
-    """Return metadata without what keeps the definition; `by_hand`: only a person has set it."""
+    """Return metadata whose field manager sets no resource policy; `by_hand`: a user has set it."""
     annotations = {"meta.helm.sh/release-name": "platform"}
     if by_hand:
         annotations["helm.sh/resource-policy"] = "keep"
@@ -115,16 +115,16 @@ def without_policy(metadata: dict[str, Any], *, by_hand: bool) -> dict[str, Any]
 
 
 CHARTS = {
-    "ours, by helm": (of_our_label("helm"), 0),
-    "ours, by Flux": (of_our_label("helm-controller"), 0),
-    "of others, upgraded by us": (
+    "our chart, by helm": (of_our_label("helm"), 0),
+    "our chart, by Flux": (of_our_label("helm-controller"), 0),
+    "a chart of others, upgraded by Stowplan": (
         of_our_label("stowplan")
         | {"managedFields": [*of_our_label("stowplan")["managedFields"], *managed("helm")]},
         2,
     ),
-    "of others, and our manifest was applied over it": (of_our_label("kubectl"), 1),
-    "of others, made of our manifests": (without_policy(of_our_label("helm"), by_hand=False), 2),
-    "of others, made of our manifests, and annotated by hand": (
+    "a chart of others, with our manifest applied over it": (of_our_label("kubectl"), 1),
+    "a chart of others, made of our manifests": (without_policy(of_our_label("helm"), by_hand=False), 2),
+    "a chart of others, made of our manifests, and annotated by hand": (
         without_policy(of_our_label("helm"), by_hand=True),
         2,
     ),
@@ -132,8 +132,8 @@ CHARTS = {
 
 
 @pytest.mark.parametrize(("metadata", "count"), CHARTS.values(), ids=CHARTS.keys())
-def test_our_own_chart_is_not_in_the_way(metadata: dict[str, Any], count: int) -> None:
-    """It is only said: it would write what the upgrade writes, and deletes nothing."""
+def test_our_own_chart_is_a_note_and_not_a_problem(metadata: dict[str, Any], count: int) -> None:
+    """It writes the same definition as the upgrade, and deletes nothing."""
     snapshot = replace(EMPTY, definitions={CRD: definition(**metadata)})
     found = [*check_owners(snapshot, VARIANT_AUTOSCALING)]
 
@@ -143,9 +143,12 @@ def test_our_own_chart_is_not_in_the_way(metadata: dict[str, Any], count: int) -
 
 DEFINITIONS = {
     "none": (None, ""),
-    "one of an earlier release": (definition(), ""),
-    "one that is being deleted": (definition(deletionTimestamp="2026-01-01T00:00:00Z"), "is being deleted"),
-    "one with a version of a later release": (
+    "a definition of an earlier release": (definition(), ""),
+    "a definition that is being deleted": (
+        definition(deletionTimestamp="2026-01-01T00:00:00Z"),
+        "is being deleted",
+    ),
+    "a definition with a version of a later release": (
         definition(stored=("v1alpha1", "v1beta1")),
         "has versions that this release does not support: v1beta1",
     ),
@@ -153,8 +156,8 @@ DEFINITIONS = {
 
 
 @pytest.mark.parametrize(("live", "want"), DEFINITIONS.values(), ids=DEFINITIONS.keys())
-def test_definitions_that_a_way_is_known_from(live: dict[str, Any] | None, want: str) -> None:
-    """A version nobody here can read stops everything."""
+def test_definitions_that_cannot_be_upgraded_are_problems(live: dict[str, Any] | None, want: str) -> None:
+    """A version that this release does not support prevents the upgrade."""
     snapshot = replace(EMPTY, definitions={CRD: live} if live else {})
     found = problems(check_definition(snapshot, VARIANT_AUTOSCALING))
 
@@ -171,7 +174,7 @@ def deployment(*, replicas: int = 1, image: str = "vllm") -> dict[str, Any]:
 
 
 def lease(name: str, *, age_seconds: int = 1, holder: str = "pod-1") -> dict[str, Any]:
-    """Return a lease that was renewed so long ago."""
+    """Return a lease with the time since its last renewal."""
     renewed = (NOW - timedelta(seconds=age_seconds)).isoformat()
     return {
         "metadata": {"namespace": "wva", "name": name},
@@ -180,46 +183,46 @@ def lease(name: str, *, age_seconds: int = 1, holder: str = "pod-1") -> dict[str
 
 
 def written(manager: str, *, age_seconds: int = 1) -> dict[str, Any]:
-    """Return an object whose status somebody wrote so long ago."""
+    """Return an object with a status that a field manager wrote some time ago."""
     moment = (NOW - timedelta(seconds=age_seconds)).isoformat()
     return {"metadata": {"managedFields": [{"manager": manager, "subresource": "status", "time": moment}]}}
 
 
 UPSTREAM = {
     "nobody": ({}, 0),
-    "a Deployment of its image": (
+    "a Deployment of the upstream image": (
         {"deployments": (deployment(image="ghcr.io/llm-d/workload-variant-autoscaler:v0.4.2"),)},
         1,
     ),
-    "its Deployment, at rest": (
+    "the upstream Deployment, without replicas": (
         {"deployments": (deployment(image="ghcr.io/llm-d/workload-variant-autoscaler:v0.4.2", replicas=0),)},
         0,
     ),
     "any other Deployment": ({"deployments": (deployment(),)}, 0),
-    "its lease, held": ({"leases": (lease("72dd1cf1.llm-d.ai"),)}, 1),
-    "its lease, run out": ({"leases": (lease("72dd1cf1.llm-d.ai", age_seconds=60),)}, 0),
-    "its lease, given back": ({"leases": (lease("72dd1cf1.llm-d.ai", holder=""),)}, 0),
-    "a status of a minute ago": ({"objects": (written("manager", age_seconds=60),)}, 1),
-    "a status of an hour ago": ({"objects": (written("manager", age_seconds=3600),)}, 0),
+    "the upstream lease, held": ({"leases": (lease("72dd1cf1.llm-d.ai"),)}, 1),
+    "the upstream lease, expired": ({"leases": (lease("72dd1cf1.llm-d.ai", age_seconds=60),)}, 0),
+    "the upstream lease, released": ({"leases": (lease("72dd1cf1.llm-d.ai", holder=""),)}, 0),
+    "a status written a minute ago": ({"objects": (written("manager", age_seconds=60),)}, 1),
+    "a status written an hour ago": ({"objects": (written("manager", age_seconds=3600),)}, 0),
     "our own status": ({"objects": (written("stowplan-controller"),)}, 0),
 }
 
 
 @pytest.mark.parametrize(("found", "count"), UPSTREAM.values(), ids=UPSTREAM.keys())
-def test_another_controller_at_work(found: dict[str, Any], count: int) -> None:
-    """Who writes the same objects is in the way, by whatever sign he is known."""
+def test_an_active_upstream_controller_is_a_problem(found: dict[str, Any], count: int) -> None:
+    """It writes the same objects, and is detected by any of several signs."""
     assert len(problems(check_upstream(replace(EMPTY, **found)))) == count
 
 
-def test_our_own_controller_is_in_the_way_back() -> None:
-    """It would go on writing what an earlier release cannot hold."""
+def test_our_own_active_controller_is_a_problem_for_a_downgrade() -> None:
+    """It would continue to write what an earlier release cannot store."""
     assert problems(check_our_own(EMPTY)) == []
     (message,) = problems(check_our_own(replace(EMPTY, leases=(lease("stowplan-controller"),))))
     assert message == "pod-1 holds the lease wva/stowplan-controller"
 
 
 def certified(*, names: tuple[str, ...] = NAMES, now: datetime = NOW) -> tuple[str, bytes]:
-    """Return a caBundle and a serving certificate that it vouches for."""
+    """Return a CA bundle and a serving certificate that it validates."""
     authority = new_authority("test", lifetime=timedelta(days=30), now=now)
     leaf = new_leaf(authority, names, lifetime=timedelta(days=1), now=now)
     return base64.b64encode(authority.certificate).decode(), leaf.certificate
@@ -228,45 +231,47 @@ def certified(*, names: tuple[str, ...] = NAMES, now: datetime = NOW) -> tuple[s
 TRUSTED, CERTIFICATE = certified()
 CERTIFICATES = {
     "all in order": (TRUSTED, CERTIFICATE, ""),
-    "no trust yet": ("", CERTIFICATE, "has no caBundle"),
+    "no CA bundle yet": ("", CERTIFICATE, "has no caBundle"),
     "no certificate yet": (TRUSTED, None, "there is no certificate"),
     "a certificate of another authority": (certified()[0], CERTIFICATE, "does not match"),
     "a certificate of another service": (*certified(names=("other",)), "is not for stowplan-conversion"),
     "a certificate that has expired": (*certified(now=NOW - timedelta(days=9)), "has expired"),
-    "a bundle that is none": ("bm9uZQ==", CERTIFICATE, "does not match"),
+    "an invalid CA bundle": ("bm9uZQ==", CERTIFICATE, "does not match"),
 }
 
 
 @pytest.mark.parametrize(("trusted", "certificate", "want"), CERTIFICATES.values(), ids=CERTIFICATES.keys())
-def test_certificates(trusted: str, certificate: bytes | None, want: str) -> None:
-    """What the API server will trust is held against what it will be shown."""
+def test_the_serving_certificate_is_checked_against_the_ca_bundle(
+    trusted: str, certificate: bytes | None, want: str
+) -> None:
+    """The API server trusts this bundle, and will be served this certificate."""
     webhook = replace(EMPTY.webhook, is_configured=True, trusted=trusted, certificate=certificate)
     found = problems(check_certificates(replace(EMPTY, webhook=webhook)))
 
     assert [want in message for message in found] == ([True] if want else [])
 
 
-def test_without_an_installation_there_is_no_log_to_look_into() -> None:
-    """What helps is to install it."""
+def test_the_remedy_for_a_missing_webhook_configuration_is_to_install() -> None:
+    """Without an installation there is no log to refer to."""
     (found,) = check_certificates(EMPTY)
 
     assert found.message == "there is no webhook configuration 'stowplan'"
     assert found.remedy.startswith("install Stowplan first: ")
 
 
-def test_a_certificate_that_may_not_be_read_is_no_obstacle() -> None:
-    """Who may not read Secrets may upgrade all the same."""
+def test_a_certificate_that_may_not_be_read_is_not_a_problem() -> None:
+    """Users without permission to read Secrets can upgrade as well."""
     webhook = replace(EMPTY.webhook, is_configured=True, trusted=TRUSTED, is_certificate_hidden=True)
 
     assert problems(check_certificates(replace(EMPTY, webhook=webhook))) == []
 
 
 WEBHOOKS = {
-    "pods behind it": ({"service": {"spec": {}}, "ready_pods": 2}, ""),
-    "an address outside": ({"service": {"spec": {"type": "ExternalName", "externalName": "x"}}}, ""),
+    "a Service with ready pods": ({"service": {"spec": {}}, "ready_pods": 2}, ""),
+    "an external address": ({"service": {"spec": {"type": "ExternalName", "externalName": "x"}}}, ""),
     "no Service": ({}, "there is no Service"),
-    "nobody behind it": ({"service": {"spec": {}}}, "has no ready pod"),
-    "not reached": (
+    "a Service without ready pods": ({"service": {"spec": {}}}, "has no ready pod"),
+    "a Service that cannot be reached": (
         {"service": {"spec": {}}, "ready_pods": 1, "refusal": "no route to host"},
         "no route to host",
     ),
@@ -274,8 +279,8 @@ WEBHOOKS = {
 
 
 @pytest.mark.parametrize(("webhook", "want"), WEBHOOKS.values(), ids=WEBHOOKS.keys())
-def test_the_way_to_conversion(webhook: dict[str, Any], want: str) -> None:
-    """Somebody has to stand behind the Service, and to answer."""
+def test_the_conversion_webhook_must_be_reachable(webhook: dict[str, Any], want: str) -> None:
+    """Its Service needs a ready pod that responds."""
     found = problems(check_webhook(replace(EMPTY, webhook=replace(EMPTY.webhook, **webhook))))
 
     assert [want in message for message in found] == ([True] if want else [])
@@ -296,13 +301,13 @@ ENDPOINTS = {
 
 
 @pytest.mark.parametrize(("endpoints", "count"), ENDPOINTS.values(), ids=ENDPOINTS.keys())
-def test_which_pods_count_as_ready(endpoints: list[dict[str, Any]], count: int) -> None:
-    """Those that respond to conversion, each once."""
+def test_pods_that_respond_to_conversion_count_as_ready(endpoints: list[dict[str, Any]], count: int) -> None:
+    """Each of them is counted once."""
     assert ready_pods([{"endpoints": [item]} for item in endpoints] + [{"endpoints": None}]) == count
 
 
-def test_pods_that_may_not_be_counted_are_not_in_the_way() -> None:
-    """No permission is needed for the rest."""
+def test_pods_that_may_not_be_listed_are_not_a_problem() -> None:
+    """This permission is not needed for anything else."""
     service = {"spec": {"type": "ClusterIP"}}
     (found,) = check_webhook(replace(EMPTY, webhook=replace(EMPTY.webhook, service=service, ready_pods=None)))
 
@@ -310,8 +315,8 @@ def test_pods_that_may_not_be_counted_are_not_in_the_way() -> None:
     assert found.message.startswith("you are not allowed to list EndpointSlices in stowplan-system")
 
 
-def test_permissions_are_asked_for_one_by_one() -> None:
-    """What is denied is said in the words of a role."""
+def test_each_missing_permission_is_named() -> None:
+    """The message uses the verb and resource of a role."""
     (message,) = problems(check_permissions(("update variantautoscalings.llmd.ai",)))
 
     assert message == "you are not allowed to update variantautoscalings.llmd.ai"
@@ -322,8 +327,8 @@ def test_permissions_are_asked_for_one_by_one() -> None:
     } <= set(map(str, needed(VARIANT_AUTOSCALING, "stowplan-system")))
 
 
-def test_a_person_may_accept_what_can_be_meant() -> None:
-    """Accepting turns the problems of a check into notes, and no others."""
+def test_accepted_problems_become_notes() -> None:
+    """Only problems of the accepted checks do."""
     findings = [
         Finding(check=check, verdict=Verdict.PROBLEM, message=check) for check in ("owners", "controllers")
     ]

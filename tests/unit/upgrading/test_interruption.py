@@ -1,4 +1,4 @@
-"""A way back that is cut off after any of its writes, and run again, ends like one that is not."""
+"""Downgrades that are interrupted after any write, run again, and end like an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def objects() -> list[Json]:
 
 
 async def give_back(cluster: MemoryCluster, shape: Shape) -> None:
-    """Do what a run does to objects: reshape them, and take our annotations out."""
+    """Do what a downgrade does to objects: reshape them, and remove our annotations."""
     _, failures = await reshape(cluster, RESOURCE, shape, PACE, dry_run=False)
     _, left = await sweep(cluster, RESOURCE, shape, PACE)
     assert failures == left == ()
 
 
 @pytest.mark.parametrize("release", ["v0.0.1", "v0.4.2", "v0.5.1", "pull-233"])
-async def test_a_run_cut_off_after_any_write_ends_like_one_that_is_not(release: str) -> None:
-    """Whichever write was the last one."""
+async def test_a_downgrade_interrupted_after_any_write_ends_like_an_uninterrupted_one(release: str) -> None:
+    """Many of the interruptions are between the writes of a spec and its status."""
     shape, whole = RELEASES[release], MemoryCluster(objects())
     await give_back(whole, shape)
     writes = 2**30 - whole.writes_left
@@ -65,8 +65,8 @@ async def test_a_run_cut_off_after_any_write_ends_like_one_that_is_not(release: 
     assert announced > 6
 
 
-async def test_a_definition_that_was_deleted_meanwhile_is_not_withdrawn() -> None:
-    """There is a sentence for that, and nothing is created."""
+async def test_a_definition_that_was_deleted_in_the_meantime_stops_the_downgrade() -> None:
+    """An error states this, and nothing is created."""
     cluster = MemoryCluster([])
     progress = Progress(io.StringIO(), steps=1)
     execution = Execution(cluster, progress, per_second=1e9, shape=RELEASES["v0.4.2"])
@@ -77,8 +77,8 @@ async def test_a_definition_that_was_deleted_meanwhile_is_not_withdrawn() -> Non
     assert cluster.objects == {}
 
 
-async def test_the_last_sweep_takes_annotations_out_and_nothing_else() -> None:
-    """What would have to be given another shape is named instead."""
+async def test_the_last_sweep_removes_annotations_and_changes_nothing_else() -> None:
+    """Objects that would have to be reshaped are reported as failures instead."""
     shape = RELEASES["v0.5.1"]
     given = MemoryCluster(objects()[:6])
     await give_back(given, shape)
@@ -96,8 +96,8 @@ async def test_the_last_sweep_takes_annotations_out_and_nothing_else() -> None:
     assert 0 < len(wrong) < len(before)
 
 
-async def test_the_way_up_takes_out_what_an_interrupted_way_back_announced() -> None:
-    """In whichever version it writes, and of no other object."""
+async def test_an_upgrade_removes_the_announcements_of_an_interrupted_downgrade() -> None:
+    """Objects without an announcement are not changed."""
     cluster = MemoryCluster(objects())
     first, second, *_ = cluster.objects.values()
     cluster.objects["object-0"] = announcing(first, first.get("status"))

@@ -1,4 +1,4 @@
-"""When conversion counts as not reached, and which object is at fault."""
+"""Detection of a conversion webhook that cannot be reached, and of objects that cannot be converted."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ FAILED = 'conversion webhook for llmd.ai/v1alpha1, Kind=VariantAutoscaling faile
 
 
 def always(error: ClusterError, *calls: Fault) -> Callable[[Fault], ClusterError | None]:
-    """Fail these calls every time."""
+    """Return a fault that fails these calls every time."""
     return lambda call: error if call in calls else None
 
 
 def once(error: ClusterError) -> Callable[[Fault], ClusterError | None]:
-    """Fail every call the first time it is made."""
+    """Return a fault that fails every call the first time it is made."""
     made: set[Fault] = set()
 
     def fault(call: Fault) -> ClusterError | None:
@@ -41,30 +41,30 @@ def once(error: ClusterError) -> Callable[[Fault], ClusterError | None]:
     return fault
 
 
-async def test_a_glitch_stops_nothing() -> None:
-    """Each call is made again."""
+async def test_calls_that_fail_once_are_repeated() -> None:
+    """The run continues after a transient error of each call."""
     cluster = MemoryCluster(OBJECTS[:1], fault=once(Unavailable("connection reset")))
 
     assert await prove(cluster, VARIANT_AUTOSCALING, PACE) == Proof(objects=1, failures=(), refusal="")
 
 
-async def test_a_converter_that_nobody_reaches_is_found_without_any_object() -> None:
-    """By a made-up object, created by dry run in each version."""
+async def test_an_unreachable_conversion_webhook_is_detected_without_any_object() -> None:
+    """A made-up object is created by dry run in each version."""
     cluster = MemoryCluster([], fault=always(Unavailable(FAILED), ("create", "v1alpha2", "")))
 
     with pytest.raises(UnreadableError, match="conversion webhook for"):
         await prove(cluster, VARIANT_AUTOSCALING, PACE)
 
 
-async def test_a_made_up_object_that_somebody_refuses_shows_nothing() -> None:
-    """And is in the way of nobody."""
+async def test_a_rejected_made_up_object_is_inconclusive() -> None:
+    """The run continues, and the result contains the reason."""
     cluster = MemoryCluster(OBJECTS, fault=always(Forbidden("no"), ("create", "v1alpha1", "")))
 
     assert (await prove(cluster, VARIANT_AUTOSCALING, PACE)).refusal == "no"
 
 
-async def test_the_object_at_fault_is_named() -> None:
-    """Even where the list only asks to wait, since its cache is never filled."""
+async def test_an_object_that_cannot_be_converted_is_named() -> None:
+    """This works even if lists are only throttled, because the API server's cache is never filled."""
     faults = {
         ("list", "v1alpha2", ""): Throttled("storage is initializing", retry_after_seconds=0.001),
         ("get", "v1alpha2", "s2"): Unavailable(FAILED),
@@ -76,16 +76,16 @@ async def test_the_object_at_fault_is_named() -> None:
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
-async def test_a_server_that_fails_is_no_converter_that_fails(version: str) -> None:
-    """Its own error is passed on, and nothing is said of conversion."""
+async def test_an_error_of_the_api_server_is_not_taken_for_one_of_conversion(version: str) -> None:
+    """The error is passed on unchanged."""
     cluster = MemoryCluster(OBJECTS, fault=always(Unavailable("etcd is gone"), ("list", version, "")))
 
     with pytest.raises(Unavailable, match="etcd is gone"):
         await prove(cluster, VARIANT_AUTOSCALING, PACE)
 
 
-async def test_a_version_that_was_served_before_stays() -> None:
-    """A run that goes on with what another one served takes nothing away: no definition is even read."""
+async def test_a_version_that_was_served_before_the_run_stays_served() -> None:
+    """A run that continues an earlier one removes no version, and does not even read the definition."""
     cluster = MemoryCluster(OBJECTS, fault=always(Unavailable(FAILED), ("create", "v1alpha2", "")))
     execution = Execution(cluster, Progress(io.StringIO(), steps=1), per_second=1e9)
 

@@ -1,4 +1,4 @@
-"""What a run says, and how."""
+"""Reports of upgrades and downgrades, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ EMPTY = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC), webhook=Webhook(namespace
 
 
 def stored(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest as an object of a namespace."""
+    """Return a manifest as an object in a namespace."""
     return manifest | {"metadata": manifest["metadata"] | {"namespace": "models"}}
 
 
@@ -56,8 +56,8 @@ OBJECTS = tuple(
 )
 
 
-def test_a_plan_counts_objects_by_shape_and_says_what_is_missing() -> None:
-    """The document and the text say the same."""
+def test_a_plan_counts_objects_by_shape_and_states_what_is_missing() -> None:
+    """The JSON document and the text have the same content."""
     report = upgrade.planned(replace(EMPTY, objects=OBJECTS), "https://cluster")
     document = report.as_json()
     text = "\n".join(line for _, line in plan_lines(report))
@@ -69,8 +69,8 @@ def test_a_plan_counts_objects_by_shape_and_says_what_is_missing() -> None:
     assert {"webhook", "certificates"} == {item.check for item in report.problems}
 
 
-def test_whoever_lacks_a_right_is_told_that_and_nothing_else() -> None:
-    """Nothing else was read, so nothing is said to be missing or to be in order."""
+def test_a_missing_permission_is_reported_and_nothing_else() -> None:
+    """Nothing else was read, so nothing is reported as missing or as passed."""
     denied = replace(EMPTY, denied=("list variantautoscalings.llmd.ai",))
     up = upgrade.planned(denied, "https://cluster")
     back = downgrade.planned(denied, "https://cluster", RELEASES["v0.4.2"])
@@ -84,22 +84,22 @@ def test_whoever_lacks_a_right_is_told_that_and_nothing_else() -> None:
 
 
 REFUSALS = {
-    "the right": (Forbidden("no right"), 1, "stowplan: you are not allowed to do this: no right\n"),
+    "no permission": (Forbidden("no right"), 1, "stowplan: you are not allowed to do this: no right\n"),
     "credentials": (
         Unauthorized("who?"),
         2,
         "stowplan: the API server does not accept your credentials: who?\n",
     ),
-    "an answer": (Unavailable("refused"), 2, "stowplan: the API server does not respond: refused\n"),
-    "a valid request": (Invalid("bad name"), 2, "stowplan: bad name\n"),
+    "no response": (Unavailable("refused"), 2, "stowplan: the API server does not respond: refused\n"),
+    "an invalid request": (Invalid("bad name"), 2, "stowplan: bad name\n"),
 }
 
 
 @pytest.mark.parametrize(("error", "code", "want"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_what_is_wanting_is_told_apart(
+def test_errors_of_the_api_server_are_distinguished(
     error: ClusterError, code: int, want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A cluster that refuses does answer."""
+    """A cluster that rejects a request does respond."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG)
 
@@ -116,10 +116,10 @@ def test_what_is_wanting_is_told_apart(
     assert json.loads(capsys.readouterr().out) == {"outcome": "stopped", "error": message}
 
 
-def test_a_run_without_permissions_does_not_say_that_there_is_nothing_to_change(
+def test_a_run_without_permissions_does_not_report_that_there_is_nothing_to_change(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nobody knows."""
+    """Without permissions this is not known."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG)
 
@@ -133,7 +133,7 @@ def test_a_run_without_permissions_does_not_say_that_there_is_nothing_to_change(
     )
 
 
-def test_a_problem_without_a_step_is_told_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_problem_without_steps_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit code is that of a problem, although nothing would be changed."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG)
@@ -149,8 +149,8 @@ def test_a_problem_without_a_step_is_told_as_such(tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "abc", "nan", "inf"])
-def test_a_rate_that_is_none_is_said_so_in_a_sentence(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """With what would be one."""
+def test_an_invalid_rate_is_rejected(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message states what would be valid."""
     with pytest.raises(SystemExit):
         upgrade.main([f"--rate={rate}"])
 
@@ -158,8 +158,8 @@ def test_a_rate_that_is_none_is_said_so_in_a_sentence(rate: str, capsys: pytest.
     assert want in capsys.readouterr().err
 
 
-def test_the_way_back_refuses_what_would_have_to_be_made_up() -> None:
-    """Unless a person accepts it; what is lost is only said."""
+def test_a_downgrade_that_would_make_up_values_is_a_problem() -> None:
+    """Users may accept it; values that are lost are only reported."""
     snapshot, shape = replace(EMPTY, objects=OBJECTS), RELEASES["v0.0.4"]
     refused = downgrade.planned(snapshot, "https://cluster", shape)
     taken = downgrade.planned(snapshot, "https://cluster", shape, accept_incomplete=True)
@@ -172,8 +172,8 @@ def test_the_way_back_refuses_what_would_have_to_be_made_up() -> None:
     assert not [said for item in changes.values() for said in item["madeUp"] if "written" in said]
 
 
-def test_the_way_back_says_what_is_lost_and_names_no_object_that_stays_as_it_is() -> None:
-    """The last release of the modelProfile shape has no service classes, and demands the model only."""
+def test_a_downgrade_reports_lost_values_and_omits_unchanged_objects() -> None:
+    """The last release of the modelProfile shape has no service classes, and requires only the model."""
     back = downgrade.planned(replace(EMPTY, objects=OBJECTS), "https://cluster", RELEASES["v0.4.2"])
 
     assert back.problems == ()
@@ -182,8 +182,8 @@ def test_the_way_back_says_what_is_lost_and_names_no_object_that_stays_as_it_is(
     assert "s1" not in changes
 
 
-def test_an_object_of_the_shape_asked_for_is_left_alone() -> None:
-    """But for our annotation."""
+def test_an_object_of_the_requested_shape_is_not_reshaped() -> None:
+    """Only our annotation is removed."""
     plain = stored(profiled_variant("x"))
     annotated = convert(convert(plain, "llmd.ai/v1alpha2"), "llmd.ai/v1alpha1")
     kept = plain | {"metadata": plain["metadata"] | {"annotations": {"llmd.ai/kept-by-conversion": "{}"}}}
@@ -194,8 +194,8 @@ def test_an_object_of_the_shape_asked_for_is_left_alone() -> None:
     assert account(plain, SHAPES["legacy"]).is_reshaped
 
 
-def test_under_a_definition_of_somebody_else_there_is_nothing_to_give_back() -> None:
-    """It may prune what it does not know: that is a problem as soon as an object would have to change."""
+def test_under_a_definition_of_another_owner_a_downgrade_has_no_steps() -> None:
+    """It may prune unknown fields, which is a problem if an object would have to change."""
     version = {"name": "v1alpha1", "served": True, "storage": True}
     theirs = {"metadata": {"name": VARIANT_AUTOSCALING.crd_name}, "spec": {"versions": [version]}}
     snapshot = replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: theirs}, objects=OBJECTS[2:])
@@ -207,19 +207,19 @@ def test_under_a_definition_of_somebody_else_there_is_nothing_to_give_back() -> 
 
 
 def definition_of_a_release() -> dict[str, Any]:
-    """Return the definition that somebody applied after the way back."""
+    """Return the definition of a release, as applied after the downgrade."""
     version = {"name": "v1alpha1", "served": True, "storage": True}
     return {"metadata": {"name": VARIANT_AUTOSCALING.crd_name}, "spec": {"versions": [version]}}
 
 
 def given_back() -> dict[str, Any]:
-    """Return the definition that the way back leaves."""
+    """Return the definition that a downgrade leaves."""
     stored = {"status": {"storedVersions": ["v1alpha1"]}}
     return withdrawn(VARIANT_AUTOSCALING, definition_of_a_release()) | stored
 
 
 def of_our_chart() -> dict[str, Any]:
-    """Return the definition of our chart on the way back, when only its withdrawal is left."""
+    """Return the definition of our chart during a downgrade, when only its withdrawal is left."""
     live = staged(VARIANT_AUTOSCALING, None, storage="v1alpha1", ca_bundle="Y2E=")
     annotations = {
         "meta.helm.sh/release-name": "stowplan",
@@ -240,8 +240,8 @@ def of_our_chart() -> dict[str, Any]:
     return live | {"metadata": live["metadata"] | metadata, "status": {"storedVersions": ["v1alpha1"]}}
 
 
-def test_the_way_back_goes_on_after_the_definition_of_our_chart_was_withdrawn() -> None:
-    """Killed then, asked for another shape, or asked once more, it finds nobody else in the way."""
+def test_a_downgrade_continues_after_the_definition_of_our_chart_was_withdrawn() -> None:
+    """An interrupted run, another shape, or another run find no other owner."""
     before = of_our_chart()
     after = withdrawn(VARIANT_AUTOSCALING, before)
     kept = OBJECTS[2] | {
@@ -270,13 +270,13 @@ NEXT: dict[str, tuple[Snapshot, str]] = {
         replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: given_back()}, webhook=INSTALLED),
         "next: apply the definition of release v0.4.2 over the current one,",
     ),
-    "it is applied": (
+    "the definition of the release is applied": (
         replace(
             EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: definition_of_a_release()}, webhook=INSTALLED
         ),
         "next: remove Stowplan,",
     ),
-    "it is applied, and we are removed": (
+    "the definition of the release is applied, and Stowplan is removed": (
         replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: definition_of_a_release()}),
         "",
     ),
@@ -285,8 +285,8 @@ NEXT: dict[str, tuple[Snapshot, str]] = {
 
 
 @pytest.mark.parametrize(("snapshot", "want"), NEXT.values(), ids=NEXT.keys())
-def test_the_way_back_says_what_is_next_and_not_what_is_done(snapshot: Snapshot, want: str) -> None:
-    """And each thing is checked once."""
+def test_a_downgrade_states_only_the_next_action(snapshot: Snapshot, want: str) -> None:
+    """Each check is reported once."""
     report = downgrade.planned(snapshot, "https://cluster", RELEASES["v0.4.2"])
 
     assert next(iter(report.advice), "") == want
@@ -295,7 +295,7 @@ def test_the_way_back_says_what_is_next_and_not_what_is_done(snapshot: Snapshot,
 
 
 def test_numbers_agree_with_their_nouns() -> None:
-    """One object is no objects."""
+    """One object is not called objects."""
     report = upgrade.planned(replace(EMPTY, objects=OBJECTS[:1]), "https://cluster")
     text = "\n".join(line for _, line in plan_lines(report))
 
@@ -305,27 +305,27 @@ def test_numbers_agree_with_their_nouns() -> None:
 
 DIFFERENCES = {
     "nothing": ({}, ""),
-    "the version and what the server keeps": (
+    "the version and metadata of the server": (
         {"apiVersion": "llmd.ai/v1", "metadata": {"resourceVersion": "2", "annotations": {}}},
         "",
     ),
     "a field": ({"spec": {"a": {"b": 2}}}, "spec.a.b"),
-    "a field that is gone": ({"spec": {"a": {}}}, "spec.a.b"),
-    "one in place of true": ({"spec": {"a": {"b": True}}}, "spec.a.b"),
+    "a missing field": ({"spec": {"a": {}}}, "spec.a.b"),
+    "true in place of one": ({"spec": {"a": {"b": True}}}, "spec.a.b"),
     "a label": ({"metadata": {"labels": {"x": "y"}}}, "metadata.labels"),
 }
 
 
 @pytest.mark.parametrize(("change", "want"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
-def test_where_two_readings_differ(change: dict[str, Any], want: str) -> None:
-    """The path of the first field that says something else."""
+def test_the_difference_of_two_readings_is_the_path_of_a_field(change: dict[str, Any], want: str) -> None:
+    """It is the path of the first field that differs."""
     one = {"apiVersion": "llmd.ai/v1alpha1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": {"b": 1}}}
 
     assert difference(one, one | change) == want
 
 
-def test_a_converter_that_says_something_else_is_found_out() -> None:
-    """The readings in both versions are held against each other."""
+def test_a_wrong_conversion_is_detected() -> None:
+    """The readings in both versions are compared with each other."""
     old = stored(profiled_variant("x"))
     new = convert(old, "llmd.ai/v1alpha2")
     other = new | {"spec": new["spec"] | {"acceleratorCount": 8}}
@@ -334,8 +334,8 @@ def test_a_converter_that_says_something_else_is_found_out() -> None:
     assert "spec.modelProfile" in there_and_back([old, other])
 
 
-def test_text_of_a_cluster_steers_no_terminal() -> None:
-    """Control characters come out as a sign; colour is ours alone."""
+def test_control_characters_from_a_cluster_do_not_reach_the_terminal() -> None:
+    """They are replaced; the only escape sequences are our own colours."""
     report = upgrade.planned(EMPTY, "https://cluster")
     failure = Failure(namespace="models", name="x", message="\x1b[2Jgone")
     stopped = replace(report, outcome=Outcome.STOPPED, error="one object", failures=(failure,))
@@ -346,8 +346,8 @@ def test_text_of_a_cluster_steers_no_terminal() -> None:
     assert printed((Tone.BAD, "x"), is_coloured=False) == "x"
 
 
-def test_progress_is_told_once_a_second_and_at_the_end() -> None:
-    """Not once for each of many objects."""
+def test_progress_is_reported_once_a_second_and_at_the_end() -> None:
+    """It is not reported for each of many objects."""
     moments, stream = iter([0.0, 0.0, 0.4, 1.1, 1.2, 1.3]), io.StringIO()
     progress = Progress(stream, steps=2, clock=lambda: next(moments))
     progress.begin("rewrite")
@@ -358,8 +358,8 @@ def test_progress_is_told_once_a_second_and_at_the_end() -> None:
     assert stream.getvalue() == ("[1/2] rewrite\n[1/2] 2 of 4 pods\n[1/2] 4 of 4 pods\n[1/2] done: all\n")
 
 
-async def test_each_keeps_the_order_and_passes_the_first_error_on() -> None:
-    """The error that is raised is the worker's own."""
+async def test_each_keeps_the_order_and_raises_the_first_error() -> None:
+    """The raised error is that of the worker, not wrapped in another one."""
 
     async def work(item: int) -> int:
         if item == 3:
@@ -375,23 +375,23 @@ async def test_each_keeps_the_order_and_passes_the_first_error_on() -> None:
         await each([1, 3], work, pace)
 
 
-def test_the_storage_version_is_known_by_its_hash() -> None:
-    """As discovery of a real API server gave it."""
+def test_the_hash_of_the_storage_version_is_that_of_the_api_server() -> None:
+    """The expected value was returned by the discovery of a real API server."""
     assert storage_hash(VARIANT_AUTOSCALING, "v1alpha2") == "BdU+3yXNqk4="
 
 
 @pytest.mark.parametrize(
     "arguments", [[], ["--shape", "none"], ["--to-release", "v9"], ["--shape", "legacy", "--rate", "0"]]
 )
-def test_wrong_usage_is_told_apart_from_refusal(arguments: list[str]) -> None:
-    """Exit code 2, before anybody is connected to."""
+def test_wrong_usage_has_exit_code_2(arguments: list[str]) -> None:
+    """It is detected before any connection."""
     with pytest.raises(SystemExit) as error:
         downgrade.main(arguments)
 
     assert error.value.code == 2
 
 
-def test_no_cluster_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And said in a sentence."""
+def test_a_missing_cluster_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A message states this."""
     assert upgrade.main(["--kubeconfig", str(tmp_path / "none")]) == 2
     assert "no cluster is configured" in capsys.readouterr().err

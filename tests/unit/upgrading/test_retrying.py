@@ -1,4 +1,4 @@
-"""What is tried again, how often, and what comes of it in the end."""
+"""Retries of calls: after which errors, how often, and with which result."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ SOON = 1e-6
 
 
 class Answers:
-    """Gives one answer after the other: an error is raised, anything else is returned."""
+    """A stub that gives its answers one by one: an error is raised, anything else is returned."""
 
     def __init__(self, *answers: ClusterError | str) -> None:
         self.left = [*answers]
 
     async def __call__(self) -> str:
-        """Give the next answer."""
+        """Return or raise the next answer."""
         answer = self.left.pop(0)
         if isinstance(answer, ClusterError):
             raise answer
@@ -25,18 +25,18 @@ class Answers:
 
 
 RETRIED = {
-    "an answer at once": (["done"], "done", 0),
-    "errors of the kind, then an answer": ([Conflict("1"), AlreadyExists("2"), "done"], "done", 0),
-    "an error of another kind ends it": ([Conflict("1"), NotFound("2"), "done"], NotFound, 1),
+    "an answer at the first attempt": (["done"], "done", 0),
+    "errors of the given type, then an answer": ([Conflict("1"), AlreadyExists("2"), "done"], "done", 0),
+    "an error of another type is raised": ([Conflict("1"), NotFound("2"), "done"], NotFound, 1),
     "the last of too many errors is raised": ([Conflict("1")] * 3 + ["done"], Conflict, 1),
 }
 
 
 @pytest.mark.parametrize(("answers", "expected", "left"), RETRIED.values(), ids=RETRIED)
-async def test_attempts_are_made_again_for_some_errors(
+async def test_attempts_are_retried_after_errors_of_the_given_type_only(
     answers: list[ClusterError | str], expected: str | type[ClusterError], left: int
 ) -> None:
-    """One attempt more than there are pauses."""
+    """There is one attempt more than there are pauses."""
     attempt = Answers(*answers)
 
     try:
@@ -47,8 +47,8 @@ async def test_attempts_are_made_again_for_some_errors(
     assert (found, len(attempt.left)) == (expected, left)
 
 
-async def test_a_server_is_waited_for_as_long_as_it_says() -> None:
-    """Thirty times a second would be half a minute."""
+async def test_a_throttled_request_is_retried_when_the_server_allows() -> None:
+    """It is retried at most 30 times, which takes half a minute at one second each."""
     throttled = [Throttled("storage is initializing", retry_after_seconds=SOON)] * 30
 
     assert await patiently(Answers(*throttled, "done")) == "done"
@@ -56,8 +56,8 @@ async def test_a_server_is_waited_for_as_long_as_it_says() -> None:
         await patiently(Answers(*throttled, throttled[0], "done"))
 
 
-async def test_what_may_work_later_is_tried_three_times() -> None:
-    """Whatever else goes wrong is said at once."""
+async def test_a_request_to_an_unavailable_server_is_tried_three_times() -> None:
+    """The third error is raised."""
     busy = Unavailable("busy", retry_after_seconds=SOON)
 
     assert await steadily(Answers(busy, busy, "done")) == "done"
@@ -65,8 +65,8 @@ async def test_what_may_work_later_is_tried_three_times() -> None:
         await steadily(Answers(busy, busy, busy, "done"))
 
 
-async def test_what_comes_true_is_waited_for_up_to_a_limit() -> None:
-    """It is looked at once more after the limit."""
+async def test_a_condition_is_polled_up_to_a_time_limit() -> None:
+    """It is checked once even if the limit has already passed."""
     answers = [False, True]
 
     async def holds() -> bool:

@@ -1,4 +1,4 @@
-"""A status that is announced is decided again, and announcing brings nobody a status of his own."""
+"""The announcement of a status between the writes of spec and status, and its protection from misuse."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PLAIN = {"metadata": {"name": "a", "annotations": {"x": "y"}}, "spec": {"modelID
 
 
 def announced(wanted: Json, status: Json) -> Json:
-    """Return the object after the write of its spec, which leaves the status alone."""
+    """Return the object after the write of its spec, which does not change the status."""
     return announcing(PLAIN | {"status": wanted}, OLD) | {"status": status}
 
 
-def test_an_interrupted_run_goes_on_with_what_was_announced() -> None:
-    """What the old spec said, and what went because nobody said it."""
+def test_an_interrupted_run_resumes_from_the_announcement() -> None:
+    """It contains what the status takes from the old spec, and which allocations are removed."""
     shuffled = dict(reversed(OLD.items()))
 
     assert resumed(announced(COMPLETE, shuffled), LEAST) == PLAIN | {"status": COMPLETE}
@@ -39,8 +39,8 @@ def test_an_interrupted_run_goes_on_with_what_was_announced() -> None:
 
 @settings(max_examples=often(100))
 @given(st.integers(0, 2**62), st.sampled_from([*RELEASES.values()]))
-def test_a_run_that_is_cut_off_between_two_writes_ends_like_one_that_is_not(seed: int, shape: Shape) -> None:
-    """For objects of every shape and every release."""
+def test_a_run_interrupted_between_two_writes_ends_like_an_uninterrupted_one(seed: int, shape: Shape) -> None:
+    """This holds for objects of every shape and for every release."""
     for offset in range(8):
         item = convert(valid(seed + offset, SPOKE), SPOKE)
         wanted = in_shape(item, shape).value
@@ -49,16 +49,16 @@ def test_a_run_that_is_cut_off_between_two_writes_ends_like_one_that_is_not(seed
             assert same(in_shape(resumed(half, shape), shape).value, wanted), seed + offset
 
 
-def test_a_status_that_somebody_else_wrote_stays() -> None:
-    """As does the announced one itself; the annotation goes."""
+def test_a_status_that_another_client_wrote_is_kept() -> None:
+    """The announced status itself is kept, too; the annotation is removed."""
     other = {"actuation": {"applied": False}}
 
     assert resumed(announced(COMPLETE, other), LEAST) == PLAIN | {"status": other}
     assert resumed(announced(COMPLETE, COMPLETE), LEAST) == PLAIN | {"status": COMPLETE}
 
 
-def test_whoever_may_write_a_spec_gets_no_status_written() -> None:
-    """An announcement fills in what a spec can say, takes nothing that is complete, and adds nothing else."""
+def test_a_forged_announcement_cannot_change_a_complete_status() -> None:
+    """An announcement adds only what a spec can state, and removes no complete allocation."""
     genuine = announced(COMPLETE, COMPLETE)
     digest = json.loads(announcing(PLAIN | {"status": {}}, COMPLETE)["metadata"]["annotations"][ANNOTATION])
     forgery = digest | {
@@ -74,7 +74,7 @@ def test_whoever_may_write_a_spec_gets_no_status_written() -> None:
     assert resumed(genuine, LEAST) == PLAIN | {"status": COMPLETE}
 
 
-def test_a_long_status_is_announced_in_few_words() -> None:
+def test_the_announcement_of_a_long_status_is_short() -> None:
     """All annotations of an object share 256 KiB."""
     long = OLD | {"conditions": [{"type": str(number), "message": "x" * 32_768} for number in range(32)]}
     found = announcing(PLAIN | {"status": COMPLETE}, long)
@@ -92,20 +92,20 @@ def test_a_long_status_is_announced_in_few_words() -> None:
         '{"status": "", "gone": [], "filled": {"currentAlloc": {"maxBatch": ""}}}',
     ],
 )
-def test_an_annotation_that_is_not_ours_changes_nothing(text: str) -> None:
-    """It is only taken away."""
+def test_an_invalid_announcement_has_no_effect(text: str) -> None:
+    """The annotation is only removed."""
     value = PLAIN | {"metadata": {"name": "a", "annotations": {ANNOTATION: text}}}
 
     assert resumed(value, LEAST) == without_announcement(value) == PLAIN | {"metadata": {"name": "a"}}
 
 
-def test_a_shape_that_takes_any_status_awaits_none() -> None:
-    """Nothing of it has to be decided."""
+def test_an_announcement_has_no_effect_on_a_shape_that_accepts_any_status() -> None:
+    """The legacy shape needs no members from the spec."""
     assert resumed(announced(COMPLETE, OLD), LEGACY) == PLAIN | {"status": OLD}
 
 
-def test_an_object_that_announces_nothing_is_itself() -> None:
-    """Whatever its shape."""
+def test_an_object_without_an_announcement_is_returned_unchanged() -> None:
+    """This includes objects with invalid metadata."""
     shapes: tuple[Json, ...] = (PLAIN, {}, {"metadata": None}, {"metadata": {"annotations": []}})
     for value in shapes:
         assert resumed(value, LEAST) is value

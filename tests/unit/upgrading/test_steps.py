@@ -1,4 +1,4 @@
-"""What is left to do, from what is there."""
+"""The remaining steps of an upgrade or a downgrade, derived from the state of the cluster."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def foreign(*, stored: tuple[str, ...] = (OLD,)) -> Definition:
 
 
 def both(*, storage: str, stored: tuple[str, ...]) -> Definition:
-    """Return our definition with both versions, as the server gives it back."""
+    """Return our definition with both versions, as the API server returns it."""
     found = staged(VARIANT_AUTOSCALING, foreign(stored=stored), storage=storage, ca_bundle=BUNDLE)
     return found | {"spec": found["spec"] | {"preserveUnknownFields": False}}
 
 
 def alone() -> Definition:
-    """Return our definition with the oldest version alone."""
+    """Return our definition with only the oldest version."""
     return withdrawn(VARIANT_AUTOSCALING, foreign())
 
 
@@ -52,7 +52,7 @@ def labelled(live: Definition) -> Definition:
 
 
 def snapshot(live: Definition | None) -> Snapshot:
-    """Return a cluster with this definition."""
+    """Return the snapshot of a cluster with this definition."""
     definitions = {VARIANT_AUTOSCALING.crd_name: live} if live else {}
     return Snapshot(
         now=NOW, definitions=definitions, webhook=Webhook(namespace="stowplan-system", trusted=BUNDLE)
@@ -71,16 +71,16 @@ UP = {
             (Action.PRUNE, NEW),
         ],
     ),
-    "cut off after both versions were served": (
+    "interrupted after both versions were served": (
         both(storage=OLD, stored=(OLD,)),
         [(Action.PROVE, ""), (Action.STORE, NEW), (Action.REWRITE, NEW), (Action.PRUNE, NEW)],
     ),
-    "cut off after storage was changed": (
+    "interrupted after the storage version was changed": (
         both(storage=NEW, stored=(OLD, NEW)),
         [(Action.REWRITE, NEW), (Action.PRUNE, NEW)],
     ),
     "done": (both(storage=NEW, stored=(NEW,)), []),
-    "after the way back": (
+    "after a downgrade": (
         alone(),
         [
             (Action.SERVE, OLD),
@@ -90,7 +90,7 @@ UP = {
             (Action.PRUNE, NEW),
         ],
     ),
-    "a way back was cut off after storage was changed": (
+    "a downgrade was interrupted after the storage version was changed": (
         both(storage=OLD, stored=(NEW, OLD)),
         [(Action.PROVE, ""), (Action.STORE, NEW), (Action.REWRITE, NEW), (Action.PRUNE, NEW)],
     ),
@@ -98,15 +98,17 @@ UP = {
 
 
 @pytest.mark.parametrize(("live", "want"), UP.values(), ids=UP.keys())
-def test_what_is_left_on_the_way_up(live: Definition | None, want: list[tuple[Action, str]]) -> None:
-    """Each state that a run can leave leads on to the end."""
+def test_an_upgrade_continues_from_every_state(
+    live: Definition | None, want: list[tuple[Action, str]]
+) -> None:
+    """Each state that an interrupted run can leave leads to the final one."""
     steps = upgrade_steps(snapshot(live), (VARIANT_AUTOSCALING,))
 
     assert [(step.action, step.version) for step in steps] == want
 
 
-def test_what_an_interrupted_way_back_left_is_taken_out_on_the_way_up() -> None:
-    """Even where nothing else is left to do."""
+def test_an_upgrade_removes_what_an_interrupted_downgrade_left_in_objects() -> None:
+    """This holds even if no other step remains."""
     left = {"metadata": {"name": "x", "annotations": {"llmd.ai/status-to-come": "{}"}}}
     done = replace(snapshot(both(storage=NEW, stored=(NEW,))), objects=(left,))
 
@@ -115,7 +117,7 @@ def test_what_an_interrupted_way_back_left_is_taken_out_on_the_way_up() -> None:
 
 CLEAN, BARE = {"is_clean": True, "is_annotated": True}, {"is_clean": True, "is_annotated": False}
 RESHAPED = {"is_clean": False, "is_annotated": True}
-"""What is left to change: nothing but annotations, nothing at all, more than annotations."""
+"""The remaining changes of objects: only annotations, none, or more than annotations."""
 
 BACK: dict[str, tuple[Definition | None, dict[str, bool], list[Action]]] = {
     "nothing is installed": (None, RESHAPED, []),
@@ -133,47 +135,47 @@ BACK: dict[str, tuple[Definition | None, dict[str, bool], list[Action]]] = {
             Action.SWEEP,
         ],
     ),
-    "upgraded, and every object has the shape already": (
+    "upgraded, and every object already has the shape": (
         both(storage=NEW, stored=(NEW,)),
         CLEAN,
         [Action.STORE, Action.REWRITE, Action.PRUNE, Action.DISOWN, Action.WITHDRAW, Action.SWEEP],
     ),
-    "cut off after all is stored in the old version": (
+    "interrupted after all objects were stored in the old version": (
         both(storage=OLD, stored=(OLD,)),
         BARE,
         [Action.DISOWN, Action.WITHDRAW, Action.SWEEP],
     ),
-    "cut off before our annotations were taken out": (alone(), CLEAN, [Action.SWEEP]),
-    "cut off likewise, with the label that we once left": (labelled(alone()), CLEAN, [Action.SWEEP]),
-    "done, and another shape is asked for": (
+    "interrupted before our annotations were removed": (alone(), CLEAN, [Action.SWEEP]),
+    "likewise, with the label that a downgrade left earlier": (labelled(alone()), CLEAN, [Action.SWEEP]),
+    "done, and another shape is requested": (
         alone(),
         RESHAPED,
         [Action.REHEARSE, Action.RESHAPE, Action.SWEEP],
     ),
-    "done, and other objects came": (
+    "done, and other objects were created": (
         alone(),
         {"is_clean": False, "is_annotated": False},
         [Action.REHEARSE, Action.RESHAPE],
     ),
     "done": (alone(), BARE, []),
     "an earlier release is installed": (foreign(), BARE, []),
-    "an earlier release is installed, and another shape is asked for": (foreign(), RESHAPED, []),
+    "an earlier release is installed, and another shape is requested": (foreign(), RESHAPED, []),
     "done, and an earlier release was applied over our label": (labelled(foreign()), RESHAPED, []),
 }
 
 
 @pytest.mark.parametrize(("live", "left", "want"), BACK.values(), ids=BACK.keys())
-def test_what_is_left_on_the_way_back(
+def test_a_downgrade_continues_from_every_state(
     live: Definition | None, left: dict[str, bool], want: list[Action]
 ) -> None:
-    """Each state that a run can leave leads on to the end; nothing is reshaped where it would be pruned."""
+    """Each state leads to the final one, and nothing is reshaped where it would be pruned."""
     steps = downgrade_steps(snapshot(live), VARIANT_AUTOSCALING, **left)
 
     assert [step.action for step in steps] == want
 
 
-def test_a_definition_of_somebody_else_is_left_alone() -> None:
-    """Kinds of others are updated where their definition is ours, and never installed."""
+def test_a_definition_of_another_owner_is_not_changed() -> None:
+    """Kinds of other projects are updated if their definition is ours, but never installed."""
     wanted = staged(MODEL_ROUTE, None, storage="v1alpha1", ca_bundle="")
     old = wanted | {"spec": wanted["spec"] | {"versions": []}}
     theirs = old | {"metadata": {"name": MODEL_ROUTE.crd_name}}
@@ -203,8 +205,8 @@ def test_a_definition_of_somebody_else_is_left_alone() -> None:
     }
 
 
-def test_trust_comes_with_the_version_that_needs_it() -> None:
-    """One write serves the second version, names the converter and trusts it; the rest of metadata stays."""
+def test_the_second_version_is_served_together_with_conversion_and_its_ca_bundle() -> None:
+    """They are part of one write, which keeps other metadata."""
     found = staged(VARIANT_AUTOSCALING, foreign(), storage=OLD, ca_bundle=BUNDLE)
 
     assert [(item["name"], item["storage"]) for item in found["spec"]["versions"]] == [
@@ -215,8 +217,8 @@ def test_trust_comes_with_the_version_that_needs_it() -> None:
     assert found["metadata"]["annotations"] == {"theirs": "kept"}
 
 
-def test_what_is_left_behind_needs_none_of_us() -> None:
-    """One stored version, without conversion, a warning that leads nowhere, or a label to delete us by."""
+def test_the_definition_after_a_downgrade_does_not_depend_on_stowplan() -> None:
+    """It has one stored version, no conversion, no deprecation warning, and not our label."""
     left = withdrawn(VARIANT_AUTOSCALING, both(storage=OLD, stored=(OLD,)))
     (version,) = left["spec"]["versions"]
 
