@@ -26,6 +26,9 @@ from controller.sizing.records import Profile, SizingSettings, StepParameters, T
 _MOST_MODELLED: Final = 4096
 """The largest batch that the queue model considers, because its effort grows with the batch."""
 
+_LEAST_SECONDS: Final = 1e-12
+"""The minimum work of a request, and of its first step: counters of engines may lead to none."""
+
 _STEP_OF_LENGTHS: Final = 0.05
 """Relative step to which lengths are rounded, so that results of the queue model can be cached."""
 
@@ -72,7 +75,7 @@ def _limits(
     """Yield the rate that each limit allows, in requests per second; 0 or less if it cannot be met."""
     alpha = parameters.alpha_ms / 1e3
     prefill = (parameters.gamma_ms + parameters.delta_ms * lengths.computed) / 1e3
-    work = max(1e-12, parameters.beta_ms / 1e3 * lengths.output + prefill)
+    work = max(_LEAST_SECONDS, parameters.beta_ms / 1e3 * lengths.output + prefill)
     sequences = settings.target_utilization * batch
     rate = sequences / (lengths.output * alpha + sequences * work)
     yield Target.BATCH, f"a batch of {batch:.0f}", rate
@@ -80,7 +83,7 @@ def _limits(
         rate = (1 - alpha / (settings.itl_share * targets.itl_seconds)) / work
         yield Target.ITL, _itl(targets.itl_seconds), rate
     if targets.ttft_seconds is not None:
-        single = prefill + alpha
+        single = max(_LEAST_SECONDS, prefill + alpha)
         busy = settings.wait_share * (targets.ttft_seconds - single) / (single * lengths.inequality / 2)
         rate = busy / ((1 + busy) * work) if busy > 0 else 0.0
         yield Target.TTFT, _ttft(targets.ttft_seconds), rate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.sizing_cycles import CYCLE_SECONDS, Watch, facts, interval, load, report, variant
 
@@ -189,6 +189,7 @@ def test_a_clock_that_jumps_back_discards_the_trend_but_not_the_step_times() -> 
 NUMBERS = st.one_of(st.just(0.0), st.floats(0, 1e12))
 
 
+@example([(1.0, 1.0, 2.2e-311, 2.2e-311, 0)])
 @given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.integers(0, 10**7)), min_size=1, max_size=6))
 def test_any_counters_of_engines_give_a_valid_load(
     rows: list[tuple[float, float, float, float, int]],
