@@ -49,6 +49,9 @@ _MOST_OUTLIERS: Final = 8
 because excluding the slow intervals of a bursty load would flatten the line.
 """
 
+_LEAST_TOKENS: Final = 1e-3
+"""The minimum number of tokens of a sample. Prometheus extrapolates, so a number may be a fraction."""
+
 _STEP_SECONDS: Final = (1e-5, 60.0)
 _POINTS: Final = tuple(
     (sequences, prompts) for sequences in (2.0, 16.0, 64.0) for prompts in (0.0, 64.0, 512.0)
@@ -86,7 +89,7 @@ def sample_of(interval: EngineInterval) -> Sample | None:
     An engine with few sequences idles between requests. With Poisson arrivals it is busy for `1 - exp(-n)` of
     the time, with n the mean number of sequences; the rates of a sample refer to its busy time.
     """
-    if interval.seconds <= 0 or interval.inter_tokens <= 0:
+    if interval.seconds <= 0 or interval.inter_tokens < _LEAST_TOKENS:
         return None
     tau = interval.inter_token_seconds / interval.inter_tokens
     least, most = _STEP_SECONDS
