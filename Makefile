@@ -1,16 +1,16 @@
-# Everything a person or a machine runs here, by one word each.
+# All targets for developers and CI.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
-# Files are given to worker processes in the order of their names, whole: fixtures of a module are made once.
-# Each worker has a control plane of its own, which waits half of the time: four share two cores well.
+# Each test file runs in one worker process, so that fixtures of a module are created once. Files start in name order.
+# Each worker has its own control plane, which is idle half of the time: four workers use two cores well.
 PYTEST := $(RUN) -m pytest --dist=loadfile --no-loadscope-reorder
-# Folders and not marks: every worker reads all files of the folders it is given.
-# These tests wait a quarter of the time, for processes and deadlines: three workers share two cores well.
+# Selects tests by folder and not by mark, because every worker reads all files of the selected folders.
+# These tests are idle a quarter of the time, for processes and deadlines: three workers use two cores well.
 WITHOUT_CLUSTER = -n $(shell expr $$(nproc) '*' 3 / 2) tests/unit tests/contract
-# Compiled tests are kept, or every worker rewrites the assertions of every file in every run.
+# Cache compiled tests. Otherwise, every worker rewrites the assertions of every file in every run.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
@@ -32,7 +32,7 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 	$(RUN) -m hack.demo $(if $(KEEP),--keep) $(ARGS)
 
 .PHONY: test
-# Garbage collection takes a sixth of the API servers' time otherwise.
+# With the default, garbage collection takes a sixth of the API servers' time.
 test: export GOGC := 200
 test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 13 minutes on two cores
 	$(PYTEST) $(WITHOUT_CLUSTER) $(ARGS)
