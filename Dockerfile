@@ -1,12 +1,12 @@
-# One image for all three processes: the verb is the argument.
+# One image for all processes: the argument selects the process.
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
-# What installs and builds stays in this stage: no installer is in the image.
+# Installers and build tools are in this stage only, not in the final image.
 COPY requirements-build.lock ./
 RUN python -m venv /opt/build \
  && /opt/build/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements-build.lock
-# Libraries, without their own tests. Bytecode is made once, since processes cannot write it, and says nothing of the
-# times of files, so that the same sources make the same image.
+# Install libraries without their tests. Bytecode is compiled here because processes cannot write it. It contains no
+# file times, so that the same sources produce the same image.
 COPY requirements.lock ./
 RUN python -m venv --without-pip /opt/stowplan \
  && /opt/build/bin/pip --python /opt/stowplan/bin/python install --no-cache-dir --no-compile --require-hashes \
@@ -26,7 +26,7 @@ RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --whe
 FROM python:3.11-slim-bookworm
 COPY --from=build /opt/stowplan /opt/stowplan
 ENV PATH=/opt/stowplan/bin:$PATH PYTHONUNBUFFERED=1
-# Every library that the processes load is there, and fits the base.
+# Check that all libraries of the processes are installed and compatible with the base image.
 RUN python -B -c 'import apiserver.metrics.run, controller.run, webhooks.run, ortools.sat.python.cp_model'
 USER 65532:65532
 ENTRYPOINT ["stowplan"]
