@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] in {"--version", "version"}:
         return exit_code(partial(_say, _version(), 0), unread=_UNREAD)
     if words[0] not in VERBS:
-        print(f"{program()}: unknown verb {words[0]!r}; available verbs: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (speaking to a person is what a command line is for)
+        print(f"{program()}: unknown verb {words[0]!r}; available verbs: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (prints for users)
         return _USAGE_ERROR
     return int(_loaded(words[0]).main(words[1:]))
 
@@ -77,7 +77,7 @@ def _loaded(verb: str) -> ModuleType:
 
 
 def _version() -> str:
-    from importlib import metadata  # noqa: PLC0415 (no verb waits for what only this one needs)
+    from importlib import metadata  # noqa: PLC0415 (imported only for this command, to start others faster)
 
     return metadata.version("stowplan")
 

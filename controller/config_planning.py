@@ -66,7 +66,7 @@ class NodePoolConfig:
     lead_seconds: Annotated[int, Range(0, 10**6)] = 0
     """Time from the request for a node until pods run on it, in seconds; 0 if unknown."""
 
-    labels: Annotated[dict[str, Annotated[str, Length(maximum=63)]], Properties(maximum=64)] = {}  # noqa: RUF012 (frozen, and a copy for each)
+    labels: Annotated[dict[str, Annotated[str, Length(maximum=63)]], Properties(maximum=64)] = {}  # noqa: RUF012 (frozen, and copied for each instance)
     """Labels of the nodes, for node selectors and node affinity."""
 
     taints: Annotated[tuple[Annotated[TaintConfig, _NOTHING_ELSE], ...], Items(maximum=64)] = ()

@@ -245,7 +245,7 @@ class Controller:
             # The writer already marks as unconfirmed what it could not write.
             self._binding_telemetry.failed()
             _log.warning("cycle of the bindings not finished", error=error.message)
-        except Exception:  # noqa: BLE001 (the boundary, as below)
+        except Exception:  # noqa: BLE001 (as below)
             self._pulse.unbound()
             self._binding_telemetry.failed()
             _log.exception("cycle of the bindings failed: the last decisions stay")
@@ -263,7 +263,7 @@ class Controller:
             self._telemetry.failed("ClusterError")
             _log.warning("cycle not finished", error=error.message)
             return
-        except Exception:  # noqa: BLE001 (the boundary: what one object provokes must not end it for all)
+        except Exception:  # noqa: BLE001 (an error of one object must not affect others)
             self._telemetry.failed("Error")
             _log.exception("cycle failed: the last decisions stay")
             return

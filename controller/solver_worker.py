@@ -57,7 +57,7 @@ def serve(planner: Planner) -> None:
 
 def _answer(body: bytes, replies: BinaryIO, planner: Planner) -> None:
     with uncollected():
-        request = pickle.loads(body)  # noqa: S301  # written by our own parent, over a private pipe
+        request = pickle.loads(body)  # noqa: S301 (written by the parent process, over a private pipe)
         _write(replies, pickle.dumps(planner(*request)))
 
 
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> None:
     memory_bytes = int(arguments[0])
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     os.nice(NICENESS)
-    from controller.planning.plan import plan  # noqa: PLC0415  # only here, under the limit, is OR-Tools loaded
+    from controller.planning.plan import plan  # noqa: PLC0415 (loads OR-Tools under the memory limit)
 
     serve(plan)
 

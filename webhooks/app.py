@@ -109,7 +109,7 @@ async def _judged(verb: str, decide: Decide, body: bytes) -> web.Response:
         return _answer(encode_verdict(error.uid, Verdict(refusal=refusal)))
     try:
         verdict = await decide(review)
-    except Exception as error:  # noqa: BLE001 (the one boundary: an unforeseen fault still gets an answer)
+    except Exception as error:  # noqa: BLE001 (unexpected errors must also get a response)
         _log.exception("fault", webhook=verb, uid=review.uid)
         verdict = Verdict(refusal=_fault(error))
     if verdict.refusal is not None:

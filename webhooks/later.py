@@ -33,6 +33,6 @@ class Admission:
 
 
 def _load(config: WebhooksConfig) -> Judging:
-    from webhooks.judging import Judging  # noqa: PLC0415 (loading it takes longer than answering a conversion)
+    from webhooks.judging import Judging  # noqa: PLC0415 (loading it takes longer than a conversion)
 
     return Judging(config)

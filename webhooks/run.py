@@ -29,6 +29,6 @@ def main(arguments: Sequence[str]) -> int:
 
 def _start(config: WebhooksConfig) -> int:
     metrics = ProcessMetrics("webhooks", version)
-    from webhooks.process import serve_webhooks  # noqa: PLC0415 (here the HTTP library is waited for)
+    from webhooks.process import serve_webhooks  # noqa: PLC0415 (imports the HTTP library, which is slow)
 
     return serve_webhooks(config, metrics)

@@ -50,7 +50,7 @@ class Credentials:
         return configuration
 
     async def _load_files(self, configuration: Configuration) -> None:
-        files = self._files or str(_HOME_KUBECONFIG.expanduser())  # noqa: ASYNC240 - reads a variable
+        files = self._files or str(_HOME_KUBECONFIG.expanduser())  # noqa: ASYNC240 (only reads a variable)
         if not _any_exists(files):
             raise NotConfigured(
                 f"no cluster is configured: there is no kubeconfig at {files}, and this process does not"

@@ -50,23 +50,23 @@ class ClusterError(Exception):
         return str((self.status or {}).get("reason") or "")
 
 
-class NotConfigured(ClusterError):  # noqa: N818 - named after what happened, as the API's own reasons are
+class NotConfigured(ClusterError):  # noqa: N818 (named like the API's reasons)
     """No usable kubeconfig and no service account was found."""
 
 
-class Unauthorized(ClusterError):  # noqa: N818 - the API's own word
+class Unauthorized(ClusterError):  # noqa: N818 (the term of the API)
     """The server rejected the credentials, even after they were reloaded (401)."""
 
 
-class Forbidden(ClusterError):  # noqa: N818 - the API's own word
+class Forbidden(ClusterError):  # noqa: N818 (the term of the API)
     """RBAC, a quota or an admission plug-in rejected the request (403)."""
 
 
-class NotFound(ClusterError):  # noqa: N818 - the API's own word
+class NotFound(ClusterError):  # noqa: N818 (the term of the API)
     """The object, or possibly its kind, does not exist (404)."""
 
 
-class Conflict(ClusterError):  # noqa: N818 - the API's own word
+class Conflict(ClusterError):  # noqa: N818 (the term of the API)
     """A concurrent write came first: read again and decide again (409)."""
 
 
@@ -74,19 +74,19 @@ class AlreadyExists(Conflict):
     """An object with this name exists already (409 on create)."""
 
 
-class Expired(ClusterError):  # noqa: N818 - the API's own word
+class Expired(ClusterError):  # noqa: N818 (the term of the API)
     """The resource version or the continue token is too old: list again (410)."""
 
 
-class NotLeading(ClusterError):  # noqa: N818 - named after what happened
+class NotLeading(ClusterError):  # noqa: N818 (the name describes the event)
     """The request was not sent, since this process no longer holds the lease that allows it to write."""
 
 
-class Invalid(ClusterError):  # noqa: N818 - the API's own word
+class Invalid(ClusterError):  # noqa: N818 (the term of the API)
     """The request will never be accepted as it is (400, 422 and other 4xx)."""
 
 
-class Unavailable(ClusterError):  # noqa: N818 - the API's own word
+class Unavailable(ClusterError):  # noqa: N818 (the term of the API)
     """A network failure, a server error (5xx), a timeout or a malformed response: a retry may succeed."""
 
 

@@ -68,7 +68,7 @@ class EventRecorder:
         self,
         regarding: Json,
         *,
-        type: EventKind,  # noqa: A002 - the API's own word
+        type: EventKind,  # noqa: A002 (the term of the API)
         reason: str,
         action: str,
         note: str,

@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 _RELEASE_TRIES = 3
 
 
-class LeaseLost(Exception):  # noqa: N818 - named after what happened
+class LeaseLost(Exception):  # noqa: N818 (the name describes the event)
     """The lease was not renewed in time, or has another holder: this process must stop writing and exit."""
 
 

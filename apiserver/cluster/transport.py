@@ -59,7 +59,7 @@ class Transport:
     def fenced(self, may_write: Callable[[], bool]) -> Self:
         """Return the same session, which sends only GET requests while `may_write()` is False."""
         fenced = copy.copy(self)
-        fenced._may_write = may_write  # noqa: SLF001 - a copy of ourselves
+        fenced._may_write = may_write  # noqa: SLF001 (a copy of this object)
         return fenced
 
     async def close(self) -> None:

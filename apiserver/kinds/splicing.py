@@ -26,7 +26,7 @@ _Members = dict[str, Raw]
 class _Object(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """The usual shape of an object from an API server. Any other is decoded whole, see `convert_text`."""
 
-    apiVersion: str  # noqa: N815 (the JSON name itself: it is read in every read)
+    apiVersion: str  # noqa: N815 (the JSON name)
     kind: str
     metadata: Raw
     spec: _Members
@@ -69,5 +69,5 @@ def convert_text(text: Raw, api_version: str) -> Raw:
 def _converted_whole(text: Raw, api_version: str) -> Raw:
     value = _decode(text)
     if not isinstance(value, dict):
-        raise ValueError("it is no object")  # noqa: TRY004 (what is wrong is the text, not its Python type)
+        raise ValueError("it is no object")  # noqa: TRY004 (an invalid value, not a wrong Python type)
     return Raw(_encode(convert(value, api_version)))

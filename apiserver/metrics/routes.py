@@ -109,7 +109,7 @@ async def statuses(request: web.Request, handler: Handler) -> web.StreamResponse
         return _failure(error)
     except web.HTTPException as error:
         return _failure(_told(error, request))
-    except Exception:  # noqa: BLE001 - the edge: logged whole, and told without its text
+    except Exception:  # noqa: BLE001 (logged with details; the response has none)
         _LOG.exception("request failed", method=request.method, path=request.path)
         return _failure(status.InternalServerError("an internal error occurred; see the server's log"))
 

@@ -136,7 +136,7 @@ def _fits(schema: Json, document: Json) -> bool:
 def _read(path: str | None) -> Json:
     if path is None:
         return {}
-    import yaml  # noqa: PLC0415 (only a process with a configuration file pays for it)
+    import yaml  # noqa: PLC0415 (needed only with a configuration file)
 
     from apiserver.serving.config_text import duplicate_fields  # noqa: PLC0415 (as above)
 

@@ -32,7 +32,7 @@ _LEVELS: dict[LogLevel, int] = {
 def configure_logging(
     *,
     level: LogLevel = "info",
-    format: LogFormat | None = None,  # noqa: A002 - the flag's own name
+    format: LogFormat | None = None,  # noqa: A002 (the name of the flag)
     stream: TextIO | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
@@ -98,7 +98,7 @@ def _message_of(record: logging.LogRecord) -> str:
     """Return the record's message, even if its arguments do not match the format."""
     try:
         return record.getMessage()
-    except Exception:  # noqa: BLE001 - a log line must not fail because of what it is about
+    except Exception:  # noqa: BLE001 (logging must not fail because of a value)
         return f"{record.msg} {record.args!r}"
 
 

@@ -77,7 +77,7 @@ def _text(value: object) -> str:
     else:
         try:
             text = repr(value)
-        except Exception as error:  # noqa: BLE001 - a log line must not fail because of what it is about
+        except Exception as error:  # noqa: BLE001 (logging must not fail because of a value)
             text = f"<{type(value).__name__}: repr raised {type(error).__name__}>"
     return text if len(text) <= _TEXT_LIMIT else f"{text[:_TEXT_LIMIT]}… {len(text) - _TEXT_LIMIT} more"
 

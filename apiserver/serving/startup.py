@@ -41,7 +41,7 @@ def run_verb(
         return start(config)
     except ConfigurationError as error:
         for problem in error.problems:
-            print(f"stowplan {verb}: {problem}", file=sys.stderr)  # noqa: T201 (before there are logs)
+            print(f"stowplan {verb}: {problem}", file=sys.stderr)  # noqa: T201 (before logging is set up)
         return _WRONG_CONFIGURATION
     finally:
         gc.enable()
@@ -53,7 +53,7 @@ def _configure_logging(logs: ServingConfig) -> None:
 
 
 def _forward_structlog() -> None:
-    from apiserver.serving.structured import forward_structlog  # noqa: PLC0415 (not every verb waits for it)
+    from apiserver.serving.structured import forward_structlog  # noqa: PLC0415 (not needed by all commands)
 
     forward_structlog()
 
@@ -74,6 +74,6 @@ def server_options(serving: ServingConfig, *, has_application: bool) -> ServerOp
 
 def version() -> str:
     """Return the version of the running package."""
-    from importlib import metadata  # noqa: PLC0415 (who asks first waits for it, not who is asked first)
+    from importlib import metadata  # noqa: PLC0415 (imported on first use, to start faster)
 
     return metadata.version("stowplan")

@@ -28,7 +28,7 @@ _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 _LAST_TENTH = 0.1
 
 
-class CertificateUnusable(Exception):  # noqa: N818 - named after what happened
+class CertificateUnusable(Exception):  # noqa: N818 (the name describes the event)
     """The certificate files cannot be used: they are missing, empty, mismatched or expired."""
 
 
@@ -81,7 +81,7 @@ class ServerTls:
         except CertificateUnusable as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
-                log.error(  # noqa: TRY400 - the sentence says it all, a traceback nothing more
+                log.error(  # noqa: TRY400 (a traceback adds no information)
                     "certificate not usable", error=str(error), serving_old=self._served is not None
                 )
             return False

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int
             _print_json({"outcome": Outcome.STOPPED.value, "error": message})
     except KeyboardInterrupt:
         message, code = "interrupted; run this command again to continue", _INTERRUPTED
-    print(f"stowplan: {message}", file=sys.stderr)  # noqa: T201 (speaking to a person)
+    print(f"stowplan: {message}", file=sys.stderr)  # noqa: T201 (prints for users)
     return code
 
 
@@ -85,7 +85,7 @@ async def _applied(
     done: list[Done] = []
     try:
         for step in report.steps:
-            done.append(await do(step))  # noqa: PERF401 (what was done before an error counts)
+            done.append(await do(step))  # noqa: PERF401 (on an error, the steps done so far are needed)
     except StoppedError as error:
         stopped = replace(report, outcome=Outcome.STOPPED, done=tuple(done), advice=())
         return replace(stopped, error=str(error), failures=error.failures)

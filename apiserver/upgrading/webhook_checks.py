@@ -17,7 +17,7 @@ from apiserver.upgrading.counting import counted
 from apiserver.upgrading.findings import Finding, note, ok, problem
 from apiserver.upgrading.snapshot import Snapshot, Webhook
 
-SERVING_SECRET: Final = "stowplan-webhooks-certificate"  # noqa: S105 (a name, no secret)
+SERVING_SECRET: Final = "stowplan-webhooks-certificate"  # noqa: S105 (a name, not a secret)
 CONFIGURATION: Final = "stowplan"
 """The name of our webhook configurations."""
 

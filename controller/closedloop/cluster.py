@@ -52,7 +52,7 @@ class VirtualCluster:
         self._places = Places(manifests.nodes)
         self._grace_seconds = scenario.grace_seconds
         self._seed = scenario.seed
-        self._chance = random.Random(scenario.seed)  # noqa: S311 (what is drawn is nobody's secret)
+        self._chance = random.Random(scenario.seed)  # noqa: S311 (not used for security)
         self._made = 0
         self._started = 0
         self._reconcile()

@@ -43,7 +43,7 @@ class Spare:
     @property
     def may_lose_one(self) -> bool:
         """Whether enough would be left if the load of one replica were spread over the others."""
-        if self.replicas < 2:  # noqa: PLR2004 (the last one stays)
+        if self.replicas < 2:  # noqa: PLR2004 (the last replica remains)
             return False
         scale = self.replicas / (self.replicas - 1)
         kv = KV_THRESHOLD - (KV_THRESHOLD - self.kv) * scale

@@ -122,7 +122,7 @@ def _arguments(part: Part, weights: Weights) -> list[str]:
     config = {key.replace("_", "-"): value for key, value in part.config.items()}
     defaults: Json = {"served-model-name": name, "port": part.port, **_parallel(part, config)}
     if part.engine == SGLANG:
-        defaults |= {"host": "0.0.0.0", "enable-metrics": ""}  # noqa: S104 (in a pod: others must reach it)
+        defaults |= {"host": "0.0.0.0", "enable-metrics": ""}  # noqa: S104 (other pods connect to it)
     if part.loads_adapters:
         defaults["enable-lora"] = ""
     elif weights.adapter_paths:

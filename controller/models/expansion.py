@@ -26,7 +26,7 @@ from controller.models.scaling import (
 from controller.models.weights import weights_of
 from controller.models.workloads import adapter_list, service, workload
 
-_LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104 (as users write them)
+_LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104 (as written by users)
 
 
 S3_IMAGE: Final = "amazon/aws-cli:2.31.0"

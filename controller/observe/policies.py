@@ -277,7 +277,7 @@ def _yaml(text: str) -> JsonValue:
 
 def _priority(value: JsonValue) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"priority must be an integer, was {value!r}")  # noqa: TRY004 (wrong text, not a wrong call)
+        raise ValueError(f"priority must be an integer, was {value!r}")  # noqa: TRY004 (an invalid value, not a wrong Python type)
     return value if 1 <= value <= LOWEST_PRIORITY else LOWEST_PRIORITY
 
 

@@ -133,7 +133,7 @@ def _changes(options: argparse.Namespace, target_utilization: float) -> Changes:
 
 
 def _planned(inputs: PlanningInputs, warnings: tuple[str, ...], omitted: tuple[str, ...]) -> Shown:
-    from controller.planning.plan import plan  # noqa: PLC0415 (the solver takes a second to load: not for --help)
+    from controller.planning.plan import plan  # noqa: PLC0415 (loading the solver takes a second)
 
     with uncollected():
         # Whoever can read the files may know all names in them.

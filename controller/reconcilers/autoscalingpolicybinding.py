@@ -217,7 +217,7 @@ class AutoscalingPolicyBindingReconciler:
                 history=self._history(verdict.case, now_seconds),
                 now_seconds=now_seconds,
             )
-        except Exception as error:  # noqa: BLE001 (the boundary of a binding)
+        except Exception as error:  # noqa: BLE001 (an error of one binding must not affect others)
             return _faulty(verdict.case, error)
         return replace(verdict, decision=decision, placement=placement)
 
@@ -239,7 +239,7 @@ class AutoscalingPolicyBindingReconciler:
         """Return the verdict on a binding; an error affects only this binding."""
         try:
             return self._verdict(case, failed, now_seconds, steady_seconds)
-        except Exception as error:  # noqa: BLE001 (the boundary of a binding)
+        except Exception as error:  # noqa: BLE001 (an error of one binding must not affect others)
             return _faulty(case, error)
 
     def _verdict(
@@ -371,7 +371,7 @@ def _said(verdict: Verdict, now: datetime) -> tuple[Verdict, Json]:
     """Return a verdict and its status; an error affects only this binding."""
     try:
         return verdict, binding_status(verdict, now=now)
-    except Exception as error:  # noqa: BLE001 (the boundary of a binding)
+    except Exception as error:  # noqa: BLE001 (an error of one binding must not affect others)
         verdict = _faulty(verdict.case, error)
         return verdict, binding_status(verdict, now=now)
 

@@ -42,7 +42,7 @@ from controller.reconcilers.authority import (
 from controller.reconcilers.former_claim import API_SERVICE, ClaimRecord, is_ours
 from controller.reconcilers.trust import CONVERSION, api_service_patch, conversion_patch, webhook_patch
 
-AUTHORITY_SECRET: Final = "stowplan-authority"  # noqa: S105 (a name, no secret)
+AUTHORITY_SECRET: Final = "stowplan-authority"  # noqa: S105 (a name, not a secret)
 LEAVES: Final[Mapping[str, tuple[str, ...]]] = {
     "stowplan-webhooks-certificate": ("stowplan-webhooks", CONVERSION),
     "stowplan-apiserver-certificate": ("stowplan-apiserver",),

@@ -84,7 +84,7 @@ class ScalingTools:
     """Namespace of this installation, with the controller's service account."""
 
 
-class _Stopped(Exception):  # noqa: N818 (named after what happened)
+class _Stopped(Exception):  # noqa: N818 (the name describes the event)
     """A write that ended early, with the outcome and the finding to report, if any."""
 
     def __init__(self, ending: Ending, finding: BindingFinding | None = None) -> None:
@@ -158,7 +158,7 @@ class DirectScaler:
         except ClusterError as error:
             self._endings[Ending.FAILED] += 1
             found = False, BindingReason.WRITE_FAILED, f"{error.message}; it is retried in the next cycle"
-        except Exception:  # noqa: BLE001 (the boundary of a binding)
+        except Exception:  # noqa: BLE001 (an error of one binding must not affect others)
             self._endings[Ending.FAILED] += 1
             _log.exception("scale not written", binding="/".join(verdict.case.key))
             found = False, BindingReason.WRITE_FAILED, "internal error in the controller: see its log"

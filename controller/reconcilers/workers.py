@@ -49,7 +49,7 @@ class Workers(Generic[K]):
             except ClusterError as error:
                 _log.warning("not finished", object="/".join(key), error=error.message)
                 self._retry(key)
-            except Exception:  # noqa: BLE001 (the boundary: what one object provokes must not end it for all)
+            except Exception:  # noqa: BLE001 (an error of one object must not affect others)
                 _log.exception("failed", object="/".join(key))
                 self._retry(key)
             else:

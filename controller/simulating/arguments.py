@@ -156,13 +156,13 @@ def _add_cluster(made: argparse.ArgumentParser) -> None:
 
 
 def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 9):  # noqa: PLR2004 (as many digits as a seed may have)
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):  # noqa: PLR2004 (the maximum number of digits of a seed)
         raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from 0 to 999999999")
     return int(text)
 
 
 def _copies(text: str) -> int:
-    if not 1 <= (copies := _whole(text)) <= 1000:  # noqa: PLR2004 (as in a scenario file)
+    if not 1 <= (copies := _whole(text)) <= 1000:  # noqa: PLR2004 (the limit for scenario files)
         raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from 1 to 1000")
     return copies
 
@@ -213,7 +213,7 @@ def _profile(text: str) -> tuple[str, StatedProfile]:
     numbers = value.split(",")
     try:
         if len(numbers) not in (3, 4):
-            raise ValueError("must be three or four numbers: ALPHA,BETA,DELTA[,GAMMA]")  # noqa: TRY301 (one message for all)
+            raise ValueError("must be three or four numbers: ALPHA,BETA,DELTA[,GAMMA]")  # noqa: TRY301 (one handler for all errors)
         return name, profile_of(*numbers)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error

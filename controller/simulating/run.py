@@ -194,7 +194,7 @@ def _policies(
     texts: Iterable[str], scenario: Scenario | None, *, hint: str
 ) -> tuple[list[PolicyName], list[str]]:
     """Return the policies and all problems; the hint is for files that do not fit the scenario."""
-    from controller.closedloop.named import PolicyName, policy_name, policy_problem  # noqa: PLC0415 (the solver takes a second to load: not for --help)
+    from controller.closedloop.named import PolicyName, policy_name, policy_problem  # noqa: PLC0415 (loading the solver takes a second)
 
     names: list[PolicyName] = []
     problems: list[str] = []

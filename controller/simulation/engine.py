@@ -45,7 +45,7 @@ class Engine:
 
     def __init__(self, profile: EngineProfile, *, now_us: int = 0, seed: int = 0) -> None:
         self.profile = profile
-        self._chance = random.Random(seed) if profile.step_noise else None  # noqa: S311 (nobody's secret)
+        self._chance = random.Random(seed) if profile.step_noise else None  # noqa: S311 (not for security)
         self.measures = Measures()
         self._queue: deque[Sequence] = deque()
         self._batch = Batch(profile)

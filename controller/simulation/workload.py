@@ -88,7 +88,7 @@ def _arrivals(workload: Workload, seconds: float, seed: int) -> list[_Arrival]:
 
 
 def _played(workload: Played, seed: int) -> Iterator[_Arrival]:
-    chance = random.Random(seed)  # noqa: S311 (what is drawn is nobody's secret)
+    chance = random.Random(seed)  # noqa: S311 (not used for security)
     for entry in workload.trace:
         for copy in range(workload.copies):
             late_seconds = chance.uniform(0, workload.jitter_seconds) if copy else 0.0
@@ -98,7 +98,7 @@ def _played(workload: Played, seed: int) -> Iterator[_Arrival]:
 
 def _drawn(workload: Drawn, seconds: float, seed: int) -> Iterator[_Arrival]:
     """Yield arrivals in short steps of constant rate, for which the gaps of a Poisson process are exact."""
-    chance = random.Random(seed)  # noqa: S311 (what is drawn is nobody's secret)
+    chance = random.Random(seed)  # noqa: S311 (not used for security)
     kept = max(0.0, 1 - _NOISE_STEP_SECONDS / workload.noise_seconds)
     fresh = (1 - kept * kept) ** 0.5 * workload.noise
     off, begin = chance.gauss(0, workload.noise), 0.0

@@ -189,7 +189,7 @@ class SizingSettings:
             for name, value in shares.items()
             if not 0 < value <= 1
         ]
-        if not 0.5 <= self.forecast_confidence < 1:  # noqa: PLR2004 (below one half it is no upper bound)
+        if not 0.5 <= self.forecast_confidence < 1:  # noqa: PLR2004 (a value below 0.5 is not an upper bound)
             wrong.append(
                 f"forecast_confidence: must be at least 0.5 and less than 1, was {self.forecast_confidence}"
             )

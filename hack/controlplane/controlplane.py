@@ -175,7 +175,7 @@ class ControlPlane:
     def kubectl(
         self,
         *arguments: str,
-        input: str | None = None,  # noqa: A002 - as subprocess.run calls it
+        input: str | None = None,  # noqa: A002 (as in subprocess.run)
         check: bool = True,
         editor: str = "",
     ) -> subprocess.CompletedProcess[str]:

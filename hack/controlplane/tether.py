@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> None:
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
     if os.getppid() != parent:
         sys.exit("the parent ended before this program began")
-    os.execv(program[0], program)  # noqa: S606 - becoming the program is the purpose
+    os.execv(program[0], program)  # noqa: S606 (it becomes the program)
 
 
 if __name__ == "__main__":

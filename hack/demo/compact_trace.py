@@ -14,7 +14,7 @@ from controller.simulation.trace import encode
 
 def main(arguments: list[str]) -> int:
     """Convert the first file into the second, and print its size."""
-    if len(arguments) != 2:  # noqa: PLR2004 - source and target
+    if len(arguments) != 2:  # noqa: PLR2004 (source and target)
         print(__doc__, file=sys.stderr)
         return 2
     source, target = map(Path, arguments)

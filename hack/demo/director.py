@@ -57,7 +57,7 @@ class Director:
         self.note(f"engines take {scenario.START_UP_SECONDS:.0f} s to start")
         try:
             async with asyncio.timeout(_READY_SECONDS):
-                while not self._is_set():  # noqa: ASYNC110 - engines are no event
+                while not self._is_set():  # noqa: ASYNC110 (engines emit no event)
                     await asyncio.sleep(_TICK_SECONDS)
         except TimeoutError as error:
             raise NotReadyError(f"not every pod is Ready after {_READY_SECONDS:.0f} s") from error
@@ -127,7 +127,7 @@ class Director:
         self.show.update(frame)
 
     async def _try_bad_manifest(self) -> None:
-        while self.clock.seconds < REFUSAL_SECONDS:  # noqa: ASYNC110 - simulated time is no event
+        while self.clock.seconds < REFUSAL_SECONDS:  # noqa: ASYNC110 (simulated time has no event)
             await asyncio.sleep(_TICK_SECONDS)
         await self._apply(scenario.REFUSED)
 

@@ -114,7 +114,7 @@ class ModelChapter:
         """Poll until a condition holds; return whether it did before the timeout."""
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                while not is_so(await self._look(loaders)):  # noqa: ASYNC110 - pods are no event
+                while not is_so(await self._look(loaders)):  # noqa: ASYNC110 (pods emit no event)
                     await asyncio.sleep(_LOOK_SECONDS)
         except TimeoutError:
             return False

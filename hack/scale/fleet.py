@@ -63,7 +63,7 @@ class Variant:
     @property
     def is_second(self) -> bool:
         """Whether it serves the same model as the variant before."""
-        return self.number % 4 == 3  # noqa: PLR2004 (of four variants, the last two share a model)
+        return self.number % 4 == 3  # noqa: PLR2004 (the last two of four variants share a model)
 
     @property
     def model(self) -> int:

@@ -41,7 +41,7 @@ class Stage:
         self._control_plane = control_plane
         self._namespace = namespace
 
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
         """Run kubectl in the namespace."""
         return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 

@@ -83,7 +83,7 @@ class Stage:
             self.wait(f"deploy/{name}", "jsonpath={.status.readyReplicas}=1")
             self._control_plane.kubectl("uncordon", *NODES)
 
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
         """Run kubectl in the namespace."""
         return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", input=input).stdout
 

@@ -232,7 +232,7 @@ def test_requests_without_the_front_proxys_certificate_are_rejected(cluster: Clu
     context = ssl.create_default_context(cadata=cluster.authority.decode())
     context.check_hostname = False  # it is called by its address here
     with pytest.raises(urllib.error.HTTPError) as refusal:
-        urllib.request.urlopen(request, context=context)  # noqa: S310 - the address is ours
+        urllib.request.urlopen(request, context=context)  # noqa: S310 (the address is from this test)
     with refusal.value as answer:
         status = json.load(answer)
 

@@ -46,7 +46,7 @@ class Endpoint(BaseHTTPRequestHandler):
         subject = {pair[0][0]: pair[0][1] for pair in certificate.get("subject", ())}
         self._answer({"client": subject.get("commonName"), "user": self.headers["X-Remote-User"]})
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (as in the base class)
         """Write no access log."""
 
     def _answer(self, document: dict[str, Any]) -> None:

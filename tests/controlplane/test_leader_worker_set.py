@@ -107,7 +107,7 @@ class Group:
         found = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
         return {pod["metadata"]["name"]: pod["spec"] for pod in found}
 
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
         """Run kubectl in the namespace."""
         return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 

@@ -44,7 +44,7 @@ class Stage:
         self.kubectl("apply", "--filename=-", input=made)
         self.wait("deploy/chat", "jsonpath={.status.readyReplicas}=3")
 
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
         """Run kubectl in the namespace."""
         return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 

@@ -74,7 +74,7 @@ class Stage:
         pods = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
         return Counter(pod["spec"].get("nodeName", "").removeprefix(f"{self._namespace}-") for pod in pods)
 
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
         """Run kubectl in the namespace."""
         return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 

@@ -59,7 +59,7 @@ class Stage:
         listed_pods = self.kubectl("get", "pods", "--selector=app=small", "--output=json")
         return [pod["spec"]["nodeName"] for pod in json.loads(listed_pods)["items"]]
 
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
         """Run kubectl in the namespace."""
         return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 

@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run = asyncio.run(_run(control_plane, options.kind, numbers))
     for tally in run.tallies:
         if tally.unexplained:
-            print(tally.report())  # noqa: T201 (speaking to a person, as below)
+            print(tally.report())  # noqa: T201 (prints for users, as below)
     print(run.table())  # noqa: T201 (as above)
     return 1 if run.unexplained else 0
 

@@ -62,7 +62,7 @@ class Server:
         await self.define(twin_manifest(kind, version))
         probe = as_twin(kind, version, {"metadata": {"name": "probe"}, "spec": 1})
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            while (await self.judged(kind, version, json.dumps(probe).encode())).stored is not None:  # noqa: ASYNC110 (only asking tells, here and below)
+            while (await self.judged(kind, version, json.dumps(probe).encode())).stored is not None:  # noqa: ASYNC110 (there is no event, here and below)
                 await asyncio.sleep(_POLL_SECONDS)
 
     async def define(self, manifest: Json) -> None:

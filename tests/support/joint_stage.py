@@ -157,7 +157,7 @@ class JointStage:
             self.exchange.patience_seconds = _NO_PATIENCE_SECONDS if self.fails else _PATIENCE_SECONDS
             deciding = asyncio.create_task(self.bound.cycle(follow=follow))
             before = self.exchange.taken().number
-            while not deciding.done() and self.exchange.taken().number == before:  # noqa: ASYNC110 - threads work
+            while not deciding.done() and self.exchange.taken().number == before:  # noqa: ASYNC110 (threads run)
                 await asyncio.sleep(0)
             outcome = None if self.fails else await self.variants.cycle()
             await deciding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# ruff: noqa: ARG002 (methods take what those of a real cluster take)
+# ruff: noqa: ARG002 (same parameters as for a real cluster)
 import copy
 from typing import TYPE_CHECKING
 

@@ -75,7 +75,7 @@ class StubEngine:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it so)
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (as in the base class)
                 """Write no access log."""
 
         self._server = ThreadingHTTPServer((address, port), Handler)

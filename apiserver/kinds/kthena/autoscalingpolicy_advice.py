@@ -50,7 +50,7 @@ def _placed(path: FieldPath, texts: Iterator[str]) -> Iterator[str]:
 
 
 def _spec_advice(spec: Json, tolerance_percent: int, path: FieldPath) -> Iterator[str]:
-    if tolerance_percent == 100:  # noqa: PLR2004 (a percentage of the whole)
+    if tolerance_percent == 100:  # noqa: PLR2004 (100 percent)
         yield f"{path.child('tolerancePercent')}: at 100, nothing is scaled down except to 0"
     for position, metric in enumerate(spec["metrics"]):
         if not _TEXT_NAME.fullmatch(metric["metricName"]):

@@ -26,7 +26,7 @@ def released_status(value: Json, facts: Facts, shape: StatusShape, *, title: str
     for name, item in status.items():
         if name in {"currentAlloc", "desiredOptimizedAlloc"}:
             fields = shape.current_alloc if name == "currentAlloc" else shape.desired_alloc
-            item = _allocation(name, as_object(item), fields, known, title=title, lost=lost)  # noqa: PLW2901 (the rest is held as it is)
+            item = _allocation(name, as_object(item), fields, known, title=title, lost=lost)  # noqa: PLW2901 (other fields remain unchanged)
         elif not _has_place(name, item, shape):
             lost.append(f"status.{name}: {title} has no such field")
             continue

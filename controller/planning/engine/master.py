@@ -193,7 +193,7 @@ class Master:
         return {
             model: mean
             for model, mean, total in zip(alone.tolist(), means, own.sum(axis=0).tolist(), strict=True)
-            if total > 0.5  # noqa: PLR2004 (the weights of a block sum up to 1)
+            if total > 0.5  # noqa: PLR2004 (the weights of a block add up to 1)
         }
 
     def _support(self, proposals: Sequence[_Proposal], weights: Floats) -> tuple[Integers, Integers]:

@@ -59,7 +59,7 @@ def status(code: int, reason: str, message: str, **details: object) -> Json:
     }
 
 
-class Refusal(Exception):  # noqa: N818 - named for what the server does
+class Refusal(Exception):  # noqa: N818 (the name describes the event)
     """An error response."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
@@ -260,7 +260,7 @@ class FakeApiServer:
         self.drop(request.path)
         return status(200, "", "")
 
-    async def _patch(self, request: web.Request, where: Location, body: Any) -> Json:  # noqa: ANN401 - an object or a list of operations
+    async def _patch(self, request: web.Request, where: Location, body: Any) -> Json:  # noqa: ANN401 (an object or a list of operations)
         if request.content_type == "application/apply-patch+yaml":
             key = (where.collection, where.namespace, where.name)
             return self.put(self._path(where), merged(self.objects.get(key, {}), body))
@@ -393,6 +393,6 @@ def write_kubeconfig(api: FakeApiServer, tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 async def cluster(write_kubeconfig: Callable[..., Path]) -> AsyncIterator[Cluster]:
     """Return a connection to the running server."""
-    path = write_kubeconfig(token="t-1")  # noqa: S106 - a token for tests
+    path = write_kubeconfig(token="t-1")  # noqa: S106 (a token for tests)
     async with await Cluster.connect(path, environ={}) as connected:
         yield connected

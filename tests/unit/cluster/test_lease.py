@@ -26,7 +26,7 @@ KEY = ("apis/coordination.k8s.io/v1/leases", "ns", "lease")
 async def until(condition: Callable[[], object]) -> None:
     """Let other tasks run until a condition holds; they advance the fake clock."""
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - the clock is a fake, nothing is really waited for
+        while not condition():  # noqa: ASYNC110 (a fake clock, without real waiting)
             await asyncio.sleep(0)
 
 
@@ -140,7 +140,7 @@ async def test_a_candidate_does_not_take_over_a_lease_that_is_renewed(
     a = Candidate(cluster, clock, "a")
     for number in range(20):
         target = clock.now + 6
-        await until(lambda: clock.now >= target)  # noqa: B023 - called before the loop goes on
+        await until(lambda: clock.now >= target)  # noqa: B023 (called within the same iteration)
         api.put(PATH, held_by("other", renewTime=str(number)))
     assert a.journal == []
     a.task.cancel()

@@ -68,7 +68,7 @@ class Pod:
     async def wait(self, is_so: Callable[[int, Json], bool], path: str = "/") -> Json:
         """Wait until a page of the loader fulfills a condition."""
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not is_so(*(found := await self.page(path))):  # noqa: ASYNC110 - a page is no event
+            while not is_so(*(found := await self.page(path))):  # noqa: ASYNC110 (a page emits no event)
                 await asyncio.sleep(0.1)
         return found[1]
 

@@ -35,7 +35,7 @@ def _explode() -> None:
 
 
 def _babble() -> None:
-    print("not a plan", flush=True)  # noqa: T201  # the point: prints must not reach the parent
+    print("not a plan", flush=True)  # noqa: T201 (to test that prints do not reach the parent)
 
 
 def planner(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:

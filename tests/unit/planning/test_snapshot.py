@@ -128,7 +128,7 @@ def test_records_are_equal_after_pickling() -> None:
         nodes=(node("n", 8),), variants=(variant("a", "n", serves=9_400_000),), loads=(load(1_000),)
     )
 
-    assert pickle.loads(pickle.dumps(world)) == world  # noqa: S301  # our own bytes
+    assert pickle.loads(pickle.dumps(world)) == world  # noqa: S301 (from this test)
     assert isinstance(world.variants[0], Variant)
     assert isinstance(world.variants[0].capacity, Capacity)
     assert isinstance(world.loads[0], ModelLoad)

@@ -98,7 +98,7 @@ class World:
         self.objects[key] = self.objects[key] | {"status": status}
         return body
 
-    def record(self, _: Json, *, type: str, reason: str, **__: str) -> None:  # noqa: A002 (the API's word)
+    def record(self, _: Json, *, type: str, reason: str, **__: str) -> None:  # noqa: A002 (an API term)
         """Record an event."""
         self.events.append((type, reason))
 

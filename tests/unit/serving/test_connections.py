@@ -65,7 +65,7 @@ class Bench:
     async def until(self, condition: Callable[[], object]) -> None:
         """Let the server run until a condition holds."""
         async with asyncio.timeout(60):
-            while not condition():  # noqa: ASYNC110 - the server shares our event loop and needs turns only
+            while not condition():  # noqa: ASYNC110 (the server only needs turns of the same event loop)
                 await asyncio.sleep(0)
 
     def unfinished(self) -> int:

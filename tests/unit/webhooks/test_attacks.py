@@ -78,7 +78,7 @@ async def more_reads(target: Attacked, count: int) -> None:
     """Wait until this many more reads have been answered."""
     until = len(target.results) + count
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while len(target.results) < until:  # noqa: ASYNC110 - reads are only counted, without an event
+        while len(target.results) < until:  # noqa: ASYNC110 (reads are only counted, without an event)
             await asyncio.sleep(0.05)
 
 
