@@ -90,7 +90,7 @@ class ModelCaches:
         return [item for item in self._models.items() if item["metadata"]["namespace"] == namespace]
 
     def children(self, model: Key, asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
-        """Return the objects made for a Model, and those of the names in `asked`, whoever made them."""
+        """Return the objects made for a Model, and objects of any origin with the names in `asked`."""
         wanted = {*asked, *self._made_for.of(model)}
         return {key: item for key in wanted if (item := self._made.get((model[0], key))) is not None}
 

@@ -68,7 +68,7 @@ class Timing:
 
 
 class Watcher(Generic[T]):
-    """Watches one selection for one sink, for ever or as long as the kind is served."""
+    """Watches one selection for one sink, indefinitely or as long as the kind is served."""
 
     def __init__(
         self,

@@ -178,7 +178,7 @@ class Room:
         self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def take_at_once(self, amount: int) -> bool:
-        """Take `amount` bytes if they are free and nobody waits; return whether they are taken."""
+        """Take `amount` bytes if they are free and there are no waiters; return whether they are taken."""
         amount = min(amount, self._most)
         if self._queue or amount > self._free:
             return False

@@ -46,7 +46,7 @@ class ServerTls:
     """Serves the certificate and key of two mounted files, and follows their changes.
 
     The files may be missing at first: until they exist, handshakes fail and `why_not_ready` returns the
-    reason. If `client_authorities` is not None, clients are asked for a certificate: one that these
+    reason. If `client_authorities` is not None, the server requests client certificates: one that these
     authorities (PEM) have not issued fails the handshake, and the application decides about clients without
     one.
     """

@@ -53,7 +53,7 @@ class Standing:
     """The existing objects of a Model."""
 
     children: Mapping[ChildKey, Json]
-    """Objects made for the Model, and those with names that it needs, whoever made them."""
+    """Objects made for the Model, and objects of any origin with names that it needs."""
 
     applied: Mapping[ChildKey, str] = field(default_factory=dict)
     """Fingerprints of the objects that this process has applied."""

@@ -62,12 +62,12 @@ class TargetState:
     current_replicas: int
     ready_replicas: int = 0
     pods: tuple[Json, ...] = ()
-    """The ready engine pods that are asked for metrics."""
+    """The ready engine pods from which metrics are scraped."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One binding. Without a policy or targets there is no decision; if it stands back, it must not act."""
+    """One binding. It has no decision without policy or targets, and must not act if `stands_back`."""
 
     value: Json
     findings: Mapping[BindingCondition, BindingFinding]
@@ -75,7 +75,7 @@ class Case:
     binding: Binding | None = None
     targets: tuple[TargetState, ...] = ()
     before: tuple[Json, ...] = ()
-    """The ready pods that are asked for activity."""
+    """The ready pods whose activity is read."""
 
     stands_back: bool = False
     is_paused: bool = False

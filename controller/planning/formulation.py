@@ -201,7 +201,7 @@ def _terms(
     staying = staying_replicas(variant)
     bound = tuple([places_of(nodes) for replica in staying if (nodes := replica.nodes)])
     limits = [most for most in (variant.max_replicas, ordered_replicas(variant)) if most is not None]
-    # Each possible replica takes memory, and anybody can state a large number. Existing pods always count.
+    # Each possible replica takes memory, and users can set large numbers. Existing pods always count.
     possible = max(len(staying), min(UNLIMITED_REPLICAS, max(most, variant.current_replicas)))
     cost = cost_units(variant.cost_per_replica)
     return VariantTerms(

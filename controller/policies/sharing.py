@@ -30,7 +30,7 @@ _NEARLY = 1e-6
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetSeen:
-    """The observation of one target: replicas, and the metric values of each pod that is asked for them."""
+    """The observation of one target: replicas, and the metric values of each scraped pod."""
 
     current_replicas: int
     ready_replicas: int = 0

@@ -64,7 +64,7 @@ class World(Protocol):
         """Return the Models of a namespace."""
 
     def children(self, model: Key, asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
-        """Return the objects made for a Model, and those of the names in `asked`, whoever made them."""
+        """Return the objects made for a Model, and objects of any origin with the names in `asked`."""
 
     def pods(self, model: Key) -> Sequence[Json]:
         """Return the pods of a Model."""

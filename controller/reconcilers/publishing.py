@@ -28,7 +28,7 @@ _OURS: Final = frozenset({"currentAlloc", "desiredOptimizedAlloc", "actuation", 
 """The members of a status that no other controller may write beside ours."""
 
 _ACTED_ON: Final[Mapping[str, frozenset[str]]] = {"desiredOptimizedAlloc": frozenset({"numReplicas"})}
-"""The fields of these members that somebody may act on."""
+"""The fields of these members that users or controllers may act on."""
 
 _log = structlog.get_logger(__name__)
 
@@ -106,7 +106,7 @@ class Publisher:
     async def _clear(self, stored: Json, status: Json) -> None:
         """Remove what an earlier controller left in a status that was just written.
 
-        If somebody has written the object since, the next cycle finds the difference and tries again.
+        If the object has been written since, the next cycle detects the difference and tries again.
         """
         stale = left_over(stored.get("status") or {}, status)
         if not stale:

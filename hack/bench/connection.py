@@ -41,7 +41,7 @@ class Connection:
 
     @classmethod
     def open(cls, address: tuple[str, int], context: ssl.SSLContext, *, server_name: str) -> Self:
-        """Connect, with the TLS handshake. Raises OSError if nobody listens or verification fails."""
+        """Connect, with the TLS handshake. Raises OSError if connecting or verification fails."""
         plain = socket.create_connection(address, _PATIENCE_SECONDS)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         stream = context.wrap_socket(plain, server_hostname=server_name)

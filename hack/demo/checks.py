@@ -81,10 +81,10 @@ def surge_scales_up(history: History) -> Finding:
 
 
 def lower_priority_gives_way(history: History) -> Finding:
-    """Check that in the shortage freemium gives way, its decision says so, and premium has grown by then.
+    """Check that freemium is preempted in the shortage and reports it, and premium has grown by then.
 
-    Freemium's replicas may leave long after premium has grown, but not much before. The check does not
-    require that the same accelerators change hands.
+    Freemium's replicas may be removed long after premium has grown, but not much before. The check does not
+    require that premium uses the same accelerators.
     """
     name = "in a shortage, the lower priority is preempted"
     premium, freemium = _chapter(history, "shortage", index=0), _chapter(history, "shortage")

@@ -1,4 +1,4 @@
-"""Whether a model shrinks because it gives way, according to its decisions. Pure."""
+"""Whether a model shrinks because it is preempted, according to its decisions. Pure."""
 
 from __future__ import annotations
 

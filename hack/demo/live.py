@@ -44,7 +44,7 @@ class LiveScreen:
 
 
 def telling(frames: Sequence[Frame]) -> Frame:
-    """Return the first frame in which a model gives way while the first model is on target, or the last."""
+    """Return the first frame with a preempted model and the first model on target, or the last frame."""
     for frame in frames:
         first, *others = frame.observation.models or (None,)
         if first and first.is_on_target and any(gives_way(v) for model in others for v in model.variants):

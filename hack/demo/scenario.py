@@ -95,8 +95,8 @@ EXCUSED_SECONDS = (
     + PLANNING.drain_seconds
 )
 """Time in seconds after its surge begins during which the premium model may miss its targets. The peak of the
-ramp needs a decision and a sync of the autoscaler; then the lower priority gives way, engines start, and the
-backlog drains."""
+ramp needs a decision and a sync of the autoscaler; then the lower priority is preempted, engines start, and
+the backlog drains."""
 
 
 def chapter_at(seconds: float) -> Chapter:
