@@ -16,7 +16,7 @@ plus a margin for slow machines."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retreat:
-    """Replicas that a model lost because its variants' decisions gave way."""
+    """Replicas that a model lost because its variants were preempted."""
 
     seconds: float
     """When the loss was observed."""
