@@ -34,11 +34,9 @@ Placement:
 Explanation:
   explain         one sentence with numbers: what was wanted, what was granted and what limited it
   solved_problem  a solved problem with derived values
-  model_case      one model of it
-  case            one variant of it
+  case            its models and variants
   shortage        what prevents one more replica, and who holds the accelerators
   vacancies       whether one more replica would fit
-  utilization     utilization of a model's replicas
   wording         numbers and names in messages
   relief          changes that would reduce a shortage, found by planning again with one thing changed
   additions       hypothetical nodes for these

@@ -1,4 +1,4 @@
-"""One variant of a solved problem, with everything that the explanation of its decision needs."""
+"""The models and variants of a solved problem, with everything that the explanation of a decision needs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,54 @@ from typing import TYPE_CHECKING
 from controller.planning.decision import Alternative, BoundBy
 from controller.planning.demand import allowed_replicas, provided_rate, rate_of
 from controller.planning.formulation import held_replicas, ordered_replicas
-from controller.planning.model_case import model_cases
 from controller.planning.problem import PER_MILLE, UNLIMITED_REPLICAS, per_mille_missing
-from controller.planning.wording import rule_clause, scarcity_clause
+from controller.planning.wording import count, load_text, rule_clause, scarcity_clause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from controller.planning.demand import ModelDemand
-    from controller.planning.model_case import ModelCase
     from controller.planning.problem import LimitRow
     from controller.planning.shortage import Scarcity
     from controller.planning.snapshot import Variant
     from controller.planning.solved_problem import SolvedProblem
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelCase:
+    """A model of a solved problem; tuples are over its variants, in order."""
+
+    solved: SolvedProblem
+    demand: ModelDemand
+    model: int
+    first: int
+    """Index of the model's first variant."""
+
+    wanted: tuple[int, ...]
+    """Replicas with unlimited nodes."""
+
+    placed: tuple[int, ...]
+    """Replicas for which there is a place."""
+
+    provided_rate: int
+    """Capacity of the placed replicas, in millionths of a request per second."""
+
+    unmet_per_mille: int
+    """Per mille of the required capacity that is missing, rounded up."""
+
+    asked: str
+    """The load in words: `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
+
+    @property
+    def is_below_floor(self) -> bool:
+        """Whether fewer replicas have a place than the model must keep."""
+        return sum(self.placed) < self.demand.floor
+
+    @property
+    def duty(self) -> str:
+        """The replicas that the model must keep, in words."""
+        least = self.demand.floor
+        return f"{self.demand.model_id} must keep {'one replica' if least == 1 else count(least, 'replica')}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,16 +222,28 @@ def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> in
 
 def cases(solved: SolvedProblem) -> Iterator[Case]:
     """Yield the case of each variant, in order."""
-    for whole in model_cases(solved):
-        demand = whole.demand
+    for model, demand in enumerate(solved.demands):
+        own = solved.variants_of(model)
+        placed = solved.granted.replicas[own.start : own.stop]
+        provided = provided_rate(demand.variants, placed)
+        whole = ModelCase(
+            solved=solved,
+            demand=demand,
+            model=model,
+            first=own.start,
+            wanted=solved.wanted.replicas[own.start : own.stop],
+            placed=placed,
+            provided_rate=provided,
+            unmet_per_mille=per_mille_missing(demand.required_rate, provided),
+            asked=load_text(demand.load),
+        )
         for position, variant in enumerate(demand.variants):
-            placed = whole.placed[position]
             yield Case(
                 whole=whole,
                 demand=demand,
                 position=position,
                 variant=variant,
                 wanted=whole.wanted[position],
-                placed=placed,
-                granted=published_replicas(variant, demand, placed),
+                placed=placed[position],
+                granted=published_replicas(variant, demand, placed[position]),
             )

@@ -17,7 +17,15 @@ from controller.planning.load import RATE_UNIT, REQUESTS, Signal
 from controller.planning.problem import LimitKind
 from controller.planning.solved_problem import SolvedProblem
 from controller.planning.verdict import Grant, Verdict, decide
-from controller.planning.wording import capacity_text, count, listing, percent, rate_text, span
+from controller.planning.wording import (
+    capacity_text,
+    count,
+    listing,
+    percent,
+    rate_text,
+    span,
+    utilization_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -274,8 +282,7 @@ def _change(case: Case) -> str:
 
 def _need(case: Case) -> str:
     """Return the need: `llama needs 3 replicas for 41 requests/s, 85 % of 3 x 16; one serves 16 ...`."""
-    filled = case.whole.filled_if_unlimited()
-    share = filled.seen_from(case.position) if filled else "no replica's capacity is known"
+    share = _utilization(case, case.whole.wanted) or "no replica's capacity is known"
     one = capacity_text(case.variant)
     need = f"{case.variant.name} needs {count(case.wanted, 'replica')} for {case.whole.asked}, {share}"
     return f"{need}; {one}" if one else need
@@ -288,10 +295,16 @@ def _load(case: Case) -> str:
         return _silence(case) or "demand is unknown while nothing is ready"
     if not load.upper_requests_per_second and not load.backlog_requests:
         return "no requests come" if load.measure == REQUESTS else "no replicas are asked for"
-    filled = case.whole.filled
-    share = f"{case.whole.asked}, {filled.seen_from(case.position)}" if filled else case.whole.asked
+    filled = _utilization(case, case.whole.placed)
+    share = f"{case.whole.asked}, {filled}" if filled else case.whole.asked
     one = capacity_text(case.variant)
     return f"{share}; {one}" if one else share
+
+
+def _utilization(case: Case, replicas: Sequence[int]) -> str:
+    demand = case.demand
+    upper = demand.load.upper_requests_per_second
+    return utilization_text(demand.variants, replicas, upper, position=case.position)
 
 
 def _ignorance(case: Case) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from controller.planning.demand import provided_rate
 from controller.planning.inventory import topology_keys
-from controller.planning.load import CapacitySource
+from controller.planning.load import RATE_UNIT, CapacitySource
 from controller.planning.shortage import OTHERS
 
 if TYPE_CHECKING:
@@ -61,6 +62,28 @@ def capacity_text(variant: Variant) -> str:
         if others and others[0].requests_per_second < MOST_TOLD * first.requests_per_second:
             text += f" ({others[0].text} would allow {rate_text(others[0].requests_per_second)})"
     return text + _SOURCES.get(capacity.source, "")
+
+
+def utilization_text(
+    variants: Sequence[Variant], replicas: Sequence[int], requests_per_second: float, *, position: int
+) -> str:
+    """Return `85 % of 3 x 9.4 + 2 x 4 b`: the replicas at a position first, those of others with their name.
+
+    It is empty if the replicas of the model's variants serve nothing.
+    """
+    provided = provided_rate(variants, replicas)
+    if not provided:
+        return ""
+    own, others = [], []
+    for at, (variant, number) in enumerate(zip(variants, replicas, strict=True)):
+        if number and variant.capacity and variant.capacity.rate:
+            text = f"{number} x {rate_text(variant.capacity.requests_per_second)}"
+            if at == position:
+                own.append(text)
+            else:
+                others.append(f"{text} {variant.name}")
+    per_cent = round(100 * requests_per_second / (provided * RATE_UNIT))
+    return f"{per_cent} % of {' + '.join(own + others)}"
 
 
 def count(number: int, noun: str) -> str:
