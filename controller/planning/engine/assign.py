@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from controller.planning.cpsat import Effort, Terms
     from controller.planning.engine.demands import Demand
-    from controller.planning.engine.fit import Fitting
     from controller.planning.problem import PlacementProblem
 
     Placements = tuple[tuple[int, int, int], ...]
@@ -190,11 +189,11 @@ def _by_program(
             if terms.accelerators and count > len(terms.bound)
         }
         demands, parts, fixes_domains = demands_of(program, whole, new, likely=likely)
-        fitting = Fit(program, whole, nodes_of(whole), leaving={}, growth=(), free=free).add(demands)
+        fit = Fit(program, whole, nodes_of(whole), demands, leaving={}, growth=(), free=free)
         result = program.solve(replace(effort, deterministic_seconds=FEASIBILITY_SECONDS))
         if result.values:
-            tasks = _tasks(demands, parts, fitting, result.values)
-            return _packed(whole, replicas, fitting, result.values, tasks)
+            tasks = _tasks(demands, parts, fit, result.values)
+            return _packed(whole, replicas, fit, result.values, tasks)
         if not fixes_domains:
             break
     return None
@@ -203,14 +202,14 @@ def _by_program(
 def _tasks(
     demands: Sequence[Demand],
     parts: Sequence[Sequence[tuple[int, NewReplicas]]],
-    fitting: Fitting,
+    fit: Fit,
     values: Sequence[int],
 ) -> list[Task]:
     """Return where the pods of each variant go in the solution of the program."""
     tasks = []
     for index, (demand, own) in enumerate(zip(demands, parts, strict=True)):
         waiting = [(v, demand.pods * _value(part.terms, values)) for v, part in own]
-        tasks += _shared_out(waiting, _places(index, demand, fitting, values))
+        tasks += _shared_out(waiting, _places(index, demand, fit, values))
     return tasks
 
 
@@ -219,17 +218,15 @@ def _value(terms: Terms, values: Sequence[int]) -> int:
     return sum(weight * values[variable] for variable, weight in terms)
 
 
-def _places(
-    index: int, demand: Demand, fitting: Fitting, values: Sequence[int]
-) -> list[tuple[int, int | None, int]]:
+def _places(index: int, demand: Demand, fit: Fit, values: Sequence[int]) -> list[tuple[int, int | None, int]]:
     """Return (bin, node, pods) of a demand in the solution of the program."""
     found: list[tuple[int, int | None, int]] = []
     for bin_ in demand.bins:
-        nodes = [(n, variable) for (i, b, n), variable in fitting.on_node.items() if (i, b) == (index, bin_)]
+        nodes = [(n, variable) for (i, b, n), variable in fit.on_node.items() if (i, b) == (index, bin_)]
         if nodes:
             found += [(bin_, node, values[variable]) for node, variable in nodes if values[variable]]
         else:
-            found.append((bin_, None, demand.pods * _value(fitting.flows[index, bin_], values)))
+            found.append((bin_, None, demand.pods * _value(fit.flows[index, bin_], values)))
     return found
 
 
@@ -254,13 +251,13 @@ def _shared_out(
 def _packed(
     problem: PlacementProblem,
     replicas: Sequence[int],
-    fitting: Fitting,
+    fit: Fit,
     values: Sequence[int],
     tasks: Sequence[Task],
 ) -> Rooms:
     """Place all tasks: on their node, by the packing patterns of a bin, or else largest units first."""
     rooms = Rooms(problem, replicas, is_spread=True)
-    packed = {bin_ for bin_, _, _ in fitting.packed}
+    packed = {bin_ for bin_, _, _ in fit.packed}
     waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
     rest = []
     for task in tasks:
@@ -271,7 +268,7 @@ def _packed(
             waiting[task.bins[0], size] += [task.v] * task.pods
         else:
             rest.append(task)
-    _fill_patterns(rooms, problem, fitting, values, waiting)
+    _fill_patterns(rooms, problem, fit, values, waiting)
     for task in sorted(rest, key=lambda task: _turn(problem, task)):
         rooms.take_all(task)
     rooms.is_spread = False
@@ -281,7 +278,7 @@ def _packed(
 def _fill_patterns(
     rooms: Rooms,
     problem: PlacementProblem,
-    fitting: Fitting,
+    fit: Fit,
     values: Sequence[int],
     waiting: Mapping[tuple[int, int], list[int]],
 ) -> None:
@@ -290,10 +287,10 @@ def _fill_patterns(
     `waiting` lists the variants of single pods by (bin, accelerators), one entry per pod; it is consumed.
     """
     alike: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for bin_ in {bin_ for bin_, _, _ in fitting.packed}:
+    for bin_ in {bin_ for bin_, _, _ in fit.packed}:
         for node in reversed(problem.bins[bin_].nodes):
             alike[bin_, rooms.hosts.free[node]].append(node)
-    for (bin_, free, pattern), variable in sorted(fitting.packed.items()):
+    for (bin_, free, pattern), variable in sorted(fit.packed.items()):
         for _ in range(values[variable]):
             node = alike[bin_, free].pop()
             for size in pattern:

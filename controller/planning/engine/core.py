@@ -174,11 +174,12 @@ class Core:
             self._program,
             problem,
             self.shared.nodes,
+            demands,
             leaving={node: self._leaving(held) for node, held in leaving.items()},
             growth=self._growth,
             free=free,
         )
-        self.is_exact = fit.add(demands).is_exact and not self.fixes_domains
+        self.is_exact = fit.is_exact and not self.fixes_domains
         """Whether the rows are exact: every solution can be placed, and every feasible placement is a
         solution.
         """

@@ -183,15 +183,15 @@ class Counts:
                     freed.setdefault(node, Counter())[variable] += terms.accelerators
         new = {v: replicas.new for v, replicas in enumerate(self._replicas)}
         demands, _, _ = demands_of(self._program, problem, new, likely=None)
-        fit = Fit(
+        Fit(
             self._program,
             problem,
             shared.nodes,
+            demands,
             leaving={n: Leaving(terms=list(held.items()), most=held.total()) for n, held in freed.items()},
             growth=self._growth,
             free=problem.free,
         )
-        fit.add(demands)
 
 
 def _merged(terms: Terms) -> Terms:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from controller.planning.cpsat import Program, Terms
     from controller.planning.engine.demands import Demand
     from controller.planning.engine.shared import Nodes
-    from controller.planning.problem import PlacementProblem
+    from controller.planning.problem import GrowthTerms, PlacementProblem
 
 MOST_NODE_PODS = 600
 """Number of (node, demand) pairs up to which each has its own variable, where there are placement rules or
@@ -56,23 +56,6 @@ class _Place(NamedTuple):
         return self.node != _NONE
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fitting:
-    """The variables that say where units go."""
-
-    is_exact: bool
-    """Whether every solution of the rows can be placed."""
-
-    flows: dict[tuple[int, int], Terms]
-    """(demand, bin) -> units that go there."""
-
-    on_node: dict[tuple[int, int, int], int]
-    """(demand, bin, node) -> pods there, in bins whose nodes are modeled individually."""
-
-    packed: dict[tuple[int, int, tuple[int, ...]], int]
-    """(bin, free, sizes) -> nodes packed by this pattern."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leaving:
     """Accelerators of one node that may become free."""
@@ -85,19 +68,20 @@ class Leaving:
 
 
 class Fit:
-    """The rows for the nodes of one problem."""
+    """The rows for the nodes of one problem, and the variables that say where units go."""
 
     def __init__(
         self,
         program: Program,
         problem: PlacementProblem,
         nodes: Nodes,
+        demands: Sequence[Demand],
         *,
         leaving: Mapping[int, Leaving],
         growth: Sequence[int],
         free: Sequence[int],
     ) -> None:
-        """Start without rows.
+        """Add the rows for the demands.
 
         `leaving` has the nodes that replicas might leave; `growth` the variable for the added nodes of each
         growth; `free` the free accelerators of each node while all replicas stay.
@@ -108,36 +92,41 @@ class Fit:
         self._leaving = leaving
         self._growth = growth
         self._free = free
-        self._is_exact = True
-        self._flows: dict[tuple[int, int], Terms] = {}
-        self._on_node: dict[tuple[int, int, int], int] = {}
-        self._packed: dict[tuple[int, int, tuple[int, ...]], int] = {}
-
-    def add(self, demands: Sequence[Demand]) -> Fitting:
-        """Add the rows for the demands, and return their variables."""
+        self.is_exact = True
+        """Whether every solution of the rows can be placed."""
+        self.flows: dict[tuple[int, int], Terms] = {}
+        """(demand, bin) -> units that go there."""
+        self.on_node: dict[tuple[int, int, int], int] = {}
+        """(demand, bin, node) -> pods there, in bins whose nodes are modeled individually."""
+        self.packed: dict[tuple[int, int, tuple[int, ...]], int] = {}
+        """(bin, free, sizes) -> nodes packed by this pattern."""
         for index, demand in enumerate(demands):
             self._route(index, demand)
         by_bin: dict[int, list[int]] = defaultdict(list)
-        for index, bin_ in self._flows:
+        for index, bin_ in self.flows:
             by_bin[bin_].append(index)
         for bin_, here in sorted(by_bin.items()):
             self._fit_bin(bin_, [(index, demands[index]) for index in here])
-        return Fitting(is_exact=self._is_exact, flows=self._flows, on_node=self._on_node, packed=self._packed)
+
+    def _grown(self, bin_: int) -> list[tuple[int, int, GrowthTerms]]:
+        """Return (growth, variable, terms) of the nodes that may be added to a bin."""
+        growth = zip(self._growth, self._problem.growth, strict=True)
+        return [(index, variable, g) for index, (variable, g) in enumerate(growth) if g.bin == bin_]
 
     def _route(self, index: int, demand: Demand) -> None:
         """Divide the units of a demand among its bins; with a single bin, no variables are needed."""
         if len(demand.bins) == 1:
-            self._flows[index, demand.bins[0]] = demand.units
+            self.flows[index, demand.bins[0]] = demand.units
             return
         parts = self._program.variables(len(demand.bins), demand.most)
         self._program.row([*demand.units, *((part, -1) for part in parts)], most=0)
         for bin_, part in zip(demand.bins, parts, strict=True):
-            self._flows[index, bin_] = [(part, 1)]
+            self.flows[index, bin_] = [(part, 1)]
 
     def _fit_bin(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
         """Add the rows of one bin: the simplest exact formulation, or slots if there is none."""
         nodes = len(self._problem.bins[bin_].nodes)
-        nodes += sum(g.limit for g in self._problem.growth if g.bin == bin_)
+        nodes += sum(g.limit for _, _, g in self._grown(bin_))
         has_rules = any(demand.variant >= 0 for _, demand in here)
         has_gangs = any(demand.pods > 1 for _, demand in here)
         if self._nodes.is_exact[bin_] and not has_rules:
@@ -146,7 +135,7 @@ class Fit:
             self._fit_each_node(bin_, here)
         elif has_rules or has_gangs or self._has_many_patterns(bin_):
             self._fit_slots(bin_, here)
-            self._is_exact = False
+            self.is_exact = False
         else:
             self._fit_patterns(bin_, here)
 
@@ -161,18 +150,19 @@ class Fit:
                 for index, demand in here
                 if (pods == 1 or demand.pods > 1)
                 and (uses := demand.pods * (demand.accelerators // size) // pods)
-                for variable, weight in self._flows[index, bin_]
+                for variable, weight in self.flows[index, bin_]
             ]
             if not terms:
                 continue
             if pods == 1:
                 terms += [
                     (variable, -(g.accelerators // size))
-                    for variable, g in zip(self._growth, self._problem.growth, strict=True)
-                    if g.bin == bin_ and g.accelerators >= size
+                    for _, variable, g in self._grown(bin_)
+                    if g.accelerators >= size
                 ]
-            supply = self._block_slots(bin_, size, pods) if pods > 1 else self._node_slots(bin_, size)
-            capacity, freed = supply
+            capacity, freed = (
+                self._block_slots(bin_, size, pods) if pods > 1 else self._node_slots(bin_, size)
+            )
             self._program.row([*terms, *freed], most=capacity)
 
     def _keep_apart(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
@@ -188,10 +178,9 @@ class Fit:
             )
             grown = [
                 (variable, -apart.most_on_node(terms, 0, g.accelerators))
-                for variable, g in zip(self._growth, self._problem.growth, strict=True)
-                if g.bin == bin_
+                for _, variable, g in self._grown(bin_)
             ]
-            self._program.row([*self._flows[index, bin_], *grown], most=most)
+            self._program.row([*self.flows[index, bin_], *grown], most=most)
 
     def _gone(self, node: int) -> int:
         """Return the maximum number of accelerators that become free on a node."""
@@ -219,11 +208,8 @@ class Fit:
         for node in self._problem.bins[bin_].nodes:
             blocks[int(self._nodes.block[node])].append(node)
         grown: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for index, g in enumerate(self._problem.growth):
-            if g.bin == bin_:
-                grown[int(self._nodes.growth_block[index])].append(
-                    (self._growth[index], -(g.accelerators // size))
-                )
+        for index, variable, g in self._grown(bin_):
+            grown[int(self._nodes.growth_block[index])].append((variable, -(g.accelerators // size)))
         capacity, terms = 0, []
         for block in sorted({*blocks, *grown} - {NO_DOMAIN}):
             nodes = blocks[block]
@@ -265,7 +251,7 @@ class Fit:
         """Return whether the node with the most free accelerators might have too many packing patterns."""
         sizes = self._problem.bins[bin_].sizes
         frees = [self._free[node] + self._gone(node) for node in self._problem.bins[bin_].nodes]
-        frees += [g.accelerators for g in self._problem.growth if g.bin == bin_]
+        frees += [g.accelerators for _, _, g in self._grown(bin_)]
         most, ways = max(frees, default=0), 1.0
         for turn, size in enumerate(sizes[1:], start=1):
             ways *= (most / size + turn) / turn
@@ -278,15 +264,15 @@ class Fit:
         supply: dict[int, Terms] = {size: [] for size in sizes}
         nodes = problem.bins[bin_].nodes
         kinds = Counter(self._free[node] for node in nodes if node not in self._leaving)
-        grown = [(v, g) for v, g in zip(self._growth, problem.growth, strict=True) if g.bin == bin_]
-        for free in sorted({*kinds, *(g.accelerators for _, g in grown)}):
-            added = [(variable, -1) for variable, g in grown if g.accelerators == free]
-            most = kinds[free] + sum(g.limit for _, g in grown if g.accelerators == free)
+        grown = self._grown(bin_)
+        for free in sorted({*kinds, *(g.accelerators for _, _, g in grown)}):
+            added = [(variable, -1) for _, variable, g in grown if g.accelerators == free]
+            most = kinds[free] + sum(g.limit for _, _, g in grown if g.accelerators == free)
             ways = node_patterns(sizes, free)
             chosen = program.variables(len(ways), most)
             program.row([*((variable, 1) for variable in chosen), *added], most=kinds[free])
             for pattern, variable in zip(ways, chosen, strict=True):
-                self._packed[bin_, free, pattern] = variable
+                self.packed[bin_, free, pattern] = variable
                 for size, count in Counter(pattern).items():
                     supply[size].append((variable, -count))
         for node in nodes:
@@ -302,22 +288,19 @@ class Fit:
                 term
                 for index, demand in here
                 if demand.accelerators == size
-                for term in self._flows[index, bin_]
+                for term in self.flows[index, bin_]
             ]
             program.row([*asked, *supply[size]], most=0)
 
     def _places(self, bin_: int) -> list[_Place]:
         """Return the nodes of a bin, and then those that may be added to it."""
-        free = [(node, self._free[node] + self._gone(node)) for node in self._problem.bins[bin_].nodes]
-        grown = [(index, g) for index, g in enumerate(self._problem.growth) if g.bin == bin_]
-        return [
-            *(_Place(node=node, growth=_NONE, free=most) for node, most in free),
-            *(
-                _Place(node=_NONE, growth=index, free=g.accelerators)
-                for index, g in grown
-                for _ in range(g.limit)
-            ),
+        places = [
+            _Place(node=node, growth=_NONE, free=self._free[node] + self._gone(node))
+            for node in self._problem.bins[bin_].nodes
         ]
+        for index, _, g in self._grown(bin_):
+            places += [_Place(node=_NONE, growth=index, free=g.accelerators)] * g.limit
+        return places
 
     def _fit_each_node(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
         """Add a variable for the pods of each demand on each node, with their rows."""
@@ -336,7 +319,7 @@ class Fit:
                     most = apart.most_on_node(terms, there[place.node] if place.exists else 0, place.free)
                 pods = program.variables(1, most).start
                 if place.exists:
-                    self._on_node[index, bin_, place.node] = pods
+                    self.on_node[index, bin_, place.node] = pods
                 held.append((pods, demand.accelerators))
                 blocks[block].append((pods, -1))
             wholes = []
@@ -345,7 +328,7 @@ class Fit:
                 whole = program.variables(1, most).start
                 program.row([(whole, demand.pods), *pods_in_block], least=0, most=0)
                 wholes.append((whole, -1))
-            program.row([*self._flows[index, bin_], *wholes], most=0)
+            program.row([*self.flows[index, bin_], *wholes], most=0)
         for place, held in zip(places, taken, strict=True):
             if place.exists:
                 self._limit_by_free(held, place.node)
