@@ -16,7 +16,7 @@ from controller.planning.formulation import ordered_replicas
 from controller.planning.load import RATE_UNIT, REQUESTS, Signal
 from controller.planning.problem import LimitKind
 from controller.planning.solved_problem import SolvedProblem
-from controller.planning.verdict import Grant, Verdict, decide
+from controller.planning.verdict import Verdict, decide
 from controller.planning.wording import (
     capacity_text,
     count,
@@ -54,14 +54,17 @@ def _decision(case: Case) -> Decision:
     excess = tuple(case.solved.excess_of.get(case.number, ()))
     if excess:
         verdict = replace(verdict, message=f"{verdict.message}; {'; '.join(excess)}")
-    grant = Grant(
+    return decide(
+        case.variant,
+        case.demand,
+        verdict,
         replicas=case.granted,
         unconstrained_replicas=max(case.wanted, case.granted) if _is_frozen(case) else case.wanted,
         unmet_per_mille=whole.unmet_per_mille,
         alternative=case.alternative,
         reliefs=reliefs,
+        excess=excess,
     )
-    return replace(decide(case.variant, case.demand, grant=grant, verdict=verdict), excess=excess)
 
 
 def _verdict(case: Case) -> Verdict:

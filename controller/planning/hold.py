@@ -13,7 +13,7 @@ from controller.planning.demand import model_demands, provided_rate
 from controller.planning.flapping import followed
 from controller.planning.formulation import held_replicas
 from controller.planning.problem import per_mille_missing
-from controller.planning.verdict import Grant, Verdict, decide, total_cost
+from controller.planning.verdict import Verdict, decide, total_cost
 from controller.planning.wording import count
 
 if TYPE_CHECKING:
@@ -50,18 +50,17 @@ def hold(
     return plan, replace(state, courses=followed(snapshot, state, plan.decisions, settings))
 
 
-def _held(demand: ModelDemand, message: str) -> Iterator[Decision]:
+def _held(demand: ModelDemand, why: str) -> Iterator[Decision]:
     provided = provided_rate(demand.variants, [held_replicas(variant) for variant in demand.variants])
     unmet = per_mille_missing(demand.required_rate, provided)
     for variant in demand.variants:
         held = held_replicas(variant)
+        message = f"{variant.name} stays at {count(held, 'replica')}: {why}"
         yield decide(
             variant,
             demand,
-            grant=Grant(replicas=held, unconstrained_replicas=held, unmet_per_mille=unmet),
-            verdict=Verdict(
-                bound_by=BoundBy.SOLVER,
-                reason=Reason.HOLDING,
-                message=f"{variant.name} stays at {count(held, 'replica')}: {message}",
-            ),
+            Verdict(bound_by=BoundBy.SOLVER, reason=Reason.HOLDING, message=message),
+            replicas=held,
+            unconstrained_replicas=held,
+            unmet_per_mille=unmet,
         )

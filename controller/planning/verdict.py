@@ -26,18 +26,18 @@ class Verdict:
     message: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Grant:
-    """What a variant is granted."""
-
-    replicas: int
-    unconstrained_replicas: int
-    unmet_per_mille: int
-    alternative: Alternative | None = None
-    reliefs: tuple[Relief, ...] = ()
-
-
-def decide(variant: Variant, demand: ModelDemand, *, grant: Grant, verdict: Verdict) -> Decision:
+def decide(
+    variant: Variant,
+    demand: ModelDemand,
+    verdict: Verdict,
+    *,
+    replicas: int,
+    unconstrained_replicas: int,
+    unmet_per_mille: int,
+    alternative: Alternative | None = None,
+    reliefs: tuple[Relief, ...] = (),
+    excess: tuple[str, ...] = (),
+) -> Decision:
     """Return the decision for one variant."""
     return Decision(
         namespace=variant.namespace,
@@ -45,18 +45,19 @@ def decide(variant: Variant, demand: ModelDemand, *, grant: Grant, verdict: Verd
         model_id=variant.model_id,
         accelerator=variant.accelerator,
         priority=demand.priority,
-        replicas=grant.replicas,
+        replicas=replicas,
         current_replicas=variant.current_replicas,
-        unconstrained_replicas=grant.unconstrained_replicas,
+        unconstrained_replicas=unconstrained_replicas,
         load=demand.load,
         required_requests_per_second=round(demand.required_rate * RATE_UNIT, 6),
         capacity=variant.capacity,
-        unmet_per_mille=grant.unmet_per_mille,
+        unmet_per_mille=unmet_per_mille,
         bound_by=verdict.bound_by,
         reason=verdict.reason,
         message=verdict.message,
-        alternative=grant.alternative,
-        reliefs=grant.reliefs,
+        alternative=alternative,
+        reliefs=reliefs,
+        excess=excess,
     )
 
 
