@@ -11,13 +11,14 @@ the use of budgets are true costs.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from controller.planning.demand import rate_of
 from controller.planning.problem import bins_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from controller.planning.demand import ModelDemand
     from controller.planning.problem import PlacementProblem
@@ -34,7 +35,7 @@ def with_main_variants(
     This applies only if the main variant has room for all of the demand: a model that has to mix anyway does
     so at true cost. `is_unlimited` assumes room for everything.
     """
-    room = None if is_unlimited else _Room(problem)
+    room = None if is_unlimited else _room(problem)
     dearer: set[int] = set()
     first = 0
     for demand in demands:
@@ -52,7 +53,7 @@ def with_main_variants(
 
 
 def _main(
-    demand: ModelDemand, problem: PlacementProblem, own: Sequence[int], room: _Room | None
+    demand: ModelDemand, problem: PlacementProblem, own: Sequence[int], room: Callable[[int], int] | None
 ) -> int | None:
     """Return the variant that serves all demand alone at least cost, including starts, or None."""
     found: list[tuple[int, int]] = []
@@ -60,34 +61,26 @@ def _main(
         rate, terms = rate_of(variant), problem.variants[index]
         replicas = -(-demand.required_rate // rate) if rate else 0
         more = max(0, replicas - terms.current)
-        if 0 < replicas <= terms.upper and (room is None or more <= room.replicas(index)):
+        if 0 < replicas <= terms.upper and (room is None or more <= room(index)):
             found.append((replicas * terms.cost + more * terms.start_price, index))
     return min(found)[1] if found else None
 
 
-class _Room:
-    """The room for more replicas of each variant, ignoring the demand of all others."""
+def _room(problem: PlacementProblem) -> Callable[[int], int]:
+    """Return a function from a variant to how many more replicas fit, ignoring the demand of all others."""
+    bins = bins_of(problem)
 
-    def __init__(self, problem: PlacementProblem) -> None:
-        self._problem = problem
-        self._bins = bins_of(problem)
-        self._slots: dict[tuple[int, int], int] = {}
+    @cache
+    def slots(bin_: int, size: int) -> int:
+        grown = [growth for growth in problem.growth if growth.bin == bin_]
+        return sum(max(0, problem.free[node]) // size for node in problem.bins[bin_].nodes) + sum(
+            growth.limit * (growth.accelerators // size) for growth in grown
+        )
 
-    def replicas(self, variant: int) -> int:
-        """Return how many replicas of a variant fit on its nodes, including nodes that can be added."""
-        terms = self._problem.variants[variant]
+    def room(variant: int) -> int:
+        terms = problem.variants[variant]
         if not terms.accelerators:
             return terms.upper
-        return sum(self._in_bin(index, terms.accelerators) for index in self._bins[variant]) // terms.pods
+        return sum(slots(bin_, terms.accelerators) for bin_ in bins[variant]) // terms.pods
 
-    def _in_bin(self, index: int, size: int) -> int:
-        if (index, size) not in self._slots:
-            free = self._problem.free
-            there = sum(max(0, free[node]) // size for node in self._problem.bins[index].nodes)
-            added = (
-                growth.limit * (growth.accelerators // size)
-                for growth in self._problem.growth
-                if growth.bin == index
-            )
-            self._slots[index, size] = there + sum(added)
-        return self._slots[index, size]
+    return room

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from controller.planning.engine.assign import with_added
@@ -9,8 +10,6 @@ from controller.planning.engine.rooms import Rooms
 from controller.planning.problem import bins_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from controller.planning.problem import PlacementProblem, Solution
 
 
@@ -18,14 +17,20 @@ class Vacancies:
     """The room that a solution leaves on nodes, including nodes that it adds."""
 
     def __init__(self, problem: PlacementProblem, solution: Solution) -> None:
+        """Place the pods of a solution: on added nodes the largest first, each on the fullest node."""
         self._problem = problem
         self._bins = bins_of(problem)
-        whole = with_added(problem, solution.added or (0,) * len(problem.growth))
-        self._rooms = Rooms(whole, solution.replicas)
+        added = solution.added or (0,) * len(problem.growth)
+        self._rooms = Rooms(with_added(problem, added), solution.replicas)
         for v, node, pods in solution.placements:
             self._rooms.put(v, node, pods)
-        for v, node in _on_added(problem, solution):
-            self._rooms.put(v, node, 1)
+        first, free = [*accumulate(added, initial=len(problem.free))], self._rooms.hosts.free
+        grown = [(problem.variants[v].accelerators, v, g, pods) for v, g, pods in solution.grown]
+        for size, v, g, pods in sorted(grown, reverse=True):
+            for _ in range(pods):
+                room = [node for node in range(first[g], first[g + 1]) if free[node] >= size]
+                if room:
+                    self._rooms.put(v, min(room, key=free.__getitem__), 1)
 
     def has_room_for_one(self, variant: int) -> bool:
         """Return whether one more replica of a variant fits."""
@@ -33,21 +38,3 @@ class Vacancies:
         for node in taken or ():
             self._rooms.put(variant, node, -1)
         return taken is not None
-
-
-def _on_added(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[int, int]]:
-    """Yield (variant, node) of each pod on an added node: largest first, each on the fullest node."""
-    free: list[list[int]] = []
-    first = [len(problem.free)]
-    for growth, count in zip(problem.growth, solution.added, strict=False):
-        free.append([growth.accelerators] * count)
-        first.append(first[-1] + count)
-    for size, v, g, pods in sorted(
-        ((problem.variants[v].accelerators, v, g, pods) for v, g, pods in solution.grown), reverse=True
-    ):
-        for _ in range(pods):
-            room = [(left, turn) for turn, left in enumerate(free[g]) if left >= size]
-            if room:
-                turn = min(room)[1]
-                free[g][turn] -= size
-                yield v, first[g] + turn
