@@ -26,7 +26,6 @@ Placement:
   engine          column generation over replica patterns with exact pricing, and a CP-SAT core, with a lower
                   bound over every replica mix at every level (a package)
   cpsat           the only access to CP-SAT
-  proofs          proofs of a solution, applied to another one of the same problem
   hosts           nodes indexed by free accelerators
   preemption      the limit on replicas that one plan preempts
   disruption      what disruption budgets still allow
@@ -44,10 +43,9 @@ Explanation:
 Evictions that defragment free accelerators:
   defragment      the moves of each bin, for models that are short
   offers          the pods that may be moved
-  moves           the fewest evictions that make room (a package)
+  moves           the fewest evictions that make room
 
 The published plan:
-  assembling      decisions, placements, cost and nodes to add
   verdict         a decision from replica counts and a reason
   hold            the fallback without a solver: running replicas stay
   checker         verification of a plan before it is used; shares no code with the model (a package)
@@ -62,7 +60,6 @@ Input and output:
   warm_start      dual prices of an earlier plan, with which the next search starts
   decision        the output: a plan with one decision for each variant, and its reasons
   inputs          snapshot, state and settings as JSON, to save and replay a decision
-  members         unknown members and enum values of such a document
   ranges          range checks for the numbers of records
 
 `plan.plan` is the only entry point. It imports OR-Tools (through `cpsat`); the records do not, so that

@@ -14,6 +14,7 @@ import numpy as np
 
 from controller.planning.decision import Move
 from controller.planning.disruption import DisruptionLedger
+from controller.planning.engine.filling import Headroom
 from controller.planning.moves import Kind, fewest_evictions
 from controller.planning.offers import offers
 from controller.planning.shortage import ledger
@@ -60,7 +61,7 @@ def defragmentations(solved: SolvedProblem, *, most: int | None, effort: Effort)
         wanted = Counter[int]()
         for v, count in missing.items():
             wanted[solved.problem.variants[v].accelerators] += count
-        kinds = _kinds(offered)
+        kinds = sorted({offer.kind for there in offered for offer in there})
         evicted = fewest_evictions(
             np.array(free, dtype=np.int64), _counts(offered, kinds), kinds, wanted, most=left, effort=effort
         )
@@ -71,7 +72,17 @@ def defragmentations(solved: SolvedProblem, *, most: int | None, effort: Effort)
                 disruptions.evict(offer.budget, count)
             names = tuple(solved.variants[v].key for v, more in granted.items() if more)
             where = [solved.nodes[node].name for node in bin_.nodes]
-            moves = tuple(_move(offer, where[row], count, names) for row, offer, count in chosen)
+            moves = tuple(
+                Move(
+                    namespace=offer.namespace,
+                    name=offer.name,
+                    node=where[row],
+                    replicas=count,
+                    is_other=offer.is_other,
+                    benefits=names,
+                )
+                for row, offer, count in chosen
+            )
             left -= sum(count for *_, count in chosen)
             yield Defragmentation(moves=moves, replicas=granted)
 
@@ -81,50 +92,30 @@ def _missing(solved: SolvedProblem) -> Mapping[int, int]:
 
     Replicas that a quota, a budget or a ceiling forbids anyway do not justify a move.
     """
-    replicas = list(solved.granted.replicas)
-    found = {}
+    replicas = solved.granted.replicas
+    headroom, found = Headroom(solved.problem, replicas), {}
     for model, demand in enumerate(solved.demands):
         if not demand.signal.decides:
             continue
-        if not solved.shortage_per_mille(model, solved.granted.replicas):
+        if not solved.shortage_per_mille(model, replicas):
             continue
         for v in solved.variants_of(model):
-            most = min(solved.wanted.replicas[v] - replicas[v], _allowed(solved, v, replicas))
+            most = headroom.most(v, solved.wanted.replicas[v] - replicas[v])
             terms = solved.problem.variants[v]
             if terms.accelerators and terms.pods == 1 and not terms.is_topology_constrained and most > 0:
                 found[v] = most
-                replicas[v] += most
+                headroom.take(v, most)
     return found
-
-
-def _allowed(solved: SolvedProblem, v: int, replicas: Sequence[int]) -> int:
-    """Return how many more replicas the limits allow on top of the given ones."""
-    return min(
-        (
-            (row.limit - sum(each * replicas[other] for other, each in row.terms)) // amount
-            for row in solved.problem.limits
-            if (amount := dict(row.terms).get(v, 0))
-        ),
-        default=UNLIMITED,
-    )
-
-
-def _kinds(offered: Sequence[Sequence[Offer]]) -> Sequence[Kind]:
-    alike = sorted({(offer.accelerators, offer.price) for there in offered for offer in there})
-    return [Kind(accelerators=accelerators, price=price) for accelerators, price in alike]
 
 
 def _counts(offered: Sequence[Sequence[Offer]], kinds: Sequence[Kind]) -> Integers:
     """Return how many replicas of each kind can be evicted from each node, as an array (node, kind)."""
+    column = {kind: index for index, kind in enumerate(kinds)}
     counts = np.zeros((len(offered), len(kinds)), dtype=np.int64)
     for row, there in enumerate(offered):
         for offer in there:
-            counts[row, kinds.index(_kind(offer))] += offer.replicas
+            counts[row, column[offer.kind]] += offer.replicas
     return counts
-
-
-def _kind(offer: Offer) -> Kind:
-    return Kind(accelerators=offer.accelerators, price=offer.price)
 
 
 def _chosen(
@@ -133,23 +124,12 @@ def _chosen(
     """Yield (row, offer, replicas): which replicas leave which node, lowest priority first."""
     for row, kind, count in evicted:
         left = count
-        alike = [offer for offer in offered[row] if _kind(offer) == kinds[kind]]
+        alike = [offer for offer in offered[row] if offer.kind == kinds[kind]]
         for offer in sorted(alike, key=lambda offer: (-offer.priority, offer.namespace, offer.name)):
             leaving = min(left, offer.replicas)
             if leaving:
                 left -= leaving
                 yield row, offer, leaving
-
-
-def _move(offer: Offer, node: str, replicas: int, benefits: tuple[tuple[str, str], ...]) -> Move:
-    return Move(
-        namespace=offer.namespace,
-        name=offer.name,
-        node=node,
-        replicas=replicas,
-        is_other=offer.is_other,
-        benefits=benefits,
-    )
 
 
 def _granted(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 import msgspec
+from msgspec import inspect
 
-from controller.planning.members import member_problems
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
@@ -32,7 +34,7 @@ def from_json(text: bytes | str) -> PlanningInputs:
     Raises ValueError, naming the member, for an invalid document.
     """
     try:
-        wrong = [*member_problems(msgspec.json.decode(text), PlanningInputs)]
+        wrong = [*_unknown(msgspec.json.decode(text), inspect.type_info(PlanningInputs))]
         if wrong:
             raise ValueError("; ".join(wrong))
         return msgspec.json.decode(text, type=PlanningInputs)
@@ -42,3 +44,34 @@ def from_json(text: bytes | str) -> PlanningInputs:
             raise ValueError(str(error)) from error
         what = what.replace("Expected ", "must be ").replace(", got ", ", was ")
         raise ValueError(f"{place.strip('.`')}: {what}") from error
+
+
+def _unknown(value: object, shape: inspect.Type, where: str = "") -> Iterator[str]:
+    """Yield a message for each member that a decoder would ignore, and for each unknown enum value.
+
+    Values of the wrong type are left to the decoder.
+    """
+    match shape:
+        case inspect.DataclassType() if isinstance(value, dict):
+            shapes = {field.encode_name: field.type for field in shape.fields}
+            for name, member in value.items():
+                place = f"{where}.{name}" if where else name
+                if name in shapes:
+                    yield from _unknown(member, shapes[name], place)
+                else:
+                    yield f"{place}: there is no such member; {_instead(name, list(shapes))}"
+        case inspect.CollectionType() if isinstance(value, list):
+            for position, item in enumerate(value):
+                yield from _unknown(item, shape.item_type, f"{where}[{position}]")
+        case inspect.UnionType():
+            for option in shape.types:
+                yield from _unknown(value, option, where)
+        case inspect.EnumType() if isinstance(value, str):
+            allowed = [str(item.value) for item in shape.cls]
+            if value not in allowed:
+                yield f"{where}: must be one of {', '.join(allowed)}, was {value!r}"
+
+
+def _instead(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f"is {close[0]} meant?" if close else f"allowed are {', '.join(sorted(known))}"

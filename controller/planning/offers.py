@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.disruption import budget_of
 from controller.planning.inventory import satisfies
+from controller.planning.moves import Kind
 from controller.planning.problem import divide_each_other
 from controller.planning.shortage import OTHERS
 
@@ -37,11 +38,8 @@ class Offer:
     """Name of the variant, or of the pod."""
 
     is_other: bool
-    accelerators: int
-    """Accelerators per replica."""
-
-    price: int
-    """Price of one eviction: 1 per accelerator of a variant, 2 to 4 per accelerator of other pods."""
+    kind: Kind
+    """Its price is 1 per accelerator of a variant, 2 to 4 per accelerator of other pods."""
 
     priority: int
     """Priority; the largest number is evicted first."""
@@ -75,8 +73,7 @@ def _replicas(
             namespace=variant.namespace,
             name=variant.name,
             is_other=False,
-            accelerators=size,
-            price=size,
+            kind=Kind(accelerators=size, price=size),
             priority=variant.priority,
             replicas=(held - placed[node, v]) // size,
             budget=budget_of(variant),
@@ -114,8 +111,7 @@ def _other(pod: MovablePod) -> Offer:
         namespace=pod.namespace,
         name=pod.name,
         is_other=True,
-        accelerators=pod.accelerators,
-        price=pod.accelerators * (1 + pod.price_class),
+        kind=Kind(accelerators=pod.accelerators, price=pod.accelerators * (1 + pod.price_class)),
         priority=_OTHERS_PRIORITY,
         replicas=1,
         budget=budget_of(pod),
@@ -129,7 +125,7 @@ def _within(
     taken: Counter[BudgetKey] = Counter()
     kept: list[list[Offer]] = [[] for _ in found]
     stays = [
-        there - sum(offer.replicas * offer.accelerators for offer in row)
+        there - sum(offer.replicas * offer.kind.accelerators for offer in row)
         for there, row in zip(held, found, strict=True)
     ]
     for row in sorted(range(len(found)), key=lambda row: (stays[row], row)):

@@ -5,27 +5,35 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controller.planning.assembling import assembled
 from controller.planning.checker import check
 from controller.planning.cpsat import Effort
-from controller.planning.decision import LevelReport, SolverReport, SolverStatus
+from controller.planning.decision import (
+    LevelReport,
+    NodePlacement,
+    NodeRequest,
+    Plan,
+    SolverReport,
+    SolverStatus,
+)
 from controller.planning.defragment import defragmentations
 from controller.planning.engine import Engine, alone
+from controller.planning.explain import decisions
 from controller.planning.flapping import followed
 from controller.planning.hold import hold
 from controller.planning.preparing import prepared
 from controller.planning.problem import NumbersTooLargeError, Solution
 from controller.planning.relief import reliefs
+from controller.planning.verdict import total_cost
 from controller.planning.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from controller.planning.decision import Plan, Relief
+    from controller.planning.decision import Move, Relief
     from controller.planning.preparing import Prepared
     from controller.planning.problem import PlacementProblem
     from controller.planning.settings import Settings
-    from controller.planning.snapshot import Snapshot
+    from controller.planning.snapshot import Snapshot, Variant
     from controller.planning.solved_problem import SolvedProblem
     from controller.planning.state import PlanningState
 
@@ -100,7 +108,7 @@ def _effort(settings: Settings) -> Effort:
 
 def _plan(solved: SolvedProblem) -> Plan:
     found = defragmentations(solved, most=solved.settings.most_moves, effort=_effort(solved.settings))
-    return assembled(solved, _report(solved.granted), tuple(move for group in found for move in group.moves))
+    return _assembled(solved, _report(solved.granted), tuple(move for group in found for move in group.moves))
 
 
 def _report(granted: Solution) -> SolverReport:
@@ -122,3 +130,44 @@ def _report(granted: Solution) -> SolverReport:
             for proof in granted.proofs
         ),
     )
+
+
+def _assembled(solved: SolvedProblem, solver: SolverReport, moves: tuple[Move, ...] = ()) -> Plan:
+    """Return the plan for a solved problem, with the solver's report and the evictions to make."""
+    variants = solved.variants
+    made = decisions(solved)
+    return Plan(
+        decisions=made,
+        placements=tuple(
+            NodePlacement(
+                namespace=variants[v].namespace,
+                name=variants[v].name,
+                node=solved.nodes[node].name,
+                pods=count,
+            )
+            for v, node, count in solved.granted.placements
+        ),
+        cost=total_cost(made, variants),
+        solver=solver,
+        requests=tuple(_requests(solved, variants)),
+        moves=moves,
+    )
+
+
+def _requests(solved: SolvedProblem, variants: Sequence[Variant]) -> Iterator[NodeRequest]:
+    """Yield the nodes requested from each node pool."""
+    pools = {pool.name: pool for pool in solved.snapshot.pools}
+    for index, nodes in enumerate(solved.granted.added):
+        if nodes:
+            pool = pools[solved.problem.growth[index].name]
+            yield NodeRequest(
+                pool=pool.name,
+                nodes=nodes,
+                price_per_hour=nodes * pool.price_per_node,
+                lead_seconds=pool.lead_seconds,
+                pods=tuple(
+                    (variants[v].namespace, variants[v].name, count)
+                    for v, growth, count in solved.granted.grown
+                    if growth == index
+                ),
+            )

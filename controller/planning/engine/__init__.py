@@ -33,8 +33,7 @@ Places:
   rounding      a primal heuristic: the best mix of each model, as far as there is room
   assign        nodes for the new pods of given replica counts
   rooms         free accelerators and placed pods while pods are placed one by one
-  filling       more replicas where room is left
-  headroom      what limits leave meanwhile
+  filling       more replicas where room is left, and what limits leave meanwhile
   alternatives  the next best mix of each variant
 """
 

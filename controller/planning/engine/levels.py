@@ -7,7 +7,7 @@ is kept by a row over its sum. Cost comes last, and ties of cost are broken by d
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,11 +83,11 @@ class Levels:
 
     def kept(self, patterns: Patterns, standing: Standing, level: int) -> list[int]:
         """Return the earlier levels whose sums are kept by rows."""
-        return [n for n in range(level) if self._is_kept(patterns, standing, n)]
-
-    def _is_kept(self, patterns: Patterns, standing: Standing, level: int) -> bool:
-        """Return whether a level is kept by a row over its sum."""
-        return level not in standing.easy and standing.values[level] > self.least(patterns, level)
+        return [
+            earlier
+            for earlier in range(level)
+            if earlier not in standing.easy and standing.values[earlier] > self.least(patterns, earlier)
+        ]
 
     def objective(self, patterns: Patterns, standing: Standing, level: int) -> Objective:
         """Return the problem of one level, given the values of all earlier ones."""
@@ -155,6 +155,22 @@ def proofs_of(levels: Levels, values: Sequence[int], bounds: Sequence[int]) -> t
             zip(values, bounds, [*levels.totals, values[-1]], strict=True)
         )
     )
+
+
+def with_values(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, ...]:
+    """Return the proofs applied to other values: bounds are void after the first level that is worse.
+
+    A level with a better value only tightens the problems of later levels, so that their bounds hold.
+    """
+    made: list[Proof] = []
+    holds = True
+    for proof, value in zip(proofs, values, strict=True):
+        bound = min(proof.bound, value) if holds else 0
+        # The last level is cost, whose total is the value itself.
+        total = value if len(made) == len(proofs) - 1 else proof.total
+        made.append(replace(proof, value=value, bound=bound, total=total))
+        holds = holds and value <= proof.value
+    return tuple(made)
 
 
 def _cost_unit(options: Options, shared: Shared, patterns: Patterns) -> tuple[int, int]:

@@ -212,16 +212,12 @@ class Master:
             self._objective,
             capacity=self._capacity,
             block=self._block,
-            span=self._spans(),
+            span=spans(self._patterns, self._objective.value, self._objective),
             solver=solver,
         )
         for proposal in proposals:
             cuts.add(proposal)
         return cuts
-
-    def _spans(self) -> Floats:
-        """Return the range of the objective over the patterns of each model, (models,)."""
-        return spans(self._patterns, self._objective.value, self._objective)
 
     def _proposal(self, duals: Duals) -> _Proposal:
         """Return the cheapest patterns with their values and their use of each row, by block."""

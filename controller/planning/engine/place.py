@@ -12,14 +12,13 @@ from controller.planning.engine.assign import assign
 from controller.planning.engine.core import Selection
 from controller.planning.engine.counts import MOST_COUNTED
 from controller.planning.engine.incumbent import Incumbent
-from controller.planning.engine.levels import Levels, proofs_of, whole_bound
+from controller.planning.engine.levels import Levels, proofs_of, whole_bound, with_values
 from controller.planning.engine.options import options_of
 from controller.planning.engine.patterns import MOST_OF_MODEL, first_patterns, is_allowed, joined
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import LimitKind, Solution
-from controller.planning.proofs import with_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

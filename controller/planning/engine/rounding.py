@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controller.planning.engine.assign import Claim, best_fit
-from controller.planning.engine.headroom import Headroom
+from controller.planning.engine.filling import Headroom
 from controller.planning.engine.options import NONE
 from controller.planning.problem import Stage
 

@@ -13,6 +13,7 @@ from support.campaign import often
 from support.plain_problems import demand, terms
 
 from controller.planning.engine import Engine, alone, place
+from controller.planning.engine.levels import with_values
 from controller.planning.engine.patterns import MOST_OF_MODEL
 from controller.planning.plan import plan
 from controller.planning.problem import (
@@ -27,7 +28,6 @@ from controller.planning.problem import (
     Proof,
     Solution,
 )
-from controller.planning.proofs import with_values
 from controller.planning.settings import Settings
 from controller.planning.state import PlanningState
 from hack.fleets.worlds import world
