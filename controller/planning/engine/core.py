@@ -17,6 +17,7 @@ import numpy as np
 from controller.planning.cpsat import Program
 from controller.planning.engine.demands import NewReplicas, demands_of
 from controller.planning.engine.fit import Fit, Leaving
+from controller.planning.engine.options import per_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -198,14 +199,10 @@ class Core:
 
     def _keep_limits(self) -> None:
         """Add the rows of quotas and budgets."""
-        options = self.options
         chosen = self.patterns.options[self._index]
-        per_replica = np.zeros(len(self.problem.variants) + 1, dtype=np.int64)
+        variant, count = self.options.variant[chosen], self.options.count[chosen]
         for row, limit in zip(self.shared.limit_rows, self.shared.limits.tolist(), strict=True):
-            per_replica[:] = 0
-            for v, amount in row.terms:
-                per_replica[v] += amount
-            used = (per_replica[options.variant[chosen]] * options.count[chosen]).sum(axis=1)
+            used = per_option(row, variant, count, len(self.problem.variants)).sum(axis=1)
             self._program.row(self._sum(used), most=limit)
 
     def _keep_levels(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from controller.planning.engine.shared import Shared, limit_of, nodes_of, shared_of
-from controller.planning.engine.uses import Types, Uses
+from controller.planning.engine.uses import Types, joined
 from controller.planning.problem import Level, PlacementProblem, Stage, freed
 
 if TYPE_CHECKING:
@@ -162,13 +162,14 @@ def options_of(problem: PlacementProblem, *, has_any_room: bool = False) -> tupl
         for row in rows:
             level[row.stage, model] = position[row.level]
     requirement, weight, stage, amounts = _rows(problem, members, rows_of, variant, count)
-    use = Uses()
-    types.add_uses(use, first, lower, variant, count)
-    for index, limit in enumerate(limit_rows):
-        for v, amount in limit.terms:
-            own = np.arange(first[v], first[v] + sizes[v])
-            use.add(own, len(types.all) + index, amount * count[own])
-    option, row_, amount_ = use.joined()
+    used = [per_option(row, variant, count, len(lower)) for row in limit_rows]
+    every = np.arange(len(count))
+    option, row_, amount_ = joined(
+        [
+            *types.uses(first, sizes, lower, variant, count),
+            *((every, len(types.all) + index, amounts) for index, amounts in enumerate(used)),
+        ]
+    )
     return Options(
         members=members,
         first=first,
@@ -185,8 +186,8 @@ def options_of(problem: PlacementProblem, *, has_any_room: bool = False) -> tupl
         levels=levels,
         level=level,
         ceilings=tuple(
-            _ceiling(limit, model, problem, first=first, sizes=sizes, count=count)
-            for model, limit in ceilings
+            (model, limit_of(row, problem), per_option(row, variant, count, len(lower)))
+            for model, row in ceilings
         ),
         use_option=option,
         use_row=row_,
@@ -222,21 +223,13 @@ def _split_limits(
     return own, shared
 
 
-def _ceiling(
-    row: LimitRow,
-    model: int,
-    problem: PlacementProblem,
-    *,
-    first: Integers,
-    sizes: Integers,
-    count: Integers,
-) -> tuple[int, int, Integers]:
-    """Return (model, limit, amount per option) of a limit over one model, raised to what must stay."""
-    amounts = np.zeros(len(count), dtype=np.int64)
+def per_option(row: LimitRow, variant: Integers, count: Integers, variants: int) -> Integers:
+    """Return how much of a limit some options use, given their variant and number of replicas."""
+    per_replica = np.zeros(variants + 1, dtype=np.int64)
     for v, amount in row.terms:
-        own = slice(first[v], first[v] + sizes[v])
-        amounts[own] += amount * count[own]
-    return model, limit_of(row, problem), amounts
+        per_replica[v] += amount
+    used: Integers = per_replica[variant] * count
+    return used
 
 
 def _prices(problem: PlacementProblem, variant: Integers, count: Integers) -> tuple[Integers, Integers]:

@@ -11,32 +11,13 @@ from controller.planning.engine.shared import NO_BIN, NO_TYPE, item_type, pod_ty
 from controller.planning.problem import NO_DOMAIN, bins_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from controller.planning.engine.shared import Floats, Integers, ItemType, Nodes
     from controller.planning.problem import PlacementProblem
 
-
-class Uses:
-    """Collects which option uses how much of which row."""
-
-    def __init__(self) -> None:
-        self._parts: list[tuple[Integers, Integers, Floats]] = []
-
-    def add(self, options: Integers, row: int | Integers, amounts: Integers) -> None:
-        """Record that options (n,) use amounts (n,) of a row, or of rows (n,); amounts of 0 are dropped."""
-        used = amounts > 0
-        rows = np.broadcast_to(np.asarray(row, dtype=np.int64), options.shape)
-        self._parts.append((options[used], rows[used], amounts[used].astype(np.float64)))
-
-    def joined(self) -> tuple[Integers, Integers, Floats]:
-        """Return all uses as (options, rows, amounts), sorted by option."""
-        if not self._parts:
-            none = np.zeros(0, dtype=np.int64)
-            return none, none, np.zeros(0)
-        option, row, amount = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        order = np.argsort(option, kind="stable")
-        return option[order], row[order], amount[order]
+    Use = tuple[Integers, int | Integers, Integers]
+    """Options (n,), the row that they use, or the row of each (n,), and how much of it (n,)."""
 
 
 class Types:
@@ -100,59 +81,52 @@ class Types:
             pods = pods if even is None else min(pods, even)
         return pods // terms.pods
 
-    def add_uses(
-        self, use: Uses, first: Integers, lower: Integers, variant: Integers, count: Integers
-    ) -> None:
-        """Add the units of types that options use, for new replicas and for bound ones that stay."""
+    def uses(
+        self, first: Integers, sizes: Integers, lower: Integers, variant: Integers, count: Integers
+    ) -> Iterator[Use]:
+        """Yield the units of types that options use, for new replicas and for bound ones that stay.
+
+        `first`, `sizes` and `lower` (variants,) are the first option of each variant, their number, and the
+        fewest replicas; `variant` and `count` (options,) are those of each option.
+        """
         terms = self._problem.variants
         bound = np.array([*(len(t.bound) for t in terms), 0], dtype=np.int64)[variant]
         units = np.array([*(t.pods if t.together is None else 1 for t in terms), 0], dtype=np.int64)[variant]
         more = np.maximum(count - bound, 0) * units
         type_ = np.append(self.new, NO_TYPE)[variant]
+        # The least number of pods per domain is not counted in gangs.
         is_spread = np.isin(variant, [v for v in self._domains if terms[v].together is None])
         plain = np.flatnonzero((more > 0) & (type_ != NO_TYPE) & ~is_spread)
-        use.add(plain, type_[plain], more[plain])
-        for v in self._domains:
-            if terms[v].together is not None:  # the least number per domain is not counted in gangs
+        yield plain, type_[plain], more[plain]
+        for v, domains in self._domains.items():
+            own = first[v] + np.flatnonzero(more[first[v] : first[v] + sizes[v]])
+            skew = terms[v].spread
+            if terms[v].together is not None or skew is None or not len(own):
                 continue
-            own = first[v] + np.flatnonzero(more[first[v] :][: self._options(v, first, variant)] > 0)
-            self._add_spread(use, v, own, more)
+            # The least number of each domain is used in that domain, and the rest in all of its bins.
+            rest = more[own].copy()
+            fewest = spread.least_new_pods(self._bound_by_domain[v], list(domains), skew.max_skew, more[own])
+            for domain, amounts in fewest.items():
+                yield own, self._in_domain[v][domain], amounts
+                rest -= amounts
+            yield own, int(self.new[v]), rest
         for v, replicas in self._staying_types.items():
-            counts = lower[v] + np.arange(self._options(v, first, variant))
-            self._add_staying(
-                use, replicas, origin=first[v] - lower[v], counts=counts, bound=len(terms[v].bound)
-            )
+            own = np.arange(first[v], first[v] + sizes[v])
+            # If n stay, the first `bound` - n have left.
+            leaving = np.clip(len(terms[v].bound) - lower[v] - np.arange(sizes[v]), 0, len(replicas))
+            for kind in sorted({kind for replica in replicas for kind in replica}):
+                held = np.array([replica.count(kind) for replica in replicas], dtype=np.int64)
+                gone = np.concatenate([[0], np.cumsum(held)])  # what the first j hold
+                yield own, kind, int(held.sum()) - gone[leaving]
 
-    @staticmethod
-    def _options(v: int, first: Integers, variant: Integers) -> int:
-        """Return the number of options of a variant."""
-        return int((first[v + 1] if v + 1 < len(first) else len(variant) - 1) - first[v])
 
-    def _add_spread(self, use: Uses, v: int, own: Integers, more: Integers) -> None:
-        """Add the least number of each domain to that domain, and the rest to all of its bins."""
-        skew = self._problem.variants[v].spread
-        if skew is None or not len(own):
-            return
-        rest = more[own].copy()
-        fewest = spread.least_new_pods(
-            self._bound_by_domain[v], list(self._domains[v]), skew.max_skew, more[own]
-        )
-        for domain, amounts in fewest.items():
-            use.add(own, self._in_domain[v][domain], amounts)
-            rest -= amounts
-        use.add(own, int(self.new[v]), rest)
-
-    @staticmethod
-    def _add_staying(
-        use: Uses, replicas: Sequence[Sequence[int]], *, origin: int, counts: Integers, bound: int
-    ) -> None:
-        """Add what bound replicas hold while they stay: if n stay, the first `bound` - n have left.
-
-        `replicas` are the types that each one holds, in removal order; `counts` (own options,) the replicas
-        of the variant's options; `origin` the index that its option of no replicas has, or would have.
-        """
-        for kind in sorted({kind for replica in replicas for kind in replica}):
-            held = np.array([replica.count(kind) for replica in replicas], dtype=np.int64)
-            gone = np.concatenate([[0], np.cumsum(held)])  # what the first j hold
-            leaving = np.clip(bound - counts, 0, len(replicas))
-            use.add(origin + counts, kind, int(held.sum()) - gone[leaving])
+def joined(uses: Iterable[Use]) -> tuple[Integers, Integers, Floats]:
+    """Return all uses as (options, rows, amounts), sorted by option; amounts of 0 are dropped."""
+    parts = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
+    for options, row, amounts in uses:
+        used = amounts > 0
+        rows = np.broadcast_to(np.asarray(row, dtype=np.int64), options.shape)
+        parts.append((options[used], rows[used], amounts[used].astype(np.float64)))
+    option, row_, amount = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(option, kind="stable")
+    return option[order], row_[order], amount[order]
