@@ -9,59 +9,43 @@ plan comes closer to the one in which all are gone. Quotas, budgets and ceilings
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller.planning.disruption import DisruptionLedger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from controller.planning.problem import LimitRow, PlacementProblem
     from controller.planning.solved_problem import SolvedProblem
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Taken:
-    """Replicas that are preempted from one model."""
-
-    model: int
-    replicas: Mapping[int, int]
-    """Number of replicas, by variant."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Gradual:
-    """The problem of the first preemption step."""
-
-    problem: PlacementProblem
-    going: int
-    """Replicas that are preempted now."""
-
-
-def taken(solved: SolvedProblem) -> tuple[Taken, ...]:
-    """Return the replicas that a solution preempts from models that need them, lowest priority first."""
+def taken(solved: SolvedProblem) -> list[tuple[int, int]]:
+    """Return (variant, replicas) that a solution preempts from models in need, lowest priority first."""
     running, granted = _running(solved), solved.granted.replicas
     found = []
-    for model, demand in enumerate(solved.demands):
-        stopped = {v: running[v] - granted[v] for v in solved.variants_of(model) if granted[v] < running[v]}
+    for model, demand in sorted(enumerate(solved.demands), key=lambda item: (-item[1].priority, item[0])):
+        stopped = [(v, running[v] - granted[v]) for v in solved.variants_of(model) if granted[v] < running[v]]
         is_needed = demand.signal.decides and stopped
         if is_needed and solved.unmet_per_mille(model, granted) > solved.unmet_per_mille(model, running):
-            found.append(Taken(model=model, replicas=stopped))
-    return tuple(sorted(found, key=lambda item: (-solved.demands[item.model].priority, item.model)))
+            found += stopped
+    return found
 
 
-def first_step(solved: SolvedProblem, problem: PlacementProblem, *, most: int) -> Gradual | None:
-    """Return the problem in which only allowed replicas are preempted; None if the solution conforms."""
+def first_step(
+    solved: SolvedProblem, problem: PlacementProblem, *, most: int
+) -> tuple[PlacementProblem, int] | None:
+    """Return the problem in which only allowed replicas are preempted, and how many are preempted now.
+
+    None if the solution conforms.
+    """
     running, granted = _running(solved), solved.granted.replicas
     kept = {v: min(running[v], granted[v]) for v in range(len(granted))}
-    left, disruptions, is_exceeded, going = most, DisruptionLedger(solved.snapshot), False, 0
-    for item in taken(solved):
-        for v, count in sorted(item.replicas.items()):
-            leaving = disruptions.preempt(solved.variants[v], min(count, left))
-            left, going = left - leaving, going + leaving
-            is_exceeded |= leaving < count
-            kept[v] = running[v] - leaving
+    left, disruptions, is_exceeded = most, DisruptionLedger(solved.snapshot), False
+    for v, count in taken(solved):
+        leaving = disruptions.preempt(solved.variants[v], min(count, left))
+        left -= leaving
+        is_exceeded |= leaving < count
+        kept[v] = running[v] - leaving
     if not is_exceeded:
         return None
     for row in problem.limits:
@@ -74,7 +58,7 @@ def first_step(solved: SolvedProblem, problem: PlacementProblem, *, most: int) -
         )
         for v, terms in enumerate(problem.variants)
     )
-    return Gradual(problem=replace(problem, variants=variants), going=going)
+    return replace(problem, variants=variants), most - left
 
 
 def _keep_limit(row: LimitRow, kept: dict[int, int], granted: tuple[int, ...]) -> None:

@@ -44,9 +44,10 @@ class Prepared:
         step = first_step(first, self.problem, most=self.settings.most_preempted)
         if step is None:
             return first
-        gradual = self.solved_by(self._within_limits(place, step.problem))
-        when = "are removed over several plans" if step.going else "are not removed yet"
-        return replace(gradual, problem=step.problem, gives_way=f"replicas of lower priorities {when}")
+        problem, going = step
+        gradual = self.solved_by(self._within_limits(place, problem))
+        when = "are removed over several plans" if going else "are not removed yet"
+        return replace(gradual, problem=problem, gives_way=f"replicas of lower priorities {when}")
 
     def _within_limits(
         self, place: Callable[[PlacementProblem], Solution], problem: PlacementProblem
