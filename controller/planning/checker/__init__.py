@@ -2,8 +2,7 @@
 
 Only harmful violations are reported: a plan may be expensive, but it must be feasible.
 
-bounds  minimums and maximums of each variant, and the last replica of each model
-limits  quotas, budgets and ceilings
+limits  bounds of each variant, the last replica of each model, quotas, budgets and ceilings
 places  a node with room for every new replica
 rules   pods that are spread, kept together or kept apart
 moves   evictions within disruption budgets
@@ -13,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controller.planning.checker.bounds import bound_problems, warmth_problems
-from controller.planning.checker.limits import limit_problems
+from controller.planning.checker.limits import bound_problems, limit_problems, warmth_problems
 from controller.planning.checker.moves import move_problems
 from controller.planning.checker.places import place_problems
 from controller.planning.checker.rules import rule_problems
