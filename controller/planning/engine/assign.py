@@ -7,7 +7,7 @@ program with the same rows as the core decides.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,17 +67,10 @@ def assign(
 
     Extra replicas are added where demand is short and there is still room.
     """
-    whole = with_added(problem, added)
-    tasks = [
-        Task(v=v, bins=tuple(bins), pods=(count - len(terms.bound)) * terms.pods)
-        for v, (count, terms, bins) in enumerate(
-            zip(replicas, problem.variants, bins_of(problem), strict=True)
-        )
-        if terms.accelerators and count > len(terms.bound)
-    ]
-    rooms = Rooms(whole, replicas)
-    placed = tuple(replicas)
-    if not _take_all(rooms, sorted(tasks, key=lambda task: _turn(problem, task))):
+    whole, none = with_added(problem, added), (0,) * len(replicas)
+    claims = [Claim(0, v, count) for v, count in enumerate(replicas)]
+    placed, rooms, has_all = _by_size(problem, whole, none, claims)
+    if not has_all:
         found = _by_program(problem, whole, replicas, effort)
         if found is not None and _placed(problem, replicas, found) == placed:
             rooms = found
@@ -92,8 +85,20 @@ def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[C
     `claims` are the replicas beyond those that stay. Extra replicas are added where demand is short and there
     is still room. Prices of added nodes are ignored.
     """
-    bins = [tuple(own) for own in bins_of(problem)]
-    replicas = list(stays)
+    added = [growth.limit for growth in problem.growth]
+    whole = with_added(problem, added)
+    replicas, rooms, _ = _by_size(problem, whole, stays, claims)
+    return _assignment(problem, fill(whole, _placed(problem, replicas, rooms), rooms), rooms, added)
+
+
+def _by_size(
+    problem: PlacementProblem, whole: PlacementProblem, stays: Sequence[int], claims: Iterable[Claim]
+) -> tuple[tuple[int, ...], Rooms, bool]:
+    """Place claims in turn, the largest units first; those that find no place do not stop the others.
+
+    Returns the replicas with all claims, the rooms of those that found places, and whether all did.
+    """
+    bins, replicas = [tuple(own) for own in bins_of(problem)], list(stays)
     tasks: list[tuple[int, Task]] = []
     for claim in claims:
         terms, before = problem.variants[claim.variant], replicas[claim.variant]
@@ -102,18 +107,10 @@ def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[C
         if terms.accelerators and new > 0:
             task = Task(v=claim.variant, bins=bins[claim.variant], pods=new * terms.pods)
             tasks.append((claim.turn, task))
-    added = [growth.limit for growth in problem.growth]
-    whole = with_added(problem, added)
     rooms = Rooms(whole, replicas)
     tasks.sort(key=lambda pair: (pair[0], *_turn(problem, pair[1])))
-    _take_all(rooms, [task for _, task in tasks])
-    return _assignment(problem, fill(whole, _placed(problem, replicas, rooms), rooms), rooms, added)
-
-
-def _take_all(rooms: Rooms, tasks: Iterable[Task]) -> bool:
-    """Place as many pods as fit, in order, and return whether all do; a failure does not stop the others."""
-    has_place = [rooms.take_all(task) for task in tasks]
-    return all(has_place)
+    has_place = [rooms.take_all(task) for _, task in tasks]
+    return tuple(replicas), rooms, all(has_place)
 
 
 def _turn(problem: PlacementProblem, task: Task) -> tuple[int, int, int, int]:
@@ -234,18 +231,10 @@ def _shared_out(
     waiting: Sequence[tuple[int, int]], places: Sequence[tuple[int, int | None, int]]
 ) -> list[Task]:
     """Distribute the places (bin, node, pods) of a demand over its variants (variant, pods), in order."""
-    queue, tasks = deque(places), []
-    for v, pods in waiting:
-        left = pods
-        while left and queue:
-            bin_, node, there = queue.popleft()
-            here = min(left, there)
-            if here:
-                tasks.append(Task(v=v, bins=(bin_,), pods=here, node=node))
-            if there > here:
-                queue.appendleft((bin_, node, there - here))
-            left -= here
-    return tasks
+    owners = (v for v, pods in waiting for _ in range(pods))
+    single = ((bin_, node) for bin_, node, pods in places for _ in range(pods))
+    shared = Counter(zip(owners, single, strict=False))
+    return [Task(v=v, bins=(bin_,), pods=pods, node=node) for (v, (bin_, node)), pods in shared.items()]
 
 
 def _packed(

@@ -35,23 +35,19 @@ class Types:
             item_type(terms, bins) if terms.accelerators else None
             for terms, bins in zip(problem.variants, self._bins, strict=True)
         ]
-        in_domain = {
+        self._in_domain = {
             v: {d: item_type(problem.variants[v], bins) for d, bins in domains.items()}
             for v, domains in self._domains.items()
         }
-        staying = {v: self._staying(v) for v, terms in enumerate(problem.variants) if terms.bound}
+        self._staying = {v: self._held(v) for v, terms in enumerate(problem.variants) if terms.bound}
         kinds = {kind for kind in new if kind}
-        kinds |= {kind for own in in_domain.values() for kind in own.values()}
-        kinds |= {kind for own in staying.values() for replica in own for kind in replica}
+        kinds |= {kind for own in self._in_domain.values() for kind in own.values()}
+        kinds |= {kind for own in self._staying.values() for replica in own for kind in replica}
         self.all = sorted(kinds)
-        index = {kind: number for number, kind in enumerate(self.all)}
-        self.new = np.array([index[kind] if kind else NO_TYPE for kind in new], dtype=np.int64)
-        self._in_domain = {v: {d: index[k] for d, k in own.items()} for v, own in in_domain.items()}
-        self._staying_types = {
-            v: [[index[kind] for kind in replica] for replica in own] for v, own in staying.items()
-        }
+        self._index = {kind: number for number, kind in enumerate(self.all)}
+        self.new = np.array([self._index[kind] if kind else NO_TYPE for kind in new], dtype=np.int64)
 
-    def _staying(self, v: int) -> list[list[ItemType]]:
+    def _held(self, v: int) -> list[list[ItemType]]:
         """Return what each bound replica that may leave holds while it stays, in removal order."""
         terms = self._problem.variants[v]
         found: list[list[ItemType]] = []
@@ -107,17 +103,17 @@ class Types:
             rest = more[own].copy()
             fewest = spread.least_new_pods(self._bound_by_domain[v], list(domains), skew.max_skew, more[own])
             for domain, amounts in fewest.items():
-                yield own, self._in_domain[v][domain], amounts
+                yield own, self._index[self._in_domain[v][domain]], amounts
                 rest -= amounts
             yield own, int(self.new[v]), rest
-        for v, replicas in self._staying_types.items():
+        for v, replicas in self._staying.items():
             own = np.arange(first[v], first[v] + sizes[v])
             # If n stay, the first `bound` - n have left.
             leaving = np.clip(len(terms[v].bound) - lower[v] - np.arange(sizes[v]), 0, len(replicas))
             for kind in sorted({kind for replica in replicas for kind in replica}):
                 held = np.array([replica.count(kind) for replica in replicas], dtype=np.int64)
                 gone = np.concatenate([[0], np.cumsum(held)])  # what the first j hold
-                yield own, kind, int(held.sum()) - gone[leaving]
+                yield own, self._index[kind], int(held.sum()) - gone[leaving]
 
 
 def joined(uses: Iterable[Use]) -> tuple[Integers, Integers, Floats]:
