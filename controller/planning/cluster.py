@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from controller.planning.ranges import out_of_range
+from controller.planning.ranges import out_of_range, refuse
 
 NAME_FIELD = "metadata.name"
 """Key of the pseudo-label that holds a node's name, for node affinity; no real label has this key."""
@@ -70,14 +70,12 @@ class MovablePod:
     """Evictions that the budget currently allows, over all pods that it selects; None without a budget."""
 
     def __post_init__(self) -> None:
-        """Reject values that are out of range."""
         wrong = out_of_range(
             accelerators=(self.accelerators, 1, 10**4),
             price_class=(self.price_class, 1, 3),
             evictable=(self.evictable or 0, 0, 10**6),
         )
-        if wrong:
-            raise ValueError(f"pod {self.namespace}/{self.name}: " + "; ".join(wrong))
+        refuse(wrong, f"pod {self.namespace}/{self.name}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,10 +100,8 @@ class Node:
     """
 
     def __post_init__(self) -> None:
-        """Reject values that are out of range."""
         wrong = out_of_range(accelerators_allocatable=(self.accelerators_allocatable, 0, MOST_ACCELERATORS))
-        if wrong:
-            raise ValueError(f"node {self.name}: " + "; ".join(wrong))
+        refuse(wrong, f"node {self.name}")
 
     movable: tuple[MovablePod, ...] = ()
     """Pods of other workloads that may be evicted; `accelerators_used_by_others` includes what they use."""
@@ -138,15 +134,13 @@ class NodePool:
     taints: frozenset[Taint] = frozenset()
 
     def __post_init__(self) -> None:
-        """Reject values that are out of range."""
         wrong = out_of_range(
             accelerators_per_node=(self.accelerators_per_node, 1, MOST_ACCELERATORS),
             price_per_node=(self.price_per_node, 0, 10**9),
             nodes_addable=(self.nodes_addable, 0, 10**5),
             lead_seconds=(self.lead_seconds, 0, 10**6),
         )
-        if wrong:
-            raise ValueError(f"node pool {self.name}: " + "; ".join(wrong))
+        refuse(wrong, f"node pool {self.name}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,7 +169,6 @@ class Budget:
     """Whether a budget below the cost of running replicas removes replicas that are needed."""
 
     def __post_init__(self) -> None:
-        """Reject an amount that is negative or not finite."""
         cost = self.cost_per_hour
         if not cost.is_finite() or cost < 0:
             raise ValueError(f"budget {self.name}: cost_per_hour: must be finite and at least 0, was {cost}")

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controller.planning.ranges import MAX_REPLICAS, MOST_START_SECONDS, out_of_range
+from controller.planning.ranges import MAX_REPLICAS, MOST_START_SECONDS, out_of_range, refuse
 
 RATE_UNIT = 1e-6
 """The unit of rates in planning, in requests per second; rates are integer multiples of it."""
@@ -91,7 +91,6 @@ class RateLimit:
     requests_per_second: float
 
     def __post_init__(self) -> None:
-        """Reject rates that are not positive and finite."""
         if not 0 < self.requests_per_second < math.inf:
             raise ValueError(
                 f"requests_per_second: must be greater than 0 and finite, was {self.requests_per_second}"
@@ -114,10 +113,7 @@ class Capacity:
     """Targets that cannot be met at any load, each with the best achievable value. They are ignored."""
 
     def __post_init__(self) -> None:
-        """Reject an invalid rate."""
-        wrong = out_of_range(requests_per_second=(self.requests_per_second, 0, MOST_RATE))
-        if wrong:
-            raise ValueError("; ".join(wrong))
+        refuse(out_of_range(requests_per_second=(self.requests_per_second, 0, MOST_RATE)))
 
     @property
     def rate(self) -> int:
@@ -171,7 +167,6 @@ class ModelLoad:
     """
 
     def __post_init__(self) -> None:
-        """Reject values that are out of range."""
         releasable = self.releasable_requests_per_second
         wrong = out_of_range(
             signal_age_seconds=(self.signal_age_seconds or 0, 0, 10**9),
@@ -188,8 +183,7 @@ class ModelLoad:
         )
         if releasable is not None and releasable < self.required_requests_per_second:
             wrong.append("releasable_requests_per_second: must be at least required_requests_per_second")
-        if wrong:
-            raise ValueError(f"{self.namespace}/{self.model_id}: " + "; ".join(wrong))
+        refuse(wrong, f"{self.namespace}/{self.model_id}")
 
 
 def rate_up(requests_per_second: float) -> int:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from decimal import Decimal
 
 MAX_REPLICAS = 1_000_000
@@ -34,3 +35,9 @@ def negative_or_endless(**values: float) -> list[str]:
         for name, value in values.items()
         if not (math.isfinite(value) and value >= 0)
     ]
+
+
+def refuse(wrong: Sequence[str], whose: str = "") -> None:
+    """Raise ValueError with all messages about a record, if there are any."""
+    if wrong:
+        raise ValueError(": ".join(filter(None, (whose, "; ".join(wrong)))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controller.planning.ranges import negative_or_endless
+from controller.planning.ranges import negative_or_endless, refuse
 
 
 class UnmetUnit(StrEnum):
@@ -61,9 +61,7 @@ class Settings:
     """Random seed of the solver."""
 
     def __post_init__(self) -> None:
-        """Reject invalid durations."""
         wrong = negative_or_endless(standing_seconds=self.standing_seconds)
         if not self.standing_seconds:
             wrong.append("standing_seconds: must be greater than 0")
-        if wrong:
-            raise ValueError("; ".join(wrong))
+        refuse(wrong)

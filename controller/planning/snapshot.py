@@ -19,6 +19,7 @@ from controller.planning.ranges import (
     MOST_START_SECONDS,
     negative_or_endless,
     out_of_range,
+    refuse,
 )
 
 LOWEST_PRIORITY = 100
@@ -60,10 +61,7 @@ class Spread:
     """
 
     def __post_init__(self) -> None:
-        """Reject values that are out of range."""
-        wrong = out_of_range(max_skew=(self.max_skew, 1, 10**6))
-        if wrong:
-            raise ValueError(f"spread over {self.topology_key}: " + "; ".join(wrong))
+        refuse(out_of_range(max_skew=(self.max_skew, 1, 10**6)), f"spread over {self.topology_key}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,7 +152,6 @@ class Variant:
     """Whether an evicted pod may start anywhere else without affecting other pods."""
 
     def __post_init__(self) -> None:
-        """Reject numbers out of range and contradictory bounds."""
         wrong = out_of_range(
             accelerators_per_replica=(self.accelerators_per_replica, 0, 10**4),
             cost_per_replica=(self.cost_per_replica, 0, MAX_COST),
@@ -178,8 +175,7 @@ class Variant:
             wrong.append(
                 f"max_replicas: must be at least min_replicas ({self.min_replicas}), was {self.max_replicas}"
             )
-        if wrong:
-            raise ValueError(f"{self.namespace}/{self.name}: " + "; ".join(wrong))
+        refuse(wrong, f"{self.namespace}/{self.name}")
 
     @property
     def key(self) -> tuple[str, str]:
@@ -215,7 +211,6 @@ class ModelRule:
     """How long a model without requests keeps its last replica if it may scale to zero, in seconds."""
 
     def __post_init__(self) -> None:
-        """Reject numbers out of range and contradictory bounds."""
         wrong = out_of_range(
             min_replicas=(self.min_replicas, 0, MAX_REPLICAS),
             max_replicas=(self.max_replicas or 0, 0, MAX_REPLICAS),
@@ -226,8 +221,7 @@ class ModelRule:
             wrong.append(
                 f"max_replicas: must be at least min_replicas ({self.min_replicas}), was {self.max_replicas}"
             )
-        if wrong:
-            raise ValueError(f"{self.namespace}/{self.model_id}: " + "; ".join(wrong))
+        refuse(wrong, f"{self.namespace}/{self.model_id}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -254,7 +248,6 @@ class Snapshot:
     """When the snapshot was taken, in seconds since 1970; 0 if unknown, then reversals are not counted."""
 
     def __post_init__(self) -> None:
-        """Reject duplicates and an invalid timestamp."""
         names = (
             *(f"node {node.name}" for node in self.nodes),
             *(f"variant {variant.namespace}/{variant.name}" for variant in self.variants),
@@ -266,5 +259,4 @@ class Snapshot:
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         wrong = [f"listed more than once: {', '.join(twice)}"] if twice else []
         wrong += negative_or_endless(taken_seconds=self.taken_seconds)
-        if wrong:
-            raise ValueError("; ".join(wrong))
+        refuse(wrong)
