@@ -143,12 +143,12 @@ def _model_demand(
         lower_rate=rate_up(load.required_requests_per_second),
         upper_rate=None if releasable is None else rate_up(releasable),
         anticipated_rate=provided_rate(variants, [allowed_replicas(variant) for variant in variants]),
-        supply_rate=sum([serving_rate(variant) * _ready(variant) for variant in variants]),
+        supply_rate=sum([serving_rate(variant) * ready_replicas(variant) for variant in variants]),
         min_replicas=rule.min_replicas if rule else 0,
     )
 
 
-def _ready(variant: Variant) -> int:
+def ready_replicas(variant: Variant) -> int:
     """Return how many of the replicas that stay are ready."""
     return sum([replica.ready for replica in staying_replicas(variant)])
 

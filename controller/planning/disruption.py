@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controller.planning.demand import staying_replicas
+from controller.planning.demand import ready_replicas, staying_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,16 +58,12 @@ class DisruptionLedger:
     def stop(self, stays: Iterable[tuple[Variant, int]]) -> None:
         """Deduct the ready replicas that a plan stops anyway, given how many of each variant stay."""
         for variant, replicas in stays:
-            self.evict(budget_of(variant), max(0, _ready(variant) - replicas))
+            self.evict(budget_of(variant), max(0, ready_replicas(variant) - replicas))
 
     def _know(self, budget: BudgetKey, allowed: int | None) -> None:
         """Record an allowance; if pods report different values for one budget, the smallest applies."""
         if allowed is not None:
             self._left[budget] = min(allowed, self._left.get(budget, allowed))
-
-
-def _ready(variant: Variant) -> int:
-    return sum(replica.ready for replica in staying_replicas(variant))
 
 
 def _unready(variant: Variant) -> int:

@@ -34,24 +34,16 @@ class Hosts:
         ]
         return min(candidates)[1] if candidates else None
 
-    def take(self, bins: Iterable[int], accelerators: int) -> int | None:
-        """Take accelerators on the fullest node with enough free, and return that node, or None."""
-        node = self.fullest(bins, accelerators)
-        if node is not None:
-            self.take_on(node, accelerators)
-        return node
-
     def take_many(self, bins: Sequence[int], accelerators: int, count: int) -> Iterator[tuple[int, int]]:
         """Take room for `count` units of a size, and yield (node, units) for each node used.
 
         The fullest node remains the fullest as long as it has room.
         """
-        while count and (node := self.take(bins, accelerators)) is not None:
-            more = min(count - 1, self.free[node] // accelerators)
-            if more:
-                self.take_on(node, more * accelerators)
-            yield node, more + 1
-            count -= more + 1
+        while count and (node := self.fullest(bins, accelerators)) is not None:
+            units = min(count, self.free[node] // accelerators)
+            self.take_on(node, units * accelerators)
+            yield node, units
+            count -= units
 
     def take_on(self, node: int, accelerators: int) -> None:
         """Take accelerators on a node that has them, or return some if negative."""

@@ -67,14 +67,11 @@ class Objective:
 class Duals:
     """Dual prices, and the bound they prove."""
 
-    slots: Floats
-    """(slot rows,): the price of a slot."""
-
-    limits: Floats
-    """(limit rows,): the price of a unit of a limit."""
+    vector: Floats
+    """(slot rows + limit rows + kept levels,): the price of a slot, of a unit of a limit, of shortfall."""
 
     caps: Floats
-    """(kept levels,): the price of a unit of shortfall at a kept level."""
+    """(kept levels,): the last part of these."""
 
     bound: float
     """Lower bound over all choices of the patterns."""
@@ -93,11 +90,6 @@ class Duals:
 
     support: tuple[Integers, Integers] | None = None
     """Mixes that the LP solution combines: their models (mixes,) and options (mixes, width)."""
-
-    @property
-    def vector(self) -> Floats:
-        """All prices as one vector, for a warm start."""
-        return np.concatenate([self.slots, self.limits, self.caps])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,8 +125,9 @@ class Master:
         """Return the bound and the reduced costs at some prices."""
         shared, objective, patterns = self._shared, self._objective, self._patterns
         rows, limits = len(shared.slots), len(shared.limits)
-        slots, limit, caps = vector[:rows], vector[rows : rows + limits], vector[rows + limits :]
-        option_prices = self._options.priced(np.concatenate([shared.type_prices(slots), limit]))
+        slots, caps = vector[:rows], vector[rows + limits :]
+        of_rows = np.concatenate([shared.type_prices(slots), vector[rows : rows + limits]])
+        option_prices = self._options.priced(of_rows)
         reduced = objective.value + summed(option_prices, patterns.options)
         for price, short in zip(caps.tolist(), objective.kept, strict=True):
             if price:
@@ -142,9 +135,7 @@ class Master:
         gain = objective.growth_price - shared.growth_slots @ slots
         bound = float(patterns.least(reduced).sum()) - float(self._capacity @ vector)
         bound += float((shared.growth_limit * np.minimum(gain, 0)).sum())
-        return Duals(
-            slots=slots, limits=limit, caps=caps, bound=bound, reduced=reduced, option_prices=option_prices
-        )
+        return Duals(vector=vector, caps=caps, bound=bound, reduced=reduced, option_prices=option_prices)
 
     def solve(
         self,

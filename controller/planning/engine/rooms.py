@@ -152,11 +152,9 @@ class Rooms:
         self, nodes: Sequence[int] | None, v: int, terms: VariantTerms, bins: Sequence[int]
     ) -> int | None:
         """Return the fullest node among those that may take one more pod, or None."""
-        if nodes is None and terms.spread is None and terms.most_per_node is None:
-            return self.hosts.fullest(bins, terms.accelerators)
-        if nodes is None and terms.most_per_node is None and terms.spread is not None:
-            return self.hosts.fullest(self._open_bins(v, terms.spread, bins), terms.accelerators)
-        open_bins = set(bins if terms.spread is None else self._open_bins(v, terms.spread, bins))
+        open_bins = bins if terms.spread is None else self._open_bins(v, terms.spread, bins)
+        if nodes is None and terms.most_per_node is None:
+            return self.hosts.fullest(open_bins, terms.accelerators)
         every = nodes if nodes is not None else [n for b in open_bins for n in self._problem.bins[b].nodes]
         return min(
             (
