@@ -16,7 +16,7 @@ from controller.planning.decision import (
     SolverStatus,
 )
 from controller.planning.defragment import defragmentations
-from controller.planning.engine import Engine, alone
+from controller.planning.engine import alone, place
 from controller.planning.explain import decisions
 from controller.planning.flapping import followed
 from controller.planning.hold import hold
@@ -65,13 +65,11 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
 
 
 def _solved(given: Prepared, state: PlanningState) -> tuple[SolvedProblem, PlanningState]:
-    engine, known, effort = Engine(given.problem), state.prices, _effort(given.settings)
+    known, effort = state.prices, _effort(given.settings)
 
     def placed(problem: PlacementProblem) -> Solution:
-        """Place with the engine of the given problem, or with a new one where limits are tighter."""
         nonlocal known
-        here = engine if problem is given.problem else Engine(problem)
-        solution = here.place(effort, known=known)
+        solution = place(problem, effort=effort, known=known)
         known = solution.prices or known
         return solution
 
