@@ -34,12 +34,7 @@ MAX_REQUIREMENT = 10**9
 """Larger requirements are stated in a coarser unit: demand rounded up, capacity rounded down."""
 
 
-def formulate(
-    snapshot: Snapshot,
-    demands: Sequence[ModelDemand],
-    *,
-    settings: Settings,
-) -> PlacementProblem:
+def formulate(snapshot: Snapshot, demands: Sequence[ModelDemand], *, settings: Settings) -> PlacementProblem:
     """Return the problem over the nodes, sorted by name, and the variants of all models, in given order."""
     nodes = sorted(snapshot.nodes, key=attrgetter("name"))
     places_of = _places(nodes)
@@ -91,24 +86,14 @@ def held_replicas(variant: Variant) -> int:
     return wanted if variant.max_replicas is None else min(wanted, variant.max_replicas)
 
 
-def _rows(
-    demand: ModelDemand,
-    *,
-    model: int,
-    first_variant: int,
-) -> list[CoverRow]:
+def _rows(demand: ModelDemand, *, model: int, first_variant: int) -> list[CoverRow]:
     """Return the cover rows of one model."""
     name = f"{demand.namespace}/{demand.model_id}"
 
     def row(stage: Stage, requirement: int, terms: tuple[tuple[int, int], ...]) -> CoverRow:
         whole, kept = _whole(requirement, terms)
         return CoverRow(
-            name=name,
-            stage=stage,
-            priority=demand.priority,
-            model=model,
-            requirement=whole,
-            terms=kept,
+            name=name, stage=stage, priority=demand.priority, model=model, requirement=whole, terms=kept
         )
 
     rows = []

@@ -238,11 +238,7 @@ def _shared_out(
 
 
 def _packed(
-    problem: PlacementProblem,
-    replicas: Sequence[int],
-    fit: Fit,
-    values: Sequence[int],
-    tasks: Sequence[Task],
+    problem: PlacementProblem, replicas: Sequence[int], fit: Fit, values: Sequence[int], tasks: Sequence[Task]
 ) -> Rooms:
     """Place all tasks: on their node, by the packing patterns of a bin, or else largest units first."""
     rooms = Rooms(problem, replicas, is_spread=True)

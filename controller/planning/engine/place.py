@@ -39,12 +39,7 @@ RETRIES = 2
 """How often a problem is solved again because chosen replicas found no place."""
 
 
-def place(
-    problem: PlacementProblem,
-    *,
-    effort: Effort,
-    known: DualPrices | None = None,
-) -> Solution:
+def place(problem: PlacementProblem, *, effort: Effort, known: DualPrices | None = None) -> Solution:
     """Return a placement, with a proof at each level over every replica mix.
 
     `known` prices are the warm start of the search for bounds. Raises NumbersTooLargeError.
@@ -103,11 +98,7 @@ class Engine:
             self._alone = Selection(patterns=_best_alone(self._patterns), added=added)
 
     def place(
-        self,
-        effort: Effort,
-        *,
-        known: DualPrices | None = None,
-        start: Solution | None = None,
+        self, effort: Effort, *, known: DualPrices | None = None, start: Solution | None = None
     ) -> Solution:
         """Return the best placement within the effort, without a search if every model's own optimum fits.
 

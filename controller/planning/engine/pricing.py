@@ -62,14 +62,7 @@ class Found:
     """(priced models,): every mix with a smaller value is among those returned."""
 
 
-def price(
-    options: Options,
-    models: Integers,
-    prices: Prices,
-    within: Floats,
-    *,
-    most: int,
-) -> Found:
+def price(options: Options, models: Integers, prices: Prices, within: Floats, *, most: int) -> Found:
     """Return the cheapest mixes of some models, at most `most` of each.
 
     `within` (priced models,) is the value up to which mixes are of interest; if more than `LOOKED_AT` mixes
