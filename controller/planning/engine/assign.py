@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from controller.planning.cpsat import Program
-from controller.planning.engine.demands import NewReplicas, demands_of
+from controller.planning.engine.demands import NewReplicas
 from controller.planning.engine.filling import fill
 from controller.planning.engine.fit import Fit
 from controller.planning.engine.rooms import Rooms, Task
@@ -185,27 +185,20 @@ def _by_program(
             for v, (count, terms) in enumerate(zip(replicas, problem.variants, strict=True))
             if terms.accelerators and count > len(terms.bound)
         }
-        demands, parts, fixes_domains = demands_of(program, whole, new, likely=likely)
-        fit = Fit(program, whole, nodes_of(whole), demands, leaving={}, growth=(), free=free)
+        fit = Fit(program, whole, nodes_of(whole), new, leaving={}, growth=(), free=free, likely=likely)
         result = program.solve(replace(effort, deterministic_seconds=FEASIBILITY_SECONDS))
         if result.values:
-            tasks = _tasks(demands, parts, fit, result.values)
-            return _packed(whole, replicas, fit, result.values, tasks)
-        if not fixes_domains:
+            return _packed(whole, replicas, fit, result.values)
+        if not fit.fixes_domains:
             break
     return None
 
 
-def _tasks(
-    demands: Sequence[Demand],
-    parts: Sequence[Sequence[tuple[int, NewReplicas]]],
-    fit: Fit,
-    values: Sequence[int],
-) -> list[Task]:
+def _tasks(fit: Fit, values: Sequence[int]) -> list[Task]:
     """Return where the pods of each variant go in the solution of the program."""
     tasks = []
-    for index, (demand, own) in enumerate(zip(demands, parts, strict=True)):
-        waiting = [(v, demand.pods * _value(part.terms, values)) for v, part in own]
+    for index, demand in enumerate(fit.demands):
+        waiting = [(v, demand.pods * _value(part.terms, values)) for v, part in demand.parts]
         tasks += _shared_out(waiting, _places(index, demand, fit, values))
     return tasks
 
@@ -237,15 +230,13 @@ def _shared_out(
     return [Task(v=v, bins=(bin_,), pods=pods, node=node) for (v, (bin_, node)), pods in shared.items()]
 
 
-def _packed(
-    problem: PlacementProblem, replicas: Sequence[int], fit: Fit, values: Sequence[int], tasks: Sequence[Task]
-) -> Rooms:
+def _packed(problem: PlacementProblem, replicas: Sequence[int], fit: Fit, values: Sequence[int]) -> Rooms:
     """Place all tasks: on their node, by the packing patterns of a bin, or else largest units first."""
     rooms = Rooms(problem, replicas, is_spread=True)
     packed = {bin_ for bin_, _, _ in fit.packed}
     waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
     rest = []
-    for task in tasks:
+    for task in _tasks(fit, values):
         size = problem.variants[task.v].accelerators
         if task.node is not None:
             rooms.put(task.v, task.node, task.pods)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.cpsat import Program
-from controller.planning.engine.demands import NewReplicas, demands_of
+from controller.planning.engine.demands import NewReplicas
 from controller.planning.engine.fit import Fit, Leaving
 from controller.planning.engine.options import per_option
 
@@ -170,16 +170,17 @@ class Core:
                     else:
                         free[node] += terms.accelerators
         new = {v: NewReplicas(terms=terms, most=most[v]) for v, terms in terms_of.items()}
-        demands, _, self.fixes_domains = demands_of(self._program, problem, new, likely=self.likely)
         fit = Fit(
             self._program,
             problem,
             self.shared.nodes,
-            demands,
+            new,
             leaving={node: self._leaving(held) for node, held in leaving.items()},
             growth=self._growth,
             free=free,
+            likely=self.likely,
         )
+        self.fixes_domains = fit.fixes_domains
         self.is_exact = fit.is_exact and not self.fixes_domains
         """Whether the rows are exact: every solution can be placed, and every feasible placement is a
         solution.

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from controller.planning.cpsat import Program
-from controller.planning.engine.demands import NewReplicas, demands_of
+from controller.planning.engine.demands import NewReplicas
 from controller.planning.engine.fit import Fit, Leaving
 from controller.planning.engine.shared import limit_of
 from controller.planning.problem import PER_MILLE, Stage, per_mille_missing, provided
@@ -181,13 +181,11 @@ class Counts:
             for variable, nodes in zip(replicas.gone, terms.bound, strict=False):
                 for node in nodes if terms.accelerators else ():
                     freed.setdefault(node, Counter())[variable] += terms.accelerators
-        new = {v: replicas.new for v, replicas in enumerate(self._replicas)}
-        demands, _, _ = demands_of(self._program, problem, new, likely=None)
         Fit(
             self._program,
             problem,
             shared.nodes,
-            demands,
+            {v: replicas.new for v, replicas in enumerate(self._replicas)},
             leaving={n: Leaving(terms=list(held.items()), most=held.total()) for n, held in freed.items()},
             growth=self._growth,
             free=problem.free,

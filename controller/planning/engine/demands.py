@@ -39,11 +39,18 @@ class Demand:
     variant: int
     """The variant if it limits its pods per node, otherwise -1."""
 
-    units: Terms
-    """The number of units, as a sum of variables."""
+    parts: tuple[tuple[int, NewReplicas], ...]
+    """The units of each variant."""
 
-    most: int
-    """Upper bound on the number of units."""
+    @property
+    def units(self) -> Terms:
+        """The number of units, as a sum of variables."""
+        return [term for _, part in self.parts for term in part.terms]
+
+    @property
+    def most(self) -> int:
+        """Upper bound on the number of units."""
+        return sum(part.most for _, part in self.parts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,10 +70,10 @@ def demands_of(
     new: Mapping[int, NewReplicas],
     *,
     likely: Sequence[int] | None,
-) -> tuple[list[Demand], list[list[tuple[int, NewReplicas]]], bool]:
-    """Return the demands on nodes, and the units of each variant in them; add the rows of spreading.
+) -> tuple[list[Demand], bool]:
+    """Return the demands on nodes; add the rows of spreading.
 
-    The third value tells whether the domains that get one pod more are fixed. This is done if there are too
+    The second value tells whether the domains that get one pod more are fixed. This is done if there are too
     many to choose from, and only if the `likely` number of replicas of each variant is given.
     """
     alike: dict[tuple[int, int, int, tuple[int, ...], int], list[tuple[int, NewReplicas]]] = defaultdict(list)
@@ -101,17 +108,8 @@ def demands_of(
         for domain, part in parts.items():
             here = NewReplicas(terms=part, most=units.most)
             alike[*key, reachable[domain], own].append((v, here))
-    found = sorted(alike.items(), key=lambda item: item[0])
     demands = [
-        Demand(
-            accelerators=size,
-            pods=pods,
-            topology=topology,
-            bins=where,
-            variant=own,
-            units=[term for _, each in asked for term in each.terms],
-            most=sum(each.most for _, each in asked),
-        )
-        for (size, pods, topology, where, own), asked in found
+        Demand(accelerators=size, pods=pods, topology=topology, bins=where, variant=own, parts=tuple(parts))
+        for (size, pods, topology, where, own), parts in sorted(alike.items(), key=lambda item: item[0])
     ]
-    return demands, [asked for _, asked in found], fixes_domains
+    return demands, fixes_domains

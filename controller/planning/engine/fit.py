@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from controller.planning.engine import apart
+from controller.planning.engine.demands import demands_of
 from controller.planning.problem import NO_DOMAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controller.planning.cpsat import Program, Terms
-    from controller.planning.engine.demands import Demand
+    from controller.planning.engine.demands import Demand, NewReplicas
     from controller.planning.engine.shared import Nodes
     from controller.planning.problem import GrowthTerms, PlacementProblem
 
@@ -75,16 +76,18 @@ class Fit:
         program: Program,
         problem: PlacementProblem,
         nodes: Nodes,
-        demands: Sequence[Demand],
+        new: Mapping[int, NewReplicas],
         *,
         leaving: Mapping[int, Leaving],
         growth: Sequence[int],
         free: Sequence[int],
+        likely: Sequence[int] | None = None,
     ) -> None:
-        """Add the rows for the demands.
+        """Add the rows for the new replicas of each variant.
 
         `leaving` has the nodes that replicas might leave; `growth` the variable for the added nodes of each
-        growth; `free` the free accelerators of each node while all replicas stay.
+        growth; `free` the free accelerators of each node while all replicas stay; `likely` is that of
+        `demands_of`.
         """
         self._program = program
         self._problem = problem
@@ -92,6 +95,7 @@ class Fit:
         self._leaving = leaving
         self._growth = growth
         self._free = free
+        self.demands, self.fixes_domains = demands_of(program, problem, new, likely=likely)
         self.is_exact = True
         """Whether every solution of the rows can be placed."""
         self.flows: dict[tuple[int, int], Terms] = {}
@@ -100,13 +104,13 @@ class Fit:
         """(demand, bin, node) -> pods there, in bins whose nodes are modeled individually."""
         self.packed: dict[tuple[int, int, tuple[int, ...]], int] = {}
         """(bin, free, sizes) -> nodes packed by this pattern."""
-        for index, demand in enumerate(demands):
+        for index, demand in enumerate(self.demands):
             self._route(index, demand)
         by_bin: dict[int, list[int]] = defaultdict(list)
         for index, bin_ in self.flows:
             by_bin[bin_].append(index)
         for bin_, here in sorted(by_bin.items()):
-            self._fit_bin(bin_, [(index, demands[index]) for index in here])
+            self._fit_bin(bin_, [(index, self.demands[index]) for index in here])
 
     def _grown(self, bin_: int) -> list[tuple[int, int, GrowthTerms]]:
         """Return (growth, variable, terms) of the nodes that may be added to a bin."""
