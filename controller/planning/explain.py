@@ -85,7 +85,6 @@ def _is_frozen(case: Case) -> bool:
 
 
 def _ordered(case: Case) -> Verdict | None:
-    """Explain replicas that a user ordered."""
     ordered = ordered_replicas(case.variant)
     if ordered is None:
         return None
@@ -213,7 +212,6 @@ def _minimum(case: Case) -> Verdict | None:
 
 
 def _served(case: Case) -> Verdict:
-    """Explain replicas by demand."""
     young = "; spare replicas stay until there are enough rates for a trend" if _is_spared(case) else ""
     return Verdict(
         bound_by=BoundBy.DEMAND,

@@ -87,7 +87,6 @@ def held_replicas(variant: Variant) -> int:
 
 
 def _rows(demand: ModelDemand, *, model: int, first_variant: int) -> list[CoverRow]:
-    """Return the cover rows of one model."""
     name = f"{demand.namespace}/{demand.model_id}"
 
     def row(stage: Stage, requirement: int, terms: tuple[tuple[int, int], ...]) -> CoverRow:
@@ -193,7 +192,8 @@ def _terms(
         name=f"{variant.namespace}/{variant.name}",
         accelerators=variant.accelerators_per_pod,
         cost=cost,
-        start_price=_start_price(variant, cost, settings),
+        # Amortized over the time for which a mix is expected to last.
+        start_price=round(cost * variant.start_seconds / settings.standing_seconds),
         stop_price=0,
         current=allowed_replicas(variant),
         bound=bound,
@@ -205,11 +205,6 @@ def _terms(
         together=topologies.together(variant),
         spread=topologies.spread(variant),
     )
-
-
-def _start_price(variant: Variant, cost: int, settings: Settings) -> int:
-    """Return the cost of starting a replica, amortized over the time for which a mix is expected to last."""
-    return round(cost * variant.start_seconds / settings.standing_seconds)
 
 
 def _places(nodes: Sequence[Node]) -> Callable[[tuple[str, ...]], tuple[int, ...]]:

@@ -96,7 +96,7 @@ def bins(
     groups: dict[_Kind, list[int]] = defaultdict(list)
     everywhere = [*nodes, *(node_to_come(pool) for pool in pools)]
     eligible, users = _eligible(everywhere, variants)
-    keys = [_spread_keys(members, variants) for members in users]
+    keys = [frozenset(s.topology_key for v in own if (s := variants[v].spread)) for own in users]
     kinds = [
         (
             group,
@@ -118,11 +118,6 @@ def bins(
         for kind in in_order
     )
     return found, tuple(order.get(kind) for kind in kinds[len(nodes) :])
-
-
-def _spread_keys(users: Sequence[int], variants: Sequence[Variant]) -> frozenset[str]:
-    """Return the topology labels over which some of the variants spread their pods."""
-    return frozenset(spread.topology_key for v in users if (spread := variants[v].spread))
 
 
 def node_to_come(pool: NodePool) -> Node:

@@ -153,7 +153,6 @@ def _assembled(solved: SolvedProblem, solver: SolverReport, moves: tuple[Move, .
 
 
 def _requests(solved: SolvedProblem, variants: Sequence[Variant]) -> Iterator[NodeRequest]:
-    """Yield the nodes requested from each node pool."""
     pools = {pool.name: pool for pool in solved.snapshot.pools}
     for index, nodes in enumerate(solved.granted.added):
         if nodes:

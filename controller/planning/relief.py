@@ -153,7 +153,11 @@ def _nodes(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
             continue
         (one,) = new_nodes(snapshot, Addition(accelerator=kind, accelerators=size))
         users = {
-            model: [variant for v in numbers if _has_room(one, variant := solved.variants[v])]
+            model: [
+                variant
+                for v in numbers
+                if 0 < (variant := solved.variants[v]).accelerators_per_pod <= size and admits(one, variant)
+            ]
             for model, numbers in wanting.items()
         }
         helped = tuple(model for model, variants in users.items() if variants)
@@ -186,11 +190,6 @@ def _slots(solved: SolvedProblem, node: Node, number: int) -> Sequence[tuple[Row
     return [(row, number * node.accelerators_allocatable // row[1] // row[2]) for row in rows]
 
 
-def _has_room(node: Node, variant: Variant) -> bool:
-    """Return whether a pod of a variant that needs accelerators fits on the node when it is empty."""
-    return 0 < variant.accelerators_per_pod <= node.accelerators_allocatable and admits(node, variant)
-
-
 def _growing(solved: SolvedProblem, model: int) -> list[int]:
     """Return the variants of a model whose granted replicas are below their upper bound."""
     problem, replicas = solved.problem, solved.granted.replicas
@@ -217,7 +216,6 @@ def _limits(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
 
 
 def _with_limit(snapshot: Snapshot, limit: Quota | Budget, amount: int) -> Snapshot:
-    """Return the snapshot with another amount for one limit."""
     if isinstance(limit, Quota):
         quota = replace(limit, accelerators=amount)
         return replace(snapshot, quotas=tuple(quota if q is limit else q for q in snapshot.quotas))
@@ -260,6 +258,5 @@ def _priorities(solved: SolvedProblem, model: int) -> Iterator[Change]:
 
 
 def _with_variants(snapshot: Snapshot, *variants: Variant) -> Snapshot:
-    """Return the snapshot with the given variants in place of those with the same key."""
     others = {variant.key: variant for variant in variants}
     return replace(snapshot, variants=tuple(others.get(item.key, item) for item in snapshot.variants))

@@ -95,7 +95,8 @@ class Scarcities:
             holders.update(dict(held[node]))
         importance = dict(enumerate(self._priorities)) | {OTHERS: max(self._priorities) + 1}
         sizes = [self._nodes[node].accelerators_allocatable for node in usable]
-        yields = any(free[node] + self._above(held[node], priority) >= size for node in usable)
+        above = {v for v, own in enumerate(self._priorities) if own < priority}
+        yields = any(free[node] + sum(a for v, a in held[node] if v in above) >= size for node in usable)
         too_small = not any(there >= size for there in sizes)
         return Scarcity(
             bound_by=_bound_by(bool(usable), fragmented=total >= size, yields=yields, too_small=too_small),
@@ -103,14 +104,6 @@ class Scarcities:
             free=total,
             largest=max(sizes, default=0),
             holders=tuple(sorted(holders.items(), key=lambda item: (importance[item[0]], -item[1], item[0]))),
-        )
-
-    def _above(self, held: Sequence[tuple[int, int]], priority: int) -> int:
-        """Return the accelerators held by strictly higher priorities."""
-        return sum(
-            accelerators
-            for holder, accelerators in held
-            if holder != OTHERS and self._priorities[holder] < priority
         )
 
 

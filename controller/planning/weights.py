@@ -40,7 +40,6 @@ def weighted(
 
 
 def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, int]]:
-    """Return the weight of each row of a level."""
     most = max(values[index] for index in members)
     if not most:
         return [(index, 1) for index in members]

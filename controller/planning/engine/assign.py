@@ -204,7 +204,6 @@ def _tasks(fit: Fit, values: Sequence[int]) -> list[Task]:
 
 
 def _value(terms: Terms, values: Sequence[int]) -> int:
-    """Return the value of a sum in the solution of the program."""
     return sum(weight * values[variable] for variable, weight in terms)
 
 

@@ -140,7 +140,6 @@ class Core:
         return (self._selection(result.values) if result.values else None), result
 
     def _choose(self) -> None:
-        """Require exactly one pattern of each model."""
         models, variables = self._model[self._is_open], self._variable[self._is_open]
         for own in np.split(variables, np.flatnonzero(np.diff(models)) + 1) if len(models) else ():
             self._program.exactly_one(own.tolist())
@@ -199,7 +198,6 @@ class Core:
         return Leaving(terms=terms, most=sum(most.values()))
 
     def _keep_limits(self) -> None:
-        """Add the rows of quotas and budgets."""
         chosen = self.patterns.options[self._index]
         variant, count = self.options.variant[chosen], self.options.count[chosen]
         for row, limit in zip(self.shared.limit_rows, self.shared.limits.tolist(), strict=True):
@@ -207,7 +205,6 @@ class Core:
             self._program.row(self._sum(used), most=limit)
 
     def _keep_levels(self) -> None:
-        """Add the rows that keep earlier levels from getting worse."""
         for short, cap in zip(self.objective.kept, self.objective.caps, strict=True):
             self._program.row(self._sum(short[self._index]), most=cap)
 

@@ -174,7 +174,6 @@ class Counts:
         return short
 
     def _place(self, shared: Shared) -> None:
-        """Give every new replica a place."""
         problem = self._problem
         freed: dict[int, Counter[int]] = {}
         for terms, replicas in zip(problem.variants, self._replicas, strict=True):

@@ -144,7 +144,6 @@ class Fit:
             self._fit_patterns(bin_, here)
 
     def _fit_slots(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
-        """Add the slot rows of a bin."""
         nodes = self._nodes
         self._keep_apart(bin_, here)
         for row in np.flatnonzero(nodes.row_bin == bin_).tolist():
@@ -194,17 +193,15 @@ class Fit:
         """Return the slots that are free while all replicas stay, and those that become free as terms."""
         capacity, terms, freed = 0, [], Counter[int]()
         for node in self._problem.bins[bin_].nodes:
-            if node in self._leaving and not self._frees_slots(node, size):
+            leaving = self._leaving[node].terms if node in self._leaving else []
+            # If whole slots become free, whatever leaves, they need no variable.
+            if leaving and (self._free[node] < 0 or any(weight % size for _, weight in leaving)):
                 terms.append((self._slots_of(node, size), -1))
                 continue
             capacity += max(0, self._free[node]) // size
-            for variable, accelerators in self._leaving[node].terms if node in self._leaving else ():
+            for variable, accelerators in leaving:
                 freed[variable] -= accelerators // size
         return capacity, [*terms, *freed.items()]
-
-    def _frees_slots(self, node: int, size: int) -> bool:
-        """Return whether whole slots become free on a node, whatever leaves; then they need no variable."""
-        return self._free[node] >= 0 and all(weight % size == 0 for _, weight in self._leaving[node].terms)
 
     def _block_slots(self, bin_: int, size: int, pods: int) -> tuple[int, Terms]:
         """Return the gang slots of blocks that no replica might leave, and those of the others as terms."""
@@ -339,7 +336,6 @@ class Fit:
         self._limit_by_growth(places, taken)
 
     def _domain(self, place: _Place, topology: int) -> int:
-        """Return the domain of a place in a topology."""
         if place.exists:
             return self._problem.topologies[topology][place.node]
         domains = self._problem.growth[place.growth].domains

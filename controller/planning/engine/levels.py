@@ -126,7 +126,6 @@ class Levels:
         return (options.cost * self._cost_unit + ties).astype(np.float64), stages
 
     def _short(self, patterns: Patterns, level: int) -> Integers:
-        """Return the shortfall of each pattern at a level, (patterns,)."""
         at = self._options.level[:, patterns.model] == level
         short: Integers = np.where(at, patterns.short, 0).sum(axis=0)
         return short

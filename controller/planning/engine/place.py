@@ -106,7 +106,8 @@ class Engine:
         """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
-        if self._is_least() and self._might_fit():
+        short = self._patterns.short[:, self._alone.patterns]
+        if (short <= self._patterns.least_short).all() and self._might_fit():
             wanted = self._patterns.replicas(self._options, self._alone.patterns)
             found = assign(self._problem, wanted, self._alone.added, effort)
             if found.replicas == wanted:
@@ -115,7 +116,6 @@ class Engine:
         return self._searched(effort, known, start)
 
     def _searched(self, effort: Effort, known: DualPrices | None, start: Solution | None) -> Solution:
-        """Return the result of the search."""
         begin = self._running() if start is None else self._within_options(start.replicas)
         self._patterns = self._with_mixes(begin, self._options.lower.tolist())
         first = self._start(begin, start.added if start else ())
@@ -183,11 +183,6 @@ class Engine:
             mixes, added = self._options.mixes(self._options.lower.tolist()), ()
         none = (0,) * len(self._problem.growth)
         return Selection(patterns=self._patterns.numbers(*mixes), added=tuple(added) or none)
-
-    def _is_least(self) -> bool:
-        """Return whether the optima of all models alone attain the least shortfalls."""
-        short = self._patterns.short[:, self._alone.patterns]
-        return bool((short <= self._patterns.least_short).all())
 
     def _might_fit(self) -> bool:
         """Return whether the optima of all models alone respect limits and slot rows."""

@@ -138,7 +138,6 @@ class Rooms:
         return self._block_rooms[key]
 
     def _nodes_in(self, bin_: int, topology: int) -> dict[int, list[int]]:
-        """Return the nodes of each domain of a bin."""
         key = bin_, topology
         if key not in self._blocks:
             nodes: dict[int, list[int]] = defaultdict(list)

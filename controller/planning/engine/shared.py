@@ -91,9 +91,6 @@ class Nodes:
     growth_block: Integers
     """(growths,): the block of the nodes that a growth adds; NO_DOMAIN for none."""
 
-    free: Integers
-    """(nodes,): free accelerators if every bound replica stays; negative on overcommitted nodes."""
-
     row_bin: Integers
     """(slot rows,): the bin of the slots."""
 
@@ -174,7 +171,6 @@ def nodes_of(problem: PlacementProblem) -> Nodes:
         bin=node_bin,
         block=block[: len(problem.free)],
         growth_block=block[len(problem.free) :],
-        free=np.array(problem.free, dtype=np.int64),
         row_bin=row_bin,
         row_size=row_size,
         row_pods=row_pods,
@@ -261,7 +257,8 @@ def shared_of(
         allowed[index, list(kind.bins)] = True
     emptied = np.array(freed(problem, tuple(terms.lower for terms in problem.variants)), dtype=np.int64)
     # An overcommitted node has nothing free, and gains all that leaves it: an upper bound.
-    gained = np.maximum(nodes.free, 0) + emptied - nodes.free
+    free = np.array(problem.free, dtype=np.int64)
+    gained = np.maximum(free, 0) + emptied - free
     numbers = [(g.bin, g.accelerators, g.price, g.limit) for g in problem.growth]
     bin_, size, price, limit = np.array(numbers, dtype=np.int64).reshape(-1, 4).T
     brings = (nodes.row_bin == bin_[:, None]) & (
