@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from controller.planning.cluster import NAME_FIELD, Node
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from controller.planning.snapshot import Snapshot
+from controller.planning.snapshot import Snapshot
 
 OWN_LABELS: Final = frozenset({NAME_FIELD, "kubernetes.io/hostname"})
 """Labels whose value is unique to each node."""

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from controller.planning.decision import Alternative, BoundBy
-from controller.planning.demand import allowed_replicas, provided_rate, rate_of
+from controller.planning.demand import ModelDemand, allowed_replicas, provided_rate, rate_of
 from controller.planning.formulation import held_replicas, ordered_replicas
-from controller.planning.problem import PER_MILLE, UNLIMITED_REPLICAS, per_mille_missing
+from controller.planning.problem import PER_MILLE, UNLIMITED_REPLICAS, LimitRow, per_mille_missing
+from controller.planning.shortage import Scarcity
+from controller.planning.snapshot import Variant
+from controller.planning.solved_problem import SolvedProblem
 from controller.planning.wording import count, load_text, rule_clause, scarcity_clause
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controller.planning.demand import ModelDemand
-    from controller.planning.problem import LimitRow
-    from controller.planning.shortage import Scarcity
-    from controller.planning.snapshot import Variant
-    from controller.planning.solved_problem import SolvedProblem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Terms = list[tuple[int, int]]
 """The (variable, coefficient) pairs of a linear sum."""

@@ -7,25 +7,20 @@ allow it; only among nodes of one bin, and never more than disruption budgets al
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.cpsat import Effort
 from controller.planning.decision import Move
 from controller.planning.disruption import DisruptionLedger
 from controller.planning.engine.filling import Headroom
+from controller.planning.engine.shared import Integers
 from controller.planning.moves import Kind, fewest_evictions
-from controller.planning.offers import offers
+from controller.planning.offers import Offer, offers
 from controller.planning.shortage import ledger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from controller.planning.cpsat import Effort
-    from controller.planning.engine.shared import Integers
-    from controller.planning.offers import Offer
-    from controller.planning.solved_problem import SolvedProblem
+from controller.planning.solved_problem import SolvedProblem
 
 UNLIMITED = 10**6
 """The value that stands for an unlimited number of moves."""

@@ -6,18 +6,14 @@ Rates are integers in millionths of a request per second: the load from sizing, 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from controller.planning.load import ModelLoad, Signal, rate_up
+from controller.planning.snapshot import ModelRule, Replica, Snapshot, Variant
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from controller.planning.snapshot import ModelRule, Replica, Snapshot, Variant
-
-    Key = tuple[str, str]
+Key = tuple[str, str]
 
 _NODES = attrgetter("nodes")
 _MAY_GO = attrgetter("may_scale_to_zero")

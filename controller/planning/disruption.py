@@ -7,15 +7,11 @@ stops and evicts pods under one budget has to count both itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from controller.planning.cluster import MovablePod
 from controller.planning.demand import ready_replicas, staying_replicas
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from controller.planning.cluster import MovablePod
-    from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.snapshot import Snapshot, Variant
 
 BudgetKey = tuple[str, str]
 """Namespace, and name of a disruption budget, or a unique name for what has none."""

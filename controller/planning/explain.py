@@ -5,12 +5,12 @@ Explanations are tried in order, and the first that applies to a case becomes th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from controller.planning.case import Case, cases
-from controller.planning.decision import BoundBy, Reason
+from controller.planning.decision import BoundBy, Decision, Reason, Relief
 from controller.planning.demand import rate_of
 from controller.planning.formulation import ordered_replicas
 from controller.planning.load import RATE_UNIT, REQUESTS, Signal
@@ -26,12 +26,6 @@ from controller.planning.wording import (
     span,
     utilization_text,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from controller.planning.decision import Decision, Relief
-
 
 _LIMITED = {
     LimitKind.QUOTA: BoundBy.QUOTA,

@@ -5,21 +5,16 @@ This affects cost only: demand, minimums and priorities come before cost in the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from controller.planning.state import Course
+from controller.planning.decision import Decision
+from controller.planning.problem import PlacementProblem, VariantTerms
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.state import Course, PlanningState
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from controller.planning.decision import Decision
-    from controller.planning.problem import PlacementProblem, VariantTerms
-    from controller.planning.settings import Settings
-    from controller.planning.snapshot import Snapshot, Variant
-    from controller.planning.state import PlanningState
-
-    Key = tuple[str, str]
+Key = tuple[str, str]
 
 PRICE_FACTOR = 20
 """Factor on the hourly cost that a reversal of such a variant costs: more than it could ever save."""

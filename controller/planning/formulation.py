@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
-from controller.planning.demand import allowed_replicas, rate_of, serving_rate, staying_replicas
+from controller.planning.cluster import Node, NodePool
+from controller.planning.demand import ModelDemand, allowed_replicas, rate_of, serving_rate, staying_replicas
 from controller.planning.inventory import bins, node_to_come
 from controller.planning.limits import limit_rows
 from controller.planning.load import CapacitySource
@@ -18,17 +19,11 @@ from controller.planning.problem import (
     Stage,
     VariantTerms,
 )
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.topology import Topologies
 from controller.planning.units import cost_units
 from controller.planning.weights import weighted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from controller.planning.cluster import Node, NodePool
-    from controller.planning.demand import ModelDemand
-    from controller.planning.settings import Settings
-    from controller.planning.snapshot import Snapshot, Variant
 
 MAX_REQUIREMENT = 10**9
 """Larger requirements are stated in a coarser unit: demand rounded up, capacity rounded down."""

@@ -5,25 +5,19 @@ It needs no solver, so a process without one can use it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from controller.planning.decision import BoundBy, Plan, Reason, SolverReport
-from controller.planning.demand import model_demands, provided_rate
+from controller.planning.decision import BoundBy, Decision, Plan, Reason, SolverReport, SolverStatus
+from controller.planning.demand import ModelDemand, model_demands, provided_rate
 from controller.planning.flapping import followed
 from controller.planning.formulation import held_replicas
 from controller.planning.problem import per_mille_missing
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
+from controller.planning.state import PlanningState
 from controller.planning.verdict import Verdict, decide, total_cost
 from controller.planning.wording import count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controller.planning.decision import Decision, SolverStatus
-    from controller.planning.demand import ModelDemand
-    from controller.planning.settings import Settings
-    from controller.planning.snapshot import Snapshot
-    from controller.planning.state import PlanningState
 
 
 def hold(

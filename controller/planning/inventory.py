@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from controller.planning.cluster import Node
+from controller.planning.cluster import Node, NodePool, NodeRequirement, Taint, Toleration
 from controller.planning.problem import Bin
+from controller.planning.snapshot import Variant
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from controller.planning.cluster import NodePool, NodeRequirement, Taint, Toleration
-    from controller.planning.snapshot import Variant
-
-    _Kind = tuple[int, tuple[tuple[str, str], ...]]
-    """Kind of a node: its group of eligible variants, and its labels for the topologies they spread over."""
+_Kind = tuple[int, tuple[tuple[str, str], ...]]
+"""Kind of a node: its group of eligible variants, and its labels for the topologies they spread over."""
 
 
 def admits(node: Node, variant: Variant) -> bool:

@@ -6,19 +6,14 @@ they have, and none gets more until use is within the limit. Ceilings and strict
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import ROUND_DOWN
-from typing import TYPE_CHECKING
 
-from controller.planning.problem import LimitKind, LimitRow
+from controller.planning.cluster import Budget, Quota
+from controller.planning.problem import LimitKind, LimitRow, VariantTerms
+from controller.planning.snapshot import ModelRule, Snapshot, Variant
 from controller.planning.units import COST_UNIT, RESOLUTION, cost_units
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from controller.planning.cluster import Budget, Quota
-    from controller.planning.problem import VariantTerms
-    from controller.planning.snapshot import ModelRule, Snapshot, Variant
 
 
 def limit_rows(

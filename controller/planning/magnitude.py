@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from controller.planning.problem import EXACT_LIMIT, PER_MILLE, NumbersTooLargeError
-
-if TYPE_CHECKING:
-    from controller.planning.problem import PlacementProblem
+from controller.planning.problem import EXACT_LIMIT, PER_MILLE, NumbersTooLargeError, PlacementProblem
 
 
 def check_magnitude(problem: PlacementProblem) -> None:

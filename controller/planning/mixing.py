@@ -10,18 +10,12 @@ the use of budgets are true costs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
 
-from controller.planning.demand import rate_of
-from controller.planning.problem import bins_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from controller.planning.demand import ModelDemand
-    from controller.planning.problem import PlacementProblem
+from controller.planning.demand import ModelDemand, rate_of
+from controller.planning.problem import PlacementProblem, bins_of
 
 MIX_FACTOR = 2
 """Factor on the cost of a replica that is not of the main variant."""

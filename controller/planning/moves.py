@@ -14,20 +14,15 @@ The remaining program has about ten variables, however large the cluster.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.cpsat import Program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from controller.planning.cpsat import Effort, Terms
-    from controller.planning.engine.shared import Integers
+from controller.planning.cpsat import Effort, Program, Terms
+from controller.planning.engine.shared import Integers
 
 MOST_WAYS = 2000
 """The maximum number of ways considered per node: sufficient for every node with eight accelerators."""

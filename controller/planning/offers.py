@@ -7,23 +7,16 @@ offers respects the budget. Replicas on the nodes that are closest to empty are 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from controller.planning.disruption import budget_of
+from controller.planning.cluster import MovablePod, Node
+from controller.planning.disruption import BudgetKey, DisruptionLedger, budget_of
 from controller.planning.inventory import satisfies
 from controller.planning.moves import Kind
-from controller.planning.problem import divide_each_other
-from controller.planning.shortage import OTHERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from controller.planning.cluster import MovablePod, Node
-    from controller.planning.disruption import BudgetKey, DisruptionLedger
-    from controller.planning.problem import Bin
-    from controller.planning.shortage import Ledger
-    from controller.planning.solved_problem import SolvedProblem
+from controller.planning.problem import Bin, divide_each_other
+from controller.planning.shortage import OTHERS, Ledger
+from controller.planning.solved_problem import SolvedProblem
 
 _OTHERS_PRIORITY = 101
 """Pods of other workloads are evicted before replicas of the same price."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from controller.planning.checker import check
 from controller.planning.cpsat import Effort
 from controller.planning.decision import (
     LevelReport,
+    Move,
     NodePlacement,
     NodeRequest,
     Plan,
+    Relief,
     SolverReport,
     SolverStatus,
 )
@@ -20,23 +22,15 @@ from controller.planning.engine import alone, place
 from controller.planning.explain import decisions
 from controller.planning.flapping import followed
 from controller.planning.hold import hold
-from controller.planning.preparing import prepared
-from controller.planning.problem import NumbersTooLargeError, Solution
+from controller.planning.preparing import Prepared, prepared
+from controller.planning.problem import NumbersTooLargeError, PlacementProblem, Solution
 from controller.planning.relief import reliefs
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.solved_problem import SolvedProblem
+from controller.planning.state import PlanningState
 from controller.planning.verdict import total_cost
 from controller.planning.wording import count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from controller.planning.decision import Move, Relief
-    from controller.planning.preparing import Prepared
-    from controller.planning.problem import PlacementProblem
-    from controller.planning.settings import Settings
-    from controller.planning.snapshot import Snapshot, Variant
-    from controller.planning.solved_problem import SolvedProblem
-    from controller.planning.state import PlanningState
-
 
 RELIEF_VARIANTS = 150
 """Number of variants that may be replanned in total to find reliefs; at least one change is tried."""

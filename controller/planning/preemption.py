@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from controller.planning.disruption import DisruptionLedger
-
-if TYPE_CHECKING:
-    from controller.planning.problem import LimitRow, PlacementProblem
-    from controller.planning.solved_problem import SolvedProblem
+from controller.planning.problem import LimitRow, PlacementProblem
+from controller.planning.solved_problem import SolvedProblem
 
 
 def taken(solved: SolvedProblem) -> list[tuple[int, int]]:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from controller.planning.case import published_replicas
-from controller.planning.demand import model_demands
-from controller.planning.flapping import flapping, steadied
+from controller.planning.demand import ModelDemand, model_demands
+from controller.planning.flapping import Flapping, flapping, steadied
 from controller.planning.formulation import formulate
 from controller.planning.mixing import with_main_variants
 from controller.planning.preemption import first_step
+from controller.planning.problem import LimitRow, PlacementProblem, Solution
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
 from controller.planning.solved_problem import SolvedProblem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from controller.planning.demand import ModelDemand
-    from controller.planning.flapping import Flapping
-    from controller.planning.problem import LimitRow, PlacementProblem, Solution
-    from controller.planning.settings import Settings
-    from controller.planning.snapshot import Snapshot
-    from controller.planning.state import PlanningState
+from controller.planning.state import PlanningState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

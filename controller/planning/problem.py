@@ -7,15 +7,12 @@ problems.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from controller.planning.warm_start import DualPrices
+from controller.planning.warm_start import DualPrices
 
 PER_MILLE = 1000
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from decimal import Decimal
+from collections.abc import Sequence
+from decimal import Decimal
 
 MAX_REPLICAS = 1_000_000
 """Maximum number of replicas that a record may contain."""

@@ -8,35 +8,29 @@ a user who makes the change gets that plan.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from controller.planning.additions import Addition, new_nodes
-from controller.planning.cluster import Quota
+from controller.planning.cluster import Budget, Node, Quota
+from controller.planning.cpsat import Effort
 from controller.planning.decision import Relief, ReliefKind
 from controller.planning.defragment import defragmentations
 from controller.planning.inventory import admits
 from controller.planning.limits import running, stated_limits
-from controller.planning.problem import Stage, level_name, provided
+from controller.planning.problem import Level, Stage, level_name, provided
+from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.solved_problem import SolvedProblem
 from controller.planning.units import cost_of
+from controller.planning.warm_start import DualPrices
 from controller.planning.wording import count
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+Row = tuple[int, int, int] | str
+"""(bin, size, pods) of a slot row, or the name of a limit."""
 
-    from controller.planning.cluster import Budget, Node
-    from controller.planning.cpsat import Effort
-    from controller.planning.problem import Level
-    from controller.planning.snapshot import Snapshot, Variant
-    from controller.planning.solved_problem import SolvedProblem
-    from controller.planning.warm_start import DualPrices
-
-    Row = tuple[int, int, int] | str
-    """(bin, size, pods) of a slot row, or the name of a limit."""
-
-    Again = Callable[[Snapshot], SolvedProblem | None]
-    """Plans another snapshot in the same way; returns None if that cannot be planned."""
+Again = Callable[[Snapshot], SolvedProblem | None]
+"""Plans another snapshot in the same way; returns None if that cannot be planned."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from controller.planning.cluster import Node
 from controller.planning.decision import BoundBy
-from controller.planning.problem import bins_of, freed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.cluster import Node
-    from controller.planning.problem import PlacementProblem, Solution
+from controller.planning.problem import PlacementProblem, Solution, bins_of, freed
 
 OTHERS = -1
 """Pseudo-index of workloads that are not variants."""

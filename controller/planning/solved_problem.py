@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
-from controller.planning.demand import provided_rate
+from controller.planning.cluster import Node
+from controller.planning.decision import Relief
+from controller.planning.demand import ModelDemand, provided_rate
+from controller.planning.flapping import Flapping
 from controller.planning.limits import running, stated_limits
-from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
+from controller.planning.problem import (
+    PER_MILLE,
+    LimitKind,
+    LimitRow,
+    PlacementProblem,
+    Solution,
+    per_mille_missing,
+)
+from controller.planning.settings import Settings
 from controller.planning.shortage import Scarcities, ledger
+from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.units import cost_of
 from controller.planning.vacancies import Vacancies
 from controller.planning.wording import count
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from controller.planning.cluster import Node
-    from controller.planning.decision import Relief
-    from controller.planning.demand import ModelDemand
-    from controller.planning.flapping import Flapping
-    from controller.planning.problem import LimitRow, PlacementProblem, Solution
-    from controller.planning.settings import Settings
-    from controller.planning.snapshot import Snapshot, Variant
 
 
 @dataclass(frozen=True, kw_only=True)

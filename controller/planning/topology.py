@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from controller.planning.cluster import Node
 from controller.planning.inventory import meets, topology_keys
 from controller.planning.problem import EMPTY_DOMAIN, NO_DOMAIN, SpreadTerms
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.cluster import Node
-    from controller.planning.snapshot import Variant
+from controller.planning.snapshot import Variant
 
 
 class Topologies:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from controller.planning.engine.assign import with_added
 from controller.planning.engine.rooms import Rooms
-from controller.planning.problem import bins_of
-
-if TYPE_CHECKING:
-    from controller.planning.problem import PlacementProblem, Solution
+from controller.planning.problem import PlacementProblem, Solution, bins_of
 
 
 class Vacancies:

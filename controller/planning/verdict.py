@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
-from controller.planning.decision import Decision
+from controller.planning.decision import Alternative, BoundBy, Decision, Reason, Relief
+from controller.planning.demand import ModelDemand
 from controller.planning.load import RATE_UNIT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.decision import Alternative, BoundBy, Reason, Relief
-    from controller.planning.demand import ModelDemand
-    from controller.planning.snapshot import Variant
+from controller.planning.snapshot import Variant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

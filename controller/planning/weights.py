@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from controller.planning.problem import Stage
-from controller.planning.settings import UnmetUnit
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.problem import CoverRow, VariantTerms
-    from controller.planning.settings import Settings
+from controller.planning.problem import CoverRow, Stage, VariantTerms
+from controller.planning.settings import Settings, UnmetUnit
 
 STEPS = 1000
 """Resolution of weights: the weight of the most valuable requirement of a level."""

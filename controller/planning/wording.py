@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
+from controller.planning.cluster import Node
 from controller.planning.demand import provided_rate
 from controller.planning.inventory import topology_keys
-from controller.planning.load import RATE_UNIT, CapacitySource
-from controller.planning.shortage import OTHERS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.cluster import Node
-    from controller.planning.load import ModelLoad
-    from controller.planning.shortage import Scarcity
-    from controller.planning.snapshot import Spread, Variant
+from controller.planning.load import RATE_UNIT, CapacitySource, ModelLoad
+from controller.planning.shortage import OTHERS, Scarcity
+from controller.planning.snapshot import Spread, Variant
 
 HOLDERS_NAMED = 3
 MOST_TOLD = 10

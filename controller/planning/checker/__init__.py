@@ -10,16 +10,12 @@ moves   evictions within disruption budgets
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from controller.planning.checker.limits import bound_problems, limit_problems, warmth_problems
 from controller.planning.checker.moves import move_problems
 from controller.planning.checker.places import place_problems
 from controller.planning.checker.rules import rule_problems
-
-if TYPE_CHECKING:
-    from controller.planning.decision import Plan
-    from controller.planning.snapshot import Snapshot
+from controller.planning.decision import Plan
+from controller.planning.snapshot import Snapshot
 
 
 def check(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:

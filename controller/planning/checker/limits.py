@@ -6,20 +6,15 @@ Use that already exceeds a quota, budget or ceiling may stay, but not grow.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
-from controller.planning.decision import Reason
+from controller.planning.decision import Decision, Reason
+from controller.planning.snapshot import Snapshot, Variant
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from controller.planning.decision import Decision
-    from controller.planning.snapshot import Snapshot, Variant
-
-    Decisions = Mapping[tuple[str, str], Decision]
-    Limit = tuple[str, Decimal, Sequence[Decimal]]
-    """Name, limit, and use per replica of each variant."""
+Decisions = Mapping[tuple[str, str], Decision]
+Limit = tuple[str, Decimal, Sequence[Decimal]]
+"""Name, limit, and use per replica of each variant."""
 
 
 def bound_problems(snapshot: Snapshot, decisions: Decisions) -> Iterator[str]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from controller.planning.decision import Plan
+from controller.planning.snapshot import Snapshot
 
-    from controller.planning.decision import Plan
-    from controller.planning.snapshot import Snapshot
-
-    Place = tuple[str, str, str, bool]
-    """Namespace, name, node, and whether it is a pod of another workload."""
+Place = tuple[str, str, str, bool]
+"""Namespace, name, node, and whether it is a pod of another workload."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

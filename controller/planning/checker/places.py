@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
-from controller.planning.cluster import Node
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from controller.planning.cluster import NodePool, NodeRequirement, Taint, Toleration
-    from controller.planning.decision import Decision, Plan
-    from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.cluster import Node, NodePool, NodeRequirement, Taint, Toleration
+from controller.planning.decision import Decision, Plan
+from controller.planning.snapshot import Snapshot, Variant
 
 
 def place_problems(

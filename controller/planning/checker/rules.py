@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from controller.planning.checker.places import added_node, kept_replicas, matches_node
+from controller.planning.cluster import Node
+from controller.planning.decision import Decision, Plan
+from controller.planning.snapshot import Snapshot, Variant
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from controller.planning.cluster import Node
-    from controller.planning.decision import Decision, Plan
-    from controller.planning.snapshot import Snapshot, Variant
-
-    Key = tuple[str, str]
+Key = tuple[str, str]
 
 
 def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, Decision]) -> Iterator[str]:

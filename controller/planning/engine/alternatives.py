@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from controller.planning.engine.options import summed
+from controller.planning.engine.options import Options, summed
+from controller.planning.engine.patterns import Patterns
+from controller.planning.engine.shared import Floats, Integers
 
-if TYPE_CHECKING:
-    from controller.planning.engine.options import Options
-    from controller.planning.engine.patterns import Patterns
-    from controller.planning.engine.shared import Floats, Integers
-
-    Mix = tuple[tuple[int, int], ...]
-    """(variant, replicas) of each variant of one model."""
+Mix = tuple[tuple[int, int], ...]
+"""(variant, replicas) of each variant of one model."""
 
 
 def alternatives(

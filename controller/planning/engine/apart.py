@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from controller.planning.problem import UNLIMITED_REPLICAS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.problem import PlacementProblem, VariantTerms
+from controller.planning.problem import UNLIMITED_REPLICAS, PlacementProblem, VariantTerms
 
 
 def bound_pods(terms: VariantTerms) -> Counter[int]:

@@ -8,26 +8,20 @@ program with the same rows as the core decides.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from controller.planning.cpsat import Program
-from controller.planning.engine.demands import NewReplicas
+from controller.planning.cpsat import Effort, Program, Terms
+from controller.planning.engine.demands import Demand, NewReplicas
 from controller.planning.engine.filling import fill
 from controller.planning.engine.fit import Fit
 from controller.planning.engine.rooms import Rooms, Task
 from controller.planning.engine.shared import nodes_of
-from controller.planning.problem import NO_DOMAIN, bins_of, freed
+from controller.planning.problem import NO_DOMAIN, PlacementProblem, bins_of, freed
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from controller.planning.cpsat import Effort, Terms
-    from controller.planning.engine.demands import Demand
-    from controller.planning.problem import PlacementProblem
-
-    Placements = tuple[tuple[int, int, int], ...]
-    """(variant, node or growth, pods), sorted."""
+Placements = tuple[tuple[int, int, int], ...]
+"""(variant, node or growth, pods), sorted."""
 
 FEASIBILITY_SECONDS = 10.0
 """Deterministic time for finding places: it is well spent, because it makes the chosen replica counts

@@ -9,26 +9,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.cpsat import Program
+from controller.planning.cpsat import Effort, Program, Result, Terms
 from controller.planning.engine.demands import NewReplicas
 from controller.planning.engine.fit import Fit, Leaving
-from controller.planning.engine.options import per_option
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from controller.planning.cpsat import Effort, Result, Terms
-    from controller.planning.engine.master import Duals, Objective
-    from controller.planning.engine.options import Options
-    from controller.planning.engine.patterns import Patterns
-    from controller.planning.engine.shared import Booleans, Integers, Shared
-    from controller.planning.problem import PlacementProblem
-
+from controller.planning.engine.master import Duals, Objective
+from controller.planning.engine.options import Options, per_option
+from controller.planning.engine.patterns import Patterns
+from controller.planning.engine.shared import Booleans, Integers, Shared
+from controller.planning.problem import PlacementProblem
 
 EXTRA = 1_500
 """Patterns of a core besides one per model; as many as models where these are more."""

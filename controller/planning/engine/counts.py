@@ -10,23 +10,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from controller.planning.cpsat import Program
+from controller.planning.cpsat import Effort, Program, Result, Terms
 from controller.planning.engine.demands import NewReplicas
 from controller.planning.engine.fit import Fit, Leaving
-from controller.planning.engine.shared import limit_of
-from controller.planning.problem import PER_MILLE, Stage, per_mille_missing, provided
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from controller.planning.cpsat import Effort, Result, Terms
-    from controller.planning.engine.options import Options
-    from controller.planning.engine.shared import Shared
-    from controller.planning.problem import Level, PlacementProblem
+from controller.planning.engine.options import Options
+from controller.planning.engine.shared import Shared, limit_of
+from controller.planning.problem import PER_MILLE, Level, PlacementProblem, Stage, per_mille_missing, provided
 
 MOST_COUNTED = 40
 """Models up to which levels are settled by counts."""

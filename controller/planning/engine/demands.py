@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from controller.planning.cpsat import Program, Terms
 from controller.planning.engine import spread
 from controller.planning.engine.shared import item_type
-from controller.planning.problem import bins_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from controller.planning.cpsat import Program, Terms
-    from controller.planning.problem import PlacementProblem
+from controller.planning.problem import PlacementProblem, bins_of
 
 MOST_DOMAIN_CHOICES = 2000
 """Number of domains, over all variants, up to which the solver chooses those that get one pod more."""

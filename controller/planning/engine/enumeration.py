@@ -6,17 +6,13 @@ that one, only those are taken that together with the others about meet the rela
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from controller.planning.engine.options import summed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controller.planning.engine.shared import Booleans, Floats, Integers
+from controller.planning.engine.shared import Booleans, Floats, Integers
 
 LOOKED_AT = 2048
 """The maximum number of mixes of one model that are enumerated."""

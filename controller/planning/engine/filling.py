@@ -5,16 +5,11 @@ One more replica within limits and free accelerators reduces a shortfall and inc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from controller.planning.engine.rooms import Rooms
 from controller.planning.engine.shared import limit_of
-from controller.planning.problem import Stage, bins_of, per_mille_missing
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.engine.rooms import Rooms
-    from controller.planning.problem import CoverRow, PlacementProblem
+from controller.planning.problem import CoverRow, PlacementProblem, Stage, bins_of, per_mille_missing
 
 
 class Headroom:

@@ -9,24 +9,19 @@ placement rules or gangs, each node is modeled individually, also those that may
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from controller.planning.cpsat import Program, Terms
 from controller.planning.engine import apart
-from controller.planning.engine.demands import demands_of
-from controller.planning.problem import NO_DOMAIN
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from controller.planning.cpsat import Program, Terms
-    from controller.planning.engine.demands import Demand, NewReplicas
-    from controller.planning.engine.shared import Nodes
-    from controller.planning.problem import GrowthTerms, PlacementProblem
+from controller.planning.engine.demands import Demand, NewReplicas, demands_of
+from controller.planning.engine.shared import Nodes
+from controller.planning.problem import NO_DOMAIN, GrowthTerms, PlacementProblem
 
 MOST_NODE_PODS = 600
 """Number of (node, demand) pairs up to which each has its own variable, where there are placement rules or

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from controller.planning.engine.core import Selection
 from controller.planning.engine.levels import Levels, Standing
 from controller.planning.engine.master import Duals, Master, Objective
-from controller.planning.engine.patterns import joined
+from controller.planning.engine.options import Options
+from controller.planning.engine.patterns import Patterns, joined
 from controller.planning.engine.rounding import rounded
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.engine.options import Options
-    from controller.planning.engine.patterns import Patterns
-    from controller.planning.engine.shared import Floats, Integers, Shared
-    from controller.planning.problem import PlacementProblem
+from controller.planning.engine.shared import Floats, Integers, Shared
+from controller.planning.problem import PlacementProblem
 
 
 class Incumbent:

@@ -7,22 +7,17 @@ is kept by a row over its sum. Cost comes last, and ties of cost are broken by d
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from controller.planning.engine.core import Selection
-from controller.planning.engine.master import Objective
+from controller.planning.engine.master import Duals, Objective
+from controller.planning.engine.options import Options
+from controller.planning.engine.patterns import Patterns
+from controller.planning.engine.shared import Floats, Integers, Shared
 from controller.planning.problem import COST, EXACT_LIMIT, PER_MILLE, Proof, Stage, level_name
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.engine.master import Duals
-    from controller.planning.engine.options import Options
-    from controller.planning.engine.patterns import Patterns
-    from controller.planning.engine.shared import Floats, Integers, Shared
 
 ABSOLUTE_ERROR = 1e-9
 RELATIVE_ERROR = 1e-11

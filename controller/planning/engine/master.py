@@ -7,22 +7,17 @@ dual is solved by cutting planes over blocks of models, with in-out stabilizatio
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import numpy as np
 from ortools.linear_solver import pywraplp
 
-from controller.planning.engine.options import summed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from controller.planning.engine.options import Options
-    from controller.planning.engine.patterns import Patterns
-    from controller.planning.engine.shared import Floats, Integers, Shared
+from controller.planning.engine.options import Options, summed
+from controller.planning.engine.patterns import Patterns
+from controller.planning.engine.shared import Floats, Integers, Shared
 
 MOST_BLOCKS = 64
 """The maximum number of model blocks, each with its own cut per round; with fewer models, one per model."""

@@ -6,23 +6,17 @@ models are valued by indexing a few arrays.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from controller.planning.engine.shared import Shared, limit_of, nodes_of, shared_of
+from controller.planning.engine.shared import Floats, Integers, Shared, limit_of, nodes_of, shared_of
 from controller.planning.engine.uses import Types, joined
-from controller.planning.problem import Level, PlacementProblem, Stage, freed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from controller.planning.engine.shared import Floats, Integers
-    from controller.planning.problem import CoverRow, LimitRow
+from controller.planning.problem import CoverRow, Level, LimitRow, PlacementProblem, Stage, freed
 
 Number = TypeVar("Number", np.int64, np.float64)
 

@@ -8,22 +8,16 @@ the rows that models share remain to be solved.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from controller.planning.engine.options import NONE, summed
+from controller.planning.engine.options import NONE, Options, summed
+from controller.planning.engine.shared import Booleans, Floats, Integers
 from controller.planning.problem import PER_MILLE, Stage
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from controller.planning.engine.options import Options
-    from controller.planning.engine.shared import Booleans, Floats, Integers
 
 MOST_PATTERNS = 150_000
 """The maximum number of enumerated patterns of all models together; each model gets an equal share."""

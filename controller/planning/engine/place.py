@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.cpsat import Effort
 from controller.planning.engine.alternatives import alternatives
-from controller.planning.engine.assign import assign
+from controller.planning.engine.assign import Assignment, assign
 from controller.planning.engine.core import Selection
 from controller.planning.engine.counts import MOST_COUNTED
 from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.levels import Levels, proofs_of, whole_bound, with_values
-from controller.planning.engine.options import options_of
-from controller.planning.engine.patterns import MOST_OF_MODEL, first_patterns, is_allowed, joined
+from controller.planning.engine.options import Options, options_of
+from controller.planning.engine.patterns import MOST_OF_MODEL, Patterns, first_patterns, is_allowed, joined
 from controller.planning.engine.pricing import Prices, price
-from controller.planning.engine.search import Search
+from controller.planning.engine.search import Search, SearchResult
+from controller.planning.engine.shared import Floats, Integers
 from controller.planning.magnitude import check_magnitude
-from controller.planning.problem import LimitKind, Solution
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.cpsat import Effort
-    from controller.planning.engine.assign import Assignment
-    from controller.planning.engine.options import Options
-    from controller.planning.engine.patterns import Patterns
-    from controller.planning.engine.search import SearchResult
-    from controller.planning.engine.shared import Floats, Integers
-    from controller.planning.problem import PlacementProblem, Proof
-    from controller.planning.warm_start import DualPrices
+from controller.planning.problem import LimitKind, PlacementProblem, Proof, Solution
+from controller.planning.warm_start import DualPrices
 
 ALONE = 8
 """Number of cheapest mixes that are priced for a model that is not enumerated."""

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from controller.planning.engine.enumeration import RELATIVE_ERROR, Columns, Mixes, near
-from controller.planning.engine.options import NONE, summed
+from controller.planning.engine.options import NONE, Options, summed
 from controller.planning.engine.patterns import is_allowed, per_mille, shortfalls
+from controller.planning.engine.shared import Floats, Integers
 from controller.planning.problem import PER_MILLE
-
-if TYPE_CHECKING:
-    from controller.planning.engine.options import Options
-    from controller.planning.engine.shared import Floats, Integers
 
 FEW_OPTIONS = 3
 """Number of options per variant that are enumerated if too many mixes are close."""

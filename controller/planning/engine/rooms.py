@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from controller.planning.hosts import Hosts
-from controller.planning.problem import NO_DOMAIN, freed, staying_pods
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from controller.planning.problem import PlacementProblem, SpreadTerms, VariantTerms
+from controller.planning.problem import (
+    NO_DOMAIN,
+    PlacementProblem,
+    SpreadTerms,
+    VariantTerms,
+    freed,
+    staying_pods,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,19 +6,12 @@ level that they serve, so what does not fit is missing at the least important le
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from controller.planning.engine.assign import Claim, best_fit
+from controller.planning.engine.assign import Assignment, Claim, best_fit
 from controller.planning.engine.filling import Headroom
-from controller.planning.engine.options import NONE
-from controller.planning.problem import Stage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from controller.planning.engine.assign import Assignment
-    from controller.planning.engine.options import Options
-    from controller.planning.problem import PlacementProblem
+from controller.planning.engine.options import NONE, Options
+from controller.planning.problem import PlacementProblem, Stage
 
 
 def rounded(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Assignment:

@@ -9,30 +9,24 @@ item takes a whole number of the slots of each smaller kind.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from controller.planning.problem import NO_DOMAIN, freed
+from controller.planning.problem import NO_DOMAIN, LimitRow, PlacementProblem, VariantTerms, freed
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+Integers = NDArray[np.int64]
+"""Integers, or indices."""
 
-    from numpy.typing import NDArray
+Floats = NDArray[np.float64]
+"""Prices, and sums that include them."""
 
-    from controller.planning.problem import LimitRow, PlacementProblem, VariantTerms
-
-    Integers = NDArray[np.int64]
-    """Integers, or indices."""
-
-    Floats = NDArray[np.float64]
-    """Prices, and sums that include them."""
-
-    Booleans = NDArray[np.bool_]
-    """Masks."""
+Booleans = NDArray[np.bool_]
+"""Masks."""
 
 NO_BIN = -1
 """Bin of a node that is in no bin."""

@@ -8,18 +8,13 @@ domain are constants wherever the constraint matters.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from controller.planning.problem import bins_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from controller.planning.cpsat import Program, Terms
-    from controller.planning.engine.shared import Integers
-    from controller.planning.problem import PlacementProblem, SpreadTerms, VariantTerms
+from controller.planning.cpsat import Program, Terms
+from controller.planning.engine.shared import Integers
+from controller.planning.problem import PlacementProblem, SpreadTerms, VariantTerms, bins_of
 
 
 def bins_by_domain(problem: PlacementProblem) -> Mapping[int, dict[int, tuple[int, ...]]]:

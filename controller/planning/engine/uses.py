@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from controller.planning.engine import apart, spread
-from controller.planning.engine.shared import NO_BIN, NO_TYPE, item_type, pod_type
-from controller.planning.problem import NO_DOMAIN, bins_of
+from controller.planning.engine.shared import (
+    NO_BIN,
+    NO_TYPE,
+    Floats,
+    Integers,
+    ItemType,
+    Nodes,
+    item_type,
+    pod_type,
+)
+from controller.planning.problem import NO_DOMAIN, PlacementProblem, bins_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from controller.planning.engine.shared import Floats, Integers, ItemType, Nodes
-    from controller.planning.problem import PlacementProblem
-
-    Use = tuple[Integers, int | Integers, Integers]
-    """Options (n,), the row that they use, or the row of each (n,), and how much of it (n,)."""
+Use = tuple[Integers, int | Integers, Integers]
+"""Options (n,), the row that they use, or the row of each (n,), and how much of it (n,)."""
 
 
 class Types:
