@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
@@ -91,10 +91,10 @@ class Program:
         self._proto.objective.vars.extend([variable for variable, _ in terms])
         self._proto.objective.coeffs.extend([weight for _, weight in terms])
 
-    def hint(self, variables: Sequence[int], values: Sequence[int]) -> None:
-        """Set the solution hint."""
-        self._proto.solution_hint.vars.extend(list(variables))
-        self._proto.solution_hint.values.extend(list(values))
+    def hint(self, values: Mapping[int, int]) -> None:
+        """Set the solution hint: the values of some variables."""
+        self._proto.solution_hint.vars.extend(list(values))
+        self._proto.solution_hint.values.extend(list(values.values()))
 
     def solve(self, effort: Effort, *, absolute_gap: float = 0.0, has_cuts: bool = True) -> Result:
         """Solve until the incumbent is within the gap of the bound, or the effort is spent.

@@ -119,15 +119,10 @@ class Core:
         if math.isfinite(bound):
             self._program.row(self._terms, least=math.ceil(bound - 1e-9 * abs(bound) - 1e-6))
         is_chosen = np.isin(self._index, incumbent.patterns)
-        hints = dict(
-            zip(
-                self._variable[self._is_open].tolist(),
-                is_chosen[self._is_open].astype(int).tolist(),
-                strict=True,
-            )
-        )
+        variables, values = self._variable[self._is_open], is_chosen[self._is_open].astype(int)
+        hints = dict(zip(variables.tolist(), values.tolist(), strict=True))
         hints |= dict(zip(self._growth, incumbent.added, strict=True))
-        self._program.hint(list(hints), list(hints.values()))
+        self._program.hint(hints)
         # In a program of many patterns and few rows, cuts cost more time than they save.
         result = self._program.solve(effort, absolute_gap=gap, has_cuts=False)
         return (self._selection(result.values) if result.values else None), result

@@ -123,7 +123,7 @@ class Counts:
             hints.update(replicas.values(count))
         for row, short in zip(self._problem.rows, self._short, strict=True):
             hints[short] = per_mille_missing(row.requirement, provided(self._problem, row, begin.replicas))
-        self._program.hint(list(hints), list(hints.values()))
+        self._program.hint(hints)
         result = self._program.solve(effort)
         if not result.values:
             return None, result

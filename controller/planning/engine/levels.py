@@ -133,12 +133,11 @@ def whole_bound(bound: float) -> int:
 
 def total_values(options: Options) -> list[int]:
     """Return the value of each level if nothing is served."""
-    totals = [0] * len(options.levels)
-    for r in range(len(options.amounts)):
-        for model in np.flatnonzero(options.requirement[r] > 0).tolist():
-            level = int(options.level[options.stage[r, model], model])
-            totals[level] += PER_MILLE * int(options.weight[r, model])
-    return totals
+    totals = np.zeros(len(options.levels), dtype=np.int64)
+    for required, stage, weight in zip(options.requirement, options.stage, options.weight, strict=True):
+        (has,) = np.nonzero(required)
+        np.add.at(totals, options.level[stage[has], has], PER_MILLE * weight[has])
+    return [int(total) for total in totals]
 
 
 def proofs_of(levels: Levels, values: Sequence[int], bounds: Sequence[int]) -> tuple[Proof, ...]:

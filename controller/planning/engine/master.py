@@ -6,7 +6,6 @@ dual is solved by cutting planes over blocks of models, with in-out stabilizatio
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -132,14 +131,7 @@ class Master:
         bound += float((shared.growth_limit * np.minimum(gain, 0)).sum())
         return Duals(vector=vector, caps=caps, bound=bound, reduced=reduced, option_prices=option_prices)
 
-    def solve(
-        self,
-        begin: Floats | None,
-        *,
-        enough: float,
-        tolerance: float = TOLERANCE,
-        deadline_seconds: float = math.inf,
-    ) -> Duals:
+    def solve(self, begin: Floats | None, *, enough: float, deadline_seconds: float) -> Duals:
         """Return the best prices, or any that prove a bound of `enough`.
 
         After the deadline, on the monotonic clock, the best prices so far are returned.
@@ -159,7 +151,7 @@ class Master:
             if solved is None:
                 return best
             vector, promise = solved
-            if promise - best.bound <= tolerance * max(1.0, abs(best.bound)):
+            if promise - best.bound <= TOLERANCE * max(1.0, abs(best.bound)):
                 weights = cuts.weights()
                 means, support = self._means(proposals, weights), self._support(proposals, weights)
                 return replace(best, means=means, support=support)
