@@ -3,7 +3,7 @@
 docs/planning-model.md describes the model and the method.
 
 Entry:
-  place         solves a problem: search, choice of nodes, retry
+  place         solves a problem: search, and choice of nodes
   search        order of levels and effort, each level by cores or replica counts
   incumbent     the best solution so far, and the patterns among which it was chosen
   levels        the lexicographic objective over patterns

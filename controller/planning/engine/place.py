@@ -17,7 +17,7 @@ from controller.planning.engine.levels import Levels, proofs_of, whole_bound, wi
 from controller.planning.engine.options import Options, options_of
 from controller.planning.engine.patterns import MOST_OF_MODEL, Patterns, first_patterns, is_allowed, joined
 from controller.planning.engine.pricing import Prices, price
-from controller.planning.engine.search import Search, SearchResult
+from controller.planning.engine.search import Search
 from controller.planning.engine.shared import Floats, Integers
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import LimitKind, PlacementProblem, Proof, Solution
@@ -25,9 +25,6 @@ from controller.planning.warm_start import DualPrices
 
 ALONE = 8
 """Number of cheapest mixes that are priced for a model that is not enumerated."""
-
-RETRIES = 2
-"""How often a problem is solved again because chosen replicas found no place."""
 
 
 def place(problem: PlacementProblem, *, effort: Effort, known: DualPrices | None = None) -> Solution:
@@ -72,14 +69,11 @@ class Engine:
         self,
         problem: PlacementProblem,
         *,
-        retries: int = RETRIES,
         most_of_model: int = MOST_OF_MODEL,
         most_counted: int = MOST_COUNTED,
     ) -> None:
         check_magnitude(problem)
         self._problem = problem
-        self._retries = retries
-        self._most_of_model = most_of_model
         self._most_counted = most_counted
         if problem.variants:
             self._options, self._shared = options_of(problem)
@@ -88,13 +82,8 @@ class Engine:
             added = (0,) * len(problem.growth)
             self._alone = Selection(patterns=_best_alone(self._patterns), added=added)
 
-    def place(
-        self, effort: Effort, *, known: DualPrices | None = None, start: Solution | None = None
-    ) -> Solution:
-        """Return the best placement within the effort, without a search if every model's own optimum fits.
-
-        The search starts with `start`, which must be feasible, by default with the running replicas.
-        """
+    def place(self, effort: Effort, *, known: DualPrices | None = None) -> Solution:
+        """Return the best placement within the effort, without a search if every model's own optimum fits."""
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
         short = self._patterns.short[:, self._alone.patterns]
@@ -104,46 +93,19 @@ class Engine:
             if found.replicas == wanted:
                 free = np.zeros(len(self._options.count))
                 return self._solution(self._alone_proofs(), found, None, free)
-        return self._searched(effort, known, start)
+        return self._searched(effort, known)
 
-    def _searched(self, effort: Effort, known: DualPrices | None, start: Solution | None) -> Solution:
-        begin = self._running() if start is None else self._within_options(start.replicas)
-        self._patterns = self._with_mixes(begin, self._options.lower.tolist())
-        first = self._start(begin, start.added if start else ())
+    def _searched(self, effort: Effort, known: DualPrices | None) -> Solution:
+        running = self._running()
+        self._patterns = self._with_mixes(running, self._options.lower.tolist())
+        first = self._start(running)
         incumbent = Incumbent(self._problem, self._options, self._shared, self._patterns, first)
         search = Search(incumbent, effort=effort, known=known, most_counted=self._most_counted)
         result = search.run()
         self._patterns = result.patterns
         chosen = self._patterns.replicas(self._options, result.selection.patterns)
         found = assign(self._problem, chosen, result.selection.added, result.left)
-        solution = self._solution(result.proofs, found, result.prices, result.option_prices)
-        has_all = all(count >= wanted for count, wanted in zip(found.replicas, chosen, strict=True))
-        if has_all or not self._retries:
-            return solution
-        return self._retried(chosen, solution, result)
-
-    def _retried(self, chosen: Sequence[int], cut: Solution, result: SearchResult) -> Solution:
-        """Solve again with `upper` lowered to the replicas that found places; return the better solution.
-
-        With inexact rows, replicas may find no place although there are slots. The search starts with `cut`,
-        the replicas that found places, and has the remaining effort.
-        """
-        variants = tuple(
-            replace(terms, upper=max(terms.lower, count)) if count < wanted else terms
-            for terms, count, wanted in zip(self._problem.variants, cut.replicas, chosen, strict=True)
-        )
-        tightened = replace(self._problem, variants=variants)
-        engine = Engine(
-            tightened,
-            retries=self._retries - 1,
-            most_of_model=self._most_of_model,
-            most_counted=self._most_counted,
-        )
-        other = engine.place(result.left, known=result.prices, start=cut)
-        values = [proof.value for proof in other.proofs]
-        if values >= [proof.value for proof in cut.proofs]:
-            return cut
-        return replace(other, proofs=with_values(result.proofs, values))
+        return self._solution(result.proofs, found, result.prices, result.option_prices)
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
         """Return the patterns extended by the mixes of some replica counts."""
@@ -152,28 +114,23 @@ class Engine:
         return joined(self._options, self._patterns, models, options)
 
     def _running(self) -> list[int]:
-        """Return the replicas that are bound to nodes, clamped to the options."""
-        return self._within_options([min(t.current, len(t.bound)) for t in self._problem.variants])
-
-    def _within_options(self, replicas: Sequence[int]) -> list[int]:
-        """Return the replicas clamped to those that must stay and those that could have places."""
-        top = self._options.top.tolist()
+        """Return the bound replicas, clamped to those that must stay and those that could have places."""
         return [
-            max(terms.lower, min(count, most))
-            for terms, count, most in zip(self._problem.variants, replicas, top, strict=True)
+            max(terms.lower, min(terms.current, len(terms.bound), most))
+            for terms, most in zip(self._problem.variants, self._options.top.tolist(), strict=True)
         ]
 
-    def _start(self, running: Sequence[int], added: Sequence[int]) -> Selection:
-        """Return the given replicas if limits allow them, otherwise the replicas that must stay."""
+    def _start(self, running: Sequence[int]) -> Selection:
+        """Return the running replicas if limits allow them, otherwise the replicas that must stay."""
         keeps = all(
             sum(amount * running[v] for v, amount in row.terms) <= limit
             for row, limit in zip(self._shared.limit_rows, self._shared.limits.tolist(), strict=True)
         )
         mixes = self._options.mixes(running)
         if not keeps or not is_allowed(self._options, *mixes).all():
-            mixes, added = self._options.mixes(self._options.lower.tolist()), ()
+            mixes = self._options.mixes(self._options.lower.tolist())
         none = (0,) * len(self._problem.growth)
-        return Selection(patterns=self._patterns.numbers(*mixes), added=tuple(added) or none)
+        return Selection(patterns=self._patterns.numbers(*mixes), added=none)
 
     def _might_fit(self) -> bool:
         """Return whether the optima of all models alone respect limits and slot rows."""
