@@ -131,10 +131,13 @@ def _model_demand(
 ) -> ModelDemand:
     load = loads.get(key) or ModelLoad(namespace=key[0], model_id=key[1], signal=Signal.UNKNOWN)
     releasable = load.releasable_requests_per_second
+    is_in_grace = (
+        rule is not None and rule.idle_seconds is not None and rule.idle_seconds < rule.grace_seconds
+    )
     return ModelDemand(
         load=load,
         priority=min([variant.priority for variant in variants]),
-        may_scale_to_zero=all(map(_MAY_GO, variants)) and not _in_grace(rule),
+        may_scale_to_zero=all(map(_MAY_GO, variants)) and not is_in_grace,
         variants=tuple(variants),
         lower_rate=rate_up(load.required_requests_per_second),
         upper_rate=None if releasable is None else rate_up(releasable),
@@ -147,8 +150,3 @@ def _model_demand(
 def ready_replicas(variant: Variant) -> int:
     """Return how many of the replicas that stay are ready."""
     return sum([replica.ready for replica in staying_replicas(variant)])
-
-
-def _in_grace(rule: ModelRule | None) -> bool:
-    """Return whether the last request is too recent to remove the last replica."""
-    return rule is not None and rule.idle_seconds is not None and rule.idle_seconds < rule.grace_seconds

@@ -90,8 +90,11 @@ def _rows(demand: ModelDemand, *, model: int, first_variant: int) -> list[CoverR
             name=name, stage=stage, priority=demand.priority, model=model, requirement=whole, terms=kept
         )
 
+    def capacity(rate: Callable[[Variant], int]) -> tuple[tuple[int, int], ...]:
+        variants = enumerate(demand.variants, start=first_variant)
+        return tuple([(index, one) for index, variant in variants if (one := rate(variant))])
+
     rows = []
-    holding = capacity_terms(demand, rate_of, first_variant=first_variant)
     is_decided = demand.signal.decides
     if floor := demand.floor:
         one_each = tuple([(first_variant + position, 1) for position in range(len(demand.variants))])
@@ -102,10 +105,9 @@ def _rows(demand: ModelDemand, *, model: int, first_variant: int) -> list[CoverR
         if not is_decided and (held := held_replicas(variant)):
             rows.append(row(Stage.DEMAND, held, ((index, 1),)))
     if required := demand.required_rate:
-        rows.append(row(Stage.DEMAND, required, holding))
+        rows.append(row(Stage.DEMAND, required, capacity(rate_of)))
     if is_decided and (continued := demand.continuity_rate):
-        serving = capacity_terms(demand, serving_rate, first_variant=first_variant)
-        rows.append(row(Stage.CONTINUITY, continued, serving))
+        rows.append(row(Stage.CONTINUITY, continued, capacity(serving_rate)))
     return rows
 
 
@@ -116,19 +118,6 @@ def _whole(requirement: int, terms: tuple[tuple[int, int], ...]) -> tuple[int, t
     unit = -(-requirement // MAX_REQUIREMENT)
     whole = -(-requirement // unit)
     return whole, tuple([(v, min(amount // unit, whole)) for v, amount in terms if amount >= unit])
-
-
-def capacity_terms(
-    demand: ModelDemand, rate_of_one: Callable[[Variant], int], *, first_variant: int
-) -> tuple[tuple[int, int], ...]:
-    """Return (variant, capacity per replica) for each variant of the model with nonzero capacity."""
-    return tuple(
-        [
-            (index, rate)
-            for index, variant in enumerate(demand.variants, start=first_variant)
-            if (rate := rate_of_one(variant))
-        ]
-    )
 
 
 def _enough(rows: Sequence[CoverRow]) -> dict[int, int]:

@@ -13,7 +13,8 @@ class Hosts:
         self.free = list(free)
         """Free accelerators of each node."""
         self._in_order = {bin_: sorted((free[node], node) for node in nodes) for bin_, nodes in bins.items()}
-        self._bin_of = {node: bin_ for bin_, nodes in bins.items() for node in nodes}
+        self.bin_of = {node: bin_ for bin_, nodes in bins.items() for node in nodes}
+        """The bin of each node that is in one."""
 
     def fullest(self, bins: Sequence[int], accelerators: int) -> int | None:
         """Return the fullest node of some bins with enough free accelerators, or None."""
@@ -38,7 +39,7 @@ class Hosts:
         """Take accelerators on a node that has them, or return some if negative."""
         before, after = self.free[node], self.free[node] - accelerators
         self.free[node] = after
-        if node in self._bin_of:
-            own = self._in_order[self._bin_of[node]]
+        if node in self.bin_of:
+            own = self._in_order[self.bin_of[node]]
             own.pop(bisect_left(own, (before, node)))
             insort(own, (after, node))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from controller.planning.cluster import MovablePod, Node
+from controller.planning.cluster import Node
 from controller.planning.disruption import BudgetKey, DisruptionLedger, budget_of
 from controller.planning.inventory import satisfies
 from controller.planning.moves import Kind
@@ -95,20 +95,19 @@ def _others(nodes: Sequence[Node], sizes: Sequence[int]) -> Iterator[list[Offer]
                 known[key] = all(satisfies(other, *key) for other in nodes)
             if known[key] and pod.evictable != 0 and divide_each_other([*chain, pod.accelerators]):
                 chain.append(pod.accelerators)
-                here.append(_other(pod))
+                price = pod.accelerators * (1 + pod.price_class)
+                here.append(
+                    Offer(
+                        namespace=pod.namespace,
+                        name=pod.name,
+                        is_other=True,
+                        kind=Kind(accelerators=pod.accelerators, price=price),
+                        priority=_OTHERS_PRIORITY,
+                        replicas=1,
+                        budget=budget_of(pod),
+                    )
+                )
         yield here
-
-
-def _other(pod: MovablePod) -> Offer:
-    return Offer(
-        namespace=pod.namespace,
-        name=pod.name,
-        is_other=True,
-        kind=Kind(accelerators=pod.accelerators, price=pod.accelerators * (1 + pod.price_class)),
-        priority=_OTHERS_PRIORITY,
-        replicas=1,
-        budget=budget_of(pod),
-    )
 
 
 def _within(

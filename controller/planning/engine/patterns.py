@@ -135,10 +135,7 @@ def _distinct(options: Options, model: Integers, mixes: Integers) -> tuple[Integ
     """Return the distinct mixes that no ceiling forbids, in order."""
     allowed = is_allowed(options, model, mixes)
     model, mixes = model[allowed], mixes[allowed]
-    order = np.lexsort((*mixes.T[::-1], model))
-    model, mixes = model[order], mixes[order]
-    first = np.ones(len(model), dtype=np.bool_)
-    first[1:] = (mixes[1:] != mixes[:-1]).any(axis=1) | (model[1:] != model[:-1])
+    _, first = np.unique(_keys_of(model, mixes), return_index=True)
     return model[first], mixes[first]
 
 

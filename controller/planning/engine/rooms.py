@@ -51,7 +51,6 @@ class Rooms:
         }
         nodes = {b: bin_.nodes for b, bin_ in enumerate(problem.bins)}
         self.hosts = Hosts(freed(problem, tuple(replicas)), nodes)
-        self._bin_of = {node: b for b, own in nodes.items() for node in own}
         self._blocks: dict[tuple[int, int], dict[int, list[int]]] = {}
         self._block_rooms: dict[tuple[int, int, int], dict[int, int]] = {}
 
@@ -112,7 +111,7 @@ class Rooms:
         free = self.hosts.free[node]
         for (bin_, topology, size), rooms in self._block_rooms.items():
             domain = self._problem.topologies[topology][node]
-            if bin_ == self._bin_of.get(node) and domain in rooms:
+            if bin_ == self.hosts.bin_of.get(node) and domain in rooms:
                 rooms[domain] += max(0, free) // size - max(0, free - more) // size
 
     def _choices(self, terms: VariantTerms, bins: Sequence[int]) -> Iterator[Sequence[int] | None]:
@@ -163,7 +162,7 @@ class Rooms:
                 for node in every
                 if self.hosts.free[node] >= terms.accelerators
                 and (terms.most_per_node is None or self._pods_on_node[v][node] < terms.most_per_node)
-                and self._bin_of[node] in open_bins
+                and self.hosts.bin_of[node] in open_bins
             ),
             key=lambda node: (self.hosts.free[node], node),
             default=None,
