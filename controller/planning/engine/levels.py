@@ -91,12 +91,9 @@ class Levels:
         ties = patterns.disruption if unit > 1 else 0
         value = (patterns.cost * unit + ties if is_cost else self._short(patterns, level)).astype(np.float64)
         kept = self.kept(patterns, standing, level)
-        for earlier in range(level):
-            if earlier in kept:
-                continue
-            for stage in Stage:
-                at = options.level[stage, patterns.model] == earlier
-                value[at & (patterns.short[stage] > patterns.least_short[stage, patterns.model])] = math.inf
+        is_hard = np.isin(options.level, [earlier for earlier in range(level) if earlier not in kept])
+        is_above = patterns.short > patterns.least_short[:, patterns.model]
+        value[(is_hard[:, patterns.model] & is_above).any(axis=0)] = math.inf
         growth = self._shared.growth_price * (unit if is_cost else 0)
         return Objective(
             value=value,
