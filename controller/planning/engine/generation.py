@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from controller.planning.engine.core import EXTRA
+from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.known_prices import KnownPrices
+from controller.planning.engine.master import Duals, Objective
 from controller.planning.engine.patterns import around
 from controller.planning.engine.pricing import Prices, price
-
-if TYPE_CHECKING:
-    from controller.planning.engine.incumbent import Incumbent
-    from controller.planning.engine.master import Duals, Objective
-    from controller.planning.engine.shared import Floats, Integers
-    from controller.planning.warm_start import DualPrices
+from controller.planning.engine.shared import Floats, Integers
+from controller.planning.warm_start import DualPrices
 
 PRICINGS = 4
 """The maximum number of pricing rounds over all mixes per level."""

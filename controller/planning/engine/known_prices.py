@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.engine.shared import Floats, Shared
 from controller.planning.warm_start import DualPrices, LevelPrices
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.engine.shared import Floats, Shared
 
 
 class KnownPrices:

@@ -7,28 +7,23 @@ that cannot: its duals tell which patterns also serve the easy levels best.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.engine.core import Core, core_of
+from controller.planning.cpsat import Effort, Result
+from controller.planning.engine.core import Core, Selection, core_of
 from controller.planning.engine.counts import Counted, Counts
 from controller.planning.engine.generation import ROUNDING, Generation
+from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.levels import proofs_of, whole_bound
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.cpsat import Effort, Result
-    from controller.planning.engine.core import Selection
-    from controller.planning.engine.incumbent import Incumbent
-    from controller.planning.engine.master import Duals, Objective
-    from controller.planning.engine.patterns import Patterns
-    from controller.planning.engine.shared import Booleans, Floats, Integers
-    from controller.planning.problem import Proof
-    from controller.planning.warm_start import DualPrices
+from controller.planning.engine.master import Duals, Objective
+from controller.planning.engine.patterns import Patterns
+from controller.planning.engine.shared import Booleans, Floats, Integers
+from controller.planning.problem import Proof
+from controller.planning.warm_start import DualPrices
 
 GAP = 5e-4
 """Relative gap at which a solution is accepted, where levels are not settled by replica counts."""
