@@ -25,6 +25,7 @@ WRITES_PER_SECOND: Final = 1.0
 """Maximum rate at which non-urgent statuses are written."""
 
 _MOST_REPLICAS: Final = 2**31 - 1
+_TYPES: Final = frozenset(BindingCondition)
 _SIGNALS: Final[Mapping[Signal, BindingReason]] = {
     Signal.FRESH: BindingReason.METRICS_AVAILABLE,
     Signal.QUORUM: BindingReason.METRICS_BY_QUORUM,
@@ -110,15 +111,15 @@ def binding_status(verdict: Verdict, *, now: datetime) -> Json:
 
 def binding_news(old: Json, new: Json, *, now: datetime) -> News | None:
     """Return how soon a status should be written, or None if it has no changes or was written recently."""
-    if _acted_on(old) != _acted_on(new):
+    written = written_time(old)
+    # The metrics API serves no number whose time is missing or in the future.
+    if _acted_on(old) != _acted_on(new) or written is None or written > now:
         return News.URGENT
     if _causes(old) != _causes(new):
         return News.ORDINARY
     if all(old.get(name) == new.get(name) for name in ("history", "decision")):
         return None
-    written = written_time(old)
-    is_due = written is None or not 0 <= (now - written).total_seconds() < REFRESH_SECONDS
-    return News.ORDINARY if is_due else None
+    return News.ORDINARY if (now - written).total_seconds() >= REFRESH_SECONDS else None
 
 
 def unwritten_seconds(bindings: int, *, interval_seconds: float) -> float:
@@ -141,20 +142,24 @@ def _acted_on(status: Json) -> Json:
         "generation": status.get("observedGeneration"),
         "limits": decision.get("limitedBy"),
         "panic": decision.get("panicSince"),
-        "conditions": [
-            [item.get("type"), item.get("status"), item.get("reason")]
-            for item in status.get("conditions") or []
-        ],
+        "conditions": {
+            item["type"]: [item.get("status"), item.get("reason")] for item in _conditions(status)
+        },
     }
 
 
 def _causes(status: Json) -> list[tuple[str, str]]:
     """Return why conditions do not hold: the cause can change while the reason stays the same."""
     return [
-        (item.get("type") or "", without_numbers(item.get("message") or ""))
-        for item in status.get("conditions") or []
+        (item["type"], without_numbers(item.get("message") or ""))
+        for item in _conditions(status)
         if item.get("status") == "False"
     ]
+
+
+def _conditions(status: Json) -> Iterator[Json]:
+    """Yield our own conditions: others in the same list are kept when ours are written."""
+    return (item for item in status.get("conditions") or [] if item.get("type") in _TYPES)
 
 
 def _targets(case: Case, replicas: tuple[int, ...] | None) -> Iterator[Json]:

@@ -6,6 +6,8 @@ Figures change in every cycle. They are written together with other changes, and
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
@@ -32,6 +34,7 @@ _WORDED: Final = frozenset(
 )
 """Conditions whose messages say a cause, and change with it; numbers in them change in every cycle."""
 
+_TYPES: Final = frozenset(ConditionType)
 _NUMBER: Final = re.compile(r"\d+")
 _BY_THRESHOLD: Final = ConditionType.PERFORMANCE_AS_DECLARED
 """A condition that can alternate because of noise around a threshold."""
@@ -55,7 +58,7 @@ def without_numbers(text: str) -> str:
 def news(old: Json, new: Json) -> News | None:
     """Return how soon a status should be written, or None if only figures changed."""
     old = _comparable(old, new)
-    if _acted_on(old) != _acted_on(new):
+    if _acted_on(old) != _acted_on(new) or _is_misdated(old, new):
         return News.URGENT
     return News.ORDINARY if _explained(old) != _explained(new) or _has_learned(old, new) else None
 
@@ -69,6 +72,25 @@ def _comparable(old: Json, new: Json) -> Json:
     return rest if number is None else rest | {"desiredOptimizedAlloc": {"numReplicas": number}}
 
 
+def _is_misdated(old: Json, new: Json) -> bool:
+    """Tell whether the time of a published number is missing or later than now.
+
+    The metrics API serves no such number: somebody edited it, or the clock was set back.
+    """
+    before, now = (_decided(status) for status in (old, new))
+    return now is not None and (before is None or before > now)
+
+
+def _decided(status: Json) -> datetime | None:
+    """Return when a number was published, or None without a number or a valid time."""
+    desired = status.get("desiredOptimizedAlloc") or {}
+    try:
+        moment = datetime.fromisoformat(desired["lastRunTime"]).astimezone(UTC)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+    return moment if "numReplicas" in desired else None
+
+
 def _acted_on(status: Json) -> Json:
     decision = status.get("decision") or {}
     desired = status.get("desiredOptimizedAlloc") or {}
@@ -80,19 +102,25 @@ def _acted_on(status: Json) -> Json:
         "moving": BEING_MOVED in (decision.get("message") or ""),
         "conditions": {
             item["type"]: [item["status"], item.get("observedGeneration")]
-            for item in status.get("conditions") or []
+            for item in _conditions(status)
             if item["type"] != _BY_THRESHOLD
         },
     }
 
 
 def _explained(status: Json) -> Json:
-    conditions = status.get("conditions") or []
+    conditions, decision = [*_conditions(status)], status.get("decision") or {}
     return {
-        "boundBy": (status.get("decision") or {}).get("boundBy"),
+        "boundBy": decision.get("boundBy"),
+        "priority": decision.get("priority"),
         "conditions": {item["type"]: item["reason"] for item in conditions},
         "causes": [without_numbers(item["message"]) for item in conditions if item["type"] in _WORDED],
     }
+
+
+def _conditions(status: Json) -> Iterator[Json]:
+    """Yield our own conditions: others in the same list are kept when ours are written."""
+    return (item for item in status.get("conditions") or [] if item["type"] in _TYPES)
 
 
 def _has_learned(old: Json, new: Json) -> bool:

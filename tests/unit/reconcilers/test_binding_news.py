@@ -13,12 +13,13 @@ from controller.reconcilers.news import News
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 BOUND = {"type": "ScalingActive", "status": "True", "reason": "Scaling", "message": "3 replicas"}
 UNREAD = {
-    "type": "TargetResolved",
+    "type": "TargetsResolved",
     "status": "False",
     "reason": "NotReadable",
     "message": "the scale of Deployment/llm was not read yet",
 }
 FORBIDDEN = UNREAD | {"message": "the scale of Deployment/llm may not be read"}
+THEIRS = {"type": "Healthy", "status": "False", "reason": "Busy", "message": "it is busy"}
 LATE = UNREAD | {"message": "the scale of Deployment/llm was not read for 12 s"}
 LATER = UNREAD | {"message": "the scale of Deployment/llm was not read for 27 s"}
 
@@ -32,6 +33,11 @@ def _status(*conditions: Json, age_seconds: float = 5.0, **more: object) -> Json
     ("old", "new", "expected"),
     [
         pytest.param(_status(BOUND), _status(BOUND), None, id="nothing changed"),
+        pytest.param(
+            _status(THEIRS, BOUND), _status(BOUND), None, id="a condition of another controller, which stays"
+        ),
+        pytest.param(_status(BOUND, age_seconds=-90.0), _status(BOUND), News.URGENT, id="a time to come"),
+        pytest.param(_status(BOUND) | {"lastDecisionTime": None}, _status(BOUND), News.URGENT, id="no time"),
         pytest.param(
             _status(UNREAD), _status(UNREAD | {"reason": "NotFound"}), News.URGENT, id="another reason"
         ),

@@ -17,7 +17,7 @@ SILENT = {
 }
 STATUS: Json = {
     "currentAlloc": {"numReplicas": 1},
-    "desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2026-01-01T12:00:00Z"},
+    "desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2026-01-01T13:00:00Z"},
     "actuation": {"applied": True},
     "decision": {
         "reason": "Steady",
@@ -49,7 +49,7 @@ NEWS = {
     "figures": (with_decision(demand={"requestsPerSecond": "7"}), None),
     "a message": (with_decision(message="chat stays at 1 replica: 7 requests/s now"), None),
     "the time of the decision": (
-        STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2026-01-01T13:00:00Z"}},
+        STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2026-01-01T14:00:00Z"}},
         None,
     ),
     "another number of replicas": (
@@ -63,6 +63,11 @@ NEWS = {
         STATUS | {"conditions": [FOUND | {"status": "False"}, SILENT]},
         News.URGENT,
     ),
+    "the time of a clock that was set back": (
+        STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2026-01-01T12:00:00Z"}},
+        News.URGENT,
+    ),
+    "another priority": (with_decision(priority=5), News.ORDINARY),
     "the limit of the number": (with_decision(boundBy="Demand"), News.ORDINARY),
     "the reason of a condition that holds": (
         STATUS | {"conditions": [FOUND | {"reason": "TargetNotScaled"}, SILENT]},
@@ -92,6 +97,29 @@ NEWS = {
 def test_how_soon_a_changed_status_is_written(new: Json, want: News | None) -> None:
     """Values that others act on are written at once, explanations in turn, and figures alone never."""
     assert news(STATUS, new) is want
+
+
+EDITED = {
+    "a time that is missing": (STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1}}, News.URGENT),
+    "a time that is no time": (
+        STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "soon"}},
+        News.URGENT,
+    ),
+    "a time in the future": (
+        STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2030-01-01T13:00:00Z"}},
+        News.URGENT,
+    ),
+    "a condition of another controller": (
+        STATUS | {"conditions": [FOUND, {"type": "Ready", "status": "True", "reason": "Healthy"}, SILENT]},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "want"), EDITED.values(), ids=EDITED.keys())
+def test_how_soon_an_edited_status_is_written_again(old: Json, want: News | None) -> None:
+    """At once if the metrics API could not serve it, and never for what our writes keep."""
+    assert news(old, STATUS) is want
 
 
 def stored(number: int, status: Json, *, minute: int = 0) -> Json:
