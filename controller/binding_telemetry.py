@@ -44,6 +44,11 @@ class BindingTelemetry:
         self._written = Counter(
             "stowplan_policy_status_writes", "Statuses of bindings written.", registry=registry
         )
+        self._unwritten = Counter(
+            "stowplan_policy_status_writes_failed",
+            "Statuses of bindings that could not be written.",
+            registry=registry,
+        )
         self._scaled = Counter(
             "stowplan_policy_scale_writes",
             "Scales written by the controller itself, by outcome; tries without effect where they failed.",
@@ -62,6 +67,7 @@ class BindingTelemetry:
             self._tell(verdict)
         self._silent.set(outcome.scrape_failures)
         self._written.inc(outcome.written)
+        self._unwritten.inc(len(outcome.unwritten))
         for ending, count in outcome.scaled.items():
             self._scaled.labels(ending).inc(count)
 

@@ -240,11 +240,9 @@ class Controller:
             return
         try:
             async with asyncio.timeout(_LONGEST_BINDING_CYCLE_SECONDS):
-                self._binding_telemetry.observe(await reconciler.cycle())
-        except ClusterError as error:
-            # The writer already marks as unconfirmed what it could not write.
-            self._binding_telemetry.failed()
-            _log.warning("cycle of the bindings not finished", error=error.message)
+                outcome = await reconciler.cycle()
+            self._binding_telemetry.observe(outcome)
+            _tell_unwritten("AutoscalingPolicyBinding", outcome.unwritten)
         except Exception:  # noqa: BLE001 (as below)
             self._pulse.unbound()
             self._binding_telemetry.failed()
@@ -268,6 +266,7 @@ class Controller:
             _log.exception("cycle failed: the last decisions stay")
             return
         self._telemetry.observe(outcome, seconds=time.monotonic() - began)
+        _tell_unwritten("VariantAutoscaling", outcome.unwritten)
 
     async def _keep_certificates(self, cluster: Cluster) -> None:
         config = self._config.certificates
@@ -311,6 +310,11 @@ def _source(config: ControllerConfig, clock: SteadyClock) -> AbstractAsyncContex
         ),
         steady=clock.seconds,
     )
+
+
+def _tell_unwritten(kind: str, errors: Sequence[ClusterError]) -> None:
+    if errors:
+        _log.warning("statuses not written", kind=kind, number=len(errors), error=errors[0].message)
 
 
 def _credentials(config: CredentialsConfig) -> Credentials:

@@ -69,6 +69,9 @@ class Telemetry:
         self._labelled = [self._gauges[name] for name, _, labels in _GAUGES if labels]
         self._cycles = Counter("stowplan_cycles", "Cycles by outcome.", ("outcome",), registry=registry)
         self._written = Counter("stowplan_status_writes", "Statuses written.", registry=registry)
+        self._unwritten = Counter(
+            "stowplan_status_writes_failed", "Statuses that could not be written.", registry=registry
+        )
         self._evictions = Counter(
             "stowplan_evictions", "Evictions by outcome.", ("outcome",), registry=registry
         )
@@ -106,6 +109,7 @@ class Telemetry:
         self._gauges[_GAP].set(plan.solver.gap)
         self._gauges[_SILENT].set(outcome.scrape_failures)
         self._written.inc(outcome.written)
+        self._unwritten.inc(len(outcome.unwritten))
         self._elsewhere.inc(outcome.divergence.elsewhere)
         for ending, count in outcome.evictions.items():
             self._evictions.labels(ending).inc(count)

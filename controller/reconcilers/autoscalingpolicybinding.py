@@ -7,7 +7,6 @@ directly, `scaling` does so afterwards. A cycle is idempotent.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,7 +15,7 @@ from typing import Final, Protocol
 import structlog
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.schema.json import Json
@@ -39,7 +38,7 @@ from controller.reconcilers.binding_status import (
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import INTERVALS_WAITED, Exchange, Grant, joined
 from controller.reconcilers.news import News
-from controller.reconcilers.publishing import FIELD_MANAGER
+from controller.reconcilers.publishing import FIELD_MANAGER, expected
 from controller.reconcilers.scale_orders import scaling_finding
 from controller.reconcilers.scaling import DirectScaler, Ending
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
@@ -104,7 +103,10 @@ class BindingOutcome:
     written: int = 0
     scrape_failures: int = 0
     scaled: Mapping[Ending, int] = field(default_factory=dict)
-    """The number of scale writes by outcome, including earlier cycles that raised."""
+    """The number of scale writes by outcome."""
+
+    unwritten: Sequence[ClusterError] = ()
+    """Errors of the statuses that could not be written."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,13 +132,12 @@ class AutoscalingPolicyBindingReconciler:
         self._settings = settings
         self._reader = BoundReader(settings.direct.includes)
         self._memory = BindingMemory()
-        self._scaled: Counter[Ending] = Counter()
         self._unplanned_since: float | None = None
         self._unwritten_seconds = 0.0
         self._most = max(1, round(WRITES_PER_SECOND * settings.sizing.interval_seconds))
 
     async def cycle(self) -> BindingOutcome:
-        """Scrape, decide, publish and scale once. Raises the ClusterError of a status that was not written.
+        """Scrape, decide, publish and scale once.
 
         A decision is applied only if its status is written, because the next leader continues from there.
         """
@@ -160,16 +161,13 @@ class AutoscalingPolicyBindingReconciler:
         placed = await self._publish(planned)
         self._remember([*alone.verdicts, *placed.verdicts])
         self._confirm(alone, placed)
-        if tools.scaler:
-            self._scaled.update(await tools.scaler.act([*alone.standing, *placed.standing]))
-        for error in (*alone.failed, *placed.failed):
-            raise error
-        scaled, self._scaled = self._scaled, Counter()
+        scaled = await tools.scaler.act([*alone.standing, *placed.standing]) if tools.scaler else {}
         return BindingOutcome(
             verdicts=(*alone.verdicts, *placed.verdicts),
             written=alone.written + placed.written,
             scrape_failures=len(exposures.failures),
             scaled=scaled,
+            unwritten=expected([*alone.failed, *placed.failed]),
         )
 
     def _decided(

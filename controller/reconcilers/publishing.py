@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import Json
 from controller.planning.decision import Decision, Plan
@@ -120,6 +120,16 @@ class Publisher:
                 namespace=metadata["namespace"],
                 subresource="status",
             )
+
+
+def expected(errors: Iterable[BaseException]) -> tuple[ClusterError, ...]:
+    """Return errors of the API server. Raises the first error of another type."""
+    found: list[ClusterError] = []
+    for error in errors:
+        if not isinstance(error, ClusterError):
+            raise error
+        found.append(error)
+    return tuple(found)
 
 
 def left_over(stored: Json, ours: Json) -> Json:

@@ -15,6 +15,7 @@ from typing import Protocol
 import structlog
 
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.asks import Ask, binding_of, stand_ins
@@ -54,7 +55,7 @@ from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import Exchange, grants_of, of_variants
 from controller.reconcilers.leaving import PodMarker, due_marks
 from controller.reconcilers.privileges import Privileges
-from controller.reconcilers.publishing import Publisher
+from controller.reconcilers.publishing import Publisher, expected
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
 from controller.reconcilers.status import (
     Shown,
@@ -154,6 +155,9 @@ class Outcome:
     evictions: Mapping[str, int] = field(default_factory=dict)
     """The number of evictions by outcome."""
 
+    unwritten: Sequence[ClusterError] = ()
+    """Errors of the statuses that could not be written."""
+
     divergence: Divergence = IN_STEP
     """The difference between the previous plan and the scheduler's placement."""
 
@@ -191,10 +195,7 @@ class VariantAutoscalingReconciler:
         )
 
     async def cycle(self) -> Outcome:
-        """Observe, decide and publish once.
-
-        Raises the ClusterError of a status that could not be written, after writing all others.
-        """
+        """Observe, decide and publish once."""
         tools = self._tools
         world, policies, objectives = tools.world(), tools.policies(), tools.objectives()
         self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
@@ -230,8 +231,6 @@ class VariantAutoscalingReconciler:
         tools.pulse.beat(world.autoscalings, statuses, done, time=published)
         # Nothing is evicted for an unpublished decision, but nodes are reopened and rounds end in any case.
         evictions = await self._evictor.act(world, gathered, whole, advised={**advices, **done.unwritten})
-        for error in done.unwritten.values():
-            raise error
         return Outcome(
             plan=plan,
             gathered=gathered,
@@ -240,6 +239,7 @@ class VariantAutoscalingReconciler:
             advices={key: item for key, item in advices.items() if binding_of(*key) is None},
             evictions=evictions,
             divergence=self._follower.divergence,
+            unwritten=expected(done.unwritten.values()),
         )
 
     async def _gathered(

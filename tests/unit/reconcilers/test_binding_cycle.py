@@ -234,9 +234,11 @@ async def test_several_targets_share_the_wanted_replicas() -> None:
 async def test_a_binding_whose_status_was_not_written_is_not_confirmed() -> None:
     """The others are confirmed, so only the metric of that one becomes outdated."""
     stage = Stage(loads={"a": 30.0}, unwritable="b")
-    with pytest.raises(Unavailable):
-        await stage.cycle()
+    outcome = await stage.cycle()
     stage.pulse.beat([], {}, Published(), time=NOW)
+
+    assert [(type(error), error.message) for error in outcome.unwritten] == [(Unavailable, "cut off")]
+    assert [item.decision is not None for item in outcome.verdicts] == [True]
 
     assert stage.pulse.annotations()["stowplan.dev/unconfirmed"] == "ns/b"
     stage.pulse.unbound()
@@ -246,7 +248,7 @@ async def test_a_binding_whose_status_was_not_written_is_not_confirmed() -> None
     await stage.cycle()
     stage.pulse.beat([], {}, Published(), time=NOW)
     assert stage.pulse.annotations()["stowplan.dev/unconfirmed"] == ""
-    assert stage.pulse.annotations()["stowplan.dev/newest-decision"].startswith("2026-01-01T12:00:00")
+    assert stage.pulse.annotations()["stowplan.dev/newest-decision"].startswith("2026-01-01T12:00:15")
 
 
 def test_the_default_kind_of_a_target_is_modelinfer() -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from prometheus_client import CollectorRegistry
 from support.decisions import LOAD, decision
 
+from apiserver.cluster.errors import Forbidden
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered
 from controller.planning.decision import (
@@ -41,6 +42,7 @@ OUTCOME = Outcome(
     plan=PLAN,
     gathered=Gathered(snapshot=Snapshot(nodes=(), variants=())),
     written=1,
+    unwritten=(Forbidden("denied"),),
     scrape_failures=2,
     advices={("ns", "chat"): ADVICE},
     divergence=Divergence(
@@ -83,6 +85,8 @@ def test_every_figure_of_a_decision_is_a_metric() -> None:
     assert [registry.get_sample_value(name, labels) for name, labels, _ in TOLD] == [v for *_, v in TOLD]
     assert registry.get_sample_value("stowplan_plan_cost") == 30
     assert registry.get_sample_value("stowplan_silent_engines") == 2
+    assert registry.get_sample_value("stowplan_status_writes_total") == 1
+    assert registry.get_sample_value("stowplan_status_writes_failed_total") == 1
     assert registry.get_sample_value("stowplan_placements_diverged_total") == 3
 
 
