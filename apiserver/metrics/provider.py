@@ -119,6 +119,11 @@ class MetricIndex:
         if not self._is_stale(entry, now):
             return None
         age_seconds, limit_seconds = (int(s.total_seconds()) for s in (now - entry.time, self._stale_after))
+        if age_seconds < 0:
+            return (
+                f"the time of the last decision is {-age_seconds} s in the future: compare the clocks of the"
+                " nodes of stowplan-controller and stowplan-apiserver"
+            )
         return f"the last decision is {age_seconds} s old, and the limit is {limit_seconds} s"
 
 

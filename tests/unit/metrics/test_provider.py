@@ -84,6 +84,13 @@ def test_a_decision_is_served_up_to_the_age_limit() -> None:
         ask(index(("a", 3, 181)))
 
 
+def test_a_time_in_the_future_is_called_one() -> None:
+    """The clocks of two nodes differ, or somebody edited the status: the age would be a negative number."""
+    assert ask(index(("a", 3, -60))) == {"a": 3000}
+    with pytest.raises(ServiceUnavailableError, match="is 61 s in the future: compare the clocks"):
+        ask(index(("a", 3, -61)))
+
+
 def beat(age_seconds: float, *, newest_seconds: float | None = None, unconfirmed: str = "") -> Heartbeat:
     """Return a heartbeat of a given age, with the age of its newest decision."""
     return Heartbeat(
