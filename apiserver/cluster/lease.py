@@ -157,6 +157,8 @@ class LeaderElector:
             self._lease = None  # a concurrent write: read before the next attempt
             return False
         except ClusterError as error:
+            if isinstance(error, NotFound):
+                self._lease = None  # somebody deleted it: create it again
             log.warning("lease not reached", lease=self._options.name, error=error.message)
             return False
         if written is None:

@@ -221,6 +221,20 @@ async def test_leadership_survives_brief_faults(api: FakeApiServer, cluster: Clu
     await a.task
 
 
+async def test_a_deleted_lease_is_created_again(api: FakeApiServer, cluster: Cluster, clock: Clock) -> None:
+    """No other candidate took it, so the work continues."""
+    a = Candidate(cluster, clock, "a")
+    await a.leading()
+    api.drop(f"{PATH}/lease")
+    target = clock.now + 60
+    await until(lambda: clock.now >= target)
+    assert a.elector.is_leading()
+    assert lease_of(api)["holderIdentity"] == "a"
+    assert a.journal == ["began"]
+    a.stop.set()
+    await a.task
+
+
 async def test_an_exception_of_the_work_is_raised_and_the_lease_released(
     api: FakeApiServer, cluster: Cluster, clock: Clock
 ) -> None:
