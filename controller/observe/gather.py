@@ -38,13 +38,12 @@ from controller.observe.targets import (
     target_of,
 )
 from controller.observe.variants import Surroundings, claim_of, variant_of, why_unheeded
-from controller.planning.cluster import Budget, MovablePod, NodePool
+from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import node_to_come
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
 from controller.sizing.records import VariantFacts
 
 Key = tuple[str, str]
-Movable = Mapping[str, tuple[MovablePod, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,8 +222,10 @@ def gather(
             _take(autoscaling, seen, around(autoscaling, targets[_target(autoscaling)]))
     rules = _rules(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
     floor = lowest_priority([*seen.pods.values()])
-    movable = movable_pods(world.pods, frozenset(seen.claimed), disruptions, highest_priority=floor)
-    found = _gathered(world, seen, rules, terms, movable)
+    claimed = frozenset(seen.claimed)
+    movable = movable_pods(world.pods, claimed, disruptions, highest_priority=floor)
+    filled = inventory(world.nodes, world.pods, claimed, movable, now_seconds=now_seconds)
+    found = _gathered(world, seen, rules, terms, filled)
     return replace(found, snapshot=replace(with_asks(found.snapshot, asks), taken_seconds=now_seconds))
 
 
@@ -281,12 +282,11 @@ def _take(autoscaling: Json, seen: _Seen, around: Surroundings) -> None:
 
 
 def _gathered(
-    world: World, seen: _Seen, rules: tuple[ModelRule, ...], terms: Terms, movable: Movable
+    world: World, seen: _Seen, rules: tuple[ModelRule, ...], terms: Terms, nodes: tuple[Node, ...]
 ) -> Gathered:
-    claimed = frozenset(seen.claimed)
-    bounds = limits(world.quotas, seen.tenants, world.pods, claimed)
+    bounds = limits(world.quotas, seen.tenants, world.pods, frozenset(seen.claimed))
     snapshot = Snapshot(
-        nodes=inventory(world.nodes, world.pods, claimed, movable),
+        nodes=nodes,
         variants=tuple(seen.variants),
         models=rules,
         pools=terms.pools,

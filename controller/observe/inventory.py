@@ -9,7 +9,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
-from controller.observe.pods import is_present, target_of_pod
+from controller.observe.pods import is_present, is_stuck, target_of_pod
 from controller.observe.scheduling import repellent_taints
 from controller.observe.targets import TargetKey
 from controller.planning.cluster import MOST_ACCELERATORS, NAME_FIELD, MovablePod, Node
@@ -23,15 +23,20 @@ def inventory(
     pods: Sequence[Json],
     planned: frozenset[TargetKey],
     movable: Mapping[str, tuple[MovablePod, ...]] = NONE_MOVABLE,
+    *,
+    now_seconds: float = 0.0,
 ) -> tuple[Node, ...]:
     """Return the nodes that have accelerators, up to MOST_ACCELERATORS each.
 
     `planned` are the targets that planning decides on; `movable` the other pods that may be evicted, by node.
+    A pod that is stuck now, of whatever target, holds its accelerators like one of another workload.
     """
     held: Counter[str] = Counter()
     for pod in pods:
         node = pod["spec"].get("nodeName")
-        if node and is_present(pod) and target_of_pod(pod) not in planned:
+        if not node:
+            continue
+        if is_stuck(pod, now_seconds) or (is_present(pod) and target_of_pod(pod) not in planned):
             held[node] += accelerators_of(pod["spec"])
     usable = (node for node in nodes if 0 < accelerators_on(node) <= MOST_ACCELERATORS)
     named = ((node, node["metadata"]["name"]) for node in usable)

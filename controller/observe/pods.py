@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from apiserver.schema.json import Json
@@ -17,6 +18,9 @@ SELECTED_BY: Final = "stowplan.dev/selected-by"
 """Pseudo-field in a pod's metadata for the target whose scale selects it, if owners do not identify it."""
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
+_STUCK_SECONDS: Final = 60.0
+"""How much longer than its grace period a pod may take to disappear."""
+
 _COST: Final = re.compile(r"-?[0-9]{1,10}\Z")
 _ORDINAL: Final = re.compile(r"[0-9]{1,9}\Z")
 _PHASES: Final = {"Pending": 0, "Unknown": 1}
@@ -24,8 +28,22 @@ _PHASES: Final = {"Pending": 0, "Unknown": 1}
 
 def is_present(pod: Json) -> bool:
     """Return whether a pod occupies its resources: neither finished nor being deleted."""
-    finished = (pod.get("status") or {}).get("phase") in _FINISHED
-    return not finished and not pod["metadata"].get("deletionTimestamp")
+    return not _is_finished(pod) and not pod["metadata"].get("deletionTimestamp")
+
+
+def is_stuck(pod: Json, now_seconds: float) -> bool:
+    """Return whether a pod should have ended, its grace period included, and still occupies its resources.
+
+    The reason can be a finalizer, or a process that cannot be killed. The scheduler counts such a pod.
+    """
+    due = pod["metadata"].get("deletionTimestamp")
+    if not due or _is_finished(pod):
+        return False
+    return now_seconds - datetime.fromisoformat(due).timestamp() > _STUCK_SECONDS
+
+
+def _is_finished(pod: Json) -> bool:
+    return (pod.get("status") or {}).get("phase") in _FINISHED
 
 
 def is_ready(pod: Json) -> bool:

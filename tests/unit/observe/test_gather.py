@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
-from support.gathering import A100, CHAT, NODE, gathered, key_of, placed, pod
+from support.gathering import A100, CHAT, NODE, NOW_SECONDS, gathered, key_of, placed, pod
 from support.manifests import autoscaler, deployment, variant
 
 from apiserver.schema.json import Json
@@ -56,6 +57,30 @@ def test_accelerators_of_other_pods_are_counted_as_used_by_others() -> None:
     )
     assert [taint.key for taint in node.taints] == ["gpu"]
     assert node.schedulable
+
+
+LEAVING = {
+    "within its grace period": (59.0, "Running", 0),
+    "60 s after its grace period": (60.0, "Running", 0),
+    "stuck for more than 60 s": (61.0, "Running", 1),
+    "stuck without processes": (61.0, "Failed", 0),
+}
+
+
+@pytest.mark.parametrize(("late_seconds", "phase", "held"), LEAVING.values(), ids=LEAVING.keys())
+def test_a_pod_that_is_stuck_while_being_deleted_holds_accelerators(
+    late_seconds: float, phase: str, held: int
+) -> None:
+    """The scheduler places nothing on its accelerators. Otherwise they are about to be free."""
+    leaving = pod("chat-1")
+    due = datetime.fromtimestamp(NOW_SECONDS - late_seconds, UTC)
+    leaving["metadata"]["deletionTimestamp"] = f"{due:%Y-%m-%dT%H:%M:%SZ}"
+    leaving["status"]["phase"] = phase
+
+    found = gathered(placed(variant("chat")), pods=(leaving,)).snapshot
+
+    assert found.variants[0].replicas == ()
+    assert found.nodes[0].accelerators_used_by_others == held
 
 
 def test_replicas_are_listed_in_removal_order() -> None:
