@@ -44,6 +44,14 @@ def test_every_deployment_has_its_service_account_and_configuration() -> None:
         assert settings[config["configMap"]["name"]] == ["config.yaml={}"]
 
 
+def test_no_budget_protects_a_replica_that_is_not_ready() -> None:
+    """If all replicas fail, a budget would keep every node with one of them from being drained."""
+    budgets = [item["spec"] for _, item in documents() if item["kind"] == "PodDisruptionBudget"]
+
+    assert budgets
+    assert {spec.get("unhealthyPodEvictionPolicy") for spec in budgets} == {"AlwaysAllow"}
+
+
 def test_every_namespaced_object_states_its_namespace() -> None:
     """No kustomization sets it: kustomize changes a subject only with an account of the same namespace."""
     kustomizations = [item for path, item in documents() if path.name == "kustomization.yaml"]
