@@ -78,7 +78,7 @@ def leaving_order(pods: Sequence[Json], space: Mapping[str, Room]) -> tuple[Json
     are two of them.
     """
     usual = removal_order(pods, cost=_others_cost)
-    if _is_rolling(pods):
+    if is_rolling(pods):
         return usual
     own: dict[str, list[int]] = defaultdict(list)
     for pod in pods:
@@ -98,7 +98,7 @@ def marks(pods: Sequence[Json], keep: int) -> tuple[Mark, ...]:
 
     A pod is marked if the ReplicaSet might otherwise delete one on another node instead.
     """
-    cut = 0 if _is_rolling(pods) else max(0, len(pods) - keep)
+    cut = 0 if is_rolling(pods) else max(0, len(pods) - keep)
     ranks = removal_ranks(pods, cost=_others_cost)
     lowest: dict[str, tuple[int, ...]] = {}
     for pod in pods[cut:]:
@@ -163,6 +163,6 @@ def _is_theirs(pod: Json) -> bool:
     return DELETION_COST in (pod["metadata"].get("annotations") or {}) and not _is_ours(pod)
 
 
-def _is_rolling(pods: Sequence[Json]) -> bool:
+def is_rolling(pods: Sequence[Json]) -> bool:
     """Return whether the pods were created from more than one template."""
     return len({(pod["metadata"].get("labels") or {}).get("pod-template-hash") for pod in pods}) > 1

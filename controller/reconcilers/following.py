@@ -14,7 +14,7 @@ from controller.observe.gather import Gathered, World
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.divergence import IN_STEP, Divergence, Expectation, Waiting, divergence, sentences
-from controller.reconcilers.placing import GateKeeper, let_in, strays
+from controller.reconcilers.placing import GateKeeper, let_in, strays, surge
 
 _log = structlog.get_logger(__name__)
 
@@ -44,8 +44,13 @@ class PlacementFollower:
     ) -> None:
         """Keep the plan's placements, and release the gated pods that have a place in it."""
         self._expected = Expectation(snapshot=gathered.snapshot, placements=plan.placements)
+        pods, targets = gathered.pods, gathered.targets
         due = let_in(
-            gathered.pods, plan, acted_on=acted_on, pods_of=lambda key: gathered.targets[key].pods_in_all
+            pods,
+            plan,
+            acted_on=acted_on,
+            pods_of=lambda key: targets[key].pods_in_all,
+            surge_of=lambda key: surge(pods[key], targets[key]),
         )
         await self._gate_keeper.open_for((*due, *strays(world.pods, gathered.pods)))
 

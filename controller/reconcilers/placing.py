@@ -21,8 +21,10 @@ from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import PODS
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
+from controller.observe.leaving import is_rolling
 from controller.observe.orders import PREFIX
 from controller.observe.pods import is_present
+from controller.observe.targets import Target
 from controller.planning.decision import Plan
 
 Key = tuple[str, str]
@@ -61,13 +63,15 @@ def let_in(
     *,
     acted_on: Callable[[Key], bool] = lambda _: True,
     pods_of: Callable[[Key], int] = lambda _: 1,
+    surge_of: Callable[[Key], int] = lambda _: 0,
 ) -> Iterator[LetIn]:
     """Yield the gated pods of variants that may be scheduled, oldest first, each with a place of the plan.
 
     `planned` has the pods of each variant; `pods_of` returns the number of pods of a replica. Pods beyond the
-    granted number keep waiting, because their controller is about to delete them. Places of pods that were
-    released before and are not bound yet are reserved. If a plan is not acted on, or counts on nodes to be
-    added, pods are released without a place, so that a node autoscaler sees them.
+    granted number keep waiting, because their controller is about to delete them. Only those that a rollout
+    adds, whose number `surge_of` returns, are released: older pods are deleted once they are ready. Places of
+    pods that were released before and are not bound yet are reserved. If a plan is not acted on, or counts on
+    nodes to be added, pods are released without a place, so that a node autoscaler sees them.
     """
     granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
     places: dict[Key, list[str]] = defaultdict(list)
@@ -77,10 +81,17 @@ def let_in(
         gated = sorted(filter(is_gated, pods), key=_seniority)
         free = iter(_untaken(places[key], pods) if acted_on(key) else ())
         if key in granted and acted_on(key):
-            gated = gated[: max(0, granted[key] * pods_of(key) - (len(pods) - len(gated)))]
+            missing = granted[key] * pods_of(key) - (len(pods) - len(gated))
+            gated = gated[: max(0, missing) + surge_of(key)]
         for pod in gated:
             # Pods without accelerators can run anywhere, and must not use up a place.
             yield LetIn(pod=pod, node=next(free, None) if accelerators_of(pod["spec"]) else None)
+
+
+def surge(pods: Sequence[Json], target: Target) -> int:
+    """Return the number of pods that a rollout has added to those that a target requests."""
+    requested = target.replicas * target.pods_in_all
+    return max(0, len(pods) - requested) if is_rolling(pods) else 0
 
 
 def strays(pods: Iterable[Json], planned: Mapping[Key, Sequence[Json]]) -> Iterator[LetIn]:

@@ -7,18 +7,21 @@ from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
+from support.manifests import deployment
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.schema.json import Json, JsonValue
+from controller.observe.targets import TargetKey, TargetKind, target_of
 from controller.planning.decision import NodePlacement, Plan
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
-from controller.reconcilers.placing import GATE, GateKeeper, LetIn, let_in, strays
+from controller.reconcilers.placing import GATE, GateKeeper, LetIn, let_in, strays, surge
 
 KEY = ("ns", "chat")
+KEY_OF_TARGET = TargetKey(TargetKind.DEPLOYMENT, *KEY)
 
 
 def pod(name: str, *, gates: tuple[str, ...] = (GATE,), accelerators: int = 1, **spec: JsonValue) -> Json:
@@ -126,6 +129,44 @@ def test_pods_of_a_group_are_released_per_replica() -> None:
     found = let_in({KEY: group}, planned(1, a=1), pods_of=lambda _: 2)
 
     assert {item.pod["metadata"]["name"]: item.node for item in found} == {"chat-1": None, "chat-2": "a"}
+
+
+def of_template(name: str, template: str, **spec: JsonValue) -> Json:
+    """Return a pod of one template of a rollout, gated unless it has a spec."""
+    found = pod(name, gates=() if spec else (GATE,), **spec)
+    return found | {"metadata": found["metadata"] | {"labels": {"pod-template-hash": template}}}
+
+
+OLD = tuple(of_template(f"old-{number}", "a", nodeName="n") for number in range(3))
+NEW = (of_template("new-1", "b"), of_template("new-2", "b"))
+ROLLOUTS = {
+    "a surge pod of one replica": (OLD[:1], NEW[:1], 1, 1, ["new-1"]),
+    "as many as maxSurge allows": (OLD, NEW, 3, 3, ["new-1", "new-2"]),
+    "one in place of a deleted old one, and one surge pod": (OLD[:2], NEW, 3, 3, ["new-1", "new-2"]),
+    "a granted number that the HPA has not applied yet": (OLD, NEW[:1], 3, 1, ["new-1"]),
+    "no surge without a rollout": (
+        (),
+        (of_template("old-1", "a"), of_template("old-2", "a")),
+        1,
+        1,
+        ["old-1"],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("running", "gated", "requested", "granted", "want"), ROLLOUTS.values(), ids=ROLLOUTS.keys()
+)
+def test_surge_pods_of_a_rollout_are_released(
+    running: tuple[Json, ...], gated: tuple[Json, ...], requested: int, granted: int, want: list[str]
+) -> None:
+    """The Deployment deletes an old pod only when a new one is Ready, so the new one must not wait for it."""
+    target = target_of(KEY_OF_TARGET, deployment("chat", product="A100", accelerators=1, replicas=requested))
+    pods = (*running, *gated)
+
+    found = let_in({KEY: pods}, planned(granted), surge_of=lambda _: surge(pods, target))
+
+    assert [item.pod["metadata"]["name"] for item in found] == want
 
 
 def test_a_gated_pod_without_a_planned_variant_is_released() -> None:
