@@ -117,3 +117,14 @@ def test_with_the_gate_the_default_profile_follows_the_plan(stage: Stage) -> Non
     held = stage.kubectl("get", "pods", "--selector=app=large", "--output=jsonpath={.items[*].spec}")
     assert HOLD in held
     assert "nodeName" not in held
+
+
+def test_a_rolling_update_of_pods_with_the_gate_ends(stage: Stage) -> None:
+    """The Deployment adds a pod to the granted ones, and deletes an old one when the new one is ready."""
+    stage.set_up(GATE)
+    stage.kubectl("scale", "deploy/small", "--replicas=2")
+    stage.small_nodes()
+
+    stage.kubectl("rollout", "restart", "deploy/small")
+
+    assert "successfully rolled out" in stage.kubectl("rollout", "status", "deploy/small", "--timeout=60s")
