@@ -68,8 +68,6 @@ from controller.solver import Solver
 from controller.telemetry import Telemetry
 
 REPORTER = "stowplan.dev/controller"
-_CERTIFICATE_SECONDS = 15.0
-_CERTIFICATE_RETRY_SECONDS = 2.0
 _LONGEST_BINDING_CYCLE_SECONDS = 120.0
 """Timeout of a cycle of the bindings in seconds; a cycle that exceeds it confirms no decision."""
 
@@ -275,17 +273,7 @@ class Controller:
             leaf_lifetime=timedelta(hours=config.leaf_hours),
             authority_lifetime=timedelta(hours=config.authority_hours),
         )
-        reconciler = CertificateReconciler(cluster, settings, now=_now)
-        while True:
-            try:
-                await reconciler.reconcile()
-            except ClusterError as error:
-                _log.warning("certificates not finished", error=error.message)
-                await asyncio.sleep(_CERTIFICATE_RETRY_SECONDS)
-            else:
-                # Often, because a webhook or APIService that was installed since cannot work without our CA.
-                # And one long timer would stop while the machine is suspended.
-                await asyncio.sleep(_CERTIFICATE_SECONDS)
+        await CertificateReconciler(cluster, settings, now=_now).keep()
 
 
 class _Source(EngineSource, EndpointSource, Protocol):

@@ -7,16 +7,17 @@ conflict, and that replica reads the Secret again shortly after.
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NoReturn
 
 import structlog
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import NotFound
+from apiserver.cluster.errors import ClusterError, NotFound
 from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.resource import (
     API_SERVICES,
@@ -49,6 +50,13 @@ LEAVES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Secrets that pods mount, with the Services of these pods."""
 
+_SECONDS: Final = 15.0
+"""Time between two calls: a webhook or APIService that was installed since cannot work without our CA. And
+one long timer would stop while the machine is suspended.
+"""
+
+_RETRY_SECONDS: Final = 2.0
+
 _log = structlog.get_logger(__name__)
 
 
@@ -71,6 +79,21 @@ class CertificateReconciler:
         self._settings = settings
         self._now = now
         self._claims = ClaimRecord(cluster, namespace=settings.namespace, name=LEASE_NAME)
+
+    async def keep(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> NoReturn:
+        """Reconcile until cancelled; a failure is logged once until it changes."""
+        why_not = ""
+        while True:
+            try:
+                await self.reconcile()
+            except ClusterError as error:
+                if error.message != why_not:
+                    _log.warning("certificates not finished", error=error.message)
+                why_not = error.message
+                await sleep(_RETRY_SECONDS)
+            else:
+                why_not = ""
+                await sleep(_SECONDS)
 
     async def reconcile(self) -> None:
         """Issue and inject what is due. Raises ClusterError if a call is rejected or a Secret is missing.
@@ -132,7 +155,11 @@ class CertificateReconciler:
             _log.info("certificate issued", secret=name, names=names, why=why)
 
     async def _read(self, name: str) -> Json:
-        return await self._cluster.get(SECRETS, name, namespace=self._settings.namespace)
+        try:
+            return await self._cluster.get(SECRETS, name, namespace=self._settings.namespace)
+        except NotFound as error:
+            text = f"Secret {name!r} does not exist: apply the manifests again, which contain it without data"
+            raise NotFound(text, code=error.code, status=error.status) from error
 
     async def _fill(self, secret: Json, data: Mapping[str, bytes]) -> None:
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
