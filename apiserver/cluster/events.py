@@ -62,6 +62,8 @@ class EventRecorder:
         self._timing = timing or Timing()
         self._series = EventSeries()
         self._queue: asyncio.Queue[_Letter] = asyncio.Queue(_QUEUE_LIMIT)
+        self._dropped = 0
+        """Occurrences without an event since the queue was last empty."""
         self._era = f"{int(now().timestamp() * 1e6):x}"
 
     def record(
@@ -94,14 +96,15 @@ class EventRecorder:
         try:
             self._queue.put_nowait(_Letter(occurrence, send, now))
         except asyncio.QueueFull:
-            log.warning(
-                "event dropped", reason=reason, note=note, why="too many events are waiting to be written"
-            )
+            self._dropped += 1
 
     async def run(self) -> None:
         """Write events until cancelled; an event that cannot be written is logged and dropped."""
         while True:
             await self._deliver(await self._queue.get())
+            if self._dropped and self._queue.empty():
+                log.warning("events dropped", number=self._dropped, why="too many were waiting to be written")
+                self._dropped = 0
             self._queue.task_done()
 
     async def flush(self) -> None:

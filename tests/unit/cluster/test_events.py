@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from apiserver.cluster.events import EventRecorder
 
@@ -188,3 +189,17 @@ async def test_recording_does_not_block_if_no_event_can_be_written(desk: Desk) -
         desk.record(regarding=VARIANT | {"metadata": {"name": f"v{number}", "namespace": "ns", "uid": "u"}})
 
     assert desk.recorder._queue.qsize() == 1000
+
+
+async def test_events_beyond_the_limit_are_counted_in_one_line(desk: Desk) -> None:
+    """A new leader has something to say of every object at once; thousands of lines would not help."""
+    with capture_logs() as lines:
+        for number in range(1050):
+            desk.record(
+                regarding=VARIANT | {"metadata": {"name": "v", "namespace": "ns", "uid": f"u{number}"}}
+            )
+        async with desk.open():
+            pass
+
+    assert [(line["event"], line["number"]) for line in lines] == [("events dropped", 50)]
+    assert len(desk.events()) == 1000
