@@ -30,6 +30,7 @@ class Need:
 
 _WATCH: Final = "watch interrupted"
 _CERTIFICATES: Final = "certificates not finished"
+_UNWRITTEN: Final = "statuses not written"
 _LEASE: Final = "lease not reached"
 _EVENT: Final = "event not written"
 _ADVICE: Final = "no warnings about other objects of a kind"
@@ -62,7 +63,7 @@ NEEDS: Final[dict[str, Need]] = {
         "metrics out of bindings", "continuing without AutoscalingPolicyBindings"
     ),
     "stowplan-controller: variantautoscalings": Need("deciding at all", _WATCH),
-    "stowplan-controller: variantautoscalings/status": Need("publishing decisions", "cycle not finished"),
+    "stowplan-controller: variantautoscalings/status": Need("publishing decisions", _UNWRITTEN),
     "stowplan-controller: deployments statefulsets": Need("targets", _WATCH),
     "stowplan-controller: horizontalpodautoscalers": Need("who else scales a target", _WATCH),
     "stowplan-controller: nodes pods": Need("what runs, and where there is room", _WATCH),
@@ -101,7 +102,7 @@ NEEDS: Final[dict[str, Need]] = {
         "deciding on bindings", "continuing without AutoscalingPolic"
     ),
     "stowplan-controller-kthena: autoscalingpolicybindings/status": Need(
-        "publishing decisions on bindings", "cycle of the bindings not finished"
+        "publishing decisions on bindings", _UNWRITTEN
     ),
     "stowplan-controller-evictions: pods/eviction": Need("moving replicas", ""),
     "stowplan-controller-evictions: poddisruptionbudgets": Need("evicting several pods of one budget", ""),
