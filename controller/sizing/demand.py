@@ -104,6 +104,7 @@ def load_of(
         ahead_seconds=max(
             LEAST_AHEAD_CYCLES * settings.interval_seconds, start + settings.interval_seconds + SYNC_SECONDS
         ),
+        history_seconds=settings.history_seconds,
         deviations=settings.deviations,
         release_deviations=settings.deviations + RELEASE_DEVIATIONS,
     )

@@ -2,8 +2,10 @@
 
 The trend is a least-squares line through the recent minutes. The bound is that of a prediction interval with
 half of the residual variance, because it applies to the mean rate over a start-up, not to that of one
-interval. A current rate within the same bound of the line is attributed to chance; one above it may be the
-beginning of a jump, and counts by itself.
+interval. While the history is incomplete, as after a change of the leader, the line is extrapolated over the
+same share of the start-up time only: a line through a few samples is steep by chance. A current rate within
+the same bound of the line is attributed to chance; one above it may be the beginning of a jump, and counts by
+itself.
 """
 
 from __future__ import annotations
@@ -41,12 +43,13 @@ def forecast(
     samples: Sequence[tuple[float, float]],
     *,
     ahead_seconds: float,
+    history_seconds: float,
     deviations: float,
     release_deviations: float,
 ) -> Forecast:
     """Return the forecast from (time in seconds, requests per second) samples, oldest first.
 
-    Raises ValueError without samples.
+    A complete history has samples of `history_seconds`. Raises ValueError without samples.
     """
     if not samples:
         raise ValueError("a forecast needs at least one sample")
@@ -54,6 +57,7 @@ def forecast(
     if len(samples) < FEWEST:
         return Forecast(now=now, upper=now, release=math.inf)
     line = _fitted(samples)
+    ahead_seconds *= min(1.0, _covered_seconds(samples) / history_seconds)
     ahead, present = line.at(ahead_seconds), line.at(0.0)
     has_jumped = now > present + deviations * line.error(0.0)
     base, most = max(ahead, present, now if has_jumped else 0.0), MOST_GROWTH * now
@@ -63,6 +67,11 @@ def forecast(
         upper=min(most, base + deviations * error),
         release=min(most, base + release_deviations * error),
     )
+
+
+def _covered_seconds(samples: Sequence[tuple[float, float]]) -> float:
+    """Return the time that samples cover: each stands for the mean time between two."""
+    return (samples[-1][0] - samples[0][0]) * len(samples) / (len(samples) - 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
