@@ -180,8 +180,17 @@ def test_stowplan_explains_decisions_for_each_variant(scenario: Scenario) -> Non
     assert outcome.points[-1].variants[0].published is not None
 
 
+def _rising(scenario: Scenario) -> Scenario:
+    """Return a scenario whose load soon exceeds what one replica serves."""
+    (model,) = scenario.models
+    assert isinstance(model.workload, Drawn)
+    rising = replace(model.workload, curve=Curve(shape="ramp", low=10, high=60, length_seconds=600))
+    return replace(scenario, models=(replace(model, workload=rising),))
+
+
 def test_a_stated_profile_is_used_from_the_first_decision(scenario: Scenario) -> None:
     """With a profile ten times too fast, the controller starts a variant that otherwise gets no replica."""
+    scenario = _rising(scenario)
     l40s = scenario.variants[1]
     fast = replace(l40s.profile, alpha_ms=1.8, beta_ms=0.012, delta_ms=0.011)
     stated = (scenario.variants[0], replace(l40s, initial_replicas=0, stated_profile=fast))
@@ -196,6 +205,7 @@ def test_a_stated_profile_is_used_from_the_first_decision(scenario: Scenario) ->
 
 def test_a_setting_allows_the_controller_to_try_unknown_variants(scenario: Scenario) -> None:
     """Without it, a cheap variant that never ran gets no replica."""
+    scenario = _rising(scenario)
     cheap = replace(scenario.variants[1], initial_replicas=0, price_per_hour=5.0)
     unknown = replace(scenario, variants=(scenario.variants[0], cheap))
     trying = CycleSettings(scale_to_zero=False, sizing=SizingSettings(tries_unknown_variants=True))
