@@ -165,4 +165,9 @@ def _is_theirs(pod: Json) -> bool:
 
 def is_rolling(pods: Sequence[Json]) -> bool:
     """Return whether the pods were created from more than one template."""
-    return len({(pod["metadata"].get("labels") or {}).get("pod-template-hash") for pod in pods}) > 1
+    return len(set(map(template_of, pods))) > 1
+
+
+def template_of(pod: Json) -> str:
+    """Return the hash of the template from which a Deployment created a pod; empty for other pods."""
+    return str((pod["metadata"].get("labels") or {}).get("pod-template-hash") or "")

@@ -12,6 +12,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import Final
 
 import structlog
@@ -21,9 +22,9 @@ from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import PODS
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
-from controller.observe.leaving import is_rolling
+from controller.observe.leaving import is_rolling, template_of
 from controller.observe.orders import PREFIX
-from controller.observe.pods import is_present
+from controller.observe.pods import is_present, is_ready
 from controller.observe.targets import Target
 from controller.planning.decision import Plan
 
@@ -81,8 +82,8 @@ def let_in(
         gated = sorted(filter(is_gated, pods), key=_seniority)
         free = iter(_untaken(places[key], pods) if acted_on(key) else ())
         if key in granted and acted_on(key):
-            missing = granted[key] * pods_of(key) - (len(pods) - len(gated))
-            gated = gated[: max(0, missing) + surge_of(key)]
+            missing = max(0, granted[key] * pods_of(key) - (len(pods) - len(gated)))
+            gated = [*gated[:missing], *_of_new_template(gated[missing:], pods)[: surge_of(key)]]
         for pod in gated:
             # Pods without accelerators can run anywhere, and must not use up a place.
             yield LetIn(pod=pod, node=next(free, None) if accelerators_of(pod["spec"]) else None)
@@ -132,6 +133,16 @@ def _preferring(affinity: Json, node: str) -> Json:
     term = {"weight": _WEIGHT, "preference": {"matchFields": [by_name]}}
     already = (affinity.get("nodeAffinity") or {}).get(_PREFERENCES) or []
     return {"nodeAffinity": {_PREFERENCES: [*already, term]}}
+
+
+def _of_new_template(gated: Iterable[Json], pods: Iterable[Json]) -> Sequence[Json]:
+    """Return the gated pods with the template of the youngest pod that is not ready.
+
+    During a rollout, these are the pods that it adds. A ready pod can be younger and of the old template: the
+    replacement of one that was evicted.
+    """
+    youngest = max(filterfalse(is_ready, pods), key=_seniority, default=None)
+    return [pod for pod in gated if youngest and template_of(pod) == template_of(youngest)]
 
 
 def _name(pod: Json) -> Key:

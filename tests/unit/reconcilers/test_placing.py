@@ -132,18 +132,37 @@ def test_pods_of_a_group_are_released_per_replica() -> None:
 
 
 def of_template(name: str, template: str, **spec: JsonValue) -> Json:
-    """Return a pod of one template of a rollout, gated unless it has a spec."""
+    """Return a pod of one template of a rollout, gated unless it has a spec, and ready otherwise."""
     found = pod(name, gates=() if spec else (GATE,), **spec)
-    return found | {"metadata": found["metadata"] | {"labels": {"pod-template-hash": template}}}
+    conditions = [{"type": "Ready", "status": "True"}] if spec else []
+    return found | {
+        "metadata": found["metadata"] | {"labels": {"pod-template-hash": template}},
+        "status": {"conditions": conditions},
+    }
 
 
 OLD = tuple(of_template(f"old-{number}", "a", nodeName="n") for number in range(3))
-NEW = (of_template("new-1", "b"), of_template("new-2", "b"))
+NEW = (of_template("new-3", "b"), of_template("new-4", "b"))
+REPLACED = of_template("old-9", "a", nodeName="n")
 ROLLOUTS = {
-    "a surge pod of one replica": (OLD[:1], NEW[:1], 1, 1, ["new-1"]),
-    "as many as maxSurge allows": (OLD, NEW, 3, 3, ["new-1", "new-2"]),
-    "one in place of a deleted old one, and one surge pod": (OLD[:2], NEW, 3, 3, ["new-1", "new-2"]),
-    "a granted number that the HPA has not applied yet": (OLD, NEW[:1], 3, 1, ["new-1"]),
+    "a surge pod of one replica": (OLD[:1], NEW[:1], 1, 1, ["new-3"]),
+    "as many as maxSurge allows": (OLD, NEW, 3, 3, ["new-3", "new-4"]),
+    "one in place of a deleted old one, and one surge pod": (OLD[:2], NEW, 3, 3, ["new-3", "new-4"]),
+    "a granted number that the HPA has not applied yet": (OLD, NEW[:1], 3, 1, ["new-3"]),
+    "pods of the old template beyond the granted number wait": (
+        OLD[:2],
+        (of_template("old-2", "a"), of_template("old-3", "a"), of_template("new-4", "b")),
+        4,
+        2,
+        ["new-4"],
+    ),
+    "a surge pod, although an evicted pod of the old template was replaced": (
+        (*OLD[:2], REPLACED),
+        NEW[:1],
+        3,
+        3,
+        ["new-3"],
+    ),
     "no surge without a rollout": (
         (),
         (of_template("old-1", "a"), of_template("old-2", "a")),
