@@ -171,12 +171,12 @@ class LeaderElector:
         """Write this process into the lease as its holder, or return None while another one holds it."""
         if self._lease is None or not self.is_leading():
             await self._read(timeout_seconds)
+        if not self._is_free():  # also if it was deleted: its holder creates it again
+            return None
         told = self._annotations() if self._annotations else None
         body = claimed(self._lease, self._options, self._now(), told)
         if self._lease is None:
             return await self._cluster.create(LEASES, body, timeout_seconds=timeout_seconds)
-        if not self._is_free():
-            return None
         return await self._cluster.replace(LEASES, body, timeout_seconds=timeout_seconds)
 
     async def _read(self, timeout_seconds: float) -> None:

@@ -235,6 +235,21 @@ async def test_a_deleted_lease_is_created_again(api: FakeApiServer, cluster: Clu
     await a.task
 
 
+async def test_a_candidate_waits_for_the_holder_of_a_deleted_lease(
+    api: FakeApiServer, cluster: Cluster, clock: Clock
+) -> None:
+    """Until its lease would have expired, the holder may still lead, and creates the lease again."""
+    api.put(PATH, held_by("a"))
+    b = Candidate(cluster, clock, "b")
+    await until(lambda: b.elector.holder == "a")
+    api.drop(f"{PATH}/lease")
+    await b.leading()
+
+    assert 15.0 <= b.began_time - 1000.0 <= 17.0
+    b.stop.set()
+    await b.task
+
+
 async def test_an_exception_of_the_work_is_raised_and_the_lease_released(
     api: FakeApiServer, cluster: Cluster, clock: Clock
 ) -> None:
