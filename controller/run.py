@@ -55,6 +55,7 @@ from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import Exchange
 from controller.reconcilers.privileges import Privileges
+from controller.reconcilers.publishing import log_unwritten
 from controller.reconcilers.rounds import EvictionRules
 from controller.reconcilers.scaling import DirectScaler, ScalingTools
 from controller.reconcilers.variantautoscaling import (
@@ -240,7 +241,7 @@ class Controller:
             async with asyncio.timeout(_LONGEST_BINDING_CYCLE_SECONDS):
                 outcome = await reconciler.cycle()
             self._binding_telemetry.observe(outcome)
-            _tell_unwritten("AutoscalingPolicyBinding", outcome.unwritten)
+            log_unwritten("AutoscalingPolicyBinding", outcome.unwritten)
         except Exception:  # noqa: BLE001 (as below)
             self._pulse.unbound()
             self._binding_telemetry.failed()
@@ -264,7 +265,7 @@ class Controller:
             _log.exception("cycle failed: the last decisions stay")
             return
         self._telemetry.observe(outcome, seconds=time.monotonic() - began)
-        _tell_unwritten("VariantAutoscaling", outcome.unwritten)
+        log_unwritten("VariantAutoscaling", outcome.unwritten)
 
     async def _keep_certificates(self, cluster: Cluster) -> None:
         config = self._config.certificates
@@ -298,11 +299,6 @@ def _source(config: ControllerConfig, clock: SteadyClock) -> AbstractAsyncContex
         ),
         steady=clock.seconds,
     )
-
-
-def _tell_unwritten(kind: str, errors: Sequence[ClusterError]) -> None:
-    if errors:
-        _log.warning("statuses not written", kind=kind, number=len(errors), error=errors[0].message)
 
 
 def _credentials(config: CredentialsConfig) -> Credentials:

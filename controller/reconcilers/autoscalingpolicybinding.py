@@ -105,7 +105,7 @@ class BindingOutcome:
     scaled: Mapping[Ending, int] = field(default_factory=dict)
     """The number of scale writes by outcome."""
 
-    unwritten: Sequence[ClusterError] = ()
+    unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
     """Errors of the statuses that could not be written."""
 
 
@@ -117,9 +117,10 @@ class _Published:
     newest: datetime | None
     """When the most recent decision in effect was written."""
 
-    unconfirmed: frozenset[Key]
     written: int
-    failed: Sequence[BaseException]
+    failed: Mapping[Key, BaseException]
+    """Errors of the statuses that were due but could not be written."""
+
     standing: Sequence[Verdict]
     """Verdicts whose status is written or needed no write."""
 
@@ -167,7 +168,7 @@ class AutoscalingPolicyBindingReconciler:
             written=alone.written + placed.written,
             scrape_failures=len(exposures.failures),
             scaled=scaled,
-            unwritten=expected([*alone.failed, *placed.failed]),
+            unwritten=expected({**alone.failed, **placed.failed}),
         )
 
     def _decided(
@@ -228,7 +229,7 @@ class AutoscalingPolicyBindingReconciler:
         """Notify the pulse of the published decisions."""
         newest = max((item.newest for item in published if item.newest), default=None)
         self._tools.pulse.bound(
-            newest=newest, unconfirmed=frozenset().union(*(item.unconfirmed for item in published))
+            newest=newest, unconfirmed=frozenset().union(*(item.failed for item in published))
         )
 
     def _isolated(
@@ -311,9 +312,8 @@ class AutoscalingPolicyBindingReconciler:
         return _Published(
             verdicts=verdicts,
             newest=newest,
-            unconfirmed=frozenset(verdicts[place].case.key for place in unwritten),
             written=sum(item is True for item in results),
-            failed=list(unwritten.values()),
+            failed={verdicts[place].case.key: error for place, error in unwritten.items()},
             standing=[item for place, item in enumerate(verdicts) if place not in unwritten],
         )
 

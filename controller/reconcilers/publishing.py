@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -122,14 +122,21 @@ class Publisher:
             )
 
 
-def expected(errors: Iterable[BaseException]) -> tuple[ClusterError, ...]:
-    """Return errors of the API server. Raises the first error of another type."""
-    found: list[ClusterError] = []
-    for error in errors:
+def expected(errors: Mapping[Key, BaseException]) -> Mapping[Key, ClusterError]:
+    """Return errors of the API server, by object. Raises the first error of another type."""
+    found: dict[Key, ClusterError] = {}
+    for key, error in errors.items():
         if not isinstance(error, ClusterError):
             raise error
-        found.append(error)
-    return tuple(found)
+        found[key] = error
+    return found
+
+
+def log_unwritten(kind: str, errors: Mapping[Key, ClusterError]) -> None:
+    """Log the first of the statuses that could not be written, and their number."""
+    for key, error in [*errors.items()][:1]:
+        name = "/".join(key)
+        _log.warning("statuses not written", kind=kind, first=name, number=len(errors), error=error.message)
 
 
 def left_over(stored: Json, ours: Json) -> Json:

@@ -155,7 +155,7 @@ class Outcome:
     evictions: Mapping[str, int] = field(default_factory=dict)
     """The number of evictions by outcome."""
 
-    unwritten: Sequence[ClusterError] = ()
+    unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
     """Errors of the statuses that could not be written."""
 
     divergence: Divergence = IN_STEP
@@ -239,7 +239,7 @@ class VariantAutoscalingReconciler:
             advices={key: item for key, item in advices.items() if binding_of(*key) is None},
             evictions=evictions,
             divergence=self._follower.divergence,
-            unwritten=expected(done.unwritten.values()),
+            unwritten=expected(done.unwritten),
         )
 
     async def _gathered(

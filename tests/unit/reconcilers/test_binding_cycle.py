@@ -237,7 +237,7 @@ async def test_a_binding_whose_status_was_not_written_is_not_confirmed() -> None
     outcome = await stage.cycle()
     stage.pulse.beat([], {}, Published(), time=NOW)
 
-    assert [(type(error), error.message) for error in outcome.unwritten] == [(Unavailable, "cut off")]
+    assert [(key, type(error)) for key, error in outcome.unwritten.items()] == [(("ns", "b"), Unavailable)]
     assert [item.decision is not None for item in outcome.verdicts] == [True]
 
     assert stage.pulse.annotations()["stowplan.dev/unconfirmed"] == "ns/b"

@@ -122,7 +122,7 @@ async def test_an_event_is_recorded_even_if_an_old_status_field_cannot_be_cleare
         "status": {"desiredOptimizedAlloc": {"numReplicas": None}},
     }
     assert set(stage.events) == {"quiet", "loud"}
-    assert [error.message for error in outcome.unwritten] == ["no answer"]
+    assert [error.message for error in outcome.unwritten.values()] == ["no answer"]
 
 
 async def test_a_status_that_cannot_be_written_leaves_no_node_tainted() -> None:
@@ -164,7 +164,9 @@ async def test_the_heartbeat_does_not_confirm_a_status_that_cannot_be_written() 
     outcome = await stage.reconciler(Scope()).cycle()
 
     assert {item.name for item in outcome.plan.decisions} == {"quiet", "loud"}
-    assert [(type(error), error.message) for error in outcome.unwritten] == [(Unavailable, "no answer")]
+    assert [(key, type(error)) for key, error in outcome.unwritten.items()] == [
+        (("ns", "quiet"), Unavailable)
+    ]
     assert told(stage) == Heartbeat(time=NOW, newest_decision=NOW, unconfirmed=frozenset({("ns", "quiet")}))
 
 

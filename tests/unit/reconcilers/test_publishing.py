@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
+from apiserver.cluster.errors import Forbidden
 from apiserver.schema.json import Json
 from controller.reconcilers.news import News, news
-from controller.reconcilers.publishing import due, left_over
+from controller.reconcilers.publishing import due, left_over, log_unwritten
 
 FOUND = {"type": "TargetResolved", "status": "True", "reason": "TargetFound", "message": "it is there"}
 SILENT = {
@@ -214,3 +216,16 @@ def test_remaining_fields_of_an_earlier_controller_cause_one_write() -> None:
     assert news(LEGACY | UNPLANNED, UNPLANNED) is News.URGENT
     assert news(kept, UNPLANNED) is None
     assert left_over(kept, UNPLANNED) == {}
+
+
+def test_the_log_names_an_object_whose_status_is_refused() -> None:
+    """The message of a webhook names only the webhook."""
+    denied = Forbidden('admission webhook "policy.example.com" denied the request')
+
+    with capture_logs() as lines:
+        log_unwritten("VariantAutoscaling", {})
+        log_unwritten("VariantAutoscaling", {("ns", "chat"): denied, ("ns", "code"): denied})
+
+    assert [(line["event"], line["first"], line["number"], line["error"]) for line in lines] == [
+        ("statuses not written", "ns/chat", 2, denied.message)
+    ]

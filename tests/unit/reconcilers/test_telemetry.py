@@ -42,7 +42,7 @@ OUTCOME = Outcome(
     plan=PLAN,
     gathered=Gathered(snapshot=Snapshot(nodes=(), variants=())),
     written=1,
-    unwritten=(Forbidden("denied"),),
+    unwritten={("ns", "chat"): Forbidden("denied")},
     scrape_failures=2,
     advices={("ns", "chat"): ADVICE},
     divergence=Divergence(
