@@ -79,7 +79,7 @@ def service_names(service: str, namespace: str, *, cluster_domain: str = "cluste
 
 
 def needs_renewal(certificate: bytes, now: datetime) -> bool:
-    """Tell whether two thirds of the certificate's lifetime are over, or it cannot be parsed."""
+    """Tell whether two thirds of a certificate's lifetime are over, or it is not valid yet or unreadable."""
     try:
         parsed = x509.load_pem_x509_certificate(certificate)
     except ValueError:

@@ -67,7 +67,7 @@ def why_unusable(known: Authority | None, now: datetime) -> str | None:
     if known is None:
         return "there is none in the Secret"
     if needs_renewal(known.pair.certificate, now):
-        return "two thirds of its lifetime are over, or its certificate cannot be read"
+        return "two thirds of its lifetime are over, or its certificate is not valid yet or cannot be read"
     if not can_issue(known.pair):
         return "its certificate is no CA, or has another key"
     return None
@@ -105,7 +105,7 @@ def why_unfit(
     if leaf is None:
         return "there is none in the Secret"
     if needs_renewal(leaf.certificate, now):
-        return "two thirds of its lifetime are over, or it cannot be read"
+        return "two thirds of its lifetime are over, or it is not valid yet or cannot be read"
     if not covers(leaf.certificate, names):
         return "it lacks a name"
     if not is_issued_by(leaf.certificate, authority.pair.certificate):

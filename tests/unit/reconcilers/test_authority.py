@@ -133,10 +133,12 @@ def test_the_reason_for_a_replacement_is_named() -> None:
     assert why_unusable(None, START) == "there is none in the Secret"
     assert why_unusable(first, START) is None
     assert "two thirds" in str(why_unusable(first, late))
+    assert "not valid yet" in str(why_unusable(first, START - LIFETIME))
     assert "is no CA" in str(why_unusable(replace(first, pair=leaf), START))
     assert why_unfit(None, first, NAMES, START) == "there is none in the Secret"
     assert why_unfit(leaf, first, NAMES, START) is None
     assert "two thirds" in str(why_unfit(leaf, first, NAMES, late))
+    assert "not valid yet" in str(why_unfit(leaf, first, NAMES, START - LIFETIME))
     assert why_unfit(leaf, first, (*NAMES, "more"), START) == "it lacks a name"
     assert why_unfit(leaf, other, NAMES, START) == "it is from another CA"
     assert why_unfit(replace(leaf, key=first.pair.key), first, NAMES, START) == "it has another key"
