@@ -112,7 +112,7 @@ def binding_status(verdict: Verdict, *, now: datetime) -> Json:
 def binding_news(old: Json, new: Json, *, now: datetime) -> News | None:
     """Return how soon a status should be written, or None if it has no changes or was written recently."""
     written = written_time(old)
-    # The metrics API serves no number whose time is missing or in the future.
+    # The metrics API serves no number whose time is missing or more than a minute in the future.
     if _acted_on(old) != _acted_on(new) or written is None or written > now:
         return News.URGENT
     if _causes(old) != _causes(new):

@@ -75,7 +75,8 @@ def _comparable(old: Json, new: Json) -> Json:
 def _is_misdated(old: Json, new: Json) -> bool:
     """Tell whether the time of a published number is missing or later than now.
 
-    The metrics API serves no such number: somebody edited it, or the clock was set back.
+    The status was edited, or the clock was set back. The metrics API serves no number without a time, or with
+    a time more than a minute later than now.
     """
     before, now = (_decided(status) for status in (old, new))
     return now is not None and (before is None or before > now)
