@@ -63,7 +63,7 @@ class EventRecorder:
         self._series = EventSeries()
         self._queue: asyncio.Queue[_Letter] = asyncio.Queue(_QUEUE_LIMIT)
         self._dropped = 0
-        """Occurrences without an event since the queue was last empty."""
+        """Occurrences without an event that are not logged yet."""
         self._era = f"{int(now().timestamp() * 1e6):x}"
 
     def record(
@@ -99,10 +99,13 @@ class EventRecorder:
             self._dropped += 1
 
     async def run(self) -> None:
-        """Write events until cancelled; an event that cannot be written is logged and dropped."""
+        """Write events until cancelled; an event that cannot be written is logged and dropped.
+
+        Those that found the queue full are logged as a number, when it is empty or the number is large.
+        """
         while True:
             await self._deliver(await self._queue.get())
-            if self._dropped and self._queue.empty():
+            if self._dropped and (self._queue.empty() or self._dropped >= _QUEUE_LIMIT):
                 log.warning("events dropped", number=self._dropped, why="too many were waiting to be written")
                 self._dropped = 0
             self._queue.task_done()

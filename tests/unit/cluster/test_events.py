@@ -203,3 +203,17 @@ async def test_events_beyond_the_limit_are_counted_in_one_line(desk: Desk) -> No
 
     assert [(line["event"], line["number"]) for line in lines] == [("events dropped", 50)]
     assert len(desk.events()) == 1000
+
+
+async def test_many_dropped_events_are_logged_before_the_queue_is_empty(desk: Desk) -> None:
+    """While the API server does not respond, the queue may stay full for hours."""
+    for number in range(2000):
+        desk.record(regarding=VARIANT | {"metadata": {"name": f"v{number}", "namespace": "ns", "uid": "u"}})
+
+    with capture_logs([lambda _, __, line: {**line, "waiting": desk.recorder._queue.qsize()}]) as lines:
+        async with desk.open():
+            pass
+
+    assert [(line["event"], line["number"], line["waiting"]) for line in lines] == [
+        ("events dropped", 1000, 999)
+    ]
