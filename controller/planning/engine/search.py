@@ -174,7 +174,7 @@ class Search:
             if has_all and holds_all and is_exact and result.values:
                 bound = max(bound, min(result.bound, value))
             gap = max(0.0, value - bound) / base if base else 0.0
-            if not result.is_optimal or self._is_close(level, gap, times):
+            if not result.is_optimal or self._accept_gap(level, gap, times):
                 break
             if holds_all or self._is_over(self._left_seconds - until):
                 break
@@ -183,8 +183,8 @@ class Search:
             incumbent.fill(level, duals.vector, incumbent.selection.patterns)
         return bound
 
-    def _is_close(self, level: int, gap: float, times: int) -> bool:
-        """Return whether no larger core is worth solving at a level, given its gap after one of a size.
+    def _accept_gap(self, level: int, gap: float, times: int) -> bool:
+        """Return whether the gap after a core is accepted, so that no larger one follows; then, record it.
 
         Where the larger core of an earlier search left as much, with nearly the same fleet, another one would
         probably find nothing better.
