@@ -85,7 +85,7 @@ class LeaderElector:
 
     @property
     def transitions(self) -> int:
-        """The number of changes of the holder. It grows with each leader and so can mark its writes."""
+        """The number of changes of the holder since the Lease was created."""
         return transitions_of(self._observed_spec)
 
     def is_leading(self) -> bool:
