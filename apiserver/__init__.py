@@ -4,6 +4,6 @@
 `serving` is the runtime of HTTPS processes, `cluster` the Kubernetes client; neither depends on the other.
 `metrics` is the external metrics API, `cli` the command line.
 
-- the table of subcommands: `cli`; name and exit codes of the command: `program`
+- the table of subcommands: `cli`; name of the command, and how subcommands end: `program`
 - discovery documents of an API server: `discovery`
 """

@@ -1,4 +1,4 @@
-"""The name of the command, and exit codes of subcommands whose output may be closed early."""
+"""The name of the command, and how subcommands end: exit codes, and an error that needs no traceback."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typing import Final
 _PLUGIN: Final = "kubectl-"
 _INTERRUPTED: Final = 130
 """The exit code of a process that SIGINT ended, as in a shell."""
+
+
+class CannotRunError(Exception):
+    """A process cannot run as configured. The message says why, so that it is logged without a traceback."""
 
 
 def program(verb: str = "") -> str:

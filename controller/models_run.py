@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import NotConfigured
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.cluster.namespaces import installation_namespace
@@ -21,7 +20,6 @@ from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
-from apiserver.serving.supervisor import CannotRunError
 from controller.config import network_problems
 from controller.gateway_caches import GatewayCaches
 from controller.models_caches import ModelCaches
@@ -92,11 +90,9 @@ class ModelController:
         config = self._config
         kubeconfig = Path(config.cluster.kubeconfig) if config.cluster.kubeconfig else None
         async with AsyncExitStack() as stack:
-            try:
-                connection = await Cluster.connect(kubeconfig, config.cluster.context or None)
-            except NotConfigured as error:
-                raise CannotRunError(error.message) from error
-            cluster = await stack.enter_async_context(connection)
+            cluster = await stack.enter_async_context(
+                await Cluster.connect(kubeconfig, config.cluster.context or None)
+            )
             scraper = await stack.enter_async_context(Scraper(scrape_limits(config)))
             models: Workers[Key] = Workers()
             traffic: Workers[TrafficKey] = Workers()

@@ -15,7 +15,7 @@ from typing import Protocol
 import structlog
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, NotConfigured
+from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
@@ -25,7 +25,6 @@ from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
-from apiserver.serving.supervisor import CannotRunError
 from controller.binding_telemetry import BindingTelemetry
 from controller.caches import Caches
 from controller.config import ControllerConfig, CredentialsConfig, config_problems
@@ -124,11 +123,9 @@ class Controller:
         config = self._config
         kubeconfig = Path(config.cluster.kubeconfig) if config.cluster.kubeconfig else None
         async with AsyncExitStack() as stack:
-            try:
-                connection = await Cluster.connect(kubeconfig, config.cluster.context or None)
-            except NotConfigured as error:
-                raise CannotRunError(error.message) from error
-            cluster = await stack.enter_async_context(connection)
+            cluster = await stack.enter_async_context(
+                await Cluster.connect(kubeconfig, config.cluster.context or None)
+            )
             clock = SteadyClock()
             source = await stack.enter_async_context(_source(config, clock))
             settings = settings_of(config.planning)

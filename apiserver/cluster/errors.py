@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from apiserver.program import CannotRunError
+
 if TYPE_CHECKING:
     from apiserver.schema.json import Json, JsonValue
 
@@ -50,7 +52,7 @@ class ClusterError(Exception):
         return str((self.status or {}).get("reason") or "")
 
 
-class NotConfigured(ClusterError):  # noqa: N818 (named like the API's reasons)
+class NotConfigured(ClusterError, CannotRunError):  # noqa: N818 (named like the API's reasons)
     """No usable kubeconfig and no service account was found."""
 
 

@@ -10,7 +10,6 @@ import structlog
 
 from apiserver.cluster.cache import Cache, Change
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import NotConfigured
 from apiserver.cluster.heartbeat import LEASE_NAME, heartbeat_of
 from apiserver.cluster.optional_cache import OptionalCache
 from apiserver.cluster.resource import (
@@ -31,7 +30,6 @@ from apiserver.metrics.from_status import essentials, metrics_of
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.series import BOUND_REPLICAS, METRIC_NAMES, TARGET_ID
 from apiserver.serving.config import ClusterConfig
-from apiserver.serving.supervisor import CannotRunError
 from apiserver.serving.tls import ServerTls
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -49,13 +47,9 @@ class Watched:
         """None until the front proxy is known; afterwards, the last valid one."""
 
     async def follow(self, config: ClusterConfig, *, namespace: str) -> None:
-        """Watch until cancelled; raises CannotRunError without a cluster."""
+        """Watch until cancelled; raises NotConfigured without a cluster."""
         kubeconfig = Path(config.kubeconfig) if config.kubeconfig else None
-        try:
-            connection = await Cluster.connect(kubeconfig, config.context or None)
-        except NotConfigured as error:
-            raise CannotRunError(error.message) from error
-        async with connection as cluster:
+        async with await Cluster.connect(kubeconfig, config.context or None) as cluster:
             self._variants = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=essentials)
             self._variants.subscribe(self.take_variant)
             # A role limited to this one object covers list and watch only with the field selector.

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from apiserver.program import CannotRunError
 from apiserver.serving.logger import EventLogger
 
 if TYPE_CHECKING:
@@ -15,10 +16,6 @@ log = EventLogger(__name__)
 
 Job = Callable[[], Awaitable[None]]
 """A job that runs until cancelled."""
-
-
-class CannotRunError(Exception):
-    """A job cannot run as configured. The message says why, so that it is logged without a traceback."""
 
 
 class Supervisor:

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from apiserver.serving.supervisor import CannotRunError, Job, Supervisor
+from apiserver.program import CannotRunError
+from apiserver.serving.supervisor import Job, Supervisor
 
 
 async def forever() -> None:
