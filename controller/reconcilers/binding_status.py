@@ -16,7 +16,7 @@ from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
 from controller.policies.sharing import BindingDecision
 from controller.policies.wording import binding_sentence, recommendation_text
-from controller.reconcilers.news import News, without_numbers
+from controller.reconcilers.news import News, moment_of, own_conditions, without_numbers
 
 REFRESH_SECONDS: Final = 60.0
 """Minimum time in seconds between writes of a status in which only figures changed."""
@@ -129,10 +129,7 @@ def unwritten_seconds(bindings: int, *, interval_seconds: float) -> float:
 
 def written_time(status: Json) -> datetime | None:
     """Return when a status was written, or None if the time is missing or invalid."""
-    try:
-        return datetime.fromisoformat(status["lastDecisionTime"]).astimezone(UTC)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return None
+    return moment_of(status.get("lastDecisionTime"))
 
 
 def _acted_on(status: Json) -> Json:
@@ -143,7 +140,7 @@ def _acted_on(status: Json) -> Json:
         "limits": decision.get("limitedBy"),
         "panic": decision.get("panicSince"),
         "conditions": {
-            item["type"]: [item.get("status"), item.get("reason")] for item in _conditions(status)
+            item["type"]: [item.get("status"), item.get("reason")] for item in own_conditions(status, _TYPES)
         },
     }
 
@@ -152,14 +149,9 @@ def _causes(status: Json) -> list[tuple[str, str]]:
     """Return why conditions do not hold: the cause can change while the reason stays the same."""
     return [
         (item["type"], without_numbers(item.get("message") or ""))
-        for item in _conditions(status)
+        for item in own_conditions(status, _TYPES)
         if item.get("status") == "False"
     ]
-
-
-def _conditions(status: Json) -> Iterator[Json]:
-    """Yield our own conditions: others in the same list are kept when ours are written."""
-    return (item for item in status.get("conditions") or [] if item.get("type") in _TYPES)
 
 
 def _targets(case: Case, replicas: tuple[int, ...] | None) -> Iterator[Json]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from apiserver.cluster.heartbeat import MOST_UNCONFIRMED, WHOLE_KIND, Heartbeat, Key
 from apiserver.schema.json import Json
+from controller.reconcilers.news import decided_time
 from controller.reconcilers.publishing import Published
 
 NO_BINDINGS: Final = frozenset({(WHOLE_KIND, "AutoscalingPolicyBinding")})
@@ -39,7 +40,7 @@ class Pulse:
             key, old = (item["metadata"]["namespace"], item["metadata"]["name"]), item.get("status") or {}
             if key in published.unwritten or key not in statuses:
                 unconfirmed.add(key)
-            decided = _decided(statuses[key] if key in published.written else old)
+            decided = decided_time(statuses[key] if key in published.written else old)
             newest = max(filter(None, (newest, decided)), default=None)
         if len(unconfirmed) <= MOST_UNCONFIRMED:
             silent = bound_unconfirmed | unconfirmed
@@ -57,17 +58,3 @@ class Pulse:
     def annotations(self) -> Mapping[str, str]:
         """Return the annotations to write; none before the first cycle, to keep those of another leader."""
         return self._last.annotations() if self._last else {}
-
-
-def _decided(status: Json) -> datetime | None:
-    """Return when a status was decided, or None for advice and for an invalid time.
-
-    Readers of the metric recognize decisions by their numbers, and would wait forever for one without a
-    number.
-    """
-    desired = status.get("desiredOptimizedAlloc") or {}
-    text = desired.get("lastRunTime") if desired.get("numReplicas") is not None else None
-    try:
-        return datetime.fromisoformat(text).astimezone(UTC) if text else None
-    except (TypeError, ValueError, OverflowError):
-        return None

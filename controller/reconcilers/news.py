@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import without
 from controller.observe.conditions import ConditionType
 from controller.observe.performance import learned_of
@@ -78,18 +79,26 @@ def _is_misdated(old: Json, new: Json) -> bool:
     The status was edited, or the clock was set back. The metrics API serves no number without a time, or with
     a time more than a minute later than now.
     """
-    before, now = (_decided(status) for status in (old, new))
+    before, now = (decided_time(status) for status in (old, new))
     return now is not None and (before is None or before > now)
 
 
-def _decided(status: Json) -> datetime | None:
-    """Return when a number was published, or None without a number or a valid time."""
+def decided_time(status: Json) -> datetime | None:
+    """Return when a status was decided, or None for advice and for an invalid time.
+
+    Readers of the metric recognize decisions by their numbers, and would wait forever for one without a
+    number.
+    """
     desired = status.get("desiredOptimizedAlloc") or {}
+    return moment_of(desired.get("lastRunTime")) if desired.get("numReplicas") is not None else None
+
+
+def moment_of(text: JsonValue) -> datetime | None:
+    """Return a time in a status, or None if it is missing or invalid."""
     try:
-        moment = datetime.fromisoformat(desired["lastRunTime"]).astimezone(UTC)
-    except (KeyError, TypeError, ValueError, OverflowError):
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
         return None
-    return moment if "numReplicas" in desired else None
 
 
 def _acted_on(status: Json) -> Json:
@@ -103,14 +112,14 @@ def _acted_on(status: Json) -> Json:
         "moving": BEING_MOVED in (decision.get("message") or ""),
         "conditions": {
             item["type"]: [item["status"], item.get("observedGeneration")]
-            for item in _conditions(status)
+            for item in own_conditions(status, _TYPES)
             if item["type"] != _BY_THRESHOLD
         },
     }
 
 
 def _explained(status: Json) -> Json:
-    conditions, decision = [*_conditions(status)], status.get("decision") or {}
+    conditions, decision = [*own_conditions(status, _TYPES)], status.get("decision") or {}
     return {
         "boundBy": decision.get("boundBy"),
         "priority": decision.get("priority"),
@@ -119,9 +128,9 @@ def _explained(status: Json) -> Json:
     }
 
 
-def _conditions(status: Json) -> Iterator[Json]:
+def own_conditions(status: Json, types: AbstractSet[str]) -> Iterator[Json]:
     """Yield our own conditions: others in the same list are kept when ours are written."""
-    return (item for item in status.get("conditions") or [] if item["type"] in _TYPES)
+    return (item for item in status.get("conditions") or [] if item.get("type") in types)
 
 
 def _has_learned(old: Json, new: Json) -> bool:

@@ -134,7 +134,8 @@ def expected(errors: Mapping[Key, BaseException]) -> Mapping[Key, ClusterError]:
 
 def log_unwritten(kind: str, errors: Mapping[Key, ClusterError]) -> None:
     """Log the first of the statuses that could not be written, and their number."""
-    for key, error in [*errors.items()][:1]:
+    if errors:
+        key, error = next(iter(errors.items()))
         name = "/".join(key)
         _log.warning("statuses not written", kind=kind, first=name, number=len(errors), error=error.message)
 
