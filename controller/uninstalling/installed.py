@@ -54,6 +54,7 @@ REMOVED: Final = (
     SERVICES,
     Resource(group="networking.k8s.io", version="v1", plural="networkpolicies", kind="NetworkPolicy"),
     Resource(group="monitoring.coreos.com", version="v1", plural="podmonitors", kind="PodMonitor"),
+    Resource(group="monitoring.coreos.com", version="v1", plural="prometheusrules", kind="PrometheusRule"),
     # Before the Secrets, which cert-manager would recreate.
     Resource(group=_CERT_MANAGER, version="v1", plural="certificates", kind="Certificate"),
     Resource(group=_CERT_MANAGER, version="v1", plural="issuers", kind="Issuer"),

@@ -125,8 +125,14 @@ class Components:
     advisory: bool = False
     """Publish decisions in statuses, events and metrics only; HorizontalPodAutoscalers get no number."""
 
+    alerts: bool = False
+    """Create a PrometheusRule for the Prometheus operator, which must be installed."""
+
     cert_manager: bool = False
     """Use certificates of cert-manager, which must be installed, instead of the controller's own."""
+
+    dashboards: bool = False
+    """Create a ConfigMap with a dashboard, which the sidecar of Grafana's chart loads."""
 
     fail_closed: bool = False
     """Also reject writes of other projects' kinds while no webhook answers."""

@@ -19,6 +19,8 @@ pytestmark = pytest.mark.controlplane
 PARTS = (
     "metrics-service",
     "pod-monitor",
+    "alerts",
+    "dashboards",
     "network-policies",
     "flow-control",
     "advisory",
@@ -26,7 +28,7 @@ PARTS = (
     "cert-manager",
     "tenants",
 )
-UNKNOWN = {"PodMonitor", "Issuer", "Certificate"}
+UNKNOWN = {"PodMonitor", "PrometheusRule", "Issuer", "Certificate"}
 ELSEWHERE = "inference"
 DIGEST = f"sha256:{'a' * 64}"
 

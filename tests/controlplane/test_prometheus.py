@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -12,6 +13,7 @@ import yaml
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from support.documents import example
 from support.manifests import deployment, listed
+from support.monitoring import BadNews, alerts, panel_queries
 from support.stub_engine import StubEngine
 
 from controller.observe.prometheus import PrometheusSource
@@ -71,6 +73,19 @@ async def test_readings_have_the_time_of_their_scrape(monitored: ControlPlane) -
     assert reading.time_seconds > 1_700_000_000
 
 
+async def test_every_alert_fires_and_every_panel_has_data(monitored: ControlPlane) -> None:
+    """Without any metric, there is no plan; with bad values of all metrics, no query is without a result."""
+    (pod,) = running_pods(monitored)
+    quiet = [rule["alert"] for rule in alerts() if await answered(monitored, rule["expr"])]
+    registry = CollectorRegistry()
+    registry.register(BadNews())
+    with serving(registry, pod):
+        for query in (*(rule["expr"] for rule in alerts()), *panel_queries().values()):
+            assert await found(monitored, query), query
+
+    assert quiet == ["StowplanNotDeciding"]
+
+
 async def test_the_documented_query_for_keda_skips_advisory_variants(monitored: ControlPlane) -> None:
     """The variant is in another namespace than the controller's pod, so Prometheus renames its labels."""
     (pod,) = running_pods(monitored)
@@ -81,27 +96,42 @@ async def test_the_documented_query_for_keda_skips_advisory_variants(monitored: 
     for name in ("llama-8b-l40s", "advised"):
         desired.labels("chat", name, "L40S").set(5)
     Gauge(*SAVED, registry=registry).labels("chat", "advised").set(0)
-    server, thread = start_http_server(8000, addr=pod["status"]["podIP"], registry=registry)
-    try:
+    with serving(registry, pod):
         followed = await found(monitored, query)
         advised = await found(monitored, f"{query} or vector(0)".replace("llama-8b-l40s", "advised"))
+
+    assert (followed, advised) == (["5"], ["0"])
+
+
+@contextmanager
+def serving(registry: CollectorRegistry, pod: dict[str, Any]) -> Iterator[None]:
+    """Serve metrics as a pod."""
+    server, thread = start_http_server(8000, addr=pod["status"]["podIP"], registry=registry)
+    try:
+        yield
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
 
-    assert (followed, advised) == (["5"], ["0"])
-
 
 async def found(control_plane: ControlPlane, query: str) -> list[str]:
     """Query until there is a result, for at most a minute; return the values of all series."""
-    url = f"{control_plane.prometheus_url}/api/v1/query"
-    async with asyncio.timeout(60), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(60):
         while True:
-            async with session.get(url, params={"query": query}) as response:
-                answer = await response.json()
-            if result := answer["data"]["result"]:
-                return [series["value"][1] for series in result]
+            if values := await answered(control_plane, query):
+                return values
+
+
+async def answered(control_plane: ControlPlane, query: str) -> list[str]:
+    """Return the current values of all series of a query."""
+    url = f"{control_plane.prometheus_url}/api/v1/query"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(url, params={"query": query}) as response,
+    ):
+        answer = await response.json()
+    return [series["value"][1] for series in answer["data"]["result"]]
 
 
 async def test_a_pod_without_series_is_reported_as_a_failure(monitored: ControlPlane) -> None:

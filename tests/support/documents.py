@@ -1,8 +1,9 @@
-"""Examples in the documentation."""
+"""Texts, headings and examples of the documentation."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from hack.installation.manifests import ROOT
 
@@ -13,3 +14,14 @@ def example(document: str, kind: str) -> str:
     blocks = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     (found,) = (block for block in blocks if f"\nkind: {kind}\n" in block)
     return str(found)
+
+
+def text_of(document: Path) -> str:
+    """Return a document without its code blocks."""
+    return re.sub(r"^```.*?^```", "", document.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(document: Path) -> set[str]:
+    """Return the anchors that GitHub generates for the headings of a document."""
+    headings = re.findall(r"^#+ (.*)$", text_of(document), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

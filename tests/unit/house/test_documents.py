@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 import yaml
-from support.documents import example
+from support.documents import anchors, example, text_of
 
 from controller.observe.binding_conditions import BindingCondition, BindingReason
 from controller.observe.conditions import ConditionReason, ConditionType, EventReason
@@ -35,21 +35,10 @@ EXPLAINED = {
 }
 
 
-def text_of(document: Path) -> str:
-    """Return a document without its code blocks."""
-    return re.sub(r"^```.*?^```", "", document.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-
-
 def section(title: str) -> str:
     """Return a section of the page on troubleshooting, subsections included."""
     parts = re.split(r"^## (.*)$", text_of(TROUBLESHOOTING), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))[title]
-
-
-def anchors(document: Path) -> set[str]:
-    """Return the anchors that GitHub generates for the headings of a document."""
-    headings = re.findall(r"^#+ (.*)$", text_of(document), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize(("title", "known"), EXPLAINED.items(), ids=EXPLAINED.keys())

@@ -1,20 +1,21 @@
-"""The documentation of metrics, compared with the registered metrics."""
+"""The documentation of metrics, the alerts and the dashboard, compared with the registered metrics."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry
+from support.documents import anchors
+from support.monitoring import PAGE, TOP, alerts, documented, panel_queries, variable_queries
 
 from apiserver.serving.process_metrics import ProcessMetrics
 from controller.binding_telemetry import BindingTelemetry
 from controller.telemetry import Telemetry
 
-TOP = Path(__file__).resolve().parents[3]
 CODE = ("apiserver", "controller", "webhooks")
-ROW = re.compile(r"^\| `(stowplan_\w+)` \| (gauge|counter|histogram) \| ", re.MULTILINE)
 NAME = re.compile(r'"(stowplan_[a-z_]+)"')
+QUERIED = re.compile(r"stowplan_[a-z_]+")
+ANCHOR = re.compile(r"[\w/.-]+\.md#[\w-]+")
 
 
 def registered() -> dict[str, str]:
@@ -32,7 +33,7 @@ def registered() -> dict[str, str]:
 
 def test_the_page_lists_every_metric_and_no_other() -> None:
     """Each row has the metric's type and occurs once, since a duplicate could hide a missing row."""
-    rows = ROW.findall((TOP / "docs" / "metrics.md").read_text("utf-8"))
+    rows = [(metric.name, metric.type) for metric in documented()]
 
     assert sorted(rows) == sorted(registered().items())
 
@@ -43,3 +44,29 @@ def test_every_metric_in_the_code_is_among_the_registered_ones() -> None:
     named = {name for file in files for name in NAME.findall(file.read_text("utf-8"))}
 
     assert named == {name.removesuffix("_total") for name in registered()}
+
+
+def test_alerts_and_dashboard_query_registered_metrics() -> None:
+    """A query of a metric that does not exist returns nothing, so its alert would never fire."""
+    queries = [*(rule["expr"] for rule in alerts()), *panel_queries().values(), *variable_queries()]
+    queried = {name.removesuffix("_bucket") for query in queries for name in QUERIED.findall(query)}
+
+    assert queried <= registered().keys()
+
+
+def test_the_page_explains_every_alert_and_no_other() -> None:
+    """Several alerts may share a row."""
+    rows = re.findall(r"^\| (`Stowplan.*?) \| ", PAGE.read_text("utf-8"), re.MULTILINE)
+    explained = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+
+    assert explained == [rule["alert"] for rule in alerts()]
+
+
+def test_every_alert_says_what_to_do() -> None:
+    """It has a severity, a summary, a description, and a section of the documentation that exists."""
+    for rule in alerts():
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+        assert rule["annotations"].keys() == {"summary", "description", "runbook"}
+        assert ANCHOR.fullmatch(rule["annotations"]["runbook"]), rule["alert"]
+        page, _, anchor = rule["annotations"]["runbook"].partition("#")
+        assert anchor in anchors(TOP / page), rule["alert"]
