@@ -8,6 +8,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Final
 
+from controller.offline.naming import first_of
 from controller.planning.additions import Addition, new_nodes
 from controller.planning.cluster import Budget
 from controller.planning.inputs import PlanningInputs
@@ -190,5 +191,5 @@ def _there_are(known: Sequence[str], name: str) -> str:
     if not known:
         return "there is none"
     close = get_close_matches(name, known, n=_MOST_NAMED, cutoff=0.5) or sorted(known)[:_MOST_NAMED]
-    more = ", ..." if len(known) > len(close) else ""
-    return f"there are {', '.join(close)}{more}"
+    others = sorted({*known} - {*close})
+    return f"there are {first_of([*close, *others], len(close))}"

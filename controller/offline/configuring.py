@@ -22,6 +22,7 @@ from controller.config_planning import (
 )
 from controller.observe.gather import NO_TERMS, Terms
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules
+from controller.offline.naming import first_of
 from controller.offline.reading import Problem
 from controller.offline.yaml_text import documents_of, line_of
 from controller.planning.inputs import PlanningInputs
@@ -154,8 +155,7 @@ def _chosen(config_maps: Sequence[Json]) -> Json:
     ours = [item for item in config_maps if _GENERATED.fullmatch(_name(item))]
     if len(ours) == 1:
         return ours[0]
-    more = ", ..." if len(config_maps) > _MOST_NAMED else ""
-    names = ", ".join(map(_name, config_maps[:_MOST_NAMED])) + more
+    names = first_of([*map(_name, config_maps)], _MOST_NAMED)
     how_many = "more than one is" if ours else "none is"
     text = (
         f"of the ConfigMaps {names}, {how_many} named {_CONFIG_MAP} or {_CONFIG_MAP}-config-HASH: keep only"

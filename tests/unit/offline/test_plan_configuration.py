@@ -174,6 +174,10 @@ WRONG_CONFIGURATIONS = {
         "{kind: ConfigMap, metadata: {name: a}}\n---\n{kind: ConfigMap, metadata: {name: b}}",
         "of the ConfigMaps a, b, none is named stowplan-controller or stowplan-controller-config-HASH: keep",
     ),
+    "many other ConfigMaps": (
+        "\n---\n".join(f"{{kind: ConfigMap, metadata: {{name: {name}}}}}" for name in "abcdefg"),
+        "of the ConfigMaps a, b, c, d, e and 2 more, none is named stowplan-controller or",
+    ),
     "several documents": ("a: 1\n---\nb: 2", "contains 2 YAML documents and no ConfigMap"),
     "invalid YAML": ("planning: {\n", "c.yaml:2: error: not YAML: expected"),
     "a ConfigMap with invalid YAML": (

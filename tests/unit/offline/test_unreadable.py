@@ -164,6 +164,10 @@ UNKNOWN = {
         ["--capacity", "coder=5"],
         "--capacity: no variant 'coder': there are default/chat, default/code",
     ),
+    "a model of another namespace": (
+        ["--demand", "t/chat=5"],
+        "--demand: no model 't/chat': there are default/chat and 1 more",
+    ),
     "a node": (["--drain", "node-9"], "--drain: no node 'node-9': there are node-"),
     "a model twice": (
         ["--demand", "chat=1", "--demand", "default/chat=2"],
