@@ -36,7 +36,9 @@ def class_finding(autoscaling: Json, policies: Policies, objective: Objective | 
     place, instead = _place(autoscaling, policies), _instead(objective)
     if place is None:
         reason = ConditionReason.OBJECTIVE_FOUND if objective else ConditionReason.NO_CLASS
-        return True, reason, f"no service class applies: {instead}"
+        is_missing = policies.default_classes in policies.missing
+        why = f", and ConfigMap {policies.default_classes!r} is missing" if is_missing else ""
+        return True, reason, f"no service class applies{why}: {instead}"
     found = policies.classes.get(place)
     if found is None:
         where = f"ConfigMap {place[0]!r} of Stowplan's namespace contains no service class under"

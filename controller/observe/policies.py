@@ -29,6 +29,8 @@ _PRICE: Final = '{"device": "NVIDIA-A100", "cost": "40.00"}'
 _UNPRICED: Final = (
     f"this entry is ignored; a type without a price costs {float(DEFAULT_COST):g} per replica by default"
 )
+_NO_PRICES: Final = f"every replica without a spec.variantCost costs {float(DEFAULT_COST):g}"
+_NO_CLASSES: Final = "models have a priority and latency targets by spec.sloClassRef only"
 _TARGETS: Final = ("slo-tpot", "slo-ttft")
 _ENTRY_MEMBERS: Final = ("model", *_TARGETS)
 _MEMBERS: Final = ("name", "priority", "data")
@@ -66,6 +68,9 @@ class Policies:
     """ConfigMap whose classes apply to models without a reference; empty for all ConfigMaps."""
 
     problems: tuple[str, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Messages about configured ConfigMaps that do not exist, by name; optional without a cluster."""
+
     grants: Grants | None = None
     """With tenants, who may use which class and set a cost; None if everyone may."""
 
@@ -124,6 +129,14 @@ class PolicyReader:
                 ),
                 *self._misplaced(config_maps),
             ),
+            missing={
+                name: f"ConfigMap {name}, named by {setting}, is missing: {effect}"
+                for name, setting, effect in (
+                    (self._unit_costs, "names.unitCosts", _NO_PRICES),
+                    (self._default_classes, "names.serviceClasses", _NO_CLASSES),
+                )
+                if name and name not in config_maps
+            },
         )
 
     def _misplaced(self, config_maps: Mapping[str, Json]) -> Iterator[str]:

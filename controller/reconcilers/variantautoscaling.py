@@ -206,7 +206,7 @@ class VariantAutoscalingReconciler:
             used = await asyncio.to_thread(questions, claims, policies)
             policies = replace(policies, grants=await tools.privileges.grants(used))
         gathered = await self._gathered(world, policies, objectives, taken.asks)
-        self._tell_problems((*policies.problems, *gathered.problems))
+        self._tell_problems((*policies.problems, *policies.missing.values(), *gathered.problems))
         found = await asyncio.to_thread(self._watch.sized, gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
         plan, advices = await self._plan(claims, gathered.snapshot)

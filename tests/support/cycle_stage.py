@@ -123,6 +123,7 @@ class Stage:
     calls: list[str] = field(default_factory=list)
     pulse: Pulse = field(default_factory=Pulse)
     objectives: Objectives = NO_OBJECTIVES
+    policies: Policies = POLICIES
 
     def world(self) -> World:
         """Return the content of the caches."""
@@ -219,7 +220,7 @@ class Stage:
             source=self,
             planner=self,
             world=self.world,
-            policies=lambda: POLICIES,
+            policies=lambda: self.policies,
             objectives=lambda: self.objectives,
             now=lambda: self.time,
             steady=self.steady,

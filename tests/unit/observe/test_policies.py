@@ -157,6 +157,31 @@ def test_classes_in_other_config_maps_are_reported_once(
     assert policies.problems == ((expected,) if told else ())
 
 
+NO_PRICES = "every replica without a spec.variantCost costs 10"
+NO_CLASSES = "models have a priority and latency targets by spec.sloClassRef only"
+MISSING = {
+    "both exist, without content": ({"costs": {}, "classes": {}}, {}),
+    "the prices": (
+        {"classes": CLASS},
+        {"costs": f"ConfigMap costs, named by names.unitCosts, is missing: {NO_PRICES}"},
+    ),
+    "the service classes": (
+        {"costs": {}},
+        {"classes": f"ConfigMap classes, named by names.serviceClasses, is missing: {NO_CLASSES}"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("maps", "missing"), MISSING.values(), ids=MISSING.keys())
+def test_missing_config_maps_are_reported(
+    maps: dict[str, dict[str, dict[str, str]]], missing: dict[str, str]
+) -> None:
+    """They are no problems: offline, a user may leave them out."""
+    policies = read_policies(maps, unit_costs="costs", default_classes="classes")
+
+    assert (policies.missing, policies.problems) == (missing, ())
+
+
 TARGETS = {
     "zero": "0",
     "negative": "-5",

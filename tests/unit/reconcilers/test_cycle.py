@@ -9,8 +9,16 @@ from support.traffic import objective, pool
 
 from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.heartbeat import Heartbeat, heartbeat_of
+from apiserver.schema.json import Json
 from controller.observe.objectives import Objectives
+from controller.observe.policies import PolicyReader
 from controller.reconcilers.advisory import Scope
+
+
+def condition(status: Json, type_: str) -> tuple[str, str]:
+    """Return reason and message of a condition."""
+    (found,) = [item for item in status["conditions"] if item["type"] == type_]
+    return found["reason"], found["message"]
 
 
 async def test_without_advice_the_busy_model_gets_the_accelerators_of_the_idle_one() -> None:
@@ -58,10 +66,27 @@ async def test_the_priority_of_an_objective_is_used_and_named_in_the_status() ->
     await (await stage.watched(Scope())).cycle()
 
     assert [stage.statuses[name]["decision"]["priority"] for name in ("quiet", "loud")] == [90, 100]
-    (said,) = [c for c in stage.statuses["quiet"]["conditions"] if c["type"] == "ServiceClassResolved"]
-    assert (said["reason"], said["message"]) == (
+    assert condition(stage.statuses["quiet"], "ServiceClassResolved") == (
         "ObjectiveFound",
         "no service class applies: priority 90 by InferenceObjective 'urgent' (10) of InferencePool 'llama'",
+    )
+
+
+async def test_deleted_service_classes_are_reported_in_the_log_and_in_the_status() -> None:
+    """The log contains it once while it lasts; conditions of models without a class name the cause."""
+    stage = Stage()
+    reconciler = await stage.watched(Scope())
+    stage.policies = PolicyReader(unit_costs="costs", default_classes="classes").read({"costs": {}})
+
+    with capture_logs() as lines:
+        for _ in range(2):
+            await reconciler.cycle()
+
+    (told,) = [line["problem"] for line in lines if line["event"] == "not planned with"]
+    assert told.startswith("ConfigMap classes, named by names.serviceClasses, is missing")
+    assert condition(stage.statuses["loud"], "ServiceClassResolved") == (
+        "NoClass",
+        "no service class applies, and ConfigMap 'classes' is missing: priority 100, the lowest",
     )
 
 
