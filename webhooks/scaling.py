@@ -19,6 +19,8 @@ from apiserver.schema.kind import Reference
 from webhooks.permissions import PATIENCE_SECONDS, AccessRequest, Authorizer, UndecidedError, refused
 
 _MOST_ASKED: Final = 256
+"""The most targets of one object that are checked. A valid object does not name more, and one that does is
+rejected for that, without these checks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

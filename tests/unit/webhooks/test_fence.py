@@ -117,6 +117,50 @@ def test_only_validate_rejects_if_permissions_cannot_be_checked() -> None:
     assert refusal["message"] == "nobody there; try again"
 
 
+def joint_binding(targets: int) -> Json:
+    """Return a binding with a number of targets."""
+    names = [f"llama-{number}" for number in range(targets)]
+    params = [
+        {"target": {"targetRef": TARGET | {"name": name}}, "minReplicas": 1, "maxReplicas": 2}
+        for name in names
+    ]
+    spec = {"policyRef": {"name": "p"}, "optimizerConfiguration": {"params": params}}
+    metadata = {"name": "llama", "namespace": "ns"}
+    kind = {"apiVersion": "registry.volcano.sh/v1alpha1", "kind": "AutoscalingPolicyBinding"}
+    return {**kind, "metadata": metadata, "spec": spec}
+
+
+def test_all_targets_of_the_largest_binding_are_checked() -> None:
+    """The message names the only target that the user may not scale."""
+    permissions = Permissions("ann", refuses=("llama-255",))
+
+    verdict = validate(
+        asked_by("ann", joint_binding(256)), scaling=Scaling(resources=RESOURCES, authorizer=permissions)
+    )
+
+    assert verdict.refusal is not None
+    (cause,) = verdict.refusal["details"]["causes"]
+    assert cause["field"] == "spec.optimizerConfiguration.params[255].target.targetRef"
+    assert len(permissions.asked) == 256
+
+
+def test_a_larger_binding_is_rejected_without_permission_checks() -> None:
+    """The message contains the limit: a retry cannot help."""
+    permissions = Permissions("ann")
+    scaling = Scaling(resources=RESOURCES, authorizer=permissions)
+
+    for verdict in (
+        validate(asked_by("ann", joint_binding(257)), scaling=scaling),
+        mutate(asked_by("ann", joint_binding(257)), scaling),
+    ):
+        assert verdict.refusal is not None
+        assert verdict.refusal["code"] == 422
+        assert [cause["message"] for cause in verdict.refusal["details"]["causes"]] == [
+            "Too many: 257: must have at most 256 items"
+        ]
+    assert permissions.asked == []
+
+
 def test_an_object_being_deleted_is_checked_like_any_other() -> None:
     """A finalizer can keep it without a time limit, and its target is scaled meanwhile."""
     leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
