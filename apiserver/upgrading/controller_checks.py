@@ -24,8 +24,13 @@ _NAMES: Final = ("workload-variant-autoscaler", "llm-d-autoscaling", "inferno-au
 
 
 def check_upstream(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield a finding for every sign of a running earlier controller."""
-    found = [*_deployments(snapshot), *_held_lease(snapshot, UPSTREAM_LEASE), *_writers(snapshot)]
+    """Yield a finding for every sign of a running earlier controller, or of a second installation."""
+    found = [
+        *_deployments(snapshot),
+        *_held_lease(snapshot, UPSTREAM_LEASE),
+        *_writers(snapshot),
+        *_second_installation(snapshot),
+    ]
     yield from found or [ok(_CHECK, "no other controller is active on the objects")]
 
 
@@ -71,6 +76,28 @@ def _held_lease(snapshot: Snapshot, name: str) -> Iterator[Finding]:
                 _CHECK,
                 f"{holder} holds the lease {place}",
                 f"{stop} and wait for half a minute, or use --accept {_CHECK}",
+            )
+
+
+def _second_installation(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield our controllers outside of the namespace to which the webhooks refer.
+
+    All cluster-scoped objects have fixed names, and belong to the installation that was applied last.
+    """
+    namespace = snapshot.webhook.namespace
+    for lease in snapshot.leases if snapshot.webhook.is_configured else ():
+        metadata = lease["metadata"]
+        if (
+            metadata["name"] == OUR_LEASE
+            and metadata["namespace"] != namespace
+            and is_held(lease.get("spec") or {}, snapshot.now)
+        ):
+            yield problem(
+                _CHECK,
+                f"there is a second installation in the namespace {metadata['namespace']}; webhooks and"
+                f" permissions belong to that in {namespace}",
+                f"remove the Deployments and Services of one of them, and apply the manifests of the other"
+                f" again, or use --accept {_CHECK}",
             )
 
 

@@ -214,6 +214,37 @@ def test_an_active_upstream_controller_is_a_problem(found: dict[str, Any], count
     assert len(problems(check_upstream(replace(EMPTY, **found)))) == count
 
 
+ELSEWHERE = {
+    "another namespace": ("wva", 1, True, True),
+    "another namespace, expired": ("wva", 60, True, False),
+    "the namespace of the webhooks": ("stowplan-system", 1, True, False),
+    "another namespace, before webhooks are installed": ("wva", 1, False, False),
+}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "age_seconds", "is_configured", "is_second"), ELSEWHERE.values(), ids=ELSEWHERE.keys()
+)
+def test_our_own_active_controller_elsewhere_is_a_second_installation(
+    namespace: str, age_seconds: int, is_configured: bool, is_second: bool
+) -> None:
+    """The one that was applied last has taken webhooks and permissions from the other."""
+    held = lease("stowplan-controller", age_seconds=age_seconds)
+    held["metadata"]["namespace"] = namespace
+    webhook = replace(EMPTY.webhook, is_configured=is_configured)
+
+    found = problems(check_upstream(replace(EMPTY, leases=(held,), webhook=webhook)))
+
+    assert found == (
+        [
+            "there is a second installation in the namespace wva; webhooks and permissions belong to that"
+            " in stowplan-system"
+        ]
+        if is_second
+        else []
+    )
+
+
 def test_our_own_active_controller_is_a_problem_for_a_downgrade() -> None:
     """It would continue to write what an earlier release cannot store."""
     assert problems(check_our_own(EMPTY)) == []
