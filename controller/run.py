@@ -71,6 +71,9 @@ REPORTER = "stowplan.dev/controller"
 _LONGEST_BINDING_CYCLE_SECONDS = 120.0
 """Timeout of a cycle of the bindings in seconds; a cycle that exceeds it confirms no decision."""
 
+_MOST_SAMPLE_SECONDS = 15.0
+"""Maximum time between the first two samples of the engines in seconds: published numbers become stale."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -210,11 +213,21 @@ class Controller:
         planning = self._config.planning
         reconciler = VariantAutoscalingReconciler(tools, _cycle_settings(planning))
         await caches.synced()
+        if await self._has_sampled(reconciler):
+            await asyncio.sleep(min(planning.interval_seconds, _MOST_SAMPLE_SECONDS))
         while True:
             began = time.monotonic()
             await self._decide(reconciler, caches)
             left_seconds = max(0.0, planning.interval_seconds - (time.monotonic() - began))
             await tools.exchange.wanted(within_seconds=left_seconds)
+
+    async def _has_sampled(self, reconciler: VariantAutoscalingReconciler) -> bool:
+        """Collect first samples of the engines; tell whether rates can follow after some seconds."""
+        try:
+            return await reconciler.sample()
+        except Exception:  # noqa: BLE001 (as below)
+            _log.exception("no first samples of the engines")
+            return False
 
     async def _keep_deciding_on_bindings(self, caches: Caches, tools: BindingTools) -> None:
         """Decide on bindings concurrently with variants, so that unresponsive pods of one delay only it."""

@@ -194,6 +194,15 @@ class VariantAutoscalingReconciler:
             tools.cluster, tools.events, settings.evictions, now=tools.now, record=tools.eviction_record
         )
 
+    async def sample(self) -> bool:
+        """Collect the engines' metrics before the first cycle; tell whether any engine responded.
+
+        Rates need two samples. A decision without rates would replace the published number by that of the
+        running replicas.
+        """
+        await self._watch.observe(self._tools.world())
+        return self._watch.has_samples
+
     async def cycle(self) -> Outcome:
         """Observe, decide and publish once."""
         tools = self._tools

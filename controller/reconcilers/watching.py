@@ -65,6 +65,11 @@ class EngineWatch:
         )
         return failures
 
+    @property
+    def has_samples(self) -> bool:
+        """Whether any engine has responded."""
+        return bool(self._engines.records)
+
     def report_age(self) -> ReportAge:
         """Return a function that returns the age of a pod's last report."""
         now_seconds, records = self._seconds(), self._engines.records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from structlog.testing import capture_logs
-from support.cycle_stage import NODE, NOW, Stage
+from support.cycle_stage import NODE, NOW, STEP, Stage
 from support.traffic import objective, pool
 
 from apiserver.cluster.errors import Unavailable
@@ -231,6 +231,33 @@ async def test_nothing_changes_before_engines_have_answered_twice() -> None:
     assert stage.statuses["quiet"]["decision"]["message"] == (
         "quiet stays at 3 replicas: the load of quiet is not known before its engines have answered twice"
     )
+
+
+@pytest.mark.parametrize("is_sampled", [True, False], ids=["with first samples", "without first samples"])
+async def test_a_new_leader_with_first_samples_does_not_withdraw_the_metrics(is_sampled: bool) -> None:
+    """Every variant was written in the first cycle, and again in the next one."""
+    stage = Stage()
+    former, new = stage.reconciler(Scope()), stage.reconciler(Scope())
+    for _ in range(2):
+        await former.cycle()
+        stage.time += STEP
+    stage.reasons.clear()
+
+    if is_sampled:
+        assert await new.sample()
+        stage.time += STEP
+    outcome = await new.cycle()
+
+    signals = {str(item.signal) for item in outcome.plan.decisions}
+    assert (signals, outcome.written) == (({"Fresh"}, 0) if is_sampled else ({"Unknown"}, 2))
+    assert bool(stage.reasons) is not is_sampled
+
+
+async def test_nothing_is_sampled_while_no_engine_responds() -> None:
+    """The first cycle need not wait."""
+    stage = Stage(failures=dict.fromkeys(("quiet-0", "quiet-1", "quiet-2", "loud-0"), "refused"))
+
+    assert not await stage.reconciler(Scope()).sample()
 
 
 async def test_only_ready_engines_are_scraped() -> None:
