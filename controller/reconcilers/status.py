@@ -55,6 +55,9 @@ class Verdict:
     silence: str
     """Why engines did not report, in one phrase; empty if all reported."""
 
+    lateness: str = ""
+    """Which replicas have not been ready for too long; empty for none."""
+
     service_class: Finding
     """Whether the service class was found, with a reason and a message."""
 
@@ -160,6 +163,7 @@ def _metrics_finding(verdict: Verdict) -> Finding:
         text += "; the load is not known before they have answered twice"
     if load.signal is Signal.QUORUM:
         text += f"; decided without {count(load.silent_replicas, 'silent replica')} of the model"
+    text += f"; {verdict.lateness}" if verdict.lateness else ""
     return load.signal is not Signal.UNKNOWN, _METRICS[load.signal], text
 
 

@@ -27,6 +27,7 @@ from controller.observe.gather import (
     World,
     gather,
 )
+from controller.observe.lateness import lateness
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.orders import orders_finding, orders_of
 from controller.observe.policies import Policies
@@ -311,6 +312,11 @@ class VariantAutoscalingReconciler:
                     solver=plan.solver,
                     cost_source=gathered.cost_sources[key],
                     silence=_silence(variants[key], cycle.failures),
+                    lateness=lateness(
+                        gathered.pods[key],
+                        start_seconds=variants[key].start_seconds,
+                        now_seconds=now.timestamp(),
+                    ),
                     unheeded=gathered.unheeded.get(key, ""),
                     service_class=class_finding(
                         autoscaling, cycle.policies, cycle.objectives.of(target, gathered.pods[key])

@@ -100,6 +100,9 @@ class Stage:
     unready: str = ""
     """Name of a pod that is not ready."""
 
+    started: str = ""
+    """When that pod started on its node; empty if it did not."""
+
     time: datetime = NOW
     """The wall clock."""
 
@@ -150,8 +153,8 @@ class Stage:
 
     def _seen(self, pod: Json) -> Json:
         is_ready = pod["metadata"]["name"] != self.unready
-        conditions = [{"type": "Ready", "status": str(is_ready)}]
-        return pod | {"status": pod["status"] | {"conditions": conditions}}
+        status = pod["status"] | {"conditions": [{"type": "Ready", "status": str(is_ready)}]}
+        return pod | {"status": status | ({} if is_ready else {"startTime": self.started})}
 
     def steady(self) -> float:
         """Return the time of a monotonic clock."""

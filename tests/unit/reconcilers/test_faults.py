@@ -123,3 +123,18 @@ async def test_a_model_without_valid_metrics_holds_and_the_other_model_is_decide
     assert stage.statuses["quiet"]["decision"]["reason"] == "Holding"
     assert next(iter(failures.values())) in condition(stage, "quiet", "MetricsAvailable")["message"]
     assert condition(stage, "loud", "MetricsAvailable")["reason"] == "MetricsAvailable"
+
+
+async def test_a_replica_that_is_not_ready_for_long_is_reported() -> None:
+    """The status of the condition does not change, because all ready replicas report."""
+    stage = Stage(unready="quiet-2", started="2026-01-01T11:55:00Z")
+    reconciler = stage.reconciler(Scope())
+    await cycles(stage, reconciler, 2)
+    before = condition(stage, "quiet", "MetricsAvailable")
+
+    await cycles(stage, reconciler, 30)
+
+    said = condition(stage, "quiet", "MetricsAvailable")
+    text = "; quiet-2 has not been ready for more than 600 s"
+    assert (before["reason"], text in before["message"]) == ("MetricsAvailable", False)
+    assert (said["reason"], text in said["message"]) == ("MetricsAvailable", True)
