@@ -59,12 +59,11 @@ def logarithmic(values: Iterable[float | None]) -> Scale:
 
 def moments(first_seconds: float, last_seconds: float) -> Scale:
     """Return a time axis, with ticks at whole seconds, minutes or hours."""
-    length = max(1.0, last_seconds - first_seconds)
+    last_seconds = max(last_seconds, first_seconds + 1.0)
+    length = last_seconds - first_seconds
     step = next((span for span in _SPANS_SECONDS if length / span <= _MOST_MOMENTS), _SPANS_SECONDS[-1])
-    ticks = range(math.ceil(first_seconds / step), math.floor((first_seconds + length) / step) + 1)
-    return Scale(
-        low=first_seconds, high=first_seconds + length, ticks=tuple(float(step * number) for number in ticks)
-    )
+    ticks = range(math.ceil(first_seconds / step), math.floor(last_seconds / step) + 1)
+    return Scale(low=first_seconds, high=last_seconds, ticks=tuple(float(step * number) for number in ticks))
 
 
 def _round_above(value: float) -> float:
