@@ -38,7 +38,7 @@ class ScalingConfig:
         ScalableResource(group=group, kind=kind, resource=item.resource, has_scale=item.has_scale)
         for (group, kind), item in SCALABLE.items()
     )
-    """Kinds that a target may have; other kinds are rejected."""
+    """Kinds that a target may have; other kinds are refused."""
 
     authorize: bool = True
     """Whether the user who names a target must be allowed to update its scale. If false, everyone who may

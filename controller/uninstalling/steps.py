@@ -60,7 +60,7 @@ _TITLES: Final = {
     Action.STOP: "stop the active processes: {detail}",
     Action.CLEAN: "remove our scheduling gates and marks from pods, and our taint from nodes ({detail} now)",
     Action.RETURN: "return {subject} to {detail}",
-    Action.RELEASE: "delete the claim to {subject}",
+    Action.RELEASE: "delete the APIService {subject}",
     Action.UNHOOK: "delete the webhook configurations: {detail}",
     Action.FORGET: "remove the annotation with the writer from objects of {subject}: {detail}",
     Action.DISCLAIM: "remove our label and field ownership from the definition {subject}, which is not ours",

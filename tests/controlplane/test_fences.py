@@ -46,17 +46,17 @@ def _replaced(path: str, value: object) -> list[dict[str, Any]]:
 
 
 REFUSED_OF_A_POD: dict[str, tuple[object, str]] = {
-    "the image of a container": (_replaced("/spec/containers/0/image", "evil"), "no image"),
-    "the image of an init container": (_replaced("/spec/initContainers/0/image", "evil"), "no image"),
-    "another label": (_metadata(labels={"app": "other"}), "no labels"),
+    "the image of a container": (_replaced("/spec/containers/0/image", "evil"), "images"),
+    "the image of an init container": (_replaced("/spec/initContainers/0/image", "evil"), "images"),
+    "another label": (_metadata(labels={"app": "other"}), "labels, finalizers or owners"),
     "an owner reference": (
         _metadata(ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"}]),
-        "no labels, finalizers and owners",
+        "labels, finalizers or owners",
     ),
-    "a finalizer": (_metadata(finalizers=["example.com/kept"]), "no labels, finalizers and owners"),
-    "the value of a foreign annotation": (_metadata(annotations={"team": "other"}), "no annotation"),
-    "a new annotation": (_metadata(annotations={"example.com/new": "1"}), "no annotation"),
-    "removal of an annotation": (_metadata(annotations={"team": None}), "no annotation"),
+    "a finalizer": (_metadata(finalizers=["example.com/kept"]), "labels, finalizers or owners"),
+    "the value of a foreign annotation": (_metadata(annotations={"team": "other"}), "annotations"),
+    "a new annotation": (_metadata(annotations={"example.com/new": "1"}), "annotations"),
+    "removal of an annotation": (_metadata(annotations={"team": None}), "annotations"),
     "a toleration": (_replaced("/spec/tolerations/-", {"operator": "Exists"}), "toleration"),
     "a deadline": ({"spec": {"activeDeadlineSeconds": 1}}, "deadline"),
     "a node selector": ({"spec": {"nodeSelector": {"disk": "fast"}}}, "node selector"),
@@ -66,10 +66,10 @@ REFUSED_OF_A_POD: dict[str, tuple[object, str]] = {
                 "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": REQUIRED}}
             }
         },
-        "no affinity",
+        "the affinity",
     ),
     # The controller may have removed its own gate before.
-    "a foreign scheduling gate": ({"spec": {"schedulingGates": []}}, "no scheduling gate"),
+    "a foreign scheduling gate": ({"spec": {"schedulingGates": []}}, "a scheduling gate"),
 }
 
 REFUSED_OF_OTHERS: dict[str, tuple[str, list[dict[str, Any]], str]] = {
@@ -89,42 +89,42 @@ REFUSED_OF_OTHERS: dict[str, tuple[str, list[dict[str, Any]], str]] = {
         "its caBundle",
     ),
     "removal of a webhook": (MUTATING, [{"op": "remove", "path": "/webhooks/0"}], "its caBundle"),
-    "a label of a webhook configuration": (MUTATING, _replaced("/metadata/labels/a", "b"), "no metadata"),
+    "a label of a webhook configuration": (MUTATING, _replaced("/metadata/labels/a", "b"), "metadata of"),
     "a version of a definition": (VARIANTS, _replaced("/spec/versions/0/served", False), "caBundle"),
     "the Service of conversion": (
         VARIANTS,
         _replaced(f"{CONVERSION}/service/namespace", "default"),
         "caBundle",
     ),
-    "a label of a definition": (VARIANTS, _replaced("/metadata/labels/a", "b"), "no metadata"),
+    "a label of a definition": (VARIANTS, _replaced("/metadata/labels/a", "b"), "metadata of"),
     "the Service of the metrics API": (
         METRICS,
         _replaced("/spec/service/namespace", "default"),
-        "its caBundle",
+        "the caBundle of its own",
     ),
     "the metrics API without verification": (
         METRICS,
         [{"op": "remove", "path": "/spec/caBundle"}, *_replaced("/spec/insecureSkipTLSVerify", True)],
-        "its caBundle",
+        "the caBundle of its own",
     ),
 }
 
 REFUSED_OF_A_NODE: dict[str, tuple[dict[str, Any], str]] = {
-    "a label": (_metadata(labels={"pool": "other"}), "nothing else of a node"),
-    "an annotation": (_metadata(annotations={"a": "b"}), "nothing else of a node"),
-    "the cordon of a node": ({"spec": {"unschedulable": True}}, "nothing else of a node"),
-    "removal of a foreign taint": ({"spec": {"taints": []}}, "no taint of a node"),
+    "a label": (_metadata(labels={"pool": "other"}), "anything else of a node"),
+    "an annotation": (_metadata(annotations={"a": "b"}), "anything else of a node"),
+    "the cordon of a node": ({"spec": {"unschedulable": True}}, "anything else of a node"),
+    "removal of a foreign taint": ({"spec": {"taints": []}}, "taints of a node"),
     "another taint": (
         {
             "spec": {
                 "taints": [{"key": "dedicated", "effect": "NoSchedule"}, {"key": "a", "effect": "NoExecute"}]
             }
         },
-        "no taint of a node",
+        "taints of a node",
     ),
     "the controller's own taint with the effect NoExecute": (
         {"spec": {"taints": [DEDICATED, {"key": "stowplan.dev/moving", "effect": "NoExecute"}]}},
-        "evicts none",
+        "the effect NoSchedule",
     ),
 }
 

@@ -221,7 +221,7 @@ def test_the_json_document_has_the_members_of_other_commands() -> None:
     assert document["steps"][2] == {
         "action": "release",
         "subject": "v1beta1.external.metrics.k8s.io",
-        "title": "delete the claim to v1beta1.external.metrics.k8s.io",
+        "title": "delete the APIService v1beta1.external.metrics.k8s.io",
     }
 
 
