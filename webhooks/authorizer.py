@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _REMEMBERED_SECONDS: Final = 5.0
 _MOST_REMEMBERED: Final = 1024
 _PATIENCE_SECONDS: Final = 2.0
+_AT_ONCE: Final = 16
+"""The number of concurrent checks of the process: anyone who reaches the port may send reviews with hundreds
+of targets, and the API server serves other requests of the same account, too."""
 
 
 class ClusterAuthorizer:
@@ -36,6 +39,7 @@ class ClusterAuthorizer:
         self._cluster: Cluster | None = None
         self._connected = asyncio.Event()
         self._allowed: OrderedDict[bytes, float] = OrderedDict()
+        self._places = asyncio.Semaphore(_AT_ONCE)
 
     def use(self, cluster: Cluster) -> None:
         """Send reviews to this cluster from now on."""
@@ -72,9 +76,10 @@ class ClusterAuthorizer:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._connected.wait()
             assert self._cluster is not None
-            answer = await self._cluster.create(
-                SUBJECT_ACCESS_REVIEWS, review, timeout_seconds=_PATIENCE_SECONDS
-            )
+            async with self._places:
+                answer = await self._cluster.create(
+                    SUBJECT_ACCESS_REVIEWS, review, timeout_seconds=_PATIENCE_SECONDS
+                )
         except (TimeoutError, ClusterError) as error:
             why = str(error) or "no connection to the API server yet"
             raise UndecidedError(f"the API server could not check permissions: {why}") from error

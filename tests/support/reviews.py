@@ -53,11 +53,12 @@ class Permissions:
         self.asked: list[AccessRequest] = []
 
     async def may(self, request: AccessRequest) -> bool:
-        """Decide by the user's name."""
+        """Decide by the names of the user and of the object; without one, for all objects."""
         self.asked.append(request)
         if not self._users:
             raise UndecidedError("nobody there")
-        return request.user["username"] in self._users and request.name not in self._refuses
+        is_refused = request.name in self._refuses if request.name else bool(self._refuses)
+        return request.user["username"] in self._users and not is_refused
 
 
 RESOURCES = {

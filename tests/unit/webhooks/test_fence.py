@@ -141,7 +141,28 @@ def test_all_targets_of_the_largest_binding_are_checked() -> None:
     assert verdict.refusal is not None
     (cause,) = verdict.refusal["details"]["causes"]
     assert cause["field"] == "spec.optimizerConfiguration.params[255].target.targetRef"
-    assert len(permissions.asked) == 256
+    assert len(permissions.asked) == 1 + 256
+
+
+ASKED = {
+    "a single target": (1, "ann", ["llama-0"]),
+    "several targets of a user who may scale all": (256, "ann", [""]),
+    "several targets of a user who may scale none": (3, "bob", ["", "llama-0", "llama-1", "llama-2"]),
+}
+
+
+@pytest.mark.parametrize(("targets", "user", "names"), ASKED.values(), ids=ASKED.keys())
+def test_permission_for_all_objects_of_a_kind_is_checked_first(
+    targets: int, user: str, names: list[str]
+) -> None:
+    """Otherwise, every review with hundreds of targets would cost the API server hundreds of reviews."""
+    permissions = Permissions("ann")
+
+    validate(
+        asked_by(user, joint_binding(targets)), scaling=Scaling(resources=RESOURCES, authorizer=permissions)
+    )
+
+    assert [request.name for request in permissions.asked] == names
 
 
 def test_a_larger_binding_is_rejected_without_permission_checks() -> None:
