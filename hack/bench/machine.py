@@ -17,8 +17,6 @@ LOADS_US: Final = 40.8
 _CALLS: Final = 200
 _LOOK_SECONDS: Final = 0.3
 _PRESSURE: Final = Path("/proc/pressure/cpu")
-_CPU_INFO: Final = Path("/proc/cpuinfo")
-_TIMES: Final = Path("/proc/stat")
 _STEAL: Final = 7
 _COUNTED: Final = 8
 
@@ -34,10 +32,10 @@ class Machine:
     """Average over the last minute."""
     pressure_percent: float | None
     """CPU pressure: share of the last 10 s in which a task waited for a core; None if not reported."""
-    stolen_seconds: float | None = None
-    """Steal time since boot, which the hypervisor gave to other machines; None if not reported."""
-    core_seconds: float | None = None
-    """Time of all cores since boot in any state, including idle; None if not reported."""
+    stolen_seconds: float
+    """Steal time since boot, which the hypervisor gave to other machines."""
+    core_seconds: float
+    """Time of all cores since boot in any state, including idle."""
 
     def line(self) -> str:
         """Return the state as one line of text."""
@@ -50,30 +48,25 @@ class Machine:
 
 def look() -> Machine:
     """Return the current state of the machine."""
-    times = core_times(_TIMES.read_text(), os.sysconf("SC_CLK_TCK")) if _TIMES.exists() else []
+    times = core_times(Path("/proc/stat").read_text(), os.sysconf("SC_CLK_TCK"))
     return Machine(
-        processor=_processor(_CPU_INFO.read_text(encoding="utf-8") if _CPU_INFO.exists() else ""),
+        processor=_processor(Path("/proc/cpuinfo").read_text(encoding="utf-8")),
         cores=os.cpu_count() or 1,
         python=platform.python_version(),
         load_average=os.getloadavg()[0],
         pressure_percent=pressure_percent(_PRESSURE.read_text()) if _PRESSURE.exists() else None,
-        stolen_seconds=times[_STEAL] if times else None,
-        core_seconds=sum(times) if times else None,
+        stolen_seconds=times[_STEAL],
+        core_seconds=sum(times),
     )
 
 
 def busyness(states: Sequence[Machine]) -> str:
     """Return the load averages of all states, and the steal time from the first to the last, as one line."""
     loads = " to ".join(f"{state.load_average:.2f}" for state in states)
-    return f"load average {loads}, {_stolen_share(states)} steal time"
-
-
-def _stolen_share(states: Sequence[Machine]) -> str:
     first, last = states[0], states[-1]
-    if first.stolen_seconds is None or last.stolen_seconds is None:
-        return "unknown"
-    passed = (last.core_seconds or 0.0) - (first.core_seconds or 0.0)
-    return f"{(last.stolen_seconds - first.stolen_seconds) / passed * 100 if passed else 0.0:.1f} %"
+    passed = last.core_seconds - first.core_seconds
+    stolen = (last.stolen_seconds - first.stolen_seconds) / passed * 100 if passed else 0.0
+    return f"load average {loads}, {stolen:.1f} % steal time"
 
 
 def core_times(text: str, ticks_per_second: int) -> list[float]:
