@@ -75,24 +75,21 @@ class Connection:
             self._pieces.append(received)
             if self._missing is None:
                 self._pieces = [b"".join(self._pieces)]
-                self._missing = missing(self._pieces[0])
+                self._missing = _missing(self._pieces[0])
             else:
                 self._missing -= len(received)
             if self._missing is not None and self._missing <= 0:
-                answer = parsed(b"".join(self._pieces))
+                head, _, body = b"".join(self._pieces).partition(_HEAD_END)
                 self._pieces, self._missing = [], None
-                return answer
+                return Answer(int(head[_STATUS]), body)
 
     def close(self) -> None:
         """Close the socket, without a TLS close."""
         self._stream.close()
 
 
-def missing(received: bytes) -> int | None:
-    """Return how many bytes of a response are missing; None if its head is incomplete.
-
-    Raises ConnectionBrokenError for a response without Content-Length.
-    """
+def _missing(received: bytes) -> int | None:
+    """Return how many bytes of a response are missing; None if its head is incomplete."""
     head_end = received.find(_HEAD_END)
     if head_end < 0:
         return None
@@ -100,12 +97,3 @@ def missing(received: bytes) -> int | None:
     if length is None:
         raise ConnectionBrokenError(f"a response without Content-Length: {received[:200]!r}")
     return head_end + len(_HEAD_END) + int(length[1]) - len(received)
-
-
-def parsed(received: bytes) -> Answer | None:
-    """Return the response if it is complete, else None. Raises ConnectionBrokenError as `missing` does."""
-    left = missing(received)
-    if left is None or left > 0:
-        return None
-    begin = received.find(_HEAD_END) + len(_HEAD_END)
-    return Answer(int(received[_STATUS]), received[begin : len(received) + left])
