@@ -7,22 +7,18 @@ import sys
 from typing import Final
 
 from hack.bench.command import Command, add_count, main
-from hack.bench.policies.measuring import PolicySettings, measure
+from hack.bench.policies.measuring import measure
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add_count(parser, "--bindings", default=1000, text="bindings in one cycle")
-    parser.add_argument("--live", action="store_true", help="also run the loads on a real control plane")
+    parser.add_argument(
+        "--live", action="store_true", dest="plays_live", help="also run the loads on a real control plane"
+    )
     add_count(parser, "--cycles", default=5, text="number of cycles whose median is reported")
 
 
-def _settings(options: argparse.Namespace) -> PolicySettings:
-    return PolicySettings(bindings=options.bindings, cycles=options.cycles, plays_live=options.live)
-
-
-_COMMAND: Final = Command(
-    name="policies", description=__doc__, add_options=_add_options, settings=_settings, measure=measure
-)
+_COMMAND: Final = Command(name="policies", description=__doc__, add_options=_add_options, measure=measure)
 
 if __name__ == "__main__":
     sys.exit(main(_COMMAND, sys.argv[1:]))

@@ -114,10 +114,10 @@ def live() -> list[LiveRun]:
             }
         }
         with Installation(control_plane, settings=settings):
-            nodes = [
-                Node(name=f"bench-{number}", accelerator="none", accelerator_count=0) for number in range(4)
-            ]
-            create_nodes(control_plane, nodes)
+            nodes = (f"bench-{number}" for number in range(_NODES))
+            create_nodes(
+                control_plane, [Node(name=name, accelerator="none", accelerator_count=0) for name in nodes]
+            )
             control_plane.kubectl("create", "namespace", NAMESPACE)
             items = [_policy(), *(item for run in runs for item in _manifests(run))]
             text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import itertools
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -45,24 +47,6 @@ _CYCLE_COLUMNS: Final[Columns[CycleCost]] = (
     ("plain parsing CPU s", lambda cost: f"{cost.plain_seconds:.2f}"),
     ("ratio", lambda cost: ratio_of(cost.cycle_seconds, cost.plain_seconds)),
 )
-_HEADS: Final = ("load", "start", *("released: h", "overload"), *("mended: h", "overload"))
-
-_LIVE_HEADS: Final = (
-    *("load", "start"),
-    *("live: h", "overload"),
-    *("ours: h", "overload"),
-    *("mended: h", "overload"),
-)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PolicySettings:
-    """The number of bindings, and of the cycles whose median is reported."""
-
-    bindings: int
-    cycles: int
-    plays_live: bool = False
-    """Whether the loads also run on a real control plane."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,15 +70,15 @@ class CycleCost:
     writes: float
 
 
-def measure(settings: PolicySettings, frame: Frame) -> Iterator[Sequence[Part]]:
+def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
     """Measure in this process, with the garbage collector disabled as in the controller's cycles."""
     costs = []
     for is_joint in (False, True):
-        fleet = BindingFleet(bindings=settings.bindings, is_joint=is_joint)
+        fleet = BindingFleet(bindings=options.bindings, is_joint=is_joint)
         way = "jointly" if is_joint else "alone"
-        frame.step(f"{settings.bindings} bindings with {len(fleet.pods)} pods, planned {way}")
+        frame.step(f"{options.bindings} bindings with {len(fleet.pods)} pods, planned {way}")
         with uncollected(), silent():
-            costs.append(asyncio.run(_cost(fleet, settings.cycles)))
+            costs.append(asyncio.run(_cost(fleet, options.cycles)))
     goals = [goal for cost in costs for goal in _cycle_goals(cost)]
     cycles = part_of("policies", costs, columns=_CYCLE_COLUMNS, goals=goals)
     yield [cycles]
@@ -102,7 +86,7 @@ def measure(settings: PolicySettings, frame: Frame) -> Iterator[Sequence[Part]]:
     found = trajectories()
     parts = [cycles, part_of("trajectories", found, _trajectory_table(found), goals=_overload_goals(found))]
     yield parts
-    if settings.plays_live:
+    if options.plays_live:
         frame.step(f"an hour on a real control plane, in {HOUR_SECONDS / PACE / 60:.0f} minutes")
         runs = live()
         yield [*parts, part_of("live", runs, _live_table(runs, found), _drawn(runs))]
@@ -124,10 +108,11 @@ def _overload_goals(found: Sequence[Trajectory]) -> Iterator[Goal]:
 
 
 def _trajectory_table(found: Sequence[Trajectory]) -> list[str]:
+    rows = (_row(one, (one.released, one.mended, one.ours, one.exact)) for one in found)
     return [
         "replica-hours and seconds of overload in one hour: the reference as released and as mended, ours",
         "with the same policy, and ours without its tolerance (exact), which has no effect in the reference",
-        *aligned([(*_HEADS, "ours: h", "overload", "exact: h", "overload"), *map(_row, found)]),
+        *aligned([_heads("released", "mended", "ours", "exact"), *rows]),
     ]
 
 
@@ -136,12 +121,10 @@ def _live_table(runs: Sequence[LiveRun], found: Sequence[Trajectory]) -> list[st
     rows = []
     for run in runs:
         beside = simulated[run.shape, run.start_seconds]
-        courses = (run.course, beside.ours, beside.mended)
-        shown = [(f"{item.replica_hours:.2f}", f"{item.overload_seconds:.0f} s") for item in courses]
-        rows.append((run.shape, f"{run.start_seconds:.0f} s", *(text for pair in shown for text in pair)))
+        rows.append(_row(run, (run.course, beside.ours, beside.mended)))
     return [
         "the same hour on a real control plane, and ours and the mended reference in virtual time",
-        *aligned([_LIVE_HEADS, *rows]),
+        *aligned([_heads("live", "ours", "mended"), *rows]),
     ]
 
 
@@ -170,16 +153,13 @@ def _share(item: Trajectory) -> float:
     return item.exact.overload_seconds / item.mended.overload_seconds
 
 
-def _row(item: Trajectory) -> Row:
-    def shown(course: Course) -> tuple[str, str]:
-        return f"{course.replica_hours:.2f}", f"{course.overload_seconds:.0f} s"
+def _heads(*names: str) -> Row:
+    return ("load", "start", *(head for name in names for head in (f"{name}: h", "overload")))
 
-    courses = (item.released, item.mended, item.ours, item.exact)
-    return (
-        item.shape,
-        f"{item.start_seconds:.0f} s",
-        *(text for course in courses for text in shown(course)),
-    )
+
+def _row(of: Trajectory | LiveRun, courses: Sequence[Course]) -> Row:
+    figures = ((f"{one.replica_hours:.2f}", f"{one.overload_seconds:.0f} s") for one in courses)
+    return (of.shape, f"{of.start_seconds:.0f} s", *itertools.chain.from_iterable(figures))
 
 
 async def _cost(fleet: BindingFleet, count: int) -> CycleCost:
