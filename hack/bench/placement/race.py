@@ -67,8 +67,9 @@ def race(cores: Cores, *, seed: int, seconds: float) -> Iterator[Race]:
         theirs = run(job, cores)
         if not (ours.levels and theirs.levels):
             return
-        yield raced(ours, theirs)
-        if raced(ours, theirs).stopped_at:
+        found = raced(ours, theirs)
+        yield found
+        if found.stopped_at:
             return
 
 
