@@ -55,7 +55,10 @@ def pair(
 
 def stating(variants: tuple[VariantSetup, ...]) -> tuple[VariantSetup, ...]:
     """Return the variants with a declared profile: the linear part of their engines' profiles."""
-    return tuple(replace(item, stated_profile=_line_of(item.profile)) for item in variants)
+    return tuple(
+        replace(item, stated_profile=replace(item.profile, context_us_per_token=0.0, step_noise=0.0))
+        for item in variants
+    )
 
 
 def misfit(variants: tuple[VariantSetup, ...]) -> tuple[VariantSetup, ...]:
@@ -67,10 +70,6 @@ def misfit(variants: tuple[VariantSetup, ...]) -> tuple[VariantSetup, ...]:
         )
         for item in variants
     )
-
-
-def _line_of(profile: EngineProfile) -> EngineProfile:
-    return replace(profile, context_us_per_token=0.0, step_noise=0.0)
 
 
 def of_model(variant: VariantSetup, model_id: str, initial_replicas: int) -> VariantSetup:

@@ -15,7 +15,6 @@ from controller.closedloop.scenario import Scenario
 from controller.simulation.request import Request
 from hack.bench.decisions.rows import Row, rows
 
-OURS = "stowplan"
 CLAIRVOYANT = "clairvoyant"
 _ROWS_KEPT = 3
 _AVERAGED = (

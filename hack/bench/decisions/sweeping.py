@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hack.bench.compared import OURS
 from hack.bench.decisions.choosing import candidates, confirmed, is_dearer_for_good, misses_as_little
-from hack.bench.decisions.points import CLAIRVOYANT, OURS, Played, Point, mean
+from hack.bench.decisions.points import CLAIRVOYANT, Played, Point, mean
 from hack.bench.decisions.rows import Row
 
 FIXED: Final = (16, 32)
@@ -19,7 +20,7 @@ _MOST_REPLICAS: Final = 64
 _HOUR_SECONDS: Final = 3600.0
 
 Player = Callable[[Sequence[Point]], list[Played]]
-"""Simulates points, several at a time, and returns their results."""
+"""Simulates points, each of them once and several at a time, and returns their results."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +80,7 @@ def swept(row: Row, sweep: Sweep, play: Player) -> RowResult:
 
 
 class _Sweeping:
-    """The points of one row, each of which is simulated once."""
+    """The points of one row."""
 
     def __init__(self, row: Row, sweep: Sweep, play: Player) -> None:
         self._row, self._sweep, self._play = row, sweep, play
@@ -184,9 +185,9 @@ class _Sweeping:
 
     def _all(self, named: Sequence[tuple[str, int]]) -> list[Played]:
         points = [Point(row=self._rivals, policy=policy, seed=seed) for policy, seed in named]
-        fresh = [point for point in points if point not in self._known]
-        self._known |= dict(zip(fresh, self._play(fresh), strict=True))
-        return [self._known[point] for point in points]
+        found = self._play(points)
+        self._known |= dict(zip(points, found, strict=True))
+        return found
 
 
 def _at(variant: str) -> str:
