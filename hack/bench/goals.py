@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 _WHOLE_FROM: Final = 100
@@ -50,6 +50,11 @@ class Goal:
             "most": self.most,
             "met": self.is_met,
         } | ({"upper_bound": True} if self.is_upper_bound else {})
+
+
+def at_both_paces(goal: Goal, slowness: float) -> tuple[Goal, Goal]:
+    """Return a goal of CPU time as measured, and at the pace of the machine on which it was set."""
+    return goal, replace(goal, name=f"{goal.name}_at_reference_pace", value=goal.value / slowness)
 
 
 def shown(value: float) -> str:

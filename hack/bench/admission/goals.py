@@ -9,7 +9,7 @@ from hack.bench.admission.cases import MODEL_CREATE, MODEL_REFUSED, MODEL_UNCHAN
 from hack.bench.admission.report import OverTls
 from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.costs import Key
-from hack.bench.goals import Goal
+from hack.bench.goals import Goal, at_both_paces
 from hack.bench.machine import Pace
 
 _MOST_CPU_US: Final = {MODEL_CREATE: 150.0, MODEL_UNCHANGED: 70.0}
@@ -18,10 +18,7 @@ _MOST_REFUSED: Final = 2.0
 
 
 def goals(tls: Mapping[Key, OverTls], pace: Pace) -> list[Goal]:
-    """Return the goals whose cases were measured.
-
-    A goal in µs is reported twice: as measured, and at the pace of the machine on which it was set.
-    """
+    """Return the goals whose cases were measured; those in µs at both paces."""
     return [goal for verb in VERBS for goal in (*_cpu(tls, verb, pace), *_ratios(tls, verb))]
 
 
@@ -29,9 +26,8 @@ def _cpu(tls: Mapping[Key, OverTls], verb: str, pace: Pace) -> Iterator[Goal]:
     for case, most in _MOST_CPU_US.items():
         if (cost := tls.get((case, verb, OURS))) is not None:
             name = f"{verb}_{case.lower().replace(', ', '_').replace(' ', '_')}_cpu_per_request"
-            yield Goal(name=name, value=cost.busy.cpu_us, unit="µs", most=most)
-            scaled = cost.busy.cpu_us / pace.slowness
-            yield Goal(name=f"{name}_at_reference_pace", value=scaled, unit="µs", most=most)
+            goal = Goal(name=name, value=cost.busy.cpu_us, unit="µs", most=most)
+            yield from at_both_paces(goal, pace.slowness)
 
 
 def _ratios(tls: Mapping[Key, OverTls], verb: str) -> Iterator[Goal]:

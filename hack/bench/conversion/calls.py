@@ -15,7 +15,6 @@ from apiserver.schema.json import Json
 from hack.bench.conversion import objects
 from hack.bench.conversion.upgraded import collection
 from hack.bench.received import submitted
-from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
 from hack.controlplane.exposition import durations
 
@@ -78,14 +77,8 @@ def _written(client: Client, path: str, number: int) -> float:
     return seconds
 
 
-def conversions(control_plane: ControlPlane) -> tuple[int, float, int]:
-    """Return the API server's counts since its start: conversion calls, their total seconds, and failures."""
-    exposition = control_plane.kubectl("get", "--raw", "/metrics").stdout
-    return account(exposition)
-
-
 def account(exposition: str) -> tuple[int, float, int]:
-    """Return calls to conversion webhooks, their total seconds, and failed calls, from an exposition."""
+    """Return conversion calls, their total seconds, and failed calls, from the API server's metrics."""
     found = durations(exposition, "apiserver_crd_conversion_webhook_duration_seconds", "succeeded")
     failed, _ = found.get(("false",), (0, 0.0))
     return sum(calls for calls, _ in found.values()), sum(spent for _, spent in found.values()), failed

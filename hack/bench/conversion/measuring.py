@@ -12,11 +12,11 @@ from typing import Final
 from hack.bench.compared import STRAIGHTFORWARD
 from hack.bench.conversion.calls import measure_calls
 from hack.bench.conversion.cases import ANSWERERS, Case, cases, key
-from hack.bench.conversion.goals import one_object_and_many, restart_goals
+from hack.bench.conversion.goals import one_object_and_many, restart_goal
 from hack.bench.conversion.report import OF_RESTARTS, calls_table, in_process_table, tls_table
 from hack.bench.conversion.restarts import measure_restarts
 from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request
-from hack.bench.conversion.start import measure_starts, start_goals, starts_table
+from hack.bench.conversion.start import measure_starts, start_goal, starts_table
 from hack.bench.conversion.upgraded import client_of, upgraded
 from hack.bench.costs import by_turns, in_process, rows, summed
 from hack.bench.frame import Frame
@@ -43,7 +43,7 @@ def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part
     frame.progress("starts")
     found = measure_starts(asked[0], count=_STARTS)
     starts = part_of("starts", found, starts_table(found))
-    last = Part(goals=[*start_goals(found)])
+    last = Part(goals=[start_goal(found)])
     with frame.pinned():
         frame.step("in process")
         local = _in_process(asked, options, frame)
@@ -128,5 +128,5 @@ def _on_control_plane(options: argparse.Namespace, frame: Frame) -> list[Part]:
             rows=[{"call": name} | asdict(taken) for name, taken in calls.items()],
             tables=[calls_table(calls)],
         ),
-        part_of("restarts", restarts, columns=OF_RESTARTS, goals=restart_goals(restarts)),
+        part_of("restarts", restarts, columns=OF_RESTARTS, goals=[restart_goal(restarts)]),
     ]

@@ -19,7 +19,7 @@ from typing import Final
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
 from hack.bench.compared import OURS
-from hack.bench.conversion.calls import conversions
+from hack.bench.conversion.calls import account
 from hack.bench.conversion.reviews import PATH
 from hack.bench.conversion.upgraded import CRD, client_of, collection
 from hack.bench.server_process import ADDRESS, new_identity, serving
@@ -101,7 +101,8 @@ def _restarted(control_plane: ControlPlane, converter: str, *, stored: int) -> R
         _until(process, lambda version=version: _lists_all(client, version, stored))  # type: ignore[misc]
     served = time.monotonic() - began
     client.close()
-    calls, seconds, failures = conversions(control_plane)
+    exposition = control_plane.kubectl("get", "--raw", "/metrics").stdout
+    calls, seconds, failures = account(exposition)
     return Restart(
         converter=converter,
         live_seconds=live,

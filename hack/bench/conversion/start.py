@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -63,8 +63,7 @@ def starts_table(starts: Sequence[Start]) -> list[str]:
     return aligned([head, (OURS, str(len(starts)), *(f"{number:.2f}" for number in numbers))])
 
 
-def start_goals(starts: Sequence[Start]) -> Iterator[Goal]:
-    """Yield the goal of the start, if it was measured."""
-    if starts:
-        median = statistics.median(start.seconds for start in starts)
-        yield Goal(name="start_to_first_conversion", value=median, unit="s", most=_MOST_SECONDS)
+def start_goal(starts: Sequence[Start]) -> Goal:
+    """Return the goal of the median start."""
+    median = statistics.median(start.seconds for start in starts)
+    return Goal(name="start_to_first_conversion", value=median, unit="s", most=_MOST_SECONDS)

@@ -11,19 +11,14 @@ from hack.bench.decisions.points import Played
 from hack.bench.decisions.rows import rows
 from hack.bench.decisions.sizing_cost import SizingCost
 from hack.bench.decisions.sweeping import RowResult
-from hack.bench.goals import Goal
+from hack.bench.goals import Goal, at_both_paces
 
 _MOST_OF_FIXED: Final = 0.5
 _MOST_SIZING_SECONDS: Final = 1.0
 
 
-def goals(
-    results: Sequence[RowResult], sizing: SizingCost | None, asking: Asking | None, *, slowness: float
-) -> list[Goal]:
-    """Return the goals that were measured.
-
-    The time of sizing is reported twice: as measured, and at the pace of the machine on which goals were set.
-    """
+def goals(results: Sequence[RowResult], sizing: SizingCost, asked: Asking, *, slowness: float) -> list[Goal]:
+    """Return the goals of the rows that were measured, of sizing at both paces, and of a cycle's requests."""
     held = [(result, rows()[result.name].most) for result in results]
     return [
         *_costs("best_concurrency", [(r.name, r.ours, r.concurrency, m.of_concurrency) for r, m in held]),
@@ -45,8 +40,21 @@ def goals(
             )
             for r, m in held
         ),
-        *_sizing(sizing, slowness),
-        *_asking(asking),
+        *at_both_paces(
+            Goal(
+                name=f"sizing_of_{sizing.variants}_variants",
+                value=sizing.cpu_seconds,
+                unit="s",
+                most=_MOST_SIZING_SECONDS,
+            ),
+            slowness,
+        ),
+        Goal(
+            name=f"requests_per_pod_in_a_cycle_of_{asked.pods}",
+            value=asked.most_per_pod,
+            unit="requests",
+            most=1,
+        ),
     ]
 
 
@@ -70,17 +78,3 @@ def _of_fixed(results: Sequence[RowResult]) -> Iterator[Goal]:
         yield Goal(name=f"cost_to_fixed_{name}", value=ratio, unit="times", most=_MOST_OF_FIXED)
         most = 100 * fmean(item.missed for item in fixed)
         yield Goal(name=f"missed_beside_fixed_{name}", value=missed, unit="%", most=most)
-
-
-def _sizing(cost: SizingCost | None, slowness: float) -> Iterator[Goal]:
-    if cost:
-        name, most = f"sizing_of_{cost.variants}_variants", _MOST_SIZING_SECONDS
-        yield Goal(name=name, value=cost.cpu_seconds, unit="s", most=most)
-        scaled = cost.cpu_seconds / slowness
-        yield Goal(name=f"{name}_at_reference_pace", value=scaled, unit="s", most=most)
-
-
-def _asking(asked: Asking | None) -> Iterator[Goal]:
-    if asked:
-        name = f"requests_per_pod_in_a_cycle_of_{asked.pods}"
-        yield Goal(name=name, value=asked.most_per_pod, unit="requests", most=1)

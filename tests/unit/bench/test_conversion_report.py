@@ -6,7 +6,7 @@ import pytest
 
 from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.conversion.calls import READ_OLD, READ_STORED, WRITE_OLD, WRITE_STORED, Waits, account, waits
-from hack.bench.conversion.goals import one_object_and_many, restart_goals
+from hack.bench.conversion.goals import one_object_and_many, restart_goal
 from hack.bench.conversion.report import OF_RESTARTS, calls_table, in_process_table
 from hack.bench.conversion.restarts import TRIVIAL, Restart
 from hack.bench.conversion.upgraded import stored_old
@@ -45,7 +45,7 @@ RESTARTS += [restart(OURS, 11.0), restart(TRIVIAL, 10.0)]
 
 def test_goals_apply_to_the_worst_shape_and_direction() -> None:
     """A mean would hide it; restarts are aggregated by their median."""
-    lines = [goal.line() for goal in (*one_object_and_many(LOCAL, PACE), *restart_goals(RESTARTS))]
+    lines = [goal.line() for goal in (*one_object_and_many(LOCAL, PACE), restart_goal(RESTARTS))]
 
     assert lines == [
         "goal: conversion_of_one_object 12.0 µs, wanted <= 10: missed",
@@ -53,11 +53,6 @@ def test_goals_apply_to_the_worst_shape_and_direction() -> None:
         "goal: conversion_of_5000_share_of_straightforward 25.0 %, wanted <= 20: missed",
         "goal: restart_of_trivial_converter 1.10 times, wanted <= 1.2: met",
     ]
-
-
-def test_cases_that_were_not_measured_have_no_goal() -> None:
-    """Without a control plane, restarts have no goal."""
-    assert [*one_object_and_many({}, PACE), *restart_goals([])] == []
 
 
 def test_tables_are_aligned() -> None:

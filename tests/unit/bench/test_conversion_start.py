@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hack.bench.conversion.start import Start, start_goals, starts_table
+from hack.bench.conversion.start import Start, start_goal, starts_table
 
 STARTS = [Start(seconds=seconds, cpu_seconds=0.4) for seconds in (0.31, 0.45, 2.0)]
 
@@ -13,14 +13,8 @@ STARTS = [Start(seconds=seconds, cpu_seconds=0.4) for seconds in (0.31, 0.45, 2.
 def test_the_goal_applies_to_the_median(seconds: float, end: str) -> None:
     """Neither one slow nor one fast start decides."""
     starts = [Start(seconds=taken, cpu_seconds=0.4) for taken in (0.01, seconds, 9.0)]
-    (goal,) = start_goals(starts)
 
-    assert goal.line().endswith(end)
-
-
-def test_without_starts_there_is_no_goal() -> None:
-    """A start-up time that was not measured is not compared."""
-    assert list(start_goals([])) == []
+    assert start_goal(starts).line().endswith(end)
 
 
 def test_the_table_contains_the_median_and_the_longest_start() -> None:
