@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantView:
-    """One variant: its replicas, the decision, and the HorizontalPodAutoscaler's reaction."""
+    """One variant: its replicas and the decision."""
 
     name: str
     shape: Literal["legacy", "current"]
@@ -26,10 +26,6 @@ class VariantView:
     desired_replicas: int | None
     """The published decision; None before the first one."""
 
-    autoscaler_replicas: int | None
-    """Replicas last wanted by the HorizontalPodAutoscaler; None before it acted."""
-
-    unconstrained_replicas: int | None
     reason: str
     bound_by: str
     message: str

@@ -11,7 +11,7 @@ from controller.observe.gather import World
 from controller.observe.pods import by_target, is_present, is_ready
 from controller.observe.policies import Policies, service_class
 from controller.observe.prices import accelerator_of, effective_cost
-from controller.observe.targets import TargetKey, TargetKind, target_key, target_of
+from controller.observe.targets import TargetKey, TargetKind, target_of
 from hack.demo.observation import (
     AcceleratorView,
     BindingView,
@@ -101,21 +101,10 @@ def _variant(autoscaling: Json, world: World, policies: Policies) -> VariantView
         placed_replicas=sum("nodeName" in pod["spec"] for pod in pods),
         ready_replicas=sum(map(is_ready, pods)),
         desired_replicas=(status.get("desiredOptimizedAlloc") or {}).get("numReplicas"),
-        autoscaler_replicas=_autoscaled(world, target),
-        unconstrained_replicas=decision.get("unconstrainedReplicas"),
         reason=decision.get("reason", ""),
         bound_by=decision.get("boundBy", ""),
         message=decision.get("message", ""),
     )
-
-
-def _autoscaled(world: World, target: TargetKey) -> int | None:
-    for autoscaler in world.autoscalers:
-        metadata, scaled = autoscaler["metadata"], autoscaler["spec"]["scaleTargetRef"]
-        if target_key(metadata["namespace"], scaled) == target:
-            wanted = (autoscaler.get("status") or {}).get("desiredReplicas")
-            return None if wanted is None else int(wanted)
-    return None
 
 
 def _accelerators(world: World) -> tuple[AcceleratorView, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -63,12 +64,7 @@ def world() -> World:
                 },
                 "status": {
                     "desiredOptimizedAlloc": {"numReplicas": 4},
-                    "decision": {
-                        "reason": "ScaleUp",
-                        "boundBy": "Demand",
-                        "message": "needs 4",
-                        "unconstrainedReplicas": 5,
-                    },
+                    "decision": {"reason": "ScaleUp", "boundBy": "Demand", "message": "needs 4"},
                 },
             }
         ],
@@ -80,13 +76,7 @@ def world() -> World:
                 "status": {"allocatable": {"nvidia.com/gpu": "8"}},
             }
         ],
-        autoscalers=[
-            {
-                "metadata": {"name": "hpa", "namespace": "demo"},
-                "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "llama-a100"}},
-                "status": {"desiredReplicas": 4},
-            }
-        ],
+        autoscalers=(),
     )
 
 
@@ -96,7 +86,7 @@ def look(world: World) -> Observation:
 
 
 def test_each_value_is_read_from_its_source(world: World) -> None:
-    """Sources are the status, the Deployment, the HPA, the service class and the prices."""
+    """Sources are the status, the Deployment, the service class and the prices."""
     (model,) = look(world).models
     (variant,) = model.variants
 
@@ -104,8 +94,7 @@ def test_each_value_is_read_from_its_source(world: World) -> None:
     assert model.clients.requests_per_second == 3.0
     assert (variant.accelerator, variant.accelerators_per_replica) == ("A100", 2)
     assert (variant.current_replicas, variant.placed_replicas, variant.ready_replicas) == (3, 2, 2)
-    assert (variant.desired_replicas, variant.unconstrained_replicas) == (4, 5)
-    assert variant.autoscaler_replicas == 4
+    assert variant.desired_replicas == 4
     assert (variant.reason, variant.bound_by, variant.message) == ("ScaleUp", "Demand", "needs 4")
     assert variant.cost_per_replica == Decimal(80)
     assert look(world).cost_per_hour == Decimal(160)
@@ -115,34 +104,19 @@ def test_accelerators_in_use_are_those_of_pods_with_a_node(world: World) -> None
     """Pods without a node and pods that are being deleted use none."""
     leaving = deepcopy(world.pods[0])
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    world = World(
-        autoscalings=world.autoscalings,
-        targets=world.targets,
-        pods=[leaving, *world.pods[1:]],
-        nodes=world.nodes,
-        autoscalers=world.autoscalers,
-    )
 
-    (accelerators,) = look(world).accelerators
+    (accelerators,) = look(replace(world, pods=[leaving, *world.pods[1:]])).accelerators
 
     assert (accelerators.name, accelerators.used, accelerators.total) == ("A100", 2, 8)
 
 
 def test_values_are_unknown_before_the_first_decision(world: World) -> None:
-    """Without a status and an HPA, they are None and not zero."""
+    """Without a status, the decision is None and not zero."""
     world.autoscalings[0].pop("status")
-    bare = World(
-        autoscalings=world.autoscalings,
-        targets=world.targets,
-        pods=world.pods,
-        nodes=world.nodes,
-        autoscalers=[],
-    )
 
-    (variant,) = look(bare).variants
+    (variant,) = look(world).variants
 
     assert variant.desired_replicas is None
-    assert variant.autoscaler_replicas is None
     assert (variant.reason, variant.message) == ("", "")
 
 
