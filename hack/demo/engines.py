@@ -7,9 +7,9 @@ deleted gets no new requests. When a pod is gone, so is its engine, and unfinish
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import Self
 
 from aiohttp import web
 
@@ -25,14 +25,13 @@ from hack.demo.profiles import is_simulated, profile_of
 _PORT_NAMES = ("metrics", "http")
 _CLOSE = {"Connection": "close"}
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class _Hosted:
-    """An engine's model and its listener."""
+    """An engine with its listener, the model that it serves, and its adapters."""
 
-    model_id: str
+    engine: Engine
+    served: Served
     address: str
     site: web.TCPSite
 
@@ -47,12 +46,13 @@ class EngineHost:
         self._fleet = fleet
         self._clock = clock
         self._hosted: dict[str, _Hosted] = {}
-        self._engines: dict[str, Engine] = {}
-        self._served: dict[str, Served] = {}
+        """By uid of the pod."""
+        self._at: dict[str, _Hosted] = {}
+        """By address."""
         application = web.Application()
         application.router.add_get("/metrics", self._metrics)
         application.router.add_get("/health", self._health)
-        OpenAiApi(self._served_by).add_routes(application.router)
+        OpenAiApi(lambda request: self._called(request).served).add_routes(application.router)
         self._runner = web.AppRunner(application, access_log=None)
 
     async def __aenter__(self) -> Self:
@@ -65,7 +65,7 @@ class EngineHost:
     @property
     def addresses(self) -> frozenset[str]:
         """Addresses on which engines listen now."""
-        return frozenset(self._engines)
+        return frozenset(self._at)
 
     async def match(self, pods: Iterable[Json]) -> None:
         """Start and stop engines until there is one for each Ready pod that requests it."""
@@ -75,8 +75,8 @@ class EngineHost:
         for uid, pod in wanted.items():
             is_leaving = "deletionTimestamp" in pod["metadata"]
             if uid in self._hosted and is_leaving:
-                hosted = self._hosted[uid]
-                self._fleet.cordon(uid, model_id=hosted.model_id, now_us=self._clock.microseconds)
+                model_id = self._hosted[uid].served.model
+                self._fleet.cordon(uid, model_id=model_id, now_us=self._clock.microseconds)
             elif uid not in self._hosted and not is_leaving:
                 await self._start(uid, pod)
 
@@ -85,43 +85,31 @@ class EngineHost:
         site = web.TCPSite(self._runner, address, _port(pod), reuse_address=True)
         await site.start()
         now_us = self._clock.microseconds
-        engine = Engine(profile, now_us=now_us)
-        self._hosted[uid] = _Hosted(profile.model_id, address, site)
-        self._engines[address] = engine
-        self._served[address] = Served(profile.model_id)
-        self._fleet.join(uid, engine, now_us=now_us)
+        hosted = _Hosted(Engine(profile, now_us=now_us), Served(profile.model_id), address, site)
+        self._hosted[uid] = self._at[address] = hosted
+        self._fleet.join(uid, hosted.engine, now_us=now_us)
 
     async def _stop(self, uid: str) -> None:
         hosted = self._hosted.pop(uid)
-        self._engines.pop(hosted.address)
-        self._served.pop(hosted.address)
-        self._fleet.leave(uid, model_id=hosted.model_id, now_us=self._clock.microseconds)
+        self._at.pop(hosted.address)
+        self._fleet.leave(uid, model_id=hosted.served.model, now_us=self._clock.microseconds)
         await hosted.site.stop()
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        text = exposition(self._called(request))
+        text = exposition(self._called(request).engine)
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
     async def _health(self, request: web.Request) -> web.Response:
         self._called(request)
         return web.Response()
 
-    def _called(self, request: web.Request) -> Engine:
-        """Return the engine at the called address."""
-        return _at(self._engines, request)
-
-    def _served_by(self, request: web.Request) -> Served:
-        """Return the served model at the called address."""
-        return _at(self._served, request)
-
-
-def _at(known: Mapping[str, T], request: web.Request) -> T:
-    """Return the entry for the called address, or raise 503, as connections may outlive pods."""
-    assert request.transport is not None
-    found = known.get(request.transport.get_extra_info("sockname")[0])
-    if found is None:
-        raise web.HTTPServiceUnavailable(text="no engine runs at this address\n", headers=_CLOSE)
-    return found
+    def _called(self, request: web.Request) -> _Hosted:
+        """Return the engine at the called address, or raise 503, as connections may outlive pods."""
+        assert request.transport is not None
+        found = self._at.get(request.transport.get_extra_info("sockname")[0])
+        if found is None:
+            raise web.HTTPServiceUnavailable(text="no engine runs at this address\n", headers=_CLOSE)
+        return found
 
 
 def _port(pod: Json) -> int:
