@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from controller.closedloop.scoring import reversals
 from hack.demo.following import DOWN_SECONDS, unfollowed
 from hack.demo.giving_way import CARRIED_OUT_SECONDS, gives_way, retreats
 from hack.demo.history import History, model_view
@@ -135,10 +134,7 @@ def premium_is_served_in_time(history: History) -> Finding:
 
 def nobody_flaps(history: History) -> Finding:
     """Check that no variant's replicas change direction more often than the story does."""
-    counted = {
-        name: reversals([view.current_replicas for _, view in history.of_variant(name)])
-        for name in history.variant_names()
-    }
+    counted = history.reversals()
     flapping = [f"{name} {count} times" for name, count in counted.items() if count > MOST_REVERSALS]
     most = max(counted.values(), default=0)
     return Finding(

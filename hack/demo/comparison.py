@@ -47,10 +47,7 @@ def account_of(history: History, *, policy: str) -> Account:
             float(before.cost_per_hour) * (after.seconds - before.seconds) / 3600
             for before, after in pairwise(history.observations)
         ),
-        reversals={
-            name: reversals([view.current_replicas for _, view in history.of_variant(name)])
-            for name in history.variant_names()
-        },
+        reversals=history.reversals(),
     )
 
 

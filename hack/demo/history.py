@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from controller.closedloop.scoring import reversals
 from hack.demo.model_story import ModelStory
 from hack.demo.observation import ModelView, Observation, VariantView
 from hack.demo.service import Served
@@ -46,6 +47,13 @@ class History:
     def variant_names(self) -> list[str]:
         """Return the names of all variants ever observed, sorted."""
         return sorted({variant.name for o in self.observations for variant in o.variants})
+
+    def reversals(self) -> dict[str, int]:
+        """Return how often the replicas of each variant change direction."""
+        return {
+            name: reversals([view.current_replicas for _, view in self.of_variant(name)])
+            for name in self.variant_names()
+        }
 
     def of_variant(self, name: str) -> Iterator[tuple[float, VariantView]]:
         """Yield the times and views of one variant."""
