@@ -22,7 +22,7 @@ from hack.installation.models import start_models
 
 def main(arguments: list[str]) -> int:
     """Run the demo; return 0 only if everything was observed that should be shown."""
-    options = _parser().parse_args(arguments)
+    options = Options(**vars(_parser().parse_args(arguments)))
     try:
         return _run(options)
     except ControlPlaneError as error:
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(options: Options) -> int:
     began, console = time.monotonic(), Console()
     with ControlPlane() as control_plane:
         settings = {
@@ -70,13 +70,6 @@ def _run(arguments: argparse.Namespace) -> int:
             create_nodes(control_plane, [*scenario.nodes(), *scenario.model_nodes()])
             models = start_models(control_plane)
             console.print(f"Stowplan is installed and runs after {time.monotonic() - began:.0f} s")
-            options = Options(
-                keep=arguments.keep,
-                plain=arguments.plain,
-                speed=arguments.speed,
-                without=frozenset(arguments.without),
-                picture=arguments.picture,
-            )
             try:
                 return asyncio.run(perform(control_plane, installation, console=console, options=options))
             except ExceptionGroup as group:

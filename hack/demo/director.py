@@ -6,6 +6,10 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from apiserver.schema.json import Json
+from controller.caches import Caches
+from controller.config import NamesConfig
+from controller.observe.policies import read_policies
 from hack.controlplane import ControlPlane
 from hack.controlplane.errors import KubectlFailedError, NotReadyError
 from hack.demo import scenario
@@ -18,7 +22,6 @@ from hack.demo.newest import Newest
 from hack.demo.observation import Observation
 from hack.demo.observe import observe
 from hack.demo.rehearsal import served
-from hack.demo.stage import Stage
 from hack.demo.traffic import Traffic
 
 REFUSAL_SECONDS = 20.0
@@ -35,7 +38,9 @@ class Director:
     """Dependencies and results of a performance."""
 
     control_plane: ControlPlane
-    stage: Stage
+    caches: Caches
+    """Live objects of the cluster, through the same watches as the controller's."""
+
     host: EngineHost
     traffic: Traffic
     clock: SimulatedClock
@@ -65,12 +70,17 @@ class Director:
     def _is_set(self) -> bool:
         routers = self.traffic.fleet.routers
         engines = [len(routers[name].engines) for name in (*scenario.load(), *scenario.bound_load())]
-        return all(engines) and sum(engines) == len(self.stage.pods())
+        return all(engines) and sum(engines) == len(self._pods())
+
+    def _pods(self) -> list[Json]:
+        """Return the pods of the demo."""
+        pods = self.caches.world().pods
+        return [pod for pod in pods if pod["metadata"]["namespace"] == scenario.NAMESPACE]
 
     async def run_engines(self) -> None:
         """Start and stop engines with their pods and advance the simulation, until cancelled."""
         while True:
-            await self.host.match(self.stage.pods())
+            await self.host.match(self._pods())
             self.traffic.advance(self.clock.seconds)
             await asyncio.sleep(_TICK_SECONDS)
 
@@ -108,9 +118,9 @@ class Director:
 
     def _observed(self) -> Observation:
         return observe(
-            self.stage.world(),
-            policies=self.stage.policies(),
-            bindings=self.stage.bindings(),
+            self.caches.world(),
+            policies=read_policies(self.caches.config_maps(), unit_costs=NamesConfig().unit_costs),
+            bindings=self.caches.bound_world().bindings,
             clients=self.traffic.clients(),
             seconds=self.clock.seconds,
         )

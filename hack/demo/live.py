@@ -22,25 +22,20 @@ class LiveScreen:
     def __init__(self, console: Console) -> None:
         self._live = Live(console=console, auto_refresh=False, screen=True)
         self._console = console
-        self._is_open = False
 
     def update(self, frame: Frame) -> None:
         """Draw the frame."""
-        if not self._is_open:
-            self._live.start()
-            self._is_open = True
+        self._live.start()
         self._live.update(screen(frame), refresh=True)
 
     def note(self, text: str) -> None:
         """Print the text before there is a screen; afterwards frames contain it."""
-        if not self._is_open:
+        if not self._live.is_started:
             self._console.print(text, highlight=False)
 
     def close(self) -> None:
         """Release the terminal."""
-        if self._is_open:
-            self._live.stop()
-            self._is_open = False
+        self._live.stop()
 
 
 def telling(frames: Sequence[Frame]) -> Frame:

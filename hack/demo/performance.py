@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from apiserver.cluster.client import Cluster
+from controller.caches import Caches
 from hack.controlplane import ControlPlane
 from hack.controlplane.binaries import provide_binaries
 from hack.controlplane.progress import ProgressLine
@@ -23,21 +24,21 @@ from hack.demo.engines import EngineHost
 from hack.demo.footprint import mean_call_milliseconds, resident_mebibytes
 from hack.demo.live import LiveScreen, save_picture, telling
 from hack.demo.plain import PlainLines
-from hack.demo.stage import Stage
 from hack.demo.summary import how_to_look_around, print_comparison, print_summary
 from hack.demo.supervisor import Supervisor
 from hack.demo.traffic import Traffic
 from hack.installation import Installation
+from hack.installation.installation import NAMESPACE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """User settings of a performance."""
+    """User settings of a performance: the options of the command line."""
 
     keep: bool
     plain: bool
     speed: float
-    without: frozenset[str]
+    without: Sequence[str]
     picture: Path | None
 
 
@@ -54,7 +55,7 @@ async def perform(
     async with cluster, EngineHost(traffic.fleet, clock) as host:
         director = Director(
             control_plane=control_plane,
-            stage=Stage(cluster),
+            caches=Caches(cluster, namespace=NAMESPACE),
             host=host,
             traffic=traffic,
             clock=clock,
@@ -66,7 +67,7 @@ async def perform(
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(work)
-                for work in (director.stage.run(), director.run_engines(), supervisor.run())
+                for work in (director.caches.run(), director.run_engines(), supervisor.run())
             ]
             try:
                 await _play(director, installation, options)
@@ -84,9 +85,9 @@ async def perform(
 
 
 async def _play(director: Director, installation: Installation, options: Options) -> None:
-    await director.stage.synced()
+    await director.caches.synced()
     await director.set_the_scene()
-    for name in sorted(options.without):
+    for name in sorted({*options.without}):
         director.note(f"stowplan-{name} is stopped and not restarted")
         await asyncio.to_thread(installation.processes[name].stop)
     await director.play()
@@ -105,7 +106,7 @@ def _conclude(director: Director, installation: Installation, *, console: Consol
 
 
 def _footprint(
-    control_plane: ControlPlane, installation: Installation, *, without: frozenset[str]
+    control_plane: ControlPlane, installation: Installation, *, without: Sequence[str]
 ) -> Iterator[str]:
     for name, process in installation.processes.items():
         if name not in without:

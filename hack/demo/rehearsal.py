@@ -49,11 +49,12 @@ class WatchedPolicy(ReconciledPolicy):
         self.history = History()
         self._figures = {model.model_id: RecentFigures() for model in played.models}
         self._read = dict.fromkeys(self._figures, 0)
-        self._cluster: VirtualCluster | None = None
+        self.finished: Mapping[str, Sequence[Completion]] = {}
+        """The completed requests of each model."""
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
         """Run a cycle and record an observation."""
-        self._cluster = cluster
+        self.finished = cluster.traffic.finished
         published = await super().publish(cluster)
         self.history.observations.append(
             observe(
@@ -64,11 +65,6 @@ class WatchedPolicy(ReconciledPolicy):
             )
         )
         return published
-
-    @property
-    def finished(self) -> Mapping[str, Sequence[Completion]]:
-        """The completed requests of each model."""
-        return self._cluster.traffic.finished if self._cluster else {}
 
     def _clients(self, cluster: VirtualCluster) -> dict[str, ClientView]:
         traffic, views = cluster.traffic, {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.errors import ComponentCrashedError
@@ -28,7 +28,7 @@ class Supervisor:
         *,
         clock: SimulatedClock,
         note: Callable[[str], None],
-        left_alone: frozenset[str] = frozenset(),
+        left_alone: Collection[str] = (),
         absence_seconds: float = ABSENCE_SECONDS,
     ) -> None:
         self._control_plane = control_plane
