@@ -6,15 +6,12 @@ import multiprocessing
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from hack.bench.cores import Cores
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_KIB_PER_MIB: Final = 1024
 
 
 class ChildError(OSError):
@@ -59,14 +56,3 @@ def _answer(
         except Exception as error:  # noqa: BLE001 (every error is reported to the parent)
             found = (f"{type(error).__name__}: {error}", None)
         there.send(found)
-
-
-def memory_mb(name: str) -> float:
-    """Return a field of /proc/self/status in MiB: `VmRSS`, or the peak `VmHWM`, which excludes the parent's.
-
-    Raises OSError if the field is missing.
-    """
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) / _KIB_PER_MIB
-    raise OSError(f"/proc/self/status has no {name}")

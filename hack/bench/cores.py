@@ -1,4 +1,7 @@
-"""CPU pinning and CPU time: the measured server gets a core of its own, everything else shares the others."""
+"""CPU pinning, CPU time and memory of processes.
+
+The measured server gets a core of its own, everything else shares the others.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 from typing import Final, Self
 
 _SCHEDULED: Final = 2
+_KIB_PER_MIB: Final = 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,3 +45,14 @@ def cpu_seconds(pid: int) -> float:
     first thread. The clock id is that of clock_getcpuclockid(3). Raises OSError if there is no such process.
     """
     return time.clock_gettime(((~pid) << 3) | _SCHEDULED)
+
+
+def memory_mebibytes(name: str, pid: int | None = None) -> float:
+    """Return a field of /proc/PID/status in MiB: the resident memory `VmRSS`, or its peak `VmHWM`.
+
+    Without a pid, it is that of this process. Raises OSError if the process has ended.
+    """
+    for line in Path(f"/proc/{pid or 'self'}/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) / _KIB_PER_MIB
+    raise OSError(f"process {pid} has no {name}: it is exiting")

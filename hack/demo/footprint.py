@@ -1,9 +1,8 @@
-"""Memory use of our processes, and durations of webhook calls by the API server."""
+"""Durations of webhook calls by the API server."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from hack.controlplane.exposition import durations
 
@@ -12,14 +11,6 @@ _DURATIONS = {
     "apiserver_admission_webhook_admission_duration_seconds": ("name",),
 }
 """Histograms of the API server, with the label that identifies our webhooks."""
-
-
-def resident_mebibytes(pid: int) -> float:
-    """Return the resident memory of a process in MiB. Raises OSError if it has ended."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    return 0.0  # a process without memory is exiting
 
 
 def mean_call_milliseconds(exposition: str) -> Iterator[tuple[str, int, float]]:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from apiserver.cluster.client import Cluster
 from controller.caches import Caches
+from hack.bench.cores import memory_mebibytes
 from hack.controlplane import ControlPlane
 from hack.controlplane.binaries import provide_binaries
 from hack.controlplane.progress import ProgressLine
@@ -21,7 +22,7 @@ from hack.demo.clock import SimulatedClock
 from hack.demo.comparison import account_of, plain_accounts
 from hack.demo.director import Director
 from hack.demo.engines import EngineHost
-from hack.demo.footprint import mean_call_milliseconds, resident_mebibytes
+from hack.demo.footprint import mean_call_milliseconds
 from hack.demo.live import LiveScreen, save_picture, telling
 from hack.demo.plain import PlainLines
 from hack.demo.summary import how_to_look_around, print_comparison, print_summary
@@ -110,7 +111,7 @@ def _footprint(
 ) -> Iterator[str]:
     for name, process in installation.processes.items():
         if name not in without:
-            yield f"stowplan-{name}: {resident_mebibytes(process.pid):.0f} MiB resident"
+            yield f"stowplan-{name}: {memory_mebibytes('VmRSS', process.pid):.0f} MiB resident"
     exposition = control_plane.kubectl("get", "--raw", "/metrics").stdout
     for name, calls, milliseconds in mean_call_milliseconds(exposition):
         yield f"{name}: {calls} calls by the API server, mean {milliseconds:.1f} ms"

@@ -7,7 +7,6 @@ Requests per second of simulated time are therefore those of a controller that k
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Mapping
@@ -26,11 +25,12 @@ from controller.planning.settings import Settings
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
 from controller.solver import Solver
+from hack.bench.cores import memory_mebibytes
 from hack.controlplane import ControlPlane
 from hack.controlplane.auditing import AuditLog, Request
 from hack.scale import fleet
 from hack.scale.engines import NoisyEngines
-from hack.scale.memory import forget_peak, peak_mebibytes
+from hack.scale.memory import forget_peak
 
 INTERVAL_SECONDS: Final = 15.0
 USER_AGENT: Final = "stowplan"
@@ -112,8 +112,8 @@ class Campaign:
 
     def peaks_mebibytes(self) -> dict[str, float]:
         """Return the peak memory of this process, including the simulated engines, and of the solver."""
-        found = {"controller": peak_mebibytes(os.getpid())}
-        return found | ({"solver": peak_mebibytes(self._solver.pid)} if self._solver.pid else {})
+        found = {"controller": memory_mebibytes("VmHWM")}
+        return found | ({"solver": memory_mebibytes("VmHWM", self._solver.pid)} if self._solver.pid else {})
 
     async def phase(self, name: str, cycles: int, *, loaded: bool) -> Phase:
         """Run some cycles and count their requests."""

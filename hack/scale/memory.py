@@ -14,6 +14,7 @@ import yaml
 from apiserver.kinds.llmd.conversion import HUB
 from hack.bench.conversion import objects
 from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request, review
+from hack.bench.cores import memory_mebibytes
 from hack.bench.load import ask
 from hack.bench.server_process import ADDRESS, Server, new_identity
 from hack.controlplane import ControlPlane
@@ -24,13 +25,6 @@ from hack.scale import fleet
 
 _PATIENCE_SECONDS: Final = 120.0
 _SERVING: Final = ("webhooks", "apiserver")
-
-
-def peak_mebibytes(pid: int) -> float:
-    """Return the peak resident memory of a process in MiB. Raises OSError if it has ended."""
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
-    (line,) = (line for line in lines if line.startswith("VmHWM:"))
-    return int(line.split()[1]) / 1024
 
 
 def forget_peak() -> None:
@@ -58,7 +52,7 @@ class Beside:
 
     def peaks_mebibytes(self) -> dict[str, float]:
         """Return the peak memory of each process in MiB."""
-        return {name: peak_mebibytes(process.pid) for name, process in self.processes.items()}
+        return {name: memory_mebibytes("VmHWM", process.pid) for name, process in self.processes.items()}
 
 
 @contextmanager

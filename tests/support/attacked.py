@@ -15,10 +15,10 @@ import aiohttp
 import yaml
 
 from hack.bench.conversion.reviews import SERVER_NAME
+from hack.bench.cores import memory_mebibytes
 from hack.bench.reviews import create
 from hack.bench.server_process import ADDRESS, Server, new_identity, serving
 from hack.controlplane.network import free_port
-from hack.scale.memory import peak_mebibytes
 from support.reviews import variant
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Attacked:
 
     def peak_mebibytes(self) -> float:
         """Return the peak memory in MiB so far. Raises OSError if the process has ended."""
-        return peak_mebibytes(self.server.pid)
+        return memory_mebibytes("VmHWM", self.server.pid)
 
     async def load(self) -> None:
         """Send an admission review, so that the process has loaded everything."""

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from controller.planning.problem import PlacementProblem, Solution
 from controller.uncollected import uncollected
-from hack.bench.child import ChildError, in_child, memory_mb
-from hack.bench.cores import Cores
+from hack.bench.child import ChildError, in_child
+from hack.bench.cores import Cores, memory_mebibytes
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
 from hack.bench.placement.outcome import Bound, Job, Outcome
 from hack.bench.table import grouped
@@ -50,10 +50,10 @@ def run(job: Job, cores: Cores) -> Outcome:
 def measured(job: Job) -> Outcome:
     """Run the engine in this process, and score its answers."""
     place = engine(job.engine, seconds=job.seconds, is_race=job.is_race)
-    before_mb = memory_mb("VmRSS")
+    before_mb = memory_mebibytes("VmRSS")
     scenario = job.instance.scenario()
     solved = _sequence(place, scenario) if scenario.demands else _repeats(place, scenario, job.rounds)
-    peak_mb = memory_mb("VmHWM") - before_mb
+    peak_mb = memory_mebibytes("VmHWM") - before_mb
     steps = solved if scenario.demands else solved[:1]
     first, moves = solved[0], steps[1:] or steps
     pending = [pending_accelerators(job.engine, step.problem) for step in steps]

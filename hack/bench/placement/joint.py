@@ -20,8 +20,8 @@ from controller.planning.engine import Engine, alone
 from controller.planning.moves import fewest_evictions
 from controller.planning.problem import PlacementProblem, Solution, Stage, freed
 from controller.uncollected import uncollected
-from hack.bench.child import in_child, memory_mb
-from hack.bench.cores import Cores
+from hack.bench.child import in_child
+from hack.bench.cores import Cores, memory_mebibytes
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.engines import effort_within
 from hack.bench.placement.fragments import Fragments, Rule, fragments
@@ -63,7 +63,7 @@ class Joint:
 @uncollected()
 def measured(size: int, nodes: int, *, seconds: float) -> Joint:
     """Place and move in this process, with the garbage collector disabled as in the planning worker."""
-    before_mb = memory_mb("VmRSS")
+    before_mb = memory_mebibytes("VmRSS")
     problem, movable = _world(size, nodes)
     gc.collect()
     effort = effort_within(seconds=seconds)
@@ -90,7 +90,7 @@ def measured(size: int, nodes: int, *, seconds: float) -> Joint:
         nodes=len(problem.free),
         place_seconds=placed - began,
         move_seconds=moved - placed,
-        peak_mb=memory_mb("VmHWM") - before_mb,
+        peak_mb=memory_mebibytes("VmHWM") - before_mb,
         gap_percent=max((100 * proof.improvable for proof in solution.proofs), default=0.0),
         wanted=sum(count * problem.variants[v].accelerators for v, count in asked.items()),
         placed=sum(size * count for one in found for size, count in one.placed.items()),

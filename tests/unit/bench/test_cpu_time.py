@@ -1,4 +1,4 @@
-"""CPU time of a process, and the assignment of cores."""
+"""CPU time and memory of a process, and the assignment of cores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from hack.bench.cores import Cores, cpu_seconds
+from hack.bench.cores import Cores, cpu_seconds, memory_mebibytes
 
 WORK = 200_000
 
@@ -26,6 +26,11 @@ def test_the_cpu_time_of_a_process_that_does_not_exist_is_an_error() -> None:
     """A CPU time of zero would look like a server without cost."""
     with pytest.raises(OSError, match="Invalid argument"):
         cpu_seconds(2**22 + 1)
+
+
+def test_the_memory_of_this_process_is_plausible() -> None:
+    """It is between 10 and 2000 MiB, and never exceeds its peak."""
+    assert 10 < memory_mebibytes("VmRSS", os.getpid()) <= memory_mebibytes("VmHWM") < 2000
 
 
 def test_the_load_generator_gets_the_cores_that_the_server_leaves() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from controller.simulation.engine import Engine
@@ -11,7 +9,7 @@ from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Completion, Request
 from hack.demo.clock import SimulatedClock
 from hack.demo.figures import RecentFigures
-from hack.demo.footprint import mean_call_milliseconds, resident_mebibytes
+from hack.demo.footprint import mean_call_milliseconds
 from hack.demo.rehearsal import simulated
 from hack.demo.scenario import (
     CHAPTERS,
@@ -164,8 +162,3 @@ def test_the_mean_duration_of_a_webhook_covers_all_its_calls() -> None:
 
     assert (first, calls, second, more_calls) == ("conversion", 100, "mutate.x", 4)
     assert (round(mean, 6), round(second_mean, 6)) == (5.0, 10.0)
-
-
-def test_memory_of_this_process_is_plausible() -> None:
-    """It is between 10 and 2000 MiB."""
-    assert 10 < resident_mebibytes(os.getpid()) < 2000
