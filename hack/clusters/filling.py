@@ -17,10 +17,11 @@ from apiserver.schema.json import Json
 from controller.observe.pods import by_target
 from controller.reconcilers.placing import let_in
 from hack.clusters.generated import NAMESPACE, Cluster
-from hack.clusters.judged import is_settled, offences, pending
+from hack.clusters.judged import is_settled, offences
 from hack.clusters.objects import CLUSTER_LABEL
 from hack.clusters.planned import Planned, planned
 from hack.clusters.ways import Order, Way, new_names
+from hack.controlplane import ControlPlane
 
 _Item = TypeVar("_Item")
 
@@ -44,21 +45,24 @@ class Filled:
     offences: tuple[str, ...]
 
 
-class UnsettledError(Exception):
-    """The scheduler did not process all pods in time."""
+async def filled(
+    control_plane: ControlPlane, clusters: Sequence[Cluster], ways: Iterable[Way]
+) -> list[Filled]:
+    """Write and plan all clusters, then fill them in one way after the other.
 
-
-async def fill(connection: Connection, clusters: Sequence[Cluster], ways: Iterable[Way]) -> list[Filled]:
-    """Write and plan all clusters, then fill them in one way after the other."""
-    await _each(clusters, lambda cluster: _found(connection, cluster))
-    nodes, pods = await _listed(connection, NODES), await _listed(connection, PODS)
-    plans = await _planned(clusters, nodes, pods)
-    await _each(plans, lambda plan: _shrink(connection, plan))
+    Raises TimeoutError if the scheduler does not process all pods in time.
+    """
     found = []
-    for number, way in enumerate(ways):
-        if number:
-            await _each(plans, lambda plan: _clear(connection, plan))
-        found += await _in_one_way(connection, plans, way)
+    async with await Connection.connect(control_plane.kubeconfig) as connection:
+        await _each(clusters, lambda cluster: _found(connection, cluster))
+        nodes, pods = await _listed(connection, NODES), await _listed(connection, PODS)
+        plans = await _planned(clusters, nodes, pods)
+        # As ReplicaSets do on a scale-down.
+        await _each(plans, lambda plan: _delete(connection, plan.leaving))
+        for number, way in enumerate(ways):
+            if number:  # each way starts from the same cluster
+                await _each(plans, lambda plan: _delete(connection, new_names(plan)))
+            found += await _in_one_way(connection, plans, way)
     return found
 
 
@@ -109,21 +113,14 @@ async def _found(connection: Connection, cluster: Cluster) -> None:
         await connection.create(PODS, pod, namespace=NAMESPACE)
 
 
-async def _shrink(connection: Connection, plan: Planned) -> None:
-    """Delete the pods that ReplicaSets would delete on a scale-down."""
-    for name in plan.leaving:
+async def _delete(connection: Connection, names: Iterable[str]) -> None:
+    for name in names:
         await connection.delete(PODS, name, namespace=NAMESPACE)
 
 
 async def _grow(connection: Connection, plan: Planned, way: Way) -> None:
     for pod in way.new_pods(plan):
         await connection.create(PODS, pod, namespace=NAMESPACE)
-
-
-async def _clear(connection: Connection, plan: Planned) -> None:
-    """Delete the created pods, so that the next way starts from the same cluster."""
-    for name in new_names(plan):
-        await connection.delete(PODS, name, namespace=NAMESPACE)
 
 
 async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -> None:
@@ -135,7 +132,7 @@ async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -
 
 
 async def _settled(connection: Connection) -> Mapping[str, list[Json]]:
-    """Wait until the scheduler has processed every pod. Raises UnsettledError after a timeout."""
+    """Wait until the scheduler has processed every pod. Raises TimeoutError."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         pods = await _listed(connection, PODS)
@@ -143,7 +140,7 @@ async def _settled(connection: Connection) -> Mapping[str, list[Json]]:
         if not open_names:
             return pods
         if time.monotonic() > deadline:
-            raise UnsettledError(
+            raise TimeoutError(
                 f"{len(open_names)} pods were not processed by the scheduler, such as {open_names[0]}"
             )
         await asyncio.sleep(_POLL_SECONDS)
@@ -162,6 +159,6 @@ def _filled(plan: Planned, way: Way, pods: Sequence[Json]) -> Filled:
         cluster=plan.cluster,
         way=way,
         added=sum(plan.added.values()),
-        waiting=tuple(sorted(pod["metadata"]["name"] for pod in pending(pods))),
+        waiting=tuple(sorted(pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName"))),
         offences=tuple(offences(plan, pods)),
     )

@@ -1,4 +1,4 @@
-"""Evaluation of a scheduler's result: pending pods, pods on forbidden nodes, and overcommitted nodes."""
+"""Evaluation of a scheduler's result: processed pods, pods on forbidden nodes, and overcommitted nodes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,6 @@ def is_settled(pod: Json) -> bool:
     return bool(pod["spec"].get("nodeName")) or any(
         item["type"] == "PodScheduled" and item.get("reason") == _UNSCHEDULABLE for item in conditions
     )
-
-
-def pending(pods: Sequence[Json]) -> list[Json]:
-    """Return the pods without a node."""
-    return [pod for pod in pods if not pod["spec"].get("nodeName")]
 
 
 def offences(planned: Planned, pods: Sequence[Json]) -> Iterator[str]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from apiserver.cluster.client import Cluster as Connection
-from hack.clusters.filling import Filled, fill
-from hack.clusters.generated import NAMESPACE, Cluster
-from hack.clusters.ways import Way
+from hack.clusters.generated import NAMESPACE
 from hack.controlplane import ControlPlane
 
 MANIFESTS: Final = Path(__file__).parents[2] / "manifests" / "scheduler"
@@ -26,11 +23,3 @@ def cluster_plane() -> Iterator[ControlPlane]:
         started.kubectl("create", "serviceaccount", "default", f"--namespace={NAMESPACE}")
         started.kubectl("apply", f"--filename={MANIFESTS / 'priority-classes.yaml'}")
         yield started
-
-
-async def filled(
-    control_plane: ControlPlane, clusters: Sequence[Cluster], ways: Sequence[Way]
-) -> list[Filled]:
-    """Fill clusters in each way."""
-    async with await Connection.connect(control_plane.kubeconfig) as connection:
-        return await fill(connection, clusters, ways)

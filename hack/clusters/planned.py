@@ -58,7 +58,7 @@ def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Pl
         nodes=nodes,
         autoscalers=(),
     )
-    seen = gather(world, policies=_POLICIES, now_seconds=0.0, may_scale_to_zero=False)
+    seen = gather(world, policies=Policies(), now_seconds=0.0, may_scale_to_zero=False)
     if seen.unplanned:
         raise ValueError(f"{cluster.name}: objects in {NAMESPACE} cannot be planned: {seen.unplanned}")
     variants = tuple(replace(variant, capacity=CAPACITY) for variant in seen.snapshot.variants)
@@ -67,6 +67,3 @@ def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Pl
     if made.solver.status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
         raise ValueError(f"{cluster.name}: no plan: {made.solver.message}")
     return Planned(cluster=cluster, snapshot=snapshot, plan=made)
-
-
-_POLICIES: Final = Policies()
