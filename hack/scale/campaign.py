@@ -27,7 +27,7 @@ from controller.reconcilers.variantautoscaling import CycleSettings, Tools, Vari
 from controller.solver import Solver
 from hack.bench.cores import memory_mebibytes
 from hack.controlplane import ControlPlane
-from hack.controlplane.auditing import AuditLog, Request
+from hack.controlplane.auditing import AuditLog
 from hack.scale import fleet
 from hack.scale.engines import NoisyEngines
 from hack.scale.memory import forget_peak
@@ -90,43 +90,34 @@ class Phase:
         )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Campaign:
     """Cycles over a fleet. Use as `async with running(control_plane, count) as campaign`."""
 
-    def __init__(
-        self,
-        reconciler: VariantAutoscalingReconciler,
-        caches: Caches,
-        events: EventRecorder,
-        engines: NoisyEngines,
-        *,
-        log: AuditLog,
-        solver: Solver,
-    ) -> None:
-        self._reconciler = reconciler
-        self._caches = caches
-        self._events = events
-        self._engines = engines
-        self._log = log
-        self._solver = solver
+    reconciler: VariantAutoscalingReconciler
+    caches: Caches
+    events: EventRecorder
+    engines: NoisyEngines
+    log: AuditLog
+    solver: Solver
 
     def peaks_mebibytes(self) -> dict[str, float]:
         """Return the peak memory of this process, including the simulated engines, and of the solver."""
         found = {"controller": memory_mebibytes("VmHWM")}
-        return found | ({"solver": memory_mebibytes("VmHWM", self._solver.pid)} if self._solver.pid else {})
+        return found | ({"solver": memory_mebibytes("VmHWM", self.solver.pid)} if self.solver.pid else {})
 
     async def phase(self, name: str, cycles: int, *, loaded: bool) -> Phase:
         """Run some cycles and count their requests."""
-        self._engines.is_loaded = loaded
-        self._log.since(user_agent=USER_AGENT)
+        self.engines.is_loaded = loaded
+        self.log.since(user_agent=USER_AGENT)
         began, asked, most = time.monotonic(), Counter[str](), 0
         for _ in range(cycles):
-            self._engines.pass_seconds(INTERVAL_SECONDS)
+            self.engines.pass_seconds(INTERVAL_SECONDS)
             before = self._versions()
-            outcome = await self._reconciler.cycle()
+            outcome = await self.reconciler.cycle()
             await self._seen(before, outcome.written)
-            await self._events.flush()
-            found = Counter(map(_about, self._log.since(user_agent=USER_AGENT)))
+            await self.events.flush()
+            found = Counter(item.about for item in self.log.since(user_agent=USER_AGENT))
             most = max(most, sum(count for what, count in found.items() if _is_write(what)))
             asked += found
         seconds = time.monotonic() - began
@@ -141,7 +132,7 @@ class Campaign:
         )
 
     def _versions(self) -> Mapping[str, str]:
-        items = self._caches.world().autoscalings
+        items = self.caches.world().autoscalings
         return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
 
     async def _seen(self, before: Mapping[str, str], written: int) -> None:
@@ -187,7 +178,14 @@ async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Camp
         await stack.enter_async_context(_background(caches.run(), events.run(), _lead(cluster, pulse)))
         await caches.synced()
         reconciler = VariantAutoscalingReconciler(tools, CycleSettings(scale_to_zero=False))
-        yield Campaign(reconciler, caches, events, engines, log=control_plane.audit_log, solver=solver)
+        yield Campaign(
+            reconciler=reconciler,
+            caches=caches,
+            events=events,
+            engines=engines,
+            log=control_plane.audit_log,
+            solver=solver,
+        )
 
 
 @asynccontextmanager
@@ -213,10 +211,6 @@ async def _lead(cluster: Cluster, pulse: Pulse) -> None:
 
 def _lost() -> None:
     raise RuntimeError("the lease is lost")
-
-
-def _about(request: Request) -> str:
-    return request.about
 
 
 def _is_copying(what: str) -> bool:

@@ -27,9 +27,9 @@ _UNEQUAL: Final = 0.03
 class NoisyEngines:
     """Counters of all engines; time passes when `pass_seconds` is called."""
 
-    def __init__(self, keys: Sequence[tuple[str, str]], *, began_seconds: float, seed: int = 1) -> None:
+    def __init__(self, keys: Sequence[tuple[str, str]], *, began_seconds: float) -> None:
         self._numbers = {key: number for number, key in enumerate(keys)}
-        self._chance = np.random.default_rng(seed)
+        self._chance = np.random.default_rng(1)
         low, high = map(math.log, _RATES)
         self._rates = np.exp(self._chance.uniform(low, high, len(keys)))
         self._counters = np.zeros((7, len(keys)))
