@@ -4,5 +4,5 @@ Nothing is written twice. kubectl renders the overlays. The chart's templates ar
 between such renderings, its values and their schema from one declaration.
 
 - all files: `release`; renderings: `rendering`; the chart: `chart`, `values`, `templating`
-- `sbom`, `archive`, and the `programs` needed
+- `sbom`, and the `programs` needed
 """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,7 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import camel_case
 from hack.controlplane.modules import OLDEST_KUBERNETES
-from hack.packaging.rendering import COMPONENTS, MANIFESTS, Name, installation
+from hack.packaging.rendering import COMPONENTS, MANIFESTS, Name, installation, project
 from hack.packaging.templating import Expression, template
 from hack.packaging.values import Pods, values_file, values_schema
 
@@ -245,15 +244,15 @@ def _in_namespaces(value: str, role: str, account: str) -> str:
 
 def _description() -> str:
     oldest = OLDEST_KUBERNETES.version(OLDEST_KUBERNETES.binaries[0])
-    project = tomllib.loads((MANIFESTS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = project()
     chart = {
         "apiVersion": "v2",
-        "name": project["name"],
-        "description": project["description"],
+        "name": found["name"],
+        "description": found["description"],
         "type": "application",
-        "version": project["version"],
-        "appVersion": project["version"],
+        "version": found["version"],
+        "appVersion": found["version"],
         "kubeVersion": f">={oldest[: oldest.rindex('.')]}.0-0",
-        "keywords": project["keywords"],
+        "keywords": found["keywords"],
     }
     return yaml.safe_dump(chart, sort_keys=False, width=110)

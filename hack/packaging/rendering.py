@@ -1,10 +1,11 @@
-"""Kustomizations over folders of `manifests`, rendered as users would."""
+"""Kustomizations over folders of `manifests`, rendered as users would; the description of the project."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import tempfile
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -22,6 +23,13 @@ OF_NAMESPACE: Final = "transformers/namespace"
 
 Name: TypeAlias = tuple[str, str]
 """Kind and name of an object."""
+
+
+def project() -> dict[str, Any]:
+    """Return the description of the project in pyproject.toml."""
+    text = (MANIFESTS.parent / "pyproject.toml").read_text(encoding="utf-8")
+    found: dict[str, Any] = tomllib.loads(text)["project"]
+    return found
 
 
 def render(kubectl: Path, folder: Path) -> str:
