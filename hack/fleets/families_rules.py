@@ -16,8 +16,6 @@ from hack.fleets.families_loads import SKEW
 from hack.fleets.fleet import (
     ACCELERATORS,
     BILLIONS,
-    USABLE_MEMORY,
-    Accelerator,
     Ask,
     Mix,
     drawn_offer,
@@ -106,7 +104,12 @@ def _racks(problem: PlacementProblem) -> tuple[int, ...]:
 
 def _spanning(rng: np.random.Generator, ask: Ask) -> Ask:
     """Return the model with a size that no single node holds, so that its pods take whole nodes."""
-    fitting = [(a, pods) for a in ACCELERATORS for pods in PODS if _holds(a, pods)]
+    fitting = [
+        (a, pods)
+        for a in ACCELERATORS
+        for pods in PODS
+        if not a.holds(_WEIGHTS_GB, a.per_node) and a.holds(_WEIGHTS_GB, a.per_node * pods)
+    ]
     kept = 1 + int(rng.integers(len(fitting)))
     chosen = sorted(rng.permutation(len(fitting))[:kept].tolist())
     offers = tuple(
@@ -118,9 +121,3 @@ def _spanning(rng: np.random.Generator, ask: Ask) -> Ask:
     )
     needed = drawn_replicas(rng) * statistics.median(offer.amount for offer in offers)
     return replace(ask, offers=offers, requirement=math.ceil(needed) if ask.requirement else 0)
-
-
-def _holds(accelerator: Accelerator, pods: int) -> bool:
-    """Tell whether that many nodes hold the model, but one does not."""
-    whole = USABLE_MEMORY * accelerator.memory_gb * accelerator.per_node
-    return whole < _WEIGHTS_GB <= whole * pods
