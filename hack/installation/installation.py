@@ -166,13 +166,12 @@ class Installation:
             mount.start()
             self._mounts[name] = mount
             document["serving"]["certificateDirectory"] = str(mount.directory)
-        path = control_plane.directory / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(_merged(document, self._settings.get(name, {}))), encoding="utf-8")
-        self._processes[name] = Process(
-            f"stowplan-{name}",
-            _command(name, path),
-            directory=control_plane.directory,
-            working_directory=self._source,
+        self._processes[name] = process_of(
+            name,
+            _merged(document, self._settings.get(name, {})),
+            control_plane.directory / f"{name}.yaml",
+            log=f"stowplan-{name}",
+            source=self._source,
         )
 
     def _wait_for_mount(self, name: str) -> None:
@@ -193,8 +192,16 @@ class Installation:
         return process.log_tail() if process.log.exists() else f"{name} was not started"
 
 
-def _command(name: str, configuration: Path) -> list[str]:
-    return [sys.executable, "-m", "apiserver.cli", name, "--config", str(configuration)]
+def process_of(
+    verb: str, document: Mapping[str, Any], configuration: Path, *, log: str, source: Path = ROOT
+) -> Process:
+    """Write the configuration of a process of ours, and return the process, which is not started.
+
+    `log` is the name of its log, next to the configuration; `source` is the tree with the code.
+    """
+    configuration.write_text(yaml.safe_dump(document), encoding="utf-8")
+    command = [sys.executable, "-m", "apiserver.cli", verb, "--config", str(configuration)]
+    return Process(log, command, directory=configuration.parent, working_directory=source)
 
 
 def _merged(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Final
 
 import yaml
@@ -10,7 +9,7 @@ import yaml
 from hack.controlplane import ControlPlane
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
-from hack.installation.installation import NAMESPACE
+from hack.installation.installation import NAMESPACE, process_of
 from hack.installation.manifests import ROOT
 
 _ACCOUNT: Final = "stowplan-models"
@@ -39,9 +38,7 @@ def start_models(control_plane: ControlPlane, *folders: str, **settings: Any) ->
         **settings,
     }
     path = control_plane.directory / "models.yaml"
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    command = [sys.executable, "-m", "apiserver.cli", "models", "--config", str(path)]
-    started = Process("stowplan-models", command, directory=control_plane.directory)
+    started = process_of("models", document, path, log="stowplan-models")
     started.start()
     probe = Probe(url=f"http://{address}:{_HEALTH_PORT}/readyz")
     wait_until_ready(started, probe, patience_seconds=_PATIENCE_SECONDS)

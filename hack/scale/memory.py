@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-
-import yaml
 
 from apiserver.kinds.llmd.conversion import HUB
 from hack.bench.conversion import objects
@@ -21,6 +18,7 @@ from hack.controlplane import ControlPlane
 from hack.controlplane.network import free_port
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
+from hack.installation.installation import process_of
 from hack.scale import fleet
 
 _PATIENCE_SECONDS: Final = 120.0
@@ -64,9 +62,8 @@ def serving(control_plane: ControlPlane) -> Iterator[Beside]:
     try:
         for name in _SERVING:
             ports[name], health = free_port(ADDRESS), free_port(ADDRESS)
-            path = directory / f"{name}.yaml"
-            path.write_text(yaml.safe_dump(_document(control_plane, ports[name], health)), encoding="utf-8")
-            processes[name] = Process(name, _command(name, path), directory=directory)
+            document = _document(control_plane, ports[name], health)
+            processes[name] = process_of(name, document, directory / f"{name}.yaml", log=name)
             processes[name].start()
             probe = Probe(url=f"http://{ADDRESS}:{health}/readyz")
             wait_until_ready(processes[name], probe, patience_seconds=_PATIENCE_SECONDS)
@@ -92,7 +89,3 @@ def _document(control_plane: ControlPlane, port: int, health_port: int) -> dict[
         "cluster": {"kubeconfig": str(control_plane.kubeconfig)},
         "namespace": fleet.NAMESPACE,
     }
-
-
-def _command(name: str, configuration: Path) -> list[str]:
-    return [sys.executable, "-m", "apiserver.cli", name, "--config", str(configuration)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Final, Self
@@ -15,8 +14,8 @@ import yaml
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
 from hack.controlplane.errors import ComponentCrashedError
-from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
+from hack.installation.installation import process_of
 from support.campaign import TIMES
 
 SERVING_PORT = 9443
@@ -46,10 +45,8 @@ class Replica:
         document["serving"] |= {"bindAddress": self._address, "drainSeconds": 2}
         for section, values in changes.items():
             document[section] |= values
-        path = directory / f"{component}-{number}.yaml"
-        path.write_text(yaml.safe_dump(document), encoding="utf-8")
-        command = [sys.executable, "-m", "apiserver.cli", component, "--config", str(path)]
-        self._process = Process(f"{component}-{number}", command, directory=directory)
+        name = f"{component}-{number}"
+        self._process = process_of(component, document, directory / f"{name}.yaml", log=name)
 
     @property
     def pid(self) -> int:
