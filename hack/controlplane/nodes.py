@@ -28,14 +28,13 @@ class Node:
     """Memory of one accelerator in GiB; the label has MiB."""
 
     cpu: int = 96
-    memory_gib: int = 1024
     zone: str = "zone-a"
 
     def manifest(self) -> dict[str, Any]:
         """Return the Node object; kwok adds conditions and addresses."""
         resources = {
             "cpu": str(self.cpu),
-            "memory": f"{self.memory_gib}Gi",
+            "memory": "1024Gi",
             "pods": _MAX_PODS,
             "nvidia.com/gpu": str(self.accelerator_count),
         }

@@ -33,10 +33,10 @@ def spoken(seconds: float) -> str:
 class ProgressLine:
     """Rewrites one line on a terminal; writes a line from time to time to other streams."""
 
-    def __init__(self, stream: TextIO | None = None, *, quiet_seconds: float = 20.0) -> None:
+    def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.stderr
         self._live = self._stream.isatty()
-        self._interval_seconds = 0.2 if self._live else quiet_seconds
+        self._interval_seconds = 0.2 if self._live else 20.0
         self._last_time = 0.0
 
     def update(self, text: str) -> None:

@@ -7,7 +7,7 @@ import json
 _META = "__meta_kubernetes_pod"
 
 
-def prometheus_configuration(*, kubeconfig: str, scrape_seconds: int = 2) -> str:
+def prometheus_configuration(*, kubeconfig: str) -> str:
     """Return a configuration that scrapes Running pods annotated with `prometheus.io/scrape: "true"`.
 
     The port is that of the annotation `prometheus.io/port`. The series have `namespace`, `pod` and all labels
@@ -27,7 +27,7 @@ def prometheus_configuration(*, kubeconfig: str, scrape_seconds: int = 2) -> str
         {"regex": f"{_META}_label_(.+)", "action": "labelmap"},
     ]
     document = {
-        "global": {"scrape_interval": f"{scrape_seconds}s", "scrape_timeout": f"{scrape_seconds}s"},
+        "global": {"scrape_interval": "2s", "scrape_timeout": "2s"},
         "scrape_configs": [
             {
                 "job_name": "pods",
