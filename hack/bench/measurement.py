@@ -29,7 +29,6 @@ def part_of(
     columns: Columns[Any] = (),
     goals: Iterable[Goal] = (),
 ) -> Part:
-    """Return a part of data classes, each a row and, with columns, a line of a table; no empty tables."""
+    """Return a part of data classes, each a row and, with columns, a line of a table."""
     own = [tabulated(columns, found)] if columns else []
-    told = [*tables, *own] if found else []
-    return Part(name=name, rows=[asdict(one) for one in found], tables=told, goals=[*goals])
+    return Part(name=name, rows=[asdict(one) for one in found], tables=[*tables, *own], goals=[*goals])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
+
+from hack.bench.goals import shown
 
 T = TypeVar("T")
 Row = Sequence[str]
@@ -20,12 +23,17 @@ def grouped(found: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
 
 
 def tabulated(columns: Columns[T], found: Iterable[T]) -> list[str]:
-    """Return a line of headings, and one line per item."""
+    """Return a line of headings, and one line per item; no lines without items."""
     return aligned([[head for head, _ in columns], *([cell(one) for _, cell in columns] for one in found)])
 
 
 def aligned(rows: Sequence[Row]) -> list[str]:
-    """Return rows as lines: text left-aligned, numbers right-aligned, two spaces between columns."""
+    """Return a row of headings and others as lines, two spaces between columns; none without other rows.
+
+    Text is left-aligned, numbers are right-aligned.
+    """
+    if len(rows) == 1:
+        return []
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return ["  ".join(_cells(row, widths)).rstrip() for row in rows]
 
@@ -33,6 +41,18 @@ def aligned(rows: Sequence[Row]) -> list[str]:
 def _cells(row: Row, widths: Sequence[int]) -> Iterator[str]:
     for cell, width in zip(row, widths, strict=True):
         yield cell.rjust(width) if cell[:1].isdigit() else cell.ljust(width)
+
+
+def mean_of(value: Callable[[T], float | None], *, exact: bool = False) -> Callable[[Sequence[T]], str]:
+    """Return a cell with the mean over a group, without unknown values; with four decimals if `exact`."""
+
+    def cell(group: Sequence[T]) -> str:
+        known = [found for found in map(value, group) if found is not None]
+        if not known:
+            return "-"
+        return f"{statistics.mean(known):.4f}" if exact else shown(statistics.mean(known))
+
+    return cell
 
 
 def ratio_of(ours: float, plain: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hack.bench.compared import OURS
 from hack.bench.placement.outcome import Outcome
 from hack.fleets.score import COST
 
@@ -46,12 +47,12 @@ def compared(ours: Outcome, other: Outcome) -> Comparison:
     return Comparison(other=other, verdict=Verdict.TIE, level="", difference_percent=0.0)
 
 
-def comparisons(outcomes: Sequence[Outcome], *, ours: str) -> Iterator[Comparison]:
-    """Compare one engine with all others, on each instance where both have an answer."""
-    own = {outcome.instance: outcome for outcome in outcomes if outcome.engine == ours}
+def comparisons(outcomes: Sequence[Outcome]) -> Iterator[Comparison]:
+    """Compare our engine with all others, on each instance where both have an answer."""
+    own = {outcome.instance: outcome for outcome in outcomes if outcome.engine == OURS}
     for outcome in outcomes:
         mine = own.get(outcome.instance)
-        if outcome.engine != ours and mine is not None and outcome.levels and mine.levels:
+        if outcome.engine != OURS and mine is not None and outcome.levels and mine.levels:
             yield compared(mine, outcome)
 
 

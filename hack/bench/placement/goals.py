@@ -105,7 +105,7 @@ def _gates(answered: Sequence[Outcome]) -> Iterator[Goal]:
     yield Goal(name="bounds_disproved", value=len(disproved(answered)), unit="bounds", most=0)
     lost = {
         found.other.instance
-        for found in comparisons(answered, ours=OURS)
+        for found in comparisons(answered)
         if found.other.engine in STRATEGIES and found.verdict is Verdict.LOSS and found.other.steps == 1
     }
     yield Goal(name="worse_than_a_strategy", value=len(lost), unit="instances", most=0)

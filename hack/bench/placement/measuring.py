@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import TypeVar
 
 from hack.bench.command import NothingChosenError
-from hack.bench.compared import OURS
 from hack.bench.frame import Frame
 from hack.bench.measurement import Part, part_of
 from hack.bench.placement.child import run
@@ -53,13 +51,13 @@ def measure(settings: PlacementSettings, frame: Frame) -> Iterator[Sequence[Part
             try:
                 for one in kind:
                     found.append(one)
-                    yield parts(found, settings, slowness=frame.pace().slowness)
+                    yield parts(found, slowness=frame.pace().slowness)
             except (OSError, RuntimeError) as error:
                 frame.progress(f"broken: {error}")
                 frame.failures.append(str(error))
     if not frame.loads:
         raise NothingChosenError("nothing that was chosen is measured at these sizes")
-    yield parts(found, settings, slowness=frame.pace().slowness)
+    yield parts(found, slowness=frame.pace().slowness)
 
 
 def _kinds(asked: PlacementSettings, frame: Frame) -> Iterator[Iterator[Found]]:
@@ -113,7 +111,7 @@ def _races(asked: PlacementSettings, frame: Frame) -> Iterator[Race]:
         yield from race(frame.cores, seed=seed, seconds=asked.highs_seconds)
 
 
-def parts(found: Sequence[Found], settings: PlacementSettings, *, slowness: float) -> list[Part]:
+def parts(found: Sequence[Found], *, slowness: float) -> list[Part]:
     """Return the parts of the results so far; goals are ordered by number, those without one come last."""
     outcomes, races = _only(found, Outcome), _only(found, Race)
     moves, plans, agains = _only(found, Moving), _only(found, Planned), _only(found, Again)
@@ -128,29 +126,22 @@ def parts(found: Sequence[Found], settings: PlacementSettings, *, slowness: floa
         *joint_goals(joints, slowness=slowness),
     ]
     reached.sort(key=lambda goal: goal.name[:2] if goal.name.startswith("T") else "U")
-    tables = _tables(outcomes, has_duels=len(settings.engines) > 1)
-    tables.append(small_table(outcomes, slowness=slowness))
     return [
-        Part(name="outcomes", rows=[asdict(one) for one in outcomes], tables=tables),
+        part_of(
+            "outcomes",
+            outcomes,
+            answers_table(outcomes),
+            sequences_table(outcomes),
+            duels_table(outcomes),
+            small_table(outcomes, slowness=slowness),
+        ),
         part_of("races", races, columns=OF_RACES),
         part_of("moves", moves, moving_table(moves)),
         part_of("plans", plans, planning_table(plans)),
         part_of("again", agains, columns=OF_AGAIN),
         part_of("joint", joints, columns=OF_JOINT),
-        Part(tables=[failures(outcomes), goals_table(reached) if reached else []], goals=reached),
+        Part(tables=[failures(outcomes), goals_table(reached)], goals=reached),
     ]
-
-
-def _tables(outcomes: Sequence[Outcome], *, has_duels: bool) -> list[Sequence[str]]:
-    single = [outcome for outcome in outcomes if outcome.steps == 1]
-    found: list[Sequence[str]] = []
-    if any(outcome.levels for outcome in single):
-        found.append(answers_table(single, ours=OURS))
-    if any(outcome.steps > 1 for outcome in outcomes):
-        found.append(sequences_table(outcomes))
-    if has_duels and any(outcome.engine == OURS for outcome in outcomes):
-        found.append(duels_table(outcomes, ours=OURS))
-    return found
 
 
 def _only(found: Sequence[Found], kind: type[T]) -> list[T]:

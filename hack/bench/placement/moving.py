@@ -14,7 +14,7 @@ from controller.planning.moves import Evictions, Kind, fewest_evictions
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.engines import effort_within
 from hack.bench.placement.fragments import PER_NODE, Fragments, Rule, fragments
-from hack.bench.table import Columns, grouped, tabulated
+from hack.bench.table import Columns, grouped, mean_of, tabulated
 
 NODES: Final = (10, 100, 1000, 10_000, 20_000)
 USED_PERCENT: Final = (60, 80, 95)
@@ -139,31 +139,22 @@ def _size(kinds: Sequence[Kind], counts: Sequence[cp_model.IntVar]) -> cp_model.
     return cp_model.LinearExpr.weighted_sum(counts, [kind.accelerators for kind in kinds])
 
 
-def _mean(value: Callable[[Moving], float]) -> Callable[[Sequence[Moving]], str]:
-    return lambda group: shown(statistics.mean(map(value, group)))
-
-
 def _without_room(placed: Callable[[Moving], int]) -> Callable[[Sequence[Moving]], str]:
     return lambda group: shown(100 * (1 - sum(map(placed, group)) / sum(one.wanted for one in group)))
-
-
-def _per_node_ms(group: Sequence[Moving]) -> str:
-    beside = [one.per_node_ms for one in group if one.per_node_ms is not None]
-    return shown(statistics.mean(beside)) if beside else "-"
 
 
 _COLUMNS: Final[Columns[Sequence[Moving]]] = (
     ("fragmented", lambda group: group[0].family),
     ("nodes", lambda group: str(group[0].nodes)),
     ("used %", lambda group: str(group[0].used_percent)),
-    ("wanted", _mean(lambda one: one.wanted)),
+    ("wanted", mean_of(lambda one: one.wanted)),
     ("without room %", _without_room(lambda one: one.placed_before)),
     ("after moves %", _without_room(lambda one: one.placed)),
-    ("evictions", _mean(lambda one: one.evictions)),
-    ("price", _mean(lambda one: one.price)),
+    ("evictions", mean_of(lambda one: one.evictions)),
+    ("price", mean_of(lambda one: one.price)),
     ("proven", lambda group: f"{sum(one.is_proven for one in group)}/{len(group)}"),
-    ("CPU ms", _mean(lambda one: statistics.median(one.cpu_ms))),
-    ("per node ms", _per_node_ms),
+    ("CPU ms", mean_of(lambda one: statistics.median(one.cpu_ms))),
+    ("per node ms", mean_of(lambda one: one.per_node_ms)),
 )
 
 

@@ -22,7 +22,7 @@ from controller.planning.state import PlanningState
 from controller.uncollected import uncollected
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.watching import Step, watched
-from hack.bench.table import Columns, grouped, tabulated
+from hack.bench.table import Columns, grouped, mean_of, tabulated
 from hack.fleets.worlds import FACTORS, carried_out, changed, world
 
 FAMILIES: Final = tuple(FACTORS)
@@ -145,8 +145,8 @@ _COLUMNS: Final[Columns[Sequence[Planned]]] = (
     ("replicas", lambda group: str(group[0].replicas)),
     ("plan ms", _median_ms(lambda one: one.plan_seconds)),
     *((f"{step} ms", _of_step(step)) for step in Step),
-    ("variants short", lambda group: shown(statistics.mean(one.short for one in group))),
-    ("cost an hour", lambda group: shown(statistics.mean(one.cost for one in group))),
+    ("variants short", mean_of(lambda one: one.short)),
+    ("cost an hour", mean_of(lambda one: one.cost)),
     ("possible", lambda group: "no" if any(one.faults for one in group) else "yes"),
 )
 

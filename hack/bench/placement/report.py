@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from hack.bench.compared import OURS
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.comparison import comparisons, cost_over_bound_percent, cost_ratio, disproved
 from hack.bench.placement.goals import cpu_seconds, is_best, small
 from hack.bench.placement.outcome import Outcome
-from hack.bench.table import Columns, Row, aligned, grouped, tabulated
+from hack.bench.table import Columns, Row, aligned, grouped, mean_of, tabulated
 from hack.fleets.score import Unmet
 
 Group = Sequence[Outcome]
@@ -54,52 +55,42 @@ def _of_used(count: Callable[[Outcome], int]) -> Callable[[Group], str]:
     )
 
 
-def _mean(value: Callable[[Outcome], float | None], *, exact: bool = False) -> Callable[[Group], str]:
-    def cell(group: Group) -> str:
-        known = [found for found in map(value, group) if found is not None]
-        if not known:
-            return _NONE
-        return f"{statistics.mean(known):.4f}" if exact else shown(statistics.mean(known))
-
-    return cell
-
-
-def answers_table(outcomes: Sequence[Outcome], *, ours: str) -> list[str]:
-    """Return the lines of the table of answers, one per engine, with means over the seeds."""
-    own = {one.instance: one for one in outcomes if one.engine == ours}
+def answers_table(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the lines of the table of answers, one per engine, with means over the seeds; no sequences."""
+    own = {one.instance: one for one in outcomes if one.engine == OURS}
 
     def over_bound(one: Outcome) -> float | None:
         return cost_over_bound_percent(one, [proof for proof in outcomes if proof.instance == one.instance])
 
     columns: Columns[Group] = (
         ("engine", lambda group: group[0].engine),
-        ("CPU s", _mean(lambda one: statistics.median(one.cpu_seconds))),
-        ("wall s", _mean(lambda one: statistics.median(one.wall_seconds))),
+        ("CPU s", mean_of(lambda one: statistics.median(one.cpu_seconds))),
+        ("wall s", mean_of(lambda one: statistics.median(one.wall_seconds))),
         ("MB", lambda group: shown(max(one.peak_mb for one in group))),
-        ("below minimum", _mean(_below_minimum)),
+        ("below minimum", mean_of(_below_minimum)),
         ("unmet by value %", _unmet(lambda unmet: unmet.by_value_percent)),
         ("by model %", _unmet(lambda unmet: unmet.by_model_percent)),
-        ("gap %", _mean(lambda one: one.worst_gap_percent, exact=True)),
-        ("cost over bound %", _mean(over_bound, exact=True)),
-        ("cost to ours", _mean(lambda one: cost_ratio(one, own.get(one.instance)), exact=True)),
-        ("pending", _mean(lambda one: one.pending_accelerators)),
+        ("gap %", mean_of(lambda one: one.worst_gap_percent, exact=True)),
+        ("cost over bound %", mean_of(over_bound, exact=True)),
+        ("cost to ours", mean_of(lambda one: cost_ratio(one, own.get(one.instance)), exact=True)),
+        ("pending", mean_of(lambda one: one.pending_accelerators)),
         ("answers", _answers),
         ("possible", lambda group: "no" if any(one.wrong for one in group) else "yes"),
     )
     rows: list[Row] = [("family", "models", *(head for head, _ in columns))]
     last: tuple[str, str] | None = None
-    for group in _grouped(outcomes):
+    for group in _grouped([one for one in outcomes if one.steps == 1]):
         title = group[0].instance.family, str(group[0].instance.size)
         rows.append((*(("", "") if title == last else title), *(cell(group) for _, cell in columns)))
         last = title
     return aligned(rows)
 
 
-def duels_table(outcomes: Sequence[Outcome], *, ours: str) -> list[str]:
+def duels_table(outcomes: Sequence[Outcome]) -> list[str]:
     """Return the lines of the table of lexicographic comparisons of ours with every other engine."""
-    head = (f"{ours} against", "models", "wins", "ties", "losses", "worst loss %", "at")
+    head = (f"{OURS} against", "models", "wins", "ties", "losses", "worst loss %", "at")
     rows: list[Row] = [head]
-    found = list(comparisons(outcomes, ours=ours))
+    found = list(comparisons(outcomes))
     for engine, size in sorted({(one.other.engine, one.other.instance.size) for one in found}):
         here = [one for one in found if (one.other.engine, one.other.instance.size) == (engine, size)]
         count = Counter(one.verdict.value for one in here)
@@ -120,12 +111,12 @@ _SEQUENCES: Final[Columns[Group]] = (
         "CPU ms a step",
         lambda group: shown(1000 * statistics.median(s for one in group for s in one.cpu_seconds[1:])),
     ),
-    ("cost a step", _mean(lambda one: one.levels["cost"] / one.steps / 1e6)),
+    ("cost a step", mean_of(lambda one: one.levels["cost"] / one.steps / 1e6)),
     ("unmet by value %", _unmet(lambda unmet: unmet.by_value_percent)),
     ("started %", _of_used(lambda one: one.started_accelerators)),
     ("stopped %", _of_used(lambda one: one.stopped_accelerators)),
-    ("accelerators started a step", _mean(lambda one: one.started_accelerators / (one.steps - 1))),
-    ("reversals a step", _mean(lambda one: one.reversals / (one.steps - 1))),
+    ("accelerators started a step", mean_of(lambda one: one.started_accelerators / (one.steps - 1))),
+    ("reversals a step", mean_of(lambda one: one.reversals / (one.steps - 1))),
 )
 
 
@@ -154,7 +145,7 @@ def small_table(outcomes: Sequence[Outcome], *, slowness: float) -> list[str]:
         ("proven optimal", lambda group: f"{sum(map(is_best, group))} of {len(group)}"),
     )
     groups = grouped(small(outcomes), lambda one: (one.instance.family, one.instance.size))
-    return tabulated(columns, groups) if groups else []
+    return tabulated(columns, groups)
 
 
 def goals_table(found: Sequence[Goal]) -> list[str]:

@@ -166,8 +166,8 @@ def test_tables_have_a_line_for_each_engine() -> None:
         proven(outcome(OURS, 100, missed=20, instance=other), 99),
         outcome(GREEDY, 110, missed=10),
     ]
-    rows = [line.split() for line in answers_table(outcomes, ours=OURS)]
-    duels = [line.split() for line in duels_table(outcomes, ours=OURS)]
+    rows = [line.split() for line in answers_table(outcomes)]
+    duels = [line.split() for line in duels_table(outcomes)]
 
     assert rows[1][:6] == ["F4-tight", "2000", "stowplan", "1.00", "1.00", "50.0"]
     assert rows[1][6:9] == ["0.00", "1.5", "0.75"]
