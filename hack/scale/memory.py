@@ -42,7 +42,7 @@ class Beside:
 
         Raises ValueError if not all of them are converted.
         """
-        values = objects.mixed((objects.legacy, objects.profiled, objects.released_current), count)
+        values = objects.mixed(objects.OLD, count)
         with closing(self.webhooks.connect()) as connection:
             answer = ask(connection, http_request(review(values, HUB)))
         if len(converted_objects(answer.body)) != count:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from apiserver.kinds.llmd.conversion import ANNOTATION
+from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE
 from apiserver.schema.json import Json
 from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.conversion import objects, straightforward
@@ -31,7 +31,6 @@ ANSWERERS: Final[Mapping[str, Answerer]] = {OURS: answer_ours, STRAIGHTFORWARD: 
 MANY: Final = (100, 5000)
 """Numbers of objects in long lists."""
 
-_OLD: Final = (objects.legacy, objects.profiled, objects.released_current)
 _NEW: Final = (objects.current, objects.decided)
 _KEPT_BY: Final = frozenset({ANNOTATION, straightforward.ANNOTATION})
 
@@ -66,15 +65,14 @@ def cases(sizes: Sequence[int] = MANY) -> Sequence[Case]:
     found = [case for name, make in objects.SHAPES.items() for case in _there_and_back(name, [make(7)])]
     for count in sizes:
         found += _there_and_back("nothing kept", objects.mixed((objects.current,), count))
-        found += _there_and_back("written in v1alpha1", objects.mixed(_OLD, count))
+        found += _there_and_back("written in v1alpha1", objects.mixed(objects.OLD, count))
         found += _there_and_back("written in v1alpha2", objects.mixed(_NEW, count))
     return found
 
 
 def _there_and_back(name: str, values: Sequence[Json]) -> list[Case]:
     version = values[0]["apiVersion"]
-    other = objects.other_version(values[0])
-    there = _case(name, other, dict.fromkeys(SERVERS, values))
+    there = _case(name, SPOKE if version == HUB else HUB, dict.fromkeys(SERVERS, values))
     answered = answers(there)
     check_agreement(there, answered)
     back = _case(f"{name}, back", version, answered)

@@ -13,7 +13,6 @@ from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.schema.json import Json
 from hack.bench.received import CREATED, managed, owned_fields
 
-KIND: Final = "VariantAutoscaling"
 NAMESPACE: Final = "inference-production"
 
 Make = Callable[[int], Json]
@@ -95,14 +94,13 @@ SHAPES: Final[Mapping[str, Make]] = {
 """Every shape by name, in the version in which it was written."""
 
 
+OLD: Final = (legacy, profiled, released_current)
+"""Shapes that an earlier release stored, in the old version."""
+
+
 def mixed(makes: tuple[Make, ...], count: int) -> list[Json]:
     """Return `count` objects, cycling through the shapes."""
     return [makes[number % len(makes)](number) for number in range(count)]
-
-
-def other_version(value: Json) -> str:
-    """Return the version to which an object can be converted."""
-    return SPOKE if value["apiVersion"] == HUB else HUB
 
 
 def _current_spec(number: int) -> Json:
@@ -159,5 +157,5 @@ def _received(
         metadata["labels"] = labels
     owned = {"spec": dict.fromkeys(spec, "")}
     metadata["managedFields"] = [managed(owned_fields(owned), by="kubectl", version=version)]
-    value = {"apiVersion": version, "kind": KIND, "metadata": metadata, "spec": spec}
+    value = {"apiVersion": version, "kind": "VariantAutoscaling", "metadata": metadata, "spec": spec}
     return value if status is None else value | {"status": status}

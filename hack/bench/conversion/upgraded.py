@@ -17,7 +17,6 @@ from hack.installation import Installation
 CRD: Final = "variantautoscalings.llmd.ai"
 _CRD_PATH: Final = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD}"
 _WRITERS: Final = 4
-_OLD: Final = (objects.legacy, objects.profiled, objects.released_current)
 
 
 @contextmanager
@@ -59,7 +58,7 @@ def _fill(control_plane: ControlPlane, stored: int) -> None:
     spec = client.value("GET", _CRD_PATH)["spec"]
     _replace(client, stored_old(spec))
     control_plane.kubectl("create", "namespace", objects.NAMESPACE)
-    values = [submitted(value) for value in objects.mixed(_OLD, stored)]
+    values = [submitted(value) for value in objects.mixed(objects.OLD, stored)]
     with ThreadPoolExecutor(_WRITERS) as pool:
         parts = [values[n::_WRITERS] for n in range(_WRITERS)]
         list(pool.map(_create_all, [control_plane] * _WRITERS, parts))
