@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -267,17 +267,12 @@ def _chapter(history: History, name: str, *, index: int = -1) -> list[ModelView]
 
 
 def _grown(history: History, to_seconds: float) -> int:
-    """Return the growth of premium in replicas from the beginning of the shortage until a time."""
+    """Return the largest increase of premium's replicas from the end of the surge until a time."""
     begin, _ = _span("shortage")
     during = [o.models[0] for o in history.between(begin, to_seconds) if o.models]
-    known = [*_chapter(history, "surge", index=0)[-1:], *during]
-    return _rise(known) if known else 0
-
-
-def _rise(models: Sequence[ModelView]) -> int:
-    """Return the largest increase of a model's replicas over an earlier number."""
-    counts = [model.current_replicas for model in models]
-    return max(count - least for count, least in zip(counts, accumulate(counts, min), strict=True))
+    counts = [model.current_replicas for model in (*_chapter(history, "surge", index=0)[-1:], *during)]
+    rises = (count - least for count, least in zip(counts, accumulate(counts, min), strict=True))
+    return max(rises, default=0)
 
 
 def _undecided_changes(

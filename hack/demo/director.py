@@ -90,7 +90,9 @@ class Director:
         refusing = asyncio.create_task(self._try_bad_manifest())
         try:
             while self.clock.seconds < scenario.END_SECONDS:
-                self._look()
+                observation = self._observed()
+                self.history.observations.append(observation)
+                self._show(observation)
                 await asyncio.sleep(_OBSERVE_SECONDS)
             await refusing
             self.history.served += served(self.traffic.concluded(self.clock.seconds))
@@ -110,11 +112,6 @@ class Director:
             await playing
         finally:
             playing.cancel()
-
-    def _look(self) -> None:
-        observation = self._observed()
-        self.history.observations.append(observation)
-        self._show(observation)
 
     def _observed(self) -> Observation:
         return observe(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from hack.demo.history import History, model_view
-from hack.demo.observation import ModelView, VariantView
+from hack.demo.observation import VariantView
 
 CARRIED_OUT_SECONDS = 70.0
 """Time in seconds within which replicas follow a decision: the scale-down window of the freemium model, 40 s,
@@ -47,8 +47,8 @@ def retreats(history: History, model_id: str, *, from_seconds: float, to_seconds
         if from_seconds <= later.seconds < to_seconds:
             decided += [(later.seconds, variant) for variant in after.variants if gives_way(variant)]
         since = later.seconds - CARRIED_OUT_SECONDS
-        lost = _lost(before, after)
         left = {variant.name: variant.current_replicas for variant in after.variants}
+        lost = {v.name: v.current_replicas - left[v.name] for v in before.variants if v.name in left}
         reasons = {
             variant.name: variant.message
             for seconds, variant in decided
@@ -59,9 +59,3 @@ def retreats(history: History, model_id: str, *, from_seconds: float, to_seconds
         replicas = min(sum(lost.values()), sum(lost[name] for name in reasons))
         if replicas > 0:
             yield Retreat(seconds=later.seconds, replicas=replicas, message=[*reasons.values()][-1])
-
-
-def _lost(before: ModelView, after: ModelView) -> dict[str, int]:
-    """Return the decrease in replicas of each variant in both views; negative for an increase."""
-    left = {variant.name: variant.current_replicas for variant in after.variants}
-    return {v.name: v.current_replicas - left[v.name] for v in before.variants if v.name in left}
