@@ -63,19 +63,16 @@ def asking(pods: int = PODS) -> Asking:
     source = CountingSource()
     policy = ReconciledPolicy(scenario, source=source)
     cluster = VirtualCluster(scenario, manifests_of(scenario), Traffic({fleet.MODEL: []}))
-    found = Asking(pods=pods, requests=0, most_per_pod=0)
+    requests, most_per_pod = [], []
     for cycle in range(_CYCLES):
         source.asked.clear()
         source.now_seconds = cycle * _INTERVAL_SECONDS
         cluster.advance(source.now_seconds)
         with silent():
             asyncio.run(policy.publish(cluster))
-        found = Asking(
-            pods=pods,
-            requests=max(found.requests, source.asked.total()),
-            most_per_pod=max(found.most_per_pod, *source.asked.values()),
-        )
-    return found
+        requests.append(source.asked.total())
+        most_per_pod.append(max(source.asked.values()))
+    return Asking(pods=pods, requests=max(requests), most_per_pod=max(most_per_pod))
 
 
 def _scenario(pods: int) -> Scenario:
