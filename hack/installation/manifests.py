@@ -14,7 +14,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent.parent
 _NOT_HERE: Final = frozenset({"Deployment", "PodDisruptionBudget"})
 
 
-def kustomization(folder: Path, *, manifests: str, namespace: str, source: Path = ROOT) -> Path:
+def kustomization(folder: Path, *, manifests: str, namespace: str, source: Path = ROOT) -> None:
     """Write a kustomization, as a user would, that installs a folder and the metrics API in a namespace.
 
     `source` is the tree with the manifests.
@@ -25,7 +25,6 @@ def kustomization(folder: Path, *, manifests: str, namespace: str, source: Path 
     ]
     document = {"namespace": namespace, "resources": resources}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
-    return folder
 
 
 def adapted(rendered: str, addresses: Mapping[str, str]) -> tuple[str, str]:
