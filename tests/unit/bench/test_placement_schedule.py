@@ -91,20 +91,12 @@ def test_an_empty_schedule_is_an_error() -> None:
         list(measure(settings_of(sizes=(20,)), Frame(progress=print)))
 
 
-@pytest.fixture(name="written")
-def _written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """Return the results file of a small run."""
+def test_options_select_what_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Results are printed and written to a file."""
     path = tmp_path / "found.json"
     chosen = ["--families", "F4", "--sizes", "20", "--engines", GREEDY, "--rounds", "1", "--json", str(path)]
+
     assert main(_COMMAND, chosen) == 0
     assert "F4-tight" in capsys.readouterr().out
-    return path
-
-
-def test_a_finished_run_leaves_one_file(written: Path) -> None:
-    """It is not marked as unfinished."""
-    read = json.loads(written.read_text(encoding="utf-8"))
-
-    assert [file.name for file in written.parent.iterdir()] == [written.name]
-    assert "unfinished" not in read
-    assert [row["engine"] for row in read["tables"]["outcomes"]] == [GREEDY]
+    outcomes = json.loads(path.read_text(encoding="utf-8"))["tables"]["outcomes"]
+    assert [row["engine"] for row in outcomes] == [GREEDY]

@@ -381,7 +381,6 @@ PAIRS = {
     "one target only": (pair((1, 0), (3, 0), (1, 0)), False),
     "no scale-down": (pair((1, 0), (3, 2), (3, 2)), False),
     "replicas without a node": (pair((1, 0), (3, 2), (1, 0), is_placed=False), False),
-    "no observation": (History(), False),
 }
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import socket
 from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 
 from controller.simulation.request import Request
+from hack.controlplane.network import free_port
 from hack.demo.clock import SimulatedClock
 from hack.demo.engines import EngineHost
 from hack.demo.profiles import START_UP_ANNOTATION, UnreadableProfileError, start_up_seconds_of
@@ -31,9 +31,7 @@ def address() -> str:
 @pytest.fixture
 def port(address: str) -> int:
     """Return a free port on the address."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
+    return free_port(address)
 
 
 def pod(address: str, port: int, *, uid: str = "one") -> Json:
@@ -91,9 +89,7 @@ async def test_a_ready_pod_gets_an_engine_at_its_own_address(
 async def test_two_pods_have_separate_engines(traffic: Traffic) -> None:
     """One application serves both and distinguishes them by the local address."""
     first, second = f"127.31.8.{next(_addresses)}", f"127.31.8.{next(_addresses)}"
-    with socket.socket() as probe:
-        probe.bind((first, 0))
-        port = int(probe.getsockname()[1])
+    port = free_port(first)
     async with EngineHost(traffic.fleet, SimulatedClock()) as host:
         await host.match([pod(first, port, uid="a"), pod(second, port, uid="b")])
         request = Request(request_id=1, arrival_us=0, prompt_tokens=10, output_tokens=10)

@@ -53,7 +53,6 @@ def test_requests_that_never_finish_are_late() -> None:
     [
         pytest.param([1, 2, 1, 5, 3, 4, 1], True, id="as often as in the scenario"),
         pytest.param([1, 2] * 6, False, id="oscillating"),
-        pytest.param([], False, id="no observation"),
     ],
 )
 def test_replicas_must_not_change_direction_more_often_than_in_the_scenario(

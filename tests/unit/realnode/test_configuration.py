@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hack.controlplane.modules import GoModule
 from hack.realnode.containerd import cni_configuration, containerd_configuration
 from hack.realnode.image import ROOT, SANDBOX, base_reference, shipped_reference
 from hack.realnode.kubelet import kubelet_command, kubelet_configuration, proxy_command
@@ -92,8 +93,6 @@ def test_only_locked_packages_are_installed_in_the_image() -> None:
 
 
 @pytest.mark.parametrize("module", [KUBERNETES_NODE, CONTAINERD], ids=lambda module: module.folder.name)
-def test_every_program_has_a_pinned_version(module: object) -> None:
+def test_every_program_has_a_pinned_version(module: GoModule) -> None:
     """It is the version that go.mod requires."""
-    assert module in (KUBERNETES_NODE, CONTAINERD)
-    assert isinstance(module, type(CONTAINERD))
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", module.version(binary)) for binary in module.binaries)
