@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from controller.planning.engine.rooms import Rooms
+from controller.planning.hosts import Hosts
 from controller.planning.problem import PlacementProblem, Solution, bins_of, freed
 from hack.fleets.rivals.view import Kind, View
 
@@ -46,8 +46,15 @@ def _placed_by_slots(view: View, allowed: tuple[int, ...], order: Sequence[int])
     """
     variants, free = view.problem.variants, freed(view.problem, allowed)
     slots = {k: Slots(kind, free) for k, kind in enumerate(view.kinds) if kind.sizes}
-    shelves = {k: Shelf(kind.nodes, free) for k, kind in enumerate(view.kinds)}
+    hosts = Hosts(free, {k: kind.nodes for k, kind in enumerate(view.kinds)})
     replicas, placed, shares = list(allowed), Counter[tuple[int, int]](), list[tuple[int, int, int]]()
+
+    def put(v: int, k: int, count: int) -> int:
+        """Place replicas on nodes of a kind as far as there is room, and return the number."""
+        at = {(v, node): some for node, some in hosts.take_many((k,), variants[v].accelerators, count)}
+        placed.update(at)
+        return sum(at.values())
+
     for v in order:
         size = variants[v].accelerators
         wanted = allowed[v] - len(variants[v].bound) if size else 0
@@ -56,20 +63,13 @@ def _placed_by_slots(view: View, allowed: tuple[int, ...], order: Sequence[int])
                 count = slots[k].take(size, wanted)
                 shares.append((v, k, count))
             else:
-                count = _put(shelves[k], v, size, wanted, placed)
+                count = put(v, k, wanted)
             wanted -= count
         replicas[v] -= max(0, wanted)
     for v, k, count in sorted(shares, key=lambda s: (-variants[s[0]].accelerators, variants[s[0]].name)):
-        replicas[v] -= count - _put(shelves[k], v, variants[v].accelerators, count, placed)
+        replicas[v] -= count - put(v, k, count)
     placements = tuple((v, node, count) for (v, node), count in sorted(placed.items()))
     return Solution(replicas=tuple(replicas), placements=placements)
-
-
-def _put(shelf: Shelf, variant: int, size: int, replicas: int, placed: Counter[tuple[int, int]]) -> int:
-    """Place replicas of a variant as far as there is room, and return the number."""
-    at = shelf.put(size, replicas)
-    placed.update({(variant, node): count for node, count in at})
-    return sum(count for _, count in at)
 
 
 def _placed_by_rules(problem: PlacementProblem, counts: Sequence[int], order: Sequence[int]) -> Solution:
@@ -120,47 +120,17 @@ def _is_ruled(problem: PlacementProblem) -> bool:
     return any(terms.is_topology_constrained or terms.pods > 1 for terms in problem.variants)
 
 
-class Shelf:
-    """Nodes by free accelerators: a replica goes to the fullest node with room, the first among equals."""
-
-    def __init__(self, nodes: Sequence[int], free: Sequence[int]) -> None:
-        """Index the nodes by their free accelerators."""
-        self._nodes: dict[int, list[int]] = defaultdict(list)
-        for node in sorted(nodes):
-            self._nodes[free[node]].append(node)
-
-    def put(self, accelerators: int, replicas: int) -> list[tuple[int, int]]:
-        """Place as many replicas of a size as fit; return (node, replicas)."""
-        placed = []
-        while replicas:
-            free = min((free for free in self._nodes if free >= accelerators), default=None)
-            if free is None:
-                break
-            node = heapq.heappop(self._nodes[free])
-            if not self._nodes[free]:
-                del self._nodes[free]
-            count = min(replicas, free // accelerators)
-            heapq.heappush(self._nodes[free - count * accelerators], node)
-            placed.append((node, count))
-            replicas -= count
-        return placed
-
-
 class Slots:
     """Remaining slots for each replica size on the nodes of one bin (see `Bin`)."""
 
     def __init__(self, kind: Kind, free: Sequence[int]) -> None:
         """Count the slots of every size."""
         self._left = {size: sum([max(0, free[n]) // size for n in kind.nodes]) for size in kind.sizes}
-        self._slots_of: dict[int, list[tuple[int, int]]] = {}
 
     def take(self, accelerators: int, replicas: int) -> int:
         """Take slots for as many replicas of a size as fit; return the number."""
-        if accelerators not in self._slots_of:
-            self._slots_of[accelerators] = [(s, accelerators // s) for s in self._left if s <= accelerators]
-        count = replicas
-        for size, slots in self._slots_of[accelerators]:
-            count = min(count, self._left[size] // slots)
-        for size, slots in self._slots_of[accelerators]:
-            self._left[size] -= count * slots
+        smaller = [size for size in self._left if size <= accelerators]
+        count = min([replicas, *(self._left[size] // (accelerators // size) for size in smaller)])
+        for size in smaller:
+            self._left[size] -= count * (accelerators // size)
         return count
