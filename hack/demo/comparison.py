@@ -14,7 +14,6 @@ from itertools import pairwise
 
 from controller.closedloop.rivals import LoadPolicy
 from controller.closedloop.run import run
-from controller.closedloop.scoring import reversals
 from hack.demo.history import History
 from hack.demo.rehearsal import simulated
 
@@ -65,15 +64,10 @@ def _plain(name: str, scaled: frozenset[str], target: int) -> Account:
     played, manifests = simulated()
     policy = LoadPolicy(scenario=played, load="concurrency", per_replica=target, scaled=scaled, name=name)
     outcome = run(played, policy, manifests=manifests)
-    courses = {
-        variant.name: [
-            seen.spec for point in outcome.points for seen in point.variants if seen.name == variant.name
-        ]
-        for variant in played.variants
-    }
+    hours = played.duration_seconds / 3600
     return Account(
         policy=policy.name,
         missed={model.model_id: model.missed for model in outcome.models},
         cost=outcome.cost,
-        reversals={name: reversals(course) for name, course in courses.items()},
+        reversals={one.name: round(one.reversals_per_hour * hours) for one in outcome.variants},
     )
