@@ -8,8 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
+from controller.closedloop.scoring import reversals
 from controller.planning.problem import PlacementProblem, Solution
 from controller.uncollected import uncollected
 from hack.bench.child import ChildError, in_child
@@ -73,7 +73,7 @@ def measured(job: Job) -> Outcome:
         used_accelerators=_total(score.used_accelerators, moves),
         started_accelerators=_total(score.started_accelerators, moves),
         stopped_accelerators=_total(score.stopped_accelerators, moves),
-        reversals=reversals(steps),
+        reversals=sum(map(reversals, zip(*(step.solution.replicas for step in steps), strict=True))),
         pending_accelerators=None if None in pending else sum(count or 0 for count in pending),
         wrong=tuple(text for step in steps for text in _faults(step)),
     )
@@ -155,15 +155,6 @@ def _mean_unmet(steps: Sequence[Solved]) -> tuple[Unmet, ...]:
 def _total(count: score.Count, steps: Sequence[Solved]) -> int:
     """Return the sum of a count over all answers."""
     return sum(count(step.problem, step.solution.replicas) for step in steps)
-
-
-def reversals(steps: Sequence[Solved]) -> int:
-    """Return how often replica counts change direction over the steps, of all variants together."""
-    turns = 0
-    for counts in zip(*(step.solution.replicas for step in steps), strict=True):
-        moves = [after - before for before, after in pairwise(counts) if after != before]
-        turns += sum(before * after < 0 for before, after in pairwise(moves))
-    return turns
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from support import compact
 
+from controller.closedloop.scoring import reversals
 from controller.planning.cpsat import Effort
-from controller.planning.problem import GrowthTerms, Solution
+from controller.planning.problem import GrowthTerms
 from hack.bench.compared import OURS
 from hack.bench.goals import Goal
-from hack.bench.placement.child import Solved, measured, reversals
+from hack.bench.placement.child import measured
 from hack.bench.placement.comparison import Verdict, compared, cost_over_bound_percent, cost_ratio, disproved
 from hack.bench.placement.engines import HIGHS
 from hack.bench.placement.goals import goals
@@ -177,18 +178,7 @@ def test_tables_have_a_line_for_each_engine() -> None:
 
 def test_reversals_ignore_steps_without_a_change() -> None:
     """Up, unchanged, down and up are two reversals; repeated growth is none."""
-    problem = Instance(family="F13-waves", size=20, seed=0).scenario().problem
-    steps = [
-        Solved(
-            problem=problem,
-            solution=Solution(replicas=(turning, rising), placements=()),
-            cpu_seconds=0.0,
-            wall_seconds=0.0,
-        )
-        for turning, rising in ((0, 0), (2, 1), (2, 1), (1, 2), (3, 5))
-    ]
-
-    assert reversals(steps) == 2
+    assert [reversals(course) for course in ((0, 2, 2, 1, 3), (0, 1, 1, 2, 5))] == [2, 0]
 
 
 def test_the_table_of_sequences_contains_started_and_stopped_accelerators() -> None:
