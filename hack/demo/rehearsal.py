@@ -27,9 +27,7 @@ from controller.simulation.request import Completion
 from controller.simulation.trace import TraceEntry
 from controller.simulation.workload import Played
 from hack.demo import scenario
-from hack.demo.figures import RecentFigures
 from hack.demo.history import History
-from hack.demo.observation import ClientView
 from hack.demo.observe import observe
 from hack.demo.profiles import profile_of, start_up_seconds_of
 from hack.demo.service import Served
@@ -37,7 +35,7 @@ from hack.installation.installation import NAMESPACE as INSTALLATION_NAMESPACE
 
 
 class WatchedPolicy(ReconciledPolicy):
-    """The real controller, with an observation recorded in `history` after each cycle."""
+    """The real controller, with an observation recorded in `history` after each cycle, without clients."""
 
     def __init__(self, played: Scenario, manifests: Manifests) -> None:
         super().__init__(
@@ -47,8 +45,6 @@ class WatchedPolicy(ReconciledPolicy):
             cycle_settings=CycleSettings(scale_to_zero=False, sizing=sizing_of(scenario.PLANNING)),
         )
         self.history = History()
-        self._figures = {model.model_id: RecentFigures() for model in played.models}
-        self._read = dict.fromkeys(self._figures, 0)
         self.finished: Mapping[str, Sequence[Completion]] = {}
         """The completed requests of each model."""
 
@@ -60,20 +56,11 @@ class WatchedPolicy(ReconciledPolicy):
             observe(
                 self.world(),
                 policies=self.policies(),
-                clients=self._clients(cluster),
+                clients={},
                 seconds=cluster.now_seconds,
             )
         )
         return published
-
-    def _clients(self, cluster: VirtualCluster) -> dict[str, ClientView]:
-        traffic, views = cluster.traffic, {}
-        for model_id, figures in self._figures.items():
-            arrived, finished = traffic.arrived(model_id), traffic.finished[model_id]
-            new, self._read[model_id] = finished[self._read[model_id] :], len(finished)
-            figures.update(cluster.now_seconds, arrived=arrived, finished=new)
-            views[model_id] = figures.view(unfinished_requests=arrived - len(finished))
-        return views
 
 
 async def rehearse() -> tuple[History, Outcome]:
