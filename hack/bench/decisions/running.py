@@ -6,7 +6,6 @@ import multiprocessing
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 
 from hack.bench.decisions.points import Played, Point, play
@@ -69,6 +68,6 @@ def play_rows(
         for row, future in begun:
             try:
                 results.append(future.result())
-            except (ArithmeticError, BrokenProcessPool, LookupError, RuntimeError, ValueError) as error:
+            except (ArithmeticError, LookupError, RuntimeError, ValueError) as error:
                 failures.append(f"{row.name} failed: {type(error).__name__}: {error}")
     return results, failures
