@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.planning.problem import CoverRow, PlacementProblem, Stage
+from controller.planning.problem import CoverRow, PlacementProblem, Stage, level_name
 
 Count = Callable[[PlacementProblem, Sequence[int]], int]
 """A quantity counted over a solution."""
@@ -36,8 +36,8 @@ def levels(problem: PlacementProblem, replicas: Sequence[int]) -> dict[str, int]
     """Return the value of every level, the most important first; cost is the last."""
     missed: dict[tuple[Stage, int], int] = defaultdict(int)
     for row in problem.rows:
-        missed[_level(row)] += row.weight * shortfall(problem, row, replicas)
-    named = {_name(stage, priority): value for (stage, priority), value in sorted(missed.items())}
+        missed[row.level] += row.weight * shortfall(problem, row, replicas)
+    named = {level_name(*level): value for level, value in sorted(missed.items())}
     return named | {COST: cost(problem, replicas)}
 
 
@@ -101,12 +101,3 @@ def _unmet(
         by_model_percent=_PERCENT * sum(short) / (_WHOLE * len(rows)),
         models=sum(missed > 0 for missed in short),
     )
-
-
-def _level(row: CoverRow) -> tuple[Stage, int]:
-    return row.stage, 0 if row.stage is Stage.CONTINUITY else row.priority
-
-
-def _name(stage: Stage, priority: int) -> str:
-    name = stage.name.lower()
-    return name if stage is Stage.CONTINUITY else f"{name} of priority {priority}"
