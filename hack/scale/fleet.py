@@ -153,11 +153,7 @@ def _pod_spec(item: Variant) -> Json:
         "ports": [{"name": "http", "containerPort": 8000}],
         "resources": {"limits": {"nvidia.com/gpu": "1"}},
     }
-    return {"nodeSelector": {"nvidia.com/gpu.product": _product(item)}, "containers": [container]}
-
-
-def _product(item: Variant) -> str:
-    return _PRODUCTS[item.is_second]
+    return {"nodeSelector": {"nvidia.com/gpu.product": _PRODUCTS[item.is_second]}, "containers": [container]}
 
 
 def _deployment(item: Variant) -> Json:
