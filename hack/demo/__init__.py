@@ -10,7 +10,7 @@ summary, and succeeds only if everything that it promises was observed.
 - observations: `observe` (pure), `observation`, `history`
 - results of requests: `service`; results of plain autoscalers for comparison: `comparison`
 - checks: `checks`, `following`, `giving_way`; final output: `summary`, `footprint`
-- display: `screen`, `live`, `plain`, `newest`, `frame`
+- display: `screen`, `live`, `plain`, `frame`
 - restart of processes that end: `supervisor`
 - the whole story without a cluster, in seconds: `rehearsal`
 - conversion of published traces: `compact_trace`

@@ -15,10 +15,9 @@ from hack.controlplane.errors import KubectlFailedError, NotReadyError
 from hack.demo import scenario
 from hack.demo.clock import SimulatedClock
 from hack.demo.engines import EngineHost
-from hack.demo.frame import Frame, Show
+from hack.demo.frame import Frame, FrameMaker, Show
 from hack.demo.history import History, Refusal
 from hack.demo.model_story import ModelChapter
-from hack.demo.newest import Newest
 from hack.demo.observation import Observation
 from hack.demo.observe import observe
 from hack.demo.rehearsal import served
@@ -47,11 +46,11 @@ class Director:
     show: Show
     history: History = field(default_factory=History)
     frames: list[Frame] = field(default_factory=list)
-    _newest: Newest = field(default_factory=Newest)
+    _maker: FrameMaker = field(default_factory=FrameMaker)
 
     def note(self, text: str) -> None:
         """Report an action or an event."""
-        self._newest.note(text)
+        self._maker.note(text)
         self.show.note(text)
 
     async def set_the_scene(self) -> None:
@@ -123,13 +122,7 @@ class Director:
         )
 
     def _show(self, observation: Observation) -> None:
-        self._newest.take(observation)
-        frame = Frame(
-            observation=observation,
-            chapter=scenario.chapter_at(observation.seconds),
-            decisions=self._newest.decisions,
-            notes=self._newest.notes,
-        )
+        frame = self._maker.frame(observation)
         self.frames.append(frame)
         self.show.update(frame)
 

@@ -12,9 +12,8 @@ from rich.console import Console
 
 from hack.demo.checks import Finding
 from hack.demo.comparison import Account
-from hack.demo.frame import Frame
+from hack.demo.frame import Frame, FrameMaker
 from hack.demo.live import LiveScreen, save_picture, telling
-from hack.demo.newest import Newest
 from hack.demo.observation import AcceleratorView, ClientView, ModelView, Observation, VariantView
 from hack.demo.plain import PlainLines
 from hack.demo.scenario import CHAPTERS
@@ -183,10 +182,10 @@ def test_the_comparison_contains_missed_requests_cost_and_reversals_of_each_poli
 
 def test_only_decisions_that_change_in_more_than_their_figures_are_listed() -> None:
     """Decisions with the reason Steady are not listed either."""
-    newest = Newest()
-    newest.take(OBSERVATION)
-    newest.take(replace(OBSERVATION, models=(replace(MODEL, variants=(replace(VARIANT, message="81 %"),)),)))
+    maker = FrameMaker()
+    maker.frame(OBSERVATION)
+    maker.frame(replace(OBSERVATION, models=(replace(MODEL, variants=(replace(VARIANT, message="81 %"),)),)))
     steady = replace(VARIANT, reason="Steady", desired_replicas=2, message="stays")
-    newest.take(replace(OBSERVATION, models=(replace(MODEL, variants=(steady,)),)))
+    last = maker.frame(replace(OBSERVATION, models=(replace(MODEL, variants=(steady,)),)))
 
-    assert newest.decisions == (VARIANT.message, VARIANT.message)  # the two variants have one each
+    assert last.decisions == (VARIANT.message, VARIANT.message)  # the two variants have one each
