@@ -67,3 +67,11 @@ def seen(seconds: float, premium: VariantView, freemium: VariantView) -> Observa
         for name, priority, view in (("big", 1, premium), ("small", 10, freemium))
     ]
     return Observation(seconds=seconds, models=tuple(models), accelerators=())
+
+
+def course(*rows: tuple[float, int, int]) -> list[Observation]:
+    """Return observations of premium with these times, replicas and decisions; freemium is steady."""
+    return [
+        seen(seconds, variant("big-h100", current, desired=desired), variant("small-a100", 1))
+        for seconds, current, desired in rows
+    ]

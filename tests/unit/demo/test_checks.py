@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from support.demo_history import answered, seen, variant
+from support.demo_history import answered, course, seen, variant
 
 from hack.demo import checks
 from hack.demo.history import History, Outage, Refusal
@@ -288,17 +288,6 @@ def test_a_rejection_counts_only_with_its_errors(refusal: Refusal, *, holds: boo
     assert checks.bad_manifest_is_refused(History(refusals=[refusal])).holds is holds
 
 
-def followed(*rows: tuple[float, int, int]) -> bool:
-    """Return whether the check holds for current and desired replicas of one variant over time."""
-    history = History(
-        observations=[
-            seen(seconds, variant("big-h100", current, desired=desired), variant("small-a100", 1))
-            for seconds, current, desired in rows
-        ]
-    )
-    return checks.autoscaler_follows(history).holds
-
-
 @pytest.mark.parametrize(
     ("rows", "holds"),
     [
@@ -328,7 +317,7 @@ def followed(*rows: tuple[float, int, int]) -> bool:
 )
 def test_lasting_decisions_must_be_applied(rows: list[tuple[float, int, int]], *, holds: bool) -> None:
     """A scale-up is due within seconds, a scale-down to the largest decided number after its window."""
-    assert followed(*rows) is holds
+    assert checks.autoscaler_follows(History(observations=course(*rows))).holds is holds
 
 
 @pytest.mark.parametrize(
@@ -343,13 +332,8 @@ def test_replicas_must_not_change_during_an_outage_except_as_decided(
     rows: list[tuple[float, int, int]], *, holds: bool
 ) -> None:
     """Without the controller, replicas stay or reach the number decided before."""
-    history = History(
-        observations=[
-            seen(seconds, variant("big-h100", current, desired=desired), variant("small-a100", 1))
-            for seconds, current, desired in rows
-        ],
-        outages=[Outage(component="controller", from_seconds=9, to_seconds=15)],
-    )
+    outage = Outage(component="controller", from_seconds=9, to_seconds=15)
+    history = History(observations=course(*rows), outages=[outage])
 
     assert checks.outages_change_nothing(history).holds is holds
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from support.demo_history import answered, seen, variant
+from support.demo_history import answered, course
 
 from hack.demo import checks
 from hack.demo.history import History
@@ -49,21 +49,16 @@ def test_requests_that_never_finish_are_late() -> None:
 
 
 @pytest.mark.parametrize(
-    ("course", "holds"),
+    ("replicas", "holds"),
     [
         pytest.param([1, 2, 1, 5, 3, 4, 1], True, id="as often as in the scenario"),
         pytest.param([1, 2] * 6, False, id="oscillating"),
     ],
 )
 def test_replicas_must_not_change_direction_more_often_than_in_the_scenario(
-    course: list[int], *, holds: bool
+    replicas: list[int], *, holds: bool
 ) -> None:
     """The check counts `spec.replicas` of the Deployment."""
-    history = History(
-        observations=[
-            seen(float(second), variant("big-h100", count), variant("small-a100", 1))
-            for second, count in enumerate(course)
-        ]
-    )
+    observations = course(*((float(second), count, count) for second, count in enumerate(replicas)))
 
-    assert checks.nobody_flaps(history).holds is holds
+    assert checks.nobody_flaps(History(observations=observations)).holds is holds

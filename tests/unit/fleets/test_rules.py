@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations, product
 
 import pytest
-from support import compact
+from support import compact, plain_problems
 
 from controller.planning import engine
 from controller.planning.cpsat import Effort
@@ -32,11 +33,7 @@ def problem_of(terms: VariantTerms) -> PlacementProblem:
 
 def terms_of(**changes: object) -> VariantTerms:
     """Return a variant with one accelerator per pod."""
-    fields: dict[str, object] = {
-        "name": "v", "accelerators": 1, "cost": 1, "start_price": 0, "stop_price": 0, "current": 0,
-        "bound": (), "ready": 0, "lower": 0, "upper": 99,
-    }  # fmt: skip
-    return VariantTerms(**(fields | changes))  # type: ignore[arg-type]
+    return replace(plain_problems.terms(1, upper=99), **changes)  # type: ignore[arg-type]
 
 
 def said(terms: VariantTerms, *placements: tuple[int, int]) -> str:
