@@ -24,6 +24,7 @@ from hack.bench.conversion import objects
 from hack.bench.conversion.calls import account
 from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request, review
 from hack.bench.conversion.upgraded import collection
+from hack.bench.cores import memory_mebibytes
 from hack.bench.load import ask
 from hack.bench.received import submitted
 from hack.bench.reviews import create
@@ -36,11 +37,10 @@ from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
 
-MIXED = (objects.legacy, objects.profiled, objects.released_current)
-STORED = objects.mixed(MIXED, 6)
+STORED = objects.mixed(objects.OLD, 6)
 MANY = 10_000
 MEGABYTE = 1 << 20
-RETAINED_BYTES = 24 * MEGABYTE
+RETAINED_MEBIBYTES = 24
 SERVING = ("webhooks", "apiserver")
 API = "v1beta1.external.metrics.k8s.io"
 ROLLS = share(2, full=100)
@@ -69,13 +69,6 @@ def decided(connection: Connection, value: Json) -> None:
     assert ask(connection, request).status == 200
 
 
-def resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process in bytes."""
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    (line,) = (line for line in lines if line.startswith("VmRSS:"))
-    return int(line.split()[1]) * 1024
-
-
 def test_conversion_answers_while_the_api_server_cannot_be_reached(tmp_path: Path) -> None:
     """No process listens at the address of the API server, and objects are still converted."""
     with served(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (_, dial), dial() as connection:
@@ -101,14 +94,14 @@ def test_conversion_answers_before_the_caches_are_synced(tmp_path: Path) -> None
 
 def test_long_lists_and_large_objects_are_not_kept_in_memory(tmp_path: Path) -> None:
     """Ten thousand mixed objects, and one of a megabyte, are converted in both directions twice."""
-    many = objects.mixed(MIXED, MANY)
+    many = objects.mixed(objects.OLD, MANY)
     large = objects.released_current(1)
     large["metadata"]["annotations"] = {"note": "ü" * (MEGABYTE // 2)}
     with served(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (process, dial):
         with dial() as connection:
             asked(connection, many[:100], HUB)
             decided(connection, large)
-        before, there = resident_bytes(process.pid), list[Json]()
+        before, there = memory_mebibytes("VmRSS", process.pid), list[Json]()
         with dial() as connection:
             for _ in range(2):
                 there = asked(connection, many, HUB)
@@ -116,10 +109,10 @@ def test_long_lists_and_large_objects_are_not_kept_in_memory(tmp_path: Path) -> 
                 assert asked(connection, [large], HUB) == [large | {"apiVersion": HUB}]
         with dial() as connection:  # the buffers of the last connection are freed
             asked(connection, many[:100], HUB)
-        after = resident_bytes(process.pid)
+        after = memory_mebibytes("VmRSS", process.pid)
 
     assert [value["metadata"]["uid"] for value in there] == [value["metadata"]["uid"] for value in many]
-    assert after - before < RETAINED_BYTES
+    assert after - before < RETAINED_MEBIBYTES
 
 
 @dataclass(frozen=True, slots=True)
