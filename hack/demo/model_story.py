@@ -63,7 +63,7 @@ class ModelChapter:
     control_plane: ControlPlane
     clock: SimulatedClock
     note: Callable[[str], None]
-    story: ModelStory = field(default_factory=ModelStory)
+    story: ModelStory
 
     async def play(self) -> None:
         """Play all steps, each until its condition holds or a timeout."""

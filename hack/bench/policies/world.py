@@ -43,7 +43,7 @@ class BindingFleet:
     """Bindings with targets of three pods each; accepts status writes and events like an API server."""
 
     bindings: int
-    is_joint: bool = False
+    is_joint: bool
     """Whether bindings wait for a plan, which grants each of their targets what runs."""
 
     time: datetime = datetime(2026, 1, 1, tzinfo=UTC)
