@@ -1,11 +1,20 @@
-"""The only access to CP-SAT; models are written directly into the protocol buffer, which is faster."""
+"""The only access to CP-SAT; models are written directly into the protocol buffer, which is faster.
+
+The module `cp_model`, which other programs use, imports pandas: that would take most of a solver's start.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ortools.sat.python import cp_model
+from ortools.sat.python.cp_model_helper import (
+    CpModelProto,
+    CpSatHelper,
+    CpSolverStatus,
+    SatParameters,
+    SolveWrapper,
+)
 
 Terms = list[tuple[int, int]]
 """The (variable, coefficient) pairs of a linear sum."""
@@ -42,8 +51,7 @@ class Program:
     """A CP-SAT model: variables, constraints and one objective to minimize."""
 
     def __init__(self) -> None:
-        self._model = cp_model.CpModel()
-        self._proto = self._model.proto
+        self._proto = CpModelProto()
         self._most: list[int] = []
 
     def variables(self, count: int, most: int = 1) -> range:
@@ -102,8 +110,7 @@ class Program:
         `has_cuts` tells whether to add cuts of integer programs to linear relaxations.
         Raises RuntimeError if CP-SAT finds the model invalid.
         """
-        solver = cp_model.CpSolver()
-        parameters = solver.parameters
+        parameters = SatParameters()
         parameters.num_workers = 1
         parameters.random_seed = effort.seed
         parameters.linearization_level = 2
@@ -117,13 +124,15 @@ class Program:
         parameters.absolute_gap_limit = absolute_gap
         parameters.relative_gap_limit = 0.0
         parameters.catch_sigint_signal = False
-        status = solver.solve(self._model)
-        if status == cp_model.MODEL_INVALID:
-            raise RuntimeError(f"the solver refuses the program: {self._model.validate()}")
-        found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        solver = SolveWrapper()
+        solver.set_parameters(parameters)
+        response = solver.solve(self._proto)  # type: ignore[no-untyped-call]  # its stub has no types
+        if response.status == CpSolverStatus.MODEL_INVALID:
+            raise RuntimeError(f"the solver refuses the program: {CpSatHelper.validate_model(self._proto)}")
+        found = response.status in (CpSolverStatus.OPTIMAL, CpSolverStatus.FEASIBLE)
         return Result(
-            values=tuple(solver.response_proto.solution) if found else (),
-            bound=solver.best_objective_bound,
-            is_optimal=status == cp_model.OPTIMAL,
-            deterministic_seconds=solver.response_proto.deterministic_time,
+            values=tuple(response.solution) if found else (),
+            bound=response.best_objective_bound,
+            is_optimal=response.status == CpSolverStatus.OPTIMAL,
+            deterministic_seconds=response.deterministic_time,
         )
