@@ -25,20 +25,13 @@ _SERVER_NAMES = (
 
 def write_pki(directory: Path, *, server: str, address: str) -> Cluster:
     """Write all files; `address` is that of the components, `server` the URL of kube-apiserver."""
-    authority, proxy_authority, etcd_authority = (
-        Authority.create("kubernetes"),
-        Authority.create("front-proxy"),
-        Authority.create("etcd"),
-    )
+    authority, proxy_authority = Authority.create("kubernetes"), Authority.create("front-proxy")
     authority.pair.write(directory, "ca")
     proxy_authority.pair.write(directory, "front-proxy-ca")
-    etcd_authority.pair.write(directory, "etcd-ca")
     authority.server("kube-apiserver", names=(*_SERVER_NAMES, address)).write(directory, "apiserver")
     authority.server("localhost", names=(address,)).write(directory, "component")
     proxy_authority.client(PROXY_CLIENT).write(directory, "front-proxy-client")
     authority.client("kube-apiserver", groups=(MASTERS,)).write(directory, "kubelet-client")
-    etcd_authority.server("etcd", names=(address,)).write(directory, "etcd")
-    etcd_authority.client("kube-apiserver").write(directory, "etcd-client")
     private, public = signing_key()
     write_secret(directory / "service-account.key", private)
     (directory / "service-account.pub").write_bytes(public)
