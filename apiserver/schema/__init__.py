@@ -2,8 +2,8 @@
 
 - declarations: `declaration`, with `markers` for one field and `rules` for several; `model`: the tree from
   which everything else is derived; `kind`: names and versions
-- vocabulary of rules: `comparison`, `choices`, `presence`, `filling`, `items`, `composition`, `members`,
-  `texts`, `transitions`
+- vocabulary of rules: `comparison`, `choices`, `presence`, `filling`, `items`, `texts`, `transitions`;
+  `conditions`: when they apply
 - validation: `validation`, with `shape`, `ruling`, `metadata`, `ratcheting`, and `bounding` before errors are
   listed; errors: `errors`, `paths`, `wording`
 - defaults: `defaulting`, `filler`; conversion: `conversion`, with `kept` fields

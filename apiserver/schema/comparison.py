@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apiserver.schema.durations import nanoseconds
-from apiserver.schema.errors import FieldError, invalid
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Demand, cel_member
+from apiserver.schema.rules import Demand, cel_member, has
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +20,16 @@ class LessOrEqual(Demand):
         """Tell whether both numbers are set and in the wrong order."""
         return self.lower in value and self.upper in value and value[self.lower] > value[self.upper]
 
-    def error(self, value: Json, path: FieldPath) -> FieldError:
-        """Return the error."""
-        return invalid(path.child(self.lower), value[self.lower], self._message())
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule."""
-        lower, upper = cel_member(self.lower), cel_member(self.upper)
-        return [
-            CelRule(
-                rule=f"!has({lower}) || !has({upper}) || {lower} <= {upper}",
-                message=self._message(),
-                reason="FieldValueInvalid",
-                field_name=self.lower,
-            )
-        ]
-
     def english(self) -> str:
         """Return the rule as a sentence."""
         return f"`{self.lower}` is less than or equal to `{self.upper}`."
+
+    def _field(self) -> str:
+        return self.lower
+
+    def _cel(self) -> str:
+        are_set = f"!{has(self.lower)} || !{has(self.upper)}"
+        return f"{are_set} || {cel_member(self.lower)} <= {cel_member(self.upper)}"
 
     def _message(self) -> str:
         return f"must be less than or equal to `{self.upper}`"
@@ -49,7 +37,10 @@ class LessOrEqual(Demand):
 
 @dataclass(frozen=True, slots=True)
 class Different(Demand):
-    """Two fields of one type must differ if both are set and not empty. The error is at the first."""
+    """Two fields of one type must differ if both are set and not empty. The error is at the first.
+
+    The fields are texts, lists or maps.
+    """
 
     name: str
     other: str
@@ -58,25 +49,16 @@ class Different(Demand):
         """Tell whether both fields are set, not empty, and equal."""
         return bool(value.get(self.name)) and value.get(self.name) == value.get(self.other)
 
-    def error(self, value: Json, path: FieldPath) -> FieldError:
-        """Return the error."""
-        return invalid(path.child(self.name), value[self.name], self._message())
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule. The fields are texts, lists or maps."""
-        name, other = cel_member(self.name), cel_member(self.other)
-        return [
-            CelRule(
-                rule=f"!has({name}) || !has({other}) || size({name}) == 0 || {name} != {other}",
-                message=self._message(),
-                reason="FieldValueInvalid",
-                field_name=self.name,
-            )
-        ]
-
     def english(self) -> str:
         """Return the rule as a sentence."""
         return f"`{self.name}` differs from `{self.other}`."
+
+    def _field(self) -> str:
+        return self.name
+
+    def _cel(self) -> str:
+        name, other = cel_member(self.name), cel_member(self.other)
+        return f"!has({name}) || !has({other}) || size({name}) == 0 || {name} != {other}"
 
     def _message(self) -> str:
         return f"must differ from `{self.other}`"
@@ -94,18 +76,13 @@ class Within(Demand):
         length = nanoseconds(value)
         return length is not None and not nanoseconds(self.minimum) <= length <= nanoseconds(self.maximum)  # type: ignore[operator] # the bounds are written here
 
-    def error(self, value: str, path: FieldPath) -> FieldError:
-        """Return the error."""
-        return invalid(path, value, self._message())
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule, which also fails for a text that is not a duration."""
-        rule = f"duration(self) >= duration('{self.minimum}') && duration(self) <= duration('{self.maximum}')"
-        return [CelRule(rule=rule, message=self._message(), reason="FieldValueInvalid")]
-
     def english(self) -> str:
         """Return the rule as a sentence."""
         return f"Between {self.minimum} and {self.maximum}."
+
+    def _cel(self) -> str:
+        """Return the rule in CEL, which also fails for a text that is not a duration."""
+        return f"duration(self) >= duration('{self.minimum}') && duration(self) <= duration('{self.maximum}')"
 
     def _message(self) -> str:
         return f"must be between {self.minimum} and {self.maximum}"
@@ -120,27 +97,21 @@ class SumAtMost(Demand):
 
     def is_broken(self, value: list[JsonValue]) -> bool:
         """Tell whether the sum exceeds the limit."""
-        return self._total(value) > self.limit
-
-    def error(self, value: list[JsonValue], path: FieldPath) -> FieldError:
-        """Return the error, which shows the sum."""
-        return invalid(path, self._total(value), self._message())
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule."""
-        member = cel_member(self.name, "item")
-        rule = f"self.map(item, has({member}) ? {member} : 0).sum() <= {self.limit}"
-        return [CelRule(rule=rule, message=self._message(), reason="FieldValueInvalid")]
+        return self._shown(value) > self.limit
 
     def english(self) -> str:
         """Return the rule as a sentence."""
         return f"`{self.name}` of all items is {self.limit} at most in sum."
 
+    def _shown(self, value: list[JsonValue]) -> int:
+        return sum([item.get(self.name, 0) for item in value])
+
+    def _cel(self) -> str:
+        member = cel_member(self.name, "item")
+        return f"self.map(item, has({member}) ? {member} : 0).sum() <= {self.limit}"
+
     def _message(self) -> str:
         return f"the sum of `{self.name}` must be less than or equal to {self.limit}"
-
-    def _total(self, value: list[JsonValue]) -> int:
-        return sum([item.get(self.name, 0) for item in value])
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +128,17 @@ class SomePositive(Demand):
         """Tell whether the list is not empty and no item has a positive number."""
         return bool(value) and all(item.get(self.name, self.default) <= 0 for item in value)
 
-    def error(self, value: list[JsonValue], path: FieldPath) -> FieldError:
-        """Return the error."""
-        del value
-        return invalid(path, 0, self._message())
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule."""
-        member = cel_member(self.name, "item")
-        rule = f"size(self) == 0 || self.exists(item, (has({member}) ? {member} : {self.default}) > 0)"
-        return [CelRule(rule=rule, message=self._message(), reason="FieldValueInvalid")]
-
     def english(self) -> str:
         """Return the rule as a sentence."""
         return f"`{self.name}` of at least one item is greater than 0."
+
+    def _shown(self, value: list[JsonValue]) -> int:
+        del value
+        return 0
+
+    def _cel(self) -> str:
+        member = cel_member(self.name, "item")
+        return f"size(self) == 0 || self.exists(item, (has({member}) ? {member} : {self.default}) > 0)"
 
     def _message(self) -> str:
         return f"the sum of `{self.name}` must be greater than 0"

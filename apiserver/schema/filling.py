@@ -1,14 +1,37 @@
-"""Rules that require a text, list or map to be set and not empty, unless another field is set."""
+"""Rules that require a text, list or map to be set and not empty, always or unless another field is set."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from apiserver.schema.errors import FieldError, required
 from apiserver.schema.json import Json
-from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Demand, cel_member, has, listed
+from apiserver.schema.rules import Demand, has, has_some, listed
+
+
+@dataclass(frozen=True, slots=True)
+class NotEmpty(Demand):
+    """A text, list or map that is optional in its type must be set and not empty."""
+
+    name: str
+    reason: ClassVar[str] = "FieldValueRequired"
+
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether the member is unset or empty."""
+        return not value.get(self.name)
+
+    def english(self) -> str:
+        """Return the rule as a sentence."""
+        return f"`{self.name}` is set and not empty."
+
+    def _field(self) -> str:
+        return self.name
+
+    def _cel(self) -> str:
+        return has_some(self.name)
+
+    def _message(self) -> str:
+        return "must be set and not empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,30 +40,21 @@ class NotEmptyUnless(Demand):
 
     name: str
     other: str
+    reason: ClassVar[str] = "FieldValueRequired"
 
     def is_broken(self, value: Json) -> bool:
         """Tell whether the field is unset or empty and the other is unset."""
         return not value.get(self.name) and self.other not in value
 
-    def error(self, value: Json, path: FieldPath) -> FieldError:
-        """Return the error."""
-        del value
-        return required(path.child(self.name), self._message())
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule."""
-        return [
-            CelRule(
-                rule=f"{has(self.other)} || ({_has_some(self.name)})",
-                message=self._message(),
-                reason="FieldValueRequired",
-                field_name=self.name,
-            )
-        ]
-
     def english(self) -> str:
         """Return the rule as a sentence."""
         return f"`{self.name}` is set and not empty unless `{self.other}` is set."
+
+    def _field(self) -> str:
+        return self.name
+
+    def _cel(self) -> str:
+        return f"{has(self.other)} || ({has_some(self.name)})"
 
     def _message(self) -> str:
         return f"must be set and not empty unless `{self.other}` is set"
@@ -51,34 +65,21 @@ class SomeNotEmpty(Demand):
     """At least one of some texts, lists or maps must be set and not empty. The error is at the first."""
 
     names: tuple[str, ...]
+    reason: ClassVar[str] = "FieldValueRequired"
 
     def is_broken(self, value: Json) -> bool:
         """Tell whether all are unset or empty."""
         return not any(value.get(name) for name in self.names)
 
-    def error(self, value: Json, path: FieldPath) -> FieldError:
-        """Return the error."""
-        del value
-        return required(path.child(self.names[0]), self._message())
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule."""
-        return [
-            CelRule(
-                rule=" || ".join(f"({_has_some(name)})" for name in self.names),
-                message=self._message(),
-                reason="FieldValueRequired",
-                field_name=self.names[0],
-            )
-        ]
-
     def english(self) -> str:
         """Return the rule as a sentence."""
         return f"At least one of {listed(self.names, 'and')} is set and not empty."
 
+    def _field(self) -> str:
+        return self.names[0]
+
+    def _cel(self) -> str:
+        return " || ".join(f"({has_some(name)})" for name in self.names)
+
     def _message(self) -> str:
         return f"at least one of {listed(self.names, 'and')} must be set and not empty"
-
-
-def _has_some(name: str) -> str:
-    return f"{has(name)} && size({cel_member(name)}) > 0"

@@ -1,7 +1,7 @@
-"""Rules on the items of a list that apply only if a field beside the list is set, or is not.
+"""Rules on the items of a list that apply only under a condition on a field beside the list.
 
-They apply to the object that contains both. An error is reported at the item; a CEL rule can report it only
-at the list.
+They apply to the object that contains both. Where possible an error is reported at the item; a CEL rule can
+report it only at the list.
 """
 
 from __future__ import annotations
@@ -9,32 +9,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
+from apiserver.schema.conditions import Beside, Chosen, any_of, cel_list
 from apiserver.schema.errors import FieldError, forbidden, invalid, required
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.rules import CelRule, Demand, Rule, cel_member
 
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """The condition of a rule: a field is set, or is not. `shown` is the name of the field in messages."""
-
-    name: str
-    shown: str
-    is_set: bool
-
-    def holds(self, value: Json) -> bool:
-        """Tell whether the condition holds for an object."""
-        return (self.name in value) == self.is_set
-
-    def cel(self) -> str:
-        """Return the negated condition in CEL, to be combined with the rule by `||`."""
-        return f"{'!' if self.is_set else ''}has({cel_member(self.name)})"
-
-    def __str__(self) -> str:
-        return f"when `{self.shown}` is {'' if self.is_set else 'not '}set"
+Condition: TypeAlias = Beside | Chosen
 
 
 class EachItem(Rule):
@@ -42,7 +25,7 @@ class EachItem(Rule):
 
     __slots__ = ()
     items: str
-    when: Beside
+    when: Condition
     reason: ClassVar[str] = "FieldValueInvalid"
 
     def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
@@ -214,6 +197,37 @@ class EqualInItems(EachItem):
 
 
 @dataclass(frozen=True, slots=True)
+class ItemsAmongWhen(EachItem):
+    """A member of every item must have one of some values; `default` is the value of an unset member."""
+
+    items: str
+    name: str
+    allowed: tuple[str, ...]
+    default: str
+    when: Condition
+
+    def english(self) -> str:
+        """Return the rule as a sentence."""
+        return f"`{self.name}` of every item of `{self.items}` is {any_of(self.allowed)} {self.when}."
+
+    def _member(self) -> str:
+        return self.name
+
+    def _is_broken_by(self, item: Json) -> bool:
+        return item.get(self.name, self.default) not in self.allowed
+
+    def _error(self, here: FieldPath, item: Json) -> FieldError:
+        return invalid(here, item.get(self.name, self.default), self._message())
+
+    def _demand(self) -> str:
+        member = cel_member(self.name, "item")
+        return f"(has({member}) ? {member} : '{self.default}') in {cel_list(self.allowed)}"
+
+    def _message(self) -> str:
+        return f"must be {any_of(self.allowed)} {self.when}"
+
+
+@dataclass(frozen=True, slots=True)
 class SumAtLeast(Demand):
     """The sum of a number over all items has a minimum. The error is reported at the list."""
 
@@ -224,31 +238,91 @@ class SumAtLeast(Demand):
 
     def is_broken(self, value: Json) -> bool:
         """Tell whether the list is not empty and the sum is lower."""
-        return self.when.holds(value) and bool(value.get(self.items)) and self._total(value) < self.minimum
-
-    def error(self, value: Json, path: FieldPath) -> FieldError:
-        """Return the error, which shows the sum."""
-        return invalid(path.child(self.items), self._total(value), self._message())
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule."""
-        member, items = cel_member(self.name, "item"), cel_member(self.items)
-        total = f"{items}.map(item, has({member}) ? {member} : 0).sum() >= {self.minimum}"
-        return [
-            CelRule(
-                rule=f"{self.when.cel()} || !has({items}) || size({items}) == 0 || {total}",
-                message=self._message(),
-                reason="FieldValueInvalid",
-                field_name=self.items,
-            )
-        ]
+        return self.when.holds(value) and bool(value.get(self.items)) and self._shown(value) < self.minimum
 
     def english(self) -> str:
         """Return the rule as a sentence."""
         return f"`{self.name}` of all `{self.items}` is {self.minimum} at least in sum {self.when}."
 
-    def _total(self, value: Json) -> int:
+    def _field(self) -> str:
+        return self.items
+
+    def _shown(self, value: Json) -> int:
         return sum([item.get(self.name, 0) for item in value[self.items]])
+
+    def _cel(self) -> str:
+        member, items = cel_member(self.name, "item"), cel_member(self.items)
+        total = f"{items}.map(item, has({member}) ? {member} : 0).sum() >= {self.minimum}"
+        return f"{self.when.cel()} || !has({items}) || size({items}) == 0 || {total}"
 
     def _message(self) -> str:
         return f"the sum of `{self.name}` must be greater than or equal to {self.minimum} {self.when}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneItemWhen(Demand):
+    """A list must have exactly one item."""
+
+    items: str
+    when: Condition
+
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether it has more than one; the schema rejects an empty list."""
+        return self.when.holds(value) and len(value.get(self.items, [])) > 1
+
+    def english(self) -> str:
+        """Return the rule as a sentence."""
+        return f"`{self.items}` has exactly one item {self.when}."
+
+    def _field(self) -> str:
+        return self.items
+
+    def _shown(self, value: Json) -> int:
+        return len(value[self.items])
+
+    def _cel(self) -> str:
+        items = cel_member(self.items)
+        return f"{self.when.cel()} || !has({items}) || size({items}) <= 1"
+
+    def _message(self) -> str:
+        return f"must have exactly one item {self.when}"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemOfEachWhen(Rule):
+    """A list must have an item for each of some values of a member."""
+
+    items: str
+    name: str
+    needed: tuple[str, ...]
+    when: Condition
+
+    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+        """Return an error at the list for each value that no item has."""
+        if not self.when.holds(value) or self.items not in value:
+            return ()
+        found = {item.get(self.name) for item in value[self.items]}
+        missing = [wanted for wanted in self.needed if wanted not in found]
+        return [required(path.child(self.items), self._message(wanted)) for wanted in missing]
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return one CEL rule for each value."""
+        member, items = cel_member(self.name, "item"), cel_member(self.items)
+        unless = f"{self.when.cel()} || !has({items})"
+        return [
+            CelRule(
+                rule=f"{unless} || {items}.exists(item, has({member}) && {member} == '{wanted}')",
+                message=self._message(wanted),
+                reason="FieldValueRequired",
+                field_name=self.items,
+            )
+            for wanted in self.needed
+        ]
+
+    def english(self) -> str:
+        """Return the rule as a sentence."""
+        every = " and one with ".join(f"'{value}'" for value in self.needed)
+        return f"`{self.items}` has an item with `{self.name}` {every} {self.when}."
+
+    def _message(self, wanted: str) -> str:
+        return f"must have an item with `{self.name}` '{wanted}' {self.when}"

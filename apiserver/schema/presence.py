@@ -1,9 +1,10 @@
-"""Rules on which fields are set together, whatever their values; see `filling` for non-empty values."""
+"""Rules on which members are set, whatever their values; see `filling` for non-empty values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from apiserver.schema.errors import FieldError, forbidden, required
 from apiserver.schema.json import Json
@@ -40,33 +41,47 @@ class Needs(Demand):
 
     name: str
     other: str
+    reason: ClassVar[str] = "FieldValueForbidden"
 
     def is_broken(self, value: Json) -> bool:
         """Tell whether the field is set without the other."""
         return self.name in value and self.other not in value
 
-    def error(self, value: Json, path: FieldPath) -> FieldError:
-        """Return the error, at the field."""
-        del value
-        return forbidden(path.child(self.name), self._message())
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule."""
-        return [
-            CelRule(
-                rule=f"!{has(self.name)} || {has(self.other)}",
-                message=self._message(),
-                reason="FieldValueForbidden",
-                field_name=self.name,
-            )
-        ]
-
     def english(self) -> str:
         """Return the rule as a sentence."""
         return f"`{self.name}` may be set only together with `{self.other}`."
 
+    def _field(self) -> str:
+        return self.name
+
+    def _cel(self) -> str:
+        return f"!{has(self.name)} || {has(self.other)}"
+
     def _message(self) -> str:
         return f"may not be set when `{self.other}` is not set"
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutKey(Demand):
+    """A map may not have a certain key. Applies to the map; `because` ends the sentence."""
+
+    key: str
+    because: str
+    reason: ClassVar[str] = "FieldValueForbidden"
+
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether the key is present."""
+        return self.key in value
+
+    def english(self) -> str:
+        """Return the rule as a sentence."""
+        return f"May not have the key `{self.key}`, {self.because}."
+
+    def _cel(self) -> str:
+        return f"!('{self.key}' in self)"
+
+    def _message(self) -> str:
+        return f"may not have the key `{self.key}`, {self.because}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
-from apiserver.schema.errors import FieldError
+from apiserver.schema.errors import FieldError, forbidden, invalid, required
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
 
@@ -82,22 +82,52 @@ class Rule(ABC):
 
 
 class Demand(Rule):
-    """A rule with at most one error per value."""
+    """A rule with at most one error per value, and one CEL rule with the same reason, field and message.
+
+    Subclasses define these, and when a value breaks the rule.
+    """
 
     __slots__ = ()
+    reason: ClassVar[str] = "FieldValueInvalid"
 
     def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
         """Yield the error, if any."""
         if self.is_broken(value):
-            yield self.error(value, path)
+            yield self._error(value, path.child(self._field()) if self._field() else path)
 
     @abstractmethod
     def is_broken(self, value: JsonValue) -> bool:
         """Tell whether a raw value breaks the rule."""
 
+    def cel(self) -> Sequence[CelRule]:
+        """Return the single CEL rule."""
+        return [
+            CelRule(rule=self._cel(), message=self._message(), reason=self.reason, field_name=self._field())
+        ]
+
+    def _error(self, value: JsonValue, here: FieldPath) -> FieldError:
+        match self.reason:
+            case "FieldValueRequired":
+                return required(here, self._message())
+            case "FieldValueForbidden":
+                return forbidden(here, self._message())
+            case _:
+                return invalid(here, self._shown(value), self._message())
+
+    def _field(self) -> str:
+        """Return the member at which an error is reported; empty for the value itself."""
+        return ""
+
+    def _shown(self, value: JsonValue) -> JsonValue:
+        """Return what the message shows as invalid."""
+        return value[self._field()] if self._field() else value
+
     @abstractmethod
-    def error(self, value: JsonValue, path: FieldPath) -> FieldError:
-        """Return the error of a value that breaks the rule."""
+    def _cel(self) -> str:
+        """Return the negation of `is_broken` in CEL."""
+
+    @abstractmethod
+    def _message(self) -> str: ...
 
 
 class Transition(Rule):
@@ -153,6 +183,11 @@ def cel_member(name: str, of: str = "self") -> str:
 def has(name: str) -> str:
     """Return the CEL expression for whether a member of an object is set."""
     return f"has({cel_member(name)})"
+
+
+def has_some(name: str) -> str:
+    """Return the CEL expression for whether a text, list or map is set and not empty."""
+    return f"{has(name)} && size({cel_member(name)}) > 0"
 
 
 def listed(names: Sequence[str], conjunction: str) -> str:

@@ -18,7 +18,7 @@ from apiserver.schema.generated import function, indented
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import Demand, Rule, Transition, WebhookOnly, WithoutCel
+from apiserver.schema.rules import Rule, Transition, WebhookOnly, WithoutCel
 from apiserver.schema.shape import FREE_LEVELS, Blank, is_deeper_than
 
 Broken: TypeAlias = tuple[Rule, JsonValue, tuple[str | int, ...]]
@@ -60,17 +60,17 @@ class UniqueKeys(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class Shallow(Demand):
+class Shallow(Rule):
     """Free JSON must not be nested too deeply to be processed. OpenAPI has no keyword for this."""
+
+    def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
+        """Yield the error, if any."""
+        if self.is_broken(value):
+            yield errors.too_deep(path, FREE_LEVELS)
 
     def is_broken(self, value: JsonValue) -> bool:
         """Tell whether the value is nested too deeply."""
         return is_deeper_than(value, FREE_LEVELS)
-
-    def error(self, value: JsonValue, path: FieldPath) -> FieldError:
-        """Return the error."""
-        del value
-        return errors.too_deep(path, FREE_LEVELS)
 
     def english(self) -> str:
         """Return the rule as a sentence."""

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from apiserver.schema.errors import FieldError, invalid
-from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Demand
+from apiserver.schema.rules import Demand
 
 _WHITESPACE: Final = re.compile("[ \t\n\f\r]")
 """The whitespace of `\\s` in RE2, which the API server uses."""
 
-_MESSAGE: Final = "must not contain whitespace"
 _LONGEST_NAME: Final = 253
-_NO_SEGMENT: Final = "must be a name that no URL reads as a path: not '.' or '..', and without '/' and '%'"
-_BACKSTEPS: Final = "must not contain '..' as a part of the path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +22,15 @@ class NoWhitespace(Demand):
         """Tell whether the text contains whitespace."""
         return _WHITESPACE.search(value) is not None
 
-    def error(self, value: str, path: FieldPath) -> FieldError:
-        """Return the error."""
-        return invalid(path, value, _MESSAGE)
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule."""
-        rule = r"!self.matches('\\s')"  # the API server's cost estimate grows with its length
-        return [CelRule(rule=rule, message=_MESSAGE, reason="FieldValueInvalid")]
-
     def english(self) -> str:
         """Return the rule as a sentence."""
         return "Without whitespace."
+
+    def _cel(self) -> str:
+        return r"!self.matches('\\s')"  # the API server's cost estimate grows with its length
+
+    def _message(self) -> str:
+        return "must not contain whitespace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +46,15 @@ class PathSegment(Demand):
         """Tell whether the text has another meaning in a URL."""
         return len(value) <= _LONGEST_NAME and (value in {".", ".."} or "/" in value or "%" in value)
 
-    def error(self, value: str, path: FieldPath) -> FieldError:
-        """Return the error."""
-        return invalid(path, value, _NO_SEGMENT)
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule."""
-        rule = "!(self in ['.', '..']) && !self.contains('/') && !self.contains('%')"
-        return [CelRule(rule=rule, message=_NO_SEGMENT, reason="FieldValueInvalid")]
-
     def english(self) -> str:
         """Return the rule as a sentence."""
         return "Not `.` or `..`, and without `/` and `%`."
+
+    def _cel(self) -> str:
+        return "!(self in ['.', '..']) && !self.contains('/') && !self.contains('%')"
+
+    def _message(self) -> str:
+        return "must be a name that no URL reads as a path: not '.' or '..', and without '/' and '%'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +70,13 @@ class NoBacksteps(Demand):
         is_meant = value.startswith(tuple(f"{scheme}://" for scheme in self.schemes))
         return is_meant and "/../" in f"{value}/"
 
-    def error(self, value: str, path: FieldPath) -> FieldError:
-        """Return the error."""
-        return invalid(path, value, _BACKSTEPS)
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule."""
-        is_meant = " || ".join(f"self.startsWith('{scheme}://')" for scheme in self.schemes)
-        rule = f"!({is_meant}) || !(self + '/').contains('/../')"
-        return [CelRule(rule=rule, message=_BACKSTEPS, reason="FieldValueInvalid")]
-
     def english(self) -> str:
         """Return the rule as a sentence."""
         return f"Without `..` in a path of {' or '.join(f'`{scheme}://`' for scheme in self.schemes)}."
+
+    def _cel(self) -> str:
+        is_meant = " || ".join(f"self.startsWith('{scheme}://')" for scheme in self.schemes)
+        return f"!({is_meant}) || !(self + '/').contains('/../')"
+
+    def _message(self) -> str:
+        return "must not contain '..' as a part of the path"

@@ -27,9 +27,9 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
 from apiserver.kinds.meta import Int32
 from apiserver.schema.comparison import LessOrEqual
 from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.filling import NotEmpty
 from apiserver.schema.markers import Items, Length, Pattern, Properties, Range
-from apiserver.schema.members import NotEmpty, WithoutKey
-from apiserver.schema.presence import ExactlyOneOf
+from apiserver.schema.presence import ExactlyOneOf, WithoutKey
 from apiserver.schema.rules import WebhookOnly
 
 _SEGMENT: Final = r"\.*[A-Za-z0-9_~-][A-Za-z0-9._~-]*"

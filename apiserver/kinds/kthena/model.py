@@ -26,11 +26,11 @@ from apiserver.kinds.kthena.modelnames import NAMES
 from apiserver.kinds.meta import Condition, Int32
 from apiserver.schema import errors
 from apiserver.schema.comparison import SumAtMost
+from apiserver.schema.conditions import Beside
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.errors import FieldError
 from apiserver.schema.items import (
     AtLeastInItems,
-    Beside,
     EqualInItems,
     ForbiddenInItems,
     RequiredInItems,

@@ -19,8 +19,9 @@ from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicySpec, Half
 from apiserver.kinds.kthena.modelworker import Count, ModelWorker
 from apiserver.kinds.meta import Int32
 from apiserver.schema.comparison import LessOrEqual
-from apiserver.schema.composition import Chosen, ItemOfEachWhen, ItemsAmongWhen, OneItemWhen
+from apiserver.schema.conditions import Chosen
 from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.items import ItemOfEachWhen, ItemsAmongWhen, OneItemWhen
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Range
 from apiserver.schema.texts import NoBacksteps
 from apiserver.schema.transitions import Immutable

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from apiserver.schema.choices import ForbiddenBesideText
-from apiserver.schema.composition import Chosen, ItemOfEachWhen, ItemsAmongWhen, OneItemWhen
+from apiserver.schema.conditions import Beside, Chosen
 from apiserver.schema.items import (
     AtLeastInItems,
-    Beside,
     EqualInItems,
     ForbiddenInItems,
+    ItemOfEachWhen,
+    ItemsAmongWhen,
+    OneItemWhen,
     RequiredInItems,
     SumAtLeast,
 )

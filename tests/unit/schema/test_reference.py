@@ -8,9 +8,9 @@ import pytest
 
 from apiserver.schema.comparison import Within
 from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.filling import NotEmpty
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.markers import Format, Items, Length, MapKeys, Pattern, Range
-from apiserver.schema.members import NotEmpty
 from apiserver.schema.presence import AtMostOneOf
 from apiserver.schema.reference import kind_page
 

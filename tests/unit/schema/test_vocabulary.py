@@ -7,15 +7,18 @@ import math
 import pytest
 
 from apiserver.schema.comparison import Different, SomePositive
-from apiserver.schema.filling import NotEmptyUnless
+from apiserver.schema.filling import NotEmpty, NotEmptyUnless
 from apiserver.schema.json import JsonValue
 from apiserver.schema.paths import FieldPath
+from apiserver.schema.presence import WithoutKey
 from apiserver.schema.rules import Rule
 from apiserver.schema.transitions import Unchanged
 
 DIFFERENT = Different("left", "right")
 POSITIVE = SomePositive("weight", default=100)
 NOT_EMPTY = NotEmptyUnless("labels", "group")
+NAMED = NotEmpty("name")
+KEYLESS = WithoutKey("example.com/name", because="which is taken")
 
 HOLDS: dict[str, tuple[Rule, JsonValue]] = {
     "two maps differ": (DIFFERENT, {"left": {"a": "1"}, "right": {"a": "2"}}),
@@ -28,6 +31,9 @@ HOLDS: dict[str, tuple[Rule, JsonValue]] = {
     "labels are set": (NOT_EMPTY, {"labels": {"a": "1"}}),
     "the other field is set": (NOT_EMPTY, {"group": {}}),
     "the other field is set beside empty labels": (NOT_EMPTY, {"labels": {}, "group": {}}),
+    "the member is there": (NAMED, {"name": "a"}),
+    "other keys may be there": (KEYLESS, {"example.com/other": "a"}),
+    "no keys at all": (KEYLESS, {}),
 }
 
 BROKEN: dict[str, tuple[Rule, JsonValue, str]] = {
@@ -51,6 +57,13 @@ BROKEN: dict[str, tuple[Rule, JsonValue, str]] = {
         {"labels": {}},
         "labels: Required value: must be set and not empty unless `group` is set",
     ),
+    "the member is absent": (NAMED, {}, "name: Required value: must be set and not empty"),
+    "the member is empty": (NAMED, {"name": ""}, "name: Required value: must be set and not empty"),
+    "the key is there": (
+        KEYLESS,
+        {"example.com/name": "a"},
+        "<nil>: Forbidden: may not have the key `example.com/name`, which is taken",
+    ),
 }
 
 CEL: dict[str, tuple[Rule, str]] = {
@@ -63,6 +76,8 @@ CEL: dict[str, tuple[Rule, str]] = {
         "size(self) == 0 || self.exists(item, (has(item.weight) ? item.weight : 100) > 0)",
     ),
     "NotEmptyUnless": (NOT_EMPTY, "has(self.group) || (has(self.labels) && size(self.labels) > 0)"),
+    "NotEmpty": (NAMED, "has(self.name) && size(self.name) > 0"),
+    "WithoutKey": (KEYLESS, "!('example.com/name' in self)"),
     "Unchanged": (Unchanged(), "self == oldSelf"),
 }
 
@@ -70,6 +85,8 @@ ENGLISH: dict[str, tuple[Rule, str]] = {
     "Different": (DIFFERENT, "`left` differs from `right`."),
     "SomePositive": (POSITIVE, "`weight` of at least one item is greater than 0."),
     "NotEmptyUnless": (NOT_EMPTY, "`labels` is set and not empty unless `group` is set."),
+    "NotEmpty": (NAMED, "`name` is set and not empty."),
+    "WithoutKey": (KEYLESS, "May not have the key `example.com/name`, which is taken."),
     "Unchanged": (Unchanged(), "Cannot be changed to another value once it is stored."),
 }
 
@@ -96,6 +113,14 @@ def test_a_rule_is_expressed_in_cel(word: Rule, want: str) -> None:
 def test_a_rule_is_described_in_english(word: Rule, want: str) -> None:
     """The sentence is printed on the reference page."""
     assert word.english() == want
+
+
+def test_the_error_of_cel_is_that_of_the_webhook() -> None:
+    """The API server reports it at the same field, or at the value itself."""
+    (at_member,), (at_itself,) = NAMED.cel(), KEYLESS.cel()
+
+    assert (at_member.as_json()["fieldPath"], at_member.reason) == (".name", "FieldValueRequired")
+    assert (at_itself.field_name, at_itself.reason) == ("", "FieldValueForbidden")
 
 
 def test_an_immutable_value_cannot_be_changed() -> None:
