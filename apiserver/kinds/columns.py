@@ -6,21 +6,12 @@ from typing import Final
 
 from apiserver.schema.kind import Column
 
-AGE: Final = Column(
-    name="Age",
-    type="date",
-    json_path=".metadata.creationTimestamp",
-    description="Time since the object was created.",
-)
+AGE: Final = Column("Age", "date", ".metadata.creationTimestamp", "Time since the object was created.")
 """The age of the object. It is the last of the columns that are shown without `-o wide`."""
 
 
 def condition(kind: str, name: str, *, description: str, member: str = "status", priority: int = 0) -> Column:
     """Return a column that shows the status, or another member, of the condition of type `kind`."""
     return Column(
-        name=name,
-        type="string",
-        json_path=f'.status.conditions[?(@.type=="{kind}")].{member}',
-        description=description,
-        priority=priority,
+        name, "string", f'.status.conditions[?(@.type=="{kind}")].{member}', description, priority=priority
     )

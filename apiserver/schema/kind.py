@@ -11,7 +11,7 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """A printer column of `kubectl get`. A priority above 0 shows it in `-o wide` only."""
 

@@ -21,18 +21,8 @@ _INT32: Final = range(-(2**31), 2**31)
 # The columns with priority 0 are those of the release. `Priority` is a string there too: an unset one is
 # shown empty, not as 0.
 _COLUMNS: Final = (
-    Column(
-        name="Inference Pool",
-        type="string",
-        json_path=".spec.poolRef.name",
-        description="Pool that serves the requests.",
-    ),
-    Column(
-        name="Priority",
-        type="string",
-        json_path=".spec.priority",
-        description="Importance of the requests; 0 if unset.",
-    ),
+    Column("Inference Pool", "string", ".spec.poolRef.name", "Pool that serves the requests."),
+    Column("Priority", "string", ".spec.priority", "Importance of the requests; 0 if unset."),
     AGE,
     condition("Accepted", "Accepted", description="Whether the spec is valid.", priority=1),
     condition("ResolvedRefs", "Resolved", description="Whether the pool exists.", priority=1),

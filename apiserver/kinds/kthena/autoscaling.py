@@ -26,10 +26,6 @@ def _policy_advice(value: Json) -> list[str]:
     return policy_advice(value["spec"], ("spec",))
 
 
-def _column(name: str, type_: str, json_path: str, description: str, *, priority: int = 0) -> Column:
-    return Column(name=name, type=type_, json_path=json_path, description=description, priority=priority)
-
-
 AUTOSCALING_POLICY: Final = Kind(
     group=REGISTRY,
     kind="AutoscalingPolicy",
@@ -43,21 +39,21 @@ AUTOSCALING_POLICY: Final = Kind(
             declaration=AutoscalingPolicy,
             is_storage=True,
             columns=(
-                _column("Metric", "string", ".spec.metrics[0].metricName", "The first metric."),
-                _column(
+                Column("Metric", "string", ".spec.metrics[0].metricName", "The first metric."),
+                Column(
                     "Target",
                     "string",
                     ".spec.metrics[0].targetValue",
                     "Target value of the metric per replica.",
                 ),
-                _column(
+                Column(
                     "Tolerance",
                     "integer",
                     ".spec.tolerancePercent",
                     "Deviation from the target that is ignored, in percent.",
                 ),
                 AGE,
-                _column(
+                Column(
                     "Panic",
                     "integer",
                     ".spec.behavior.scaleUp.panicPolicy.panicThresholdPercent",
@@ -84,18 +80,18 @@ AUTOSCALING_POLICY_BINDING: Final = Kind(
             declaration=AutoscalingPolicyBinding,
             is_storage=True,
             columns=(
-                _column("Policy", "string", ".spec.policyRef.name", "Policy that applies."),
-                _column(
+                Column("Policy", "string", ".spec.policyRef.name", "Policy that applies."),
+                Column(
                     "Target",
                     "string",
                     ".spec.scalingConfiguration.target.targetRef.name",
                     "Target, if there is only one.",
                 ),
-                _column("Min", "integer", ".spec.scalingConfiguration.minReplicas", "Fewest replicas."),
-                _column("Max", "integer", ".spec.scalingConfiguration.maxReplicas", "Most replicas."),
-                _column("Current", "integer", ".status.currentReplicas", "Current replicas of all targets."),
-                _column("Desired", "integer", ".status.desiredReplicas", "Desired replicas of all targets."),
-                _column(
+                Column("Min", "integer", ".spec.scalingConfiguration.minReplicas", "Fewest replicas."),
+                Column("Max", "integer", ".spec.scalingConfiguration.maxReplicas", "Most replicas."),
+                Column("Current", "integer", ".status.currentReplicas", "Current replicas of all targets."),
+                Column("Desired", "integer", ".status.desiredReplicas", "Desired replicas of all targets."),
+                Column(
                     "Wanted",
                     "integer",
                     ".status.decision.wantedReplicas",
@@ -107,43 +103,43 @@ AUTOSCALING_POLICY_BINDING: Final = Kind(
                     member="reason",
                     description="Whether the targets exist, and something applies the decision to them.",
                 ),
-                _column(
+                Column(
                     "Problem",
                     "string",
                     '.status.conditions[?(@.status=="False")].reason',
                     "Reason of the first condition that is False; empty if none is.",
                 ),
                 AGE,
-                _column(
+                Column(
                     "Limited by",
                     "string",
                     ".status.decision.limitedBy",
                     "Limits that changed what the metrics ask for.",
                     priority=1,
                 ),
-                _column("Metric", "string", ".status.metrics[0].name", "The first metric.", priority=1),
-                _column(
+                Column("Metric", "string", ".status.metrics[0].name", "The first metric.", priority=1),
+                Column(
                     "Value",
                     "string",
                     ".status.metrics[0].value",
                     "Sum of the metric over the replicas.",
                     priority=1,
                 ),
-                _column(
+                Column(
                     "Per replica",
                     "string",
                     ".status.metrics[0].targetValue",
                     "Target value of the metric per replica.",
                     priority=1,
                 ),
-                _column(
+                Column(
                     "First of several",
                     "string",
                     ".spec.optimizerConfiguration.params[0].target.targetRef.name",
                     "First target, if several share a load.",
                     priority=1,
                 ),
-                _column(
+                Column(
                     "Message",
                     "string",
                     ".status.decision.message",

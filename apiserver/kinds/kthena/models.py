@@ -24,34 +24,18 @@ MODEL: Final = Kind(
             declaration=Model,
             is_storage=True,
             columns=(
+                Column("Engine", "string", ".spec.backends[0].type", "Engine of the first backend."),
                 Column(
-                    name="Engine",
-                    type="string",
-                    json_path=".spec.backends[0].type",
-                    description="Engine of the first backend.",
-                ),
-                Column(
-                    name="Source",
-                    type="string",
-                    json_path=".spec.backends[0].modelURI",
-                    description="Source of the model of the first backend.",
+                    "Source",
+                    "string",
+                    ".spec.backends[0].modelURI",
+                    "Source of the model of the first backend.",
                 ),
                 condition("Active", "Active", description="Whether all backends are ready."),
                 condition("Failed", "Failed", description="Whether action is required."),
-                Column(
-                    name="Replicas",
-                    type="integer",
-                    json_path=".status.replicas",
-                    description="Current replicas of all backends.",
-                ),
+                Column("Replicas", "integer", ".status.replicas", "Current replicas of all backends."),
                 AGE,
-                Column(
-                    name="Owner",
-                    type="string",
-                    json_path=".spec.owner",
-                    description="Owner of the model.",
-                    priority=1,
-                ),
+                Column("Owner", "string", ".spec.owner", "Owner of the model.", priority=1),
                 condition(
                     "Active", "Reason", member="reason", description="Reason, in one word.", priority=1
                 ),

@@ -14,9 +14,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Kind, Reference, Version
 from apiserver.schema.paths import FieldPath
 
-_ENDPOINTS: Final = Column(
-    name="Endpoints", type="integer", json_path=".status.readyEndpoints", description="Ready pods."
-)
+_ENDPOINTS: Final = Column("Endpoints", "integer", ".status.readyEndpoints", "Ready pods.")
 _WHY: Final = (
     condition("Accepted", "Accepted", description="Whether the spec is valid.", priority=1),
     condition("ResolvedRefs", "Resolved", description="Whether all referenced objects exist.", priority=1),
@@ -25,69 +23,49 @@ _WHY: Final = (
 )
 
 _ROUTE_COLUMNS: Final = (
-    Column(
-        name="Model",
-        type="string",
-        json_path=".spec.modelName",
-        description="Model whose requests it routes.",
-    ),
-    Column(
-        name="Adapters",
-        type="string",
-        json_path=".spec.loraAdapters",
-        description="LoRA adapters whose requests it routes.",
-    ),
+    Column("Model", "string", ".spec.modelName", "Model whose requests it routes."),
+    Column("Adapters", "string", ".spec.loraAdapters", "LoRA adapters whose requests it routes."),
     condition("Ready", "Ready", description="Whether every target of every rule has ready pods."),
     _ENDPOINTS,
     AGE,
     Column(
-        name="Input tokens",
-        type="integer",
-        json_path=".spec.rateLimit.inputTokensPerUnit",
-        description="Limit of prompt tokens per unit of time.",
+        "Input tokens",
+        "integer",
+        ".spec.rateLimit.inputTokensPerUnit",
+        "Limit of prompt tokens per unit of time.",
         priority=1,
     ),
     Column(
-        name="Output tokens",
-        type="integer",
-        json_path=".spec.rateLimit.outputTokensPerUnit",
-        description="Limit of answer tokens per unit of time.",
+        "Output tokens",
+        "integer",
+        ".spec.rateLimit.outputTokensPerUnit",
+        "Limit of answer tokens per unit of time.",
         priority=1,
     ),
-    Column(
-        name="Unit",
-        type="string",
-        json_path=".spec.rateLimit.unit",
-        description="Unit of time of the limits.",
-        priority=1,
-    ),
+    Column("Unit", "string", ".spec.rateLimit.unit", "Unit of time of the limits.", priority=1),
     *_WHY,
 )
 
 _SERVER_COLUMNS: Final = (
-    Column(name="Model", type="string", json_path=".spec.model", description="Model that is served."),
-    Column(
-        name="Engine", type="string", json_path=".spec.inferenceEngine", description="Engine that serves it."
-    ),
-    Column(name="Port", type="integer", json_path=".spec.workloadPort.port", description="Port of the pods."),
+    Column("Model", "string", ".spec.model", "Model that is served."),
+    Column("Engine", "string", ".spec.inferenceEngine", "Engine that serves it."),
+    Column("Port", "integer", ".spec.workloadPort.port", "Port of the pods."),
     condition("Ready", "Ready", description="Whether there are ready pods."),
     _ENDPOINTS,
     AGE,
+    Column("Pods", "integer", ".status.endpoints", "Pods selected.", priority=1),
     Column(
-        name="Pods", type="integer", json_path=".status.endpoints", description="Pods selected.", priority=1
-    ),
-    Column(
-        name="KV connector",
-        type="string",
-        json_path=".spec.kvConnector.type",
-        description="Connector for the transfer from prefill to decode.",
+        "KV connector",
+        "string",
+        ".spec.kvConnector.type",
+        "Connector for the transfer from prefill to decode.",
         priority=1,
     ),
     Column(
-        name="PD group",
-        type="string",
-        json_path=".spec.workloadSelector.pdGroup.groupKey",
-        description="Label that groups prefill and decode pods.",
+        "PD group",
+        "string",
+        ".spec.workloadSelector.pdGroup.groupKey",
+        "Label that groups prefill and decode pods.",
         priority=1,
     ),
     *_WHY,

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from apiserver.kinds.columns import AGE
+from apiserver.kinds.columns import AGE, condition
 from apiserver.kinds.core.names import group_of
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, GROUP
@@ -28,41 +28,24 @@ DEFAULT_COST: Final = "10.0"
 """The cost of one replica if no other is known."""
 
 _LABEL_VALUE_CHARACTERS: Final = 63
-_READY: Final = '.status.conditions[?(@.type=="OptimizationReady")]'
-_MODEL: Final = Column(name="Model", type="string", json_path=".spec.modelID", description="Model served.")
-_TARGET: Final = Column(
-    name="Target", type="string", json_path=".spec.scaleTargetRef.name", description="Scale target."
-)
-_CURRENT: Final = Column(
-    name="Current",
-    type="integer",
-    json_path=".status.currentAlloc.numReplicas",
-    description="Current replicas.",
-)
-_DESIRED: Final = Column(
-    name="Desired",
-    type="integer",
-    json_path=".status.desiredOptimizedAlloc.numReplicas",
-    description="Desired replicas.",
-)
-_METRICS_READY: Final = Column(
-    name="MetricsReady",
-    type="string",
-    json_path='.status.conditions[?(@.type=="MetricsAvailable")].status',
-    description="Whether the engines report metrics.",
-)
-_MESSAGE: Final = Column(
-    name="Message",
-    type="string",
-    json_path=f"{_READY}.message",
-    description="Reason, in one sentence.",
-    priority=1,
-)
 
 
-def _reason(json_path: str) -> Column:
-    return Column(
-        name="Reason", type="string", json_path=json_path, description="Reason of the last decision."
+def _columns(reason: Column) -> tuple[Column, ...]:
+    return (
+        Column("Model", "string", ".spec.modelID", "Model served."),
+        Column("Target", "string", ".spec.scaleTargetRef.name", "Scale target."),
+        Column("Current", "integer", ".status.currentAlloc.numReplicas", "Current replicas."),
+        Column("Desired", "integer", ".status.desiredOptimizedAlloc.numReplicas", "Desired replicas."),
+        condition("MetricsAvailable", "MetricsReady", description="Whether the engines report metrics."),
+        reason,
+        AGE,
+        condition(
+            "OptimizationReady",
+            "Message",
+            member="message",
+            description="Reason, in one sentence.",
+            priority=1,
+        ),
     )
 
 
@@ -159,15 +142,10 @@ VARIANT_AUTOSCALING: Final = Kind(
                 " -f FILE --to v1alpha2 --in-place` converts a manifest; `stowplan upgrade` shows whether"
                 " stored objects are left to convert"
             ),
-            columns=(
-                _MODEL,
-                _TARGET,
-                _CURRENT,
-                _DESIRED,
-                _METRICS_READY,
-                _reason(f"{_READY}.reason"),
-                AGE,
-                _MESSAGE,
+            columns=_columns(
+                condition(
+                    "OptimizationReady", "Reason", member="reason", description="Reason of the last decision."
+                )
             ),
             fill=(_cost,),
             references=_references,
@@ -184,15 +162,8 @@ VARIANT_AUTOSCALING: Final = Kind(
             name="v1alpha2",
             declaration=v1alpha2.VariantAutoscaling,
             is_storage=True,
-            columns=(
-                _MODEL,
-                _TARGET,
-                _CURRENT,
-                _DESIRED,
-                _METRICS_READY,
-                _reason(".status.decision.reason"),
-                AGE,
-                _MESSAGE,
+            columns=_columns(
+                Column("Reason", "string", ".status.decision.reason", "Reason of the last decision.")
             ),
             fill=(_cost,),
             references=_references,
