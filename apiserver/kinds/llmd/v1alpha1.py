@@ -2,20 +2,26 @@
 
 S1 *modelProfile* lists candidate accelerators; S2 *legacy* describes one variant with its performance
 profile; S3 *current* has a scale target and a cost. Every field of each shape is optional here, so that the
-schema prunes none of them; the rules constrain which may be combined. Length limits are ours.
+schema prunes none of them; the rules constrain which may be combined. Length limits are ours. Types that both
+versions have alike are those of `v1alpha2`, which outlives this one.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Final
 
-from apiserver.kinds.core.names import DnsSubdomain, KeyName
-from apiserver.kinds.llmd.performance import LONGEST_PARAMETER, NUMERIC, numeric_parameters
-from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Time
+from apiserver.kinds.llmd.v1alpha2 import (
+    ActuationStatus,
+    Allocation,
+    ConfigMapKeyRef,
+    ModelName,
+    OptimizedAlloc,
+    PerfParms,
+)
+from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.markers import Atomic, Items, Length, MapKeys, Pattern, Properties, Range
+from apiserver.schema.markers import Atomic, Items, Length, MapKeys, Pattern, Range
 from apiserver.schema.presence import AllOrNone, Excludes
-from apiserver.schema.rules import WebhookOnly
 
 LEGACY_FIELDS: Final = ("variantID", "accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
 """The fields of S2, which must be set all together or not at all. `sloClassRef` belongs to S1 as well, and
@@ -23,7 +29,6 @@ may be set alone."""
 
 _ONLY_LEGACY: Final = ("variantID", "accelerator", "acceleratorCount", "variantProfile")
 
-ModelName = Annotated[str, Length(1, 512)]
 VariantIdentifier = Annotated[
     str,
     Length(1, 800),
@@ -32,19 +37,6 @@ VariantIdentifier = Annotated[
         says="of the form {modelID}-{accelerator}-{acceleratorCount}, such as meta/llama-3.1-8b-A100-4",
     ),
 ]
-Parameters = Annotated[dict[str, Annotated[str, Length(maximum=LONGEST_PARAMETER)]], Properties(1, 16)]
-
-
-@declaration(WebhookOnly(numeric_parameters, NUMERIC))
-class PerfParms:
-    """The latency model of one variant: two linear functions of the batch size."""
-
-    decode_parms: Parameters
-    """The parameters `alpha` and `beta`: inter-token latency in milliseconds = alpha + beta * batch size."""
-
-    prefill_parms: Parameters
-    """The parameters `gamma` and `delta`: time to first token in milliseconds = gamma + delta * input tokens
-    * batch size."""
 
 
 @declaration()
@@ -85,17 +77,6 @@ class ModelProfile:
     the one in use; later, `spec.accelerator` of v1alpha2 changes it."""
 
 
-@declaration()
-class ConfigMapKeyRef:
-    """A reference to a key of a ConfigMap."""
-
-    name: Annotated[DnsSubdomain, Length(1, 253)]
-    """The name of the ConfigMap, in the namespace that holds Stowplan's settings."""
-
-    key: Annotated[KeyName, Length(1, 253)]
-    """The key in the data of the ConfigMap."""
-
-
 @declaration(
     Excludes("modelProfile", _ONLY_LEGACY),
     AllOrNone(_ONLY_LEGACY, unless="modelProfile", beside=("sloClassRef",)),
@@ -132,75 +113,6 @@ class VariantAutoscalingSpec:
 
     model_profile: Maybe[ModelProfile] = UNSET
     """The performance of the model on several accelerators (releases without scale targets)."""
-
-
-@declaration()
-class Load:
-    """The load that an allocation was computed for (oldest releases only)."""
-
-    arrival_rate: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """The arrival rate in requests per minute."""
-
-    avg_input_tokens: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """The mean prompt length in tokens."""
-
-    avg_output_tokens: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """The mean output length in tokens."""
-
-
-@declaration()
-class Allocation:
-    """The current replicas of the variant, and what they run on."""
-
-    variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
-    """The identifier of the variant."""
-
-    accelerator: Maybe[Annotated[str, Length(1, 253)]] = UNSET
-    """The accelerator type in use."""
-
-    num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
-    """The current number of replicas."""
-
-    max_batch: Maybe[Annotated[int, Range(0)]] = UNSET
-    """The maximum number of requests that one replica serves concurrently."""
-
-    variant_cost: Maybe[DecimalText] = UNSET
-    """The cost of all replicas."""
-
-    itl_average: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """The mean inter-token latency in milliseconds (oldest releases only)."""
-
-    ttft_average: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
-    """The mean time to first token in milliseconds (oldest releases only)."""
-
-    load: Maybe[Load] = UNSET
-    """The current load (oldest releases only)."""
-
-
-@declaration()
-class OptimizedAlloc:
-    """The desired replicas of the variant, and what they should run on."""
-
-    last_run_time: Maybe[Time] = UNSET
-    """The time of the decision. It does not change while the decision stays the same; the controller's Lease
-    records when the decision was last confirmed."""
-
-    variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
-    """The identifier of the variant."""
-
-    accelerator: Maybe[Annotated[str, Length(2, 253)]] = UNSET
-    """The accelerator type to use."""
-
-    num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
-    """The desired number of replicas."""
-
-
-@declaration()
-class ActuationStatus:
-    """The state of actuation: whether the last decision is published."""
-
-    applied: Maybe[bool] = UNSET
-    """Whether the decision is published as a metric for the HorizontalPodAutoscaler."""
 
 
 @declaration()
