@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from apiserver.kinds.authorship import telling_annotations
-from apiserver.kinds.conversion import convert, kept_after_relabelling, kept_annotation, telling_label
+from apiserver.kinds.conversion import convert, kept_annotation, telling_label
 from apiserver.kinds.forms import Form, other_forms
+from apiserver.kinds.llmd.relabelling import kept_when_relabelled
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind, Reference, Version
@@ -108,7 +109,7 @@ def _opened(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None
 def _to_keep(kind: Kind, sent: ReviewedObject, stored: ReviewedObject) -> str | None:
     if _label(kind, sent) == _label(kind, stored):
         return None
-    return kept_after_relabelling(kind, _whole(sent, stored), _whole(stored, stored))
+    return kept_when_relabelled(_whole(sent, stored), _whole(stored, stored))
 
 
 def _forms(kind: Kind, version: Version, sent: ReviewedObject, stored: ReviewedObject | None) -> list[Form]:

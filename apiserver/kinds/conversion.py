@@ -1,4 +1,4 @@
-"""Conversion between versions, for every kind that has more than one."""
+"""Conversion between versions, for the kinds that have more than one: VariantAutoscaling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Final
 
 from apiserver.kinds.llmd import conversion as llmd
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
-from apiserver.kinds.llmd.relabelling import kept_when_relabelled
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind
 
@@ -17,10 +16,6 @@ _CONVERTERS: Final[Mapping[tuple[str, str], Callable[[Json, str], Json]]] = {
 _AT_A_GLANCE: Final = {
     (api_version, "VariantAutoscaling"): llmd.differs_in_name_only for api_version in (llmd.HUB, llmd.SPOKE)
 }
-_WANTED_BYTES: Final = {(llmd.GROUP, "VariantAutoscaling"): llmd.wanted_bytes}
-_ANNOTATIONS: Final = {(llmd.GROUP, "VariantAutoscaling"): llmd.ANNOTATION}
-_LABELS: Final = {(llmd.GROUP, "VariantAutoscaling"): ACCELERATOR_LABEL}
-_KEPT_WHEN_RELABELLED: Final = {(llmd.GROUP, "VariantAutoscaling"): kept_when_relabelled}
 
 
 def convert(value: Json, api_version: str) -> Json:
@@ -45,20 +40,12 @@ def differs_in_name_only(
 
 def kept_annotation(kind: Kind) -> str:
     """Return the annotation that keeps what a version cannot express; empty for a kind without conversion."""
-    return _ANNOTATIONS[kind.group, kind.kind] if kind.has_conversion else ""
+    return llmd.ANNOTATION if kind.has_conversion else ""
 
 
 def telling_label(kind: Kind) -> str:
     """Return the label that conversion depends on; empty if it depends on none."""
-    return _LABELS[kind.group, kind.kind] if kind.has_conversion else ""
-
-
-def kept_after_relabelling(kind: Kind, value: Json, old: Json) -> str | None:
-    """Return the annotation value that keeps a relabelled object's spec unchanged.
-
-    Returns None if nothing has to be added. Both objects are in the same version and include their status.
-    """
-    return _KEPT_WHEN_RELABELLED[kind.group, kind.kind](value, old)
+    return ACCELERATOR_LABEL if kind.has_conversion else ""
 
 
 def wanted_annotation_bytes(kind: Kind, value: Json) -> int:
@@ -69,5 +56,4 @@ def wanted_annotation_bytes(kind: Kind, value: Json) -> int:
     if not kind.has_conversion:
         return 0
     lasting = {name: item for name, item in value.items() if name != "status"}
-    wanted_bytes = _WANTED_BYTES[kind.group, kind.kind]
-    return max(wanted_bytes(lasting, f"{kind.group}/{version.name}") for version in kind.versions)
+    return max(llmd.wanted_bytes(lasting, f"{kind.group}/{version.name}") for version in kind.versions)

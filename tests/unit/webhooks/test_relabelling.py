@@ -146,3 +146,16 @@ def test_a_label_with_an_effect_or_equal_to_the_spec_causes_no_warning(value: Js
     warnings = validate(review(relabelled(value, "H100"))).warnings
 
     assert [text for text in warnings if "has no effect" in text] == []
+
+
+def test_a_change_of_a_label_without_a_key_is_left_to_the_api_server() -> None:
+    """No label of a kind with one version matters for conversion; the API server refuses an empty key."""
+    old = {
+        "apiVersion": "networking.volcano.sh/v1alpha1",
+        "kind": "ModelServer",
+        "metadata": {"name": "llama", "labels": {"": "a"}},
+        "spec": {"inferenceEngine": "vLLM", "workloadSelector": {"matchLabels": {"app": "llama"}}},
+    }
+    new = old | {"metadata": {"name": "llama", "labels": {"": "b"}}}
+
+    assert mutate(review(new, old)).refusal is None
