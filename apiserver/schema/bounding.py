@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 from apiserver.schema import errors
@@ -84,4 +83,4 @@ def _within(entries: list[JsonValue], limit: int | None, path: FieldPath, cut: C
     if limit is None or len(entries) <= limit:
         return entries
     cut.errors.append(errors.too_many(path, len(entries), limit))
-    return list(islice(entries, limit))
+    return entries[:limit]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, TypeVar, dataclass_transform
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from apiserver.schema.paths import camel_case
@@ -51,4 +50,4 @@ def is_declaration(annotation: object) -> TypeGuard[type[Struct]]:
     return isinstance(annotation, type) and issubclass(annotation, Struct)
 
 
-__all__ = ["UNSET", "Maybe", "UnsetType", "declaration", "is_declaration", "msgspec", "rules_of"]
+__all__ = ["UNSET", "Maybe", "declaration", "is_declaration", "rules_of"]

@@ -42,11 +42,6 @@ def defaulted(version: Version, value: Json) -> Json:
     return result
 
 
-def additions(version: Version, value: Json) -> Completion:
-    """Return the defaults that a raw object lacks, without changing it."""
-    return complete(version, copy.deepcopy(value))
-
-
 def _fill_in_more(version: Version, value: Json, done: Completion) -> None:
     compiled = judge(version.declaration)
     fitting = value if done.fits else compiled.fitting(value)

@@ -95,13 +95,6 @@ class Kind:
     versions: tuple[Version, ...]
     has_conversion: bool = False
 
-    def version(self, name: str) -> Version:
-        """Return the version of that name. Raises KeyError if it is not served."""
-        for version in self.versions:
-            if version.name == name:
-                return version
-        raise KeyError(f"{self.kind}.{self.group} has no version {name!r}")
-
     @property
     def storage_version(self) -> Version:
         """Return the storage version, through which all others convert."""

@@ -17,7 +17,7 @@ from judges.options import ENOUGH, judged_count, judged_numbers
 from judges.texts import POOL_SIZE, matching
 
 from apiserver.kinds.registry import KINDS
-from apiserver.schema.defaulting import additions, complete, defaulted
+from apiserver.schema.defaulting import complete, defaulted
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Version
 from apiserver.schema.model import Node, node_of
@@ -105,7 +105,7 @@ def test_defaulting_twice_changes_nothing(name: str) -> None:
     _, version = VERSIONS[name]
     for value in _objects(name):
         once = defaulted(version, value)
-        assert additions(version, once).additions == []
+        assert complete(version, once).additions == []
         assert defaulted(version, once) == once
 
 
@@ -114,7 +114,7 @@ def test_the_patch_has_the_same_result_as_defaulting(name: str) -> None:
     """The additions are applied one by one as RFC 6902 operations, to any object."""
     _, version = VERSIONS[name]
     for value in _objects(name):
-        completion = additions(version, value)
+        completion = complete(version, copy.deepcopy(value))
         operations = msgspec.json.decode(msgspec.json.encode(completion.additions))
         want = copy.deepcopy(value)
         complete(version, want)

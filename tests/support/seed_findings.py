@@ -83,7 +83,7 @@ def findings(document_name: str, type_name: str) -> tuple[Finding, ...]:
 def _finding(document: Document, item: SeedType, place: Place, name: str, *, contrast: Contrast) -> Finding:
     return Finding(
         document=document.name,
-        version=place.version,
+        version=place.version.name,
         type=item.name,
         field=name + contrast.part,
         keyword=contrast.keyword,

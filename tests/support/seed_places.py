@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from apiserver.kinds.registry import find_kind
 from apiserver.schema.json import Json
-from apiserver.schema.kind import Kind
+from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.structural import crd_manifest
 from support.seed_rows import Document, SeedType, documents
@@ -22,7 +22,7 @@ class Place:
     """One occurrence of a type: its generated schema, and the nodes from the root down to it."""
 
     kind: Kind
-    version: str
+    version: Version
     path: str
     schema: Json
     nodes: tuple[Node, ...]
@@ -80,7 +80,7 @@ def _roots(document: Document, item: SeedType) -> Iterator[Place]:
             (entry,) = (v for v in crd_manifest(kind)["spec"]["versions"] if v["name"] == version.name)
             schema = entry["schema"]["openAPIV3Schema"]
             node = node_of(version.declaration)
-            yield Place(kind=kind, version=version.name, path="", schema=schema, nodes=(node,))
+            yield Place(kind=kind, version=version, path="", schema=schema, nodes=(node,))
 
 
 def _descend(

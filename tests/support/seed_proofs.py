@@ -56,7 +56,7 @@ def _in_every_place(document: Document, promise: Promise, name: str, value: Json
     if not found:
         yield f"nothing declares {promise.at}"
     for owner, field in found:
-        where = f"{owner.kind.kind} {owner.version} {(field or owner).path}"
+        where = f"{owner.kind.kind} {owner.version.name} {(field or owner).path}"
         yield from (f"{where}: {text}" for text in _LOCAL[name](owner, field, value, promise.kept))
 
 
@@ -122,7 +122,7 @@ def _without(owner: Place, field: Place | None, name: str, kept: str) -> Iterato
 
 def _warns(owner: Place, field: Place | None, example: Json, kept: str) -> Iterator[str]:
     del field, kept
-    version = owner.kind.version(owner.version)
+    version = owner.version
     value = {"metadata": {"name": "example"}, "spec": example["spec"]}
     yield from (f"the example is not valid: {error}" for error in validate(version.declaration, value))
     said = [text for advise in version.advise for text in advise(value)]
@@ -132,7 +132,7 @@ def _warns(owner: Place, field: Place | None, example: Json, kept: str) -> Itera
 
 def _fills(owner: Place, field: Place | None, example: Json, kept: str) -> Iterator[str]:
     del field, kept
-    found: JsonValue = defaulted(owner.kind.version(owner.version), {"spec": example["spec"]})
+    found: JsonValue = defaulted(owner.version, {"spec": example["spec"]})
     for part in _PART.findall(example["at"]):
         inner = int(part) if part.isdecimal() else part
         found = found[inner] if inner in found or isinstance(inner, int) else {}
@@ -142,7 +142,7 @@ def _fills(owner: Place, field: Place | None, example: Json, kept: str) -> Itera
 
 def _refers(owner: Place, field: Place | None, example: Json, kept: str) -> Iterator[str]:
     del field, kept
-    version = owner.kind.version(owner.version)
+    version = owner.version
     found = {str(reference.path) for reference in version.references({"spec": example["spec"]})}
     if example["at"] not in found:
         yield f"{example['at']} refers to nothing; {sorted(found)} do"

@@ -14,7 +14,7 @@ from support.manifests import deployment, legacy_variant, variant
 
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 
-DEPRECATED = f"Warning: {VARIANT_AUTOSCALING.version('v1alpha1').deprecation_warning}"
+DEPRECATED = f"Warning: {VARIANT_AUTOSCALING.versions[0].deprecation_warning}"
 
 BAD = """\
 # wrong in several places

@@ -88,7 +88,7 @@ def variant(**changes: str) -> Json:
 
 def test_a_stored_invalid_name_does_not_block_updates_of_other_fields() -> None:
     """A new object with this name is rejected."""
-    version = VARIANT_AUTOSCALING.version("v1alpha2")
+    version = VARIANT_AUTOSCALING.storage_version
 
     assert not complete_and_judge(VARIANT_AUTOSCALING, version, variant(modelID="other"), variant()).errors
     assert complete_and_judge(VARIANT_AUTOSCALING, version, variant()).errors
