@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 
 import re2
 
+from apiserver.kinds.core.names import SUBDOMAIN
 from apiserver.schema import errors
 from apiserver.schema.choices import ForbiddenWhen, RequiredWhen
 from apiserver.schema.declaration import UNSET, Maybe, declaration
@@ -22,14 +23,13 @@ from apiserver.schema.remembering import remembered
 from apiserver.schema.rules import WebhookOnly, WithoutCel
 
 _NAME: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _CHARACTERS: Final = (
     "consist of alphanumeric characters, '-', '_' or '.',"
     " and must start and end with an alphanumeric character"
 )
 _NAME_CHARACTERS: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VALUE_CHARACTERS: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_PREFIX: Final = re2.compile(f"^{_SUBDOMAIN}$")
+_PREFIX: Final = re2.compile(f"^{SUBDOMAIN}$")
 _LONGEST_NAME: Final = 63
 _LONGEST_PREFIX: Final = 253
 _LONGEST_KEY: Final = _LONGEST_PREFIX + 1 + _LONGEST_NAME
@@ -45,7 +45,7 @@ def _long_prefix(value: str, path: FieldPath) -> Iterable[FieldError]:
 LabelKey = Annotated[
     str,
     Length(maximum=_LONGEST_KEY),
-    Pattern(rf"^({_SUBDOMAIN}/)?{_NAME}$", says="a label key such as app or example.com/team"),
+    Pattern(rf"^({SUBDOMAIN}/)?{_NAME}$", says="a label key such as app or example.com/team"),
     WebhookOnly(_long_prefix, f"A prefix of a label key has up to {_LONGEST_PREFIX} characters."),
 ]
 """The key of a label: a name of up to 63 characters, with an optional domain prefix."""

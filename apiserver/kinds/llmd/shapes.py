@@ -26,7 +26,7 @@ from apiserver.kinds.llmd.shapes_released import (
     Shape,
 )
 from apiserver.kinds.llmd.shapes_status import released_status
-from apiserver.schema.annotations import take_annotation, with_annotation
+from apiserver.schema.annotations import take_annotation
 from apiserver.schema.json import Json
 from apiserver.schema.undecoded import as_object, same
 
@@ -72,12 +72,11 @@ def shape_of(value: Json) -> Shape:
     return MODEL_PROFILE if is_bare else CURRENT
 
 
-def in_shape(value: Json, shape: Shape, *, keep_annotation: bool = False) -> Shaped:
+def in_shape(value: Json, shape: Shape) -> Shaped:
     """Return an object in `llmd.ai/v1alpha1` in a shape, without changing the input.
 
-    An object that had this shape is restored exactly. Our annotation is dropped unless `keep_annotation` asks
-    to keep it for a later upgrade. What only the annotation holds counts as lost in either case, since a
-    release does not read it. Never fails, whatever the object.
+    An object that had this shape is restored exactly. Our annotation is dropped, and what only it holds is
+    lost, since a release does not read it. Never fails, whatever the object.
     """
     spoke, hub = convert(value, SPOKE), convert(value, HUB)
     plain = without_annotation(spoke)
@@ -92,19 +91,12 @@ def in_shape(value: Json, shape: Shape, *, keep_annotation: bool = False) -> Sha
     shaped = _labelled(shaped, hub, is_other=is_other)
     lost = [*lost_fields(plain, hub, shaped, shape), *lost_cost(shaped, shape, is_other=is_other)]
     lost += lost_status
-    if keep_annotation:
-        shaped = _with_kept_of(shaped, spoke)
     return Shaped(value=shaped, lost=lost, made_up=made_up)
 
 
 def without_annotation(value: Json) -> Json:
     """Return an object without the annotation in which conversion keeps fields of the other version."""
     return take_annotation(value, ANNOTATION)[0]
-
-
-def _with_kept_of(value: Json, source: Json) -> Json:
-    _, text = take_annotation(source, ANNOTATION)
-    return with_annotation(value, ANNOTATION, text) if isinstance(text, str) else value
 
 
 def _spec(plain: Json, hub: Json, shape: Shape, *, is_other: bool, made_up: list[str]) -> Json:

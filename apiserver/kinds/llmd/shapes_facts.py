@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Final
 
-from apiserver.kinds.llmd.identity import UNKNOWN, implied_target, label_of
+from apiserver.kinds.llmd.identity import implied_target, label_of
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_object
 
-_SERVICE_CLASSES: Final = "service-classes-config"
-_NO_FIGURES: Final = {"unknown": "0"}
 _DECIMAL: Final = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
 _MOST_CHARACTERS_SHOWN: Final = 60
 _MOST_DIGITS: Final = 32
-_LARGEST_BATCH: Final = 256
 _LARGEST_INTEGER: Final = 2**63 - 1
 _EXACT: Final = Context(prec=100)
 
@@ -59,25 +56,6 @@ def facts_of(hub: Json) -> Facts:
         target=spec.get("scaleTargetRef") or implied_target(hub),
         cost=_text(spec.get("variantCost")) or _cost_per_replica(current, count),
     )
-
-
-def placeholder_parameters() -> Json:
-    """Return performance parameters that every controller recognizes as placeholders.
-
-    The names that a controller looks for are missing. It therefore skips the object and scales nothing by
-    numbers that were never measured.
-    """
-    return {"decodeParms": dict(_NO_FIGURES), "prefillParms": dict(_NO_FIGURES)}
-
-
-def placeholder_service_class() -> Json:
-    """Return a reference to a service class that does not exist, which the controller reports."""
-    return {"name": _SERVICE_CLASSES, "key": UNKNOWN}
-
-
-def placeholder_batch() -> int:
-    """Return the default maximum batch size of the engines."""
-    return _LARGEST_BATCH
 
 
 def total_cost(cost: str | None, replicas: JsonValue) -> str | None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from apiserver.kinds.llmd.identity import UNKNOWN, identifier_of
-from apiserver.kinds.llmd.shapes_facts import (
-    Facts,
-    placeholder_batch,
-    placeholder_parameters,
-    placeholder_service_class,
-    shown,
-)
+from apiserver.kinds.llmd.shapes_facts import Facts, shown
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_list, as_object
+
+_DEFAULT_BATCH: Final = 256
+"""The default maximum batch size of the engines."""
+
+_NO_SERVICE_CLASS: Final = {"name": "service-classes-config", "key": UNKNOWN}
+"""A reference to a service class that does not exist, which the controller reports."""
+
+_NO_PARAMETERS: Final = {"decodeParms": {"unknown": "0"}, "prefillParms": {"unknown": "0"}}
+"""Performance parameters that every controller recognizes as placeholders: the names that it looks for are
+missing. It therefore skips the object and scales nothing by numbers that were never measured."""
 
 
 def _model(facts: Facts, made_up: list[str]) -> JsonValue:
@@ -36,10 +41,9 @@ def _variant_profile(facts: Facts, made_up: list[str]) -> JsonValue:
 
 
 def _performance(facts: Facts, where: str, made_up: list[str]) -> Json:
-    parameters, batch = placeholder_parameters(), placeholder_batch()
     return {
-        "perfParms": _known(facts.parameters, parameters, f"{where}.perfParms", made_up),
-        "maxBatchSize": _known(facts.batch, batch, f"{where}.maxBatchSize", made_up),
+        "perfParms": _known(facts.parameters, _NO_PARAMETERS, f"{where}.perfParms", made_up),
+        "maxBatchSize": _known(facts.batch, _DEFAULT_BATCH, f"{where}.maxBatchSize", made_up),
     }
 
 
@@ -52,7 +56,7 @@ def _count(facts: Facts, made_up: list[str]) -> JsonValue:
 
 
 def _service_class(facts: Facts, made_up: list[str]) -> JsonValue:
-    return _known(facts.service_class, placeholder_service_class(), "spec.sloClassRef", made_up)
+    return _known(facts.service_class, _NO_SERVICE_CLASS, "spec.sloClassRef", made_up)
 
 
 def _target(facts: Facts, _: list[str]) -> JsonValue:
@@ -85,12 +89,12 @@ def with_parameters(spec: Json, made_up: list[str]) -> Json:
     """Return the profiles of a spec that lack parameters, with placeholder parameters added."""
     own = spec.get("variantProfile")
     if isinstance(own, dict) and "perfParms" not in own:
-        made = _known(None, placeholder_parameters(), "spec.variantProfile.perfParms", made_up)
+        made = _known(None, _NO_PARAMETERS, "spec.variantProfile.perfParms", made_up)
         return {"variantProfile": own | {"perfParms": made}}
     profile = as_object(spec.get("modelProfile"))
     candidates = as_list(profile.get("accelerators"))
     whole = [
-        entry | {"perfParms": _known(None, placeholder_parameters(), _parameters_of(position), made_up)}
+        entry | {"perfParms": _known(None, _NO_PARAMETERS, _parameters_of(position), made_up)}
         if isinstance(entry, dict) and "perfParms" not in entry
         else entry
         for position, entry in enumerate(candidates)
@@ -106,4 +110,4 @@ def _known(fact: JsonValue, placeholder: JsonValue, path: str, made_up: list[str
     if fact is not None:
         return fact
     made_up.append(f"{path}: the object has no value; the placeholder is {shown(placeholder)}")
-    return placeholder
+    return copy.deepcopy(placeholder)

@@ -8,7 +8,7 @@ as our own `v1alpha1`; those of `RELEASES` have exactly the fields of the releas
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -76,9 +76,6 @@ _S2_STATUS: Final = StatusShape(
     desired_alloc=("variantID", "accelerator", "numReplicas", "lastRunTime"),
 )
 _S3_STATUS: Final = StatusShape(current_alloc=(), desired_alloc=("accelerator", "numReplicas", "lastRunTime"))
-_S1_WITHOUT_CONDITIONS: Final = StatusShape(
-    current_alloc=_S1_STATUS.current_alloc, desired_alloc=_S1_STATUS.desired_alloc, has_conditions=False
-)
 
 MODEL_PROFILE: Final = Shape(
     name="modelProfile",
@@ -144,7 +141,7 @@ _UNRELEASED: Final = Shape(
 RELEASES: Final[Mapping[str, Shape]] = {
     shape.name: shape
     for shape in (
-        _first("v0.0.1", _S1_WITHOUT_CONDITIONS),
+        _first("v0.0.1", replace(_S1_STATUS, has_conditions=False)),
         _first("v0.0.2", _S1_STATUS),
         _first("v0.0.3", _S1_STATUS),
         _first("v0.0.4", _S1_STATUS),

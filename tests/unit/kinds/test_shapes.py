@@ -15,7 +15,7 @@ from support.variants import forged, odd, valid
 from apiserver.kinds.llmd import v1alpha1
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
-from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape, in_shape, shape_of, without_annotation
+from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape, in_shape, shape_of
 from apiserver.schema.json import Json
 from apiserver.schema.undecoded import same
 from apiserver.schema.validation import validate
@@ -177,19 +177,14 @@ def test_no_malformed_object_fails(seed: int, version: str, shape: Shape) -> Non
         assert in_shape(each, shape).value["apiVersion"] == SPOKE
 
 
-def test_the_annotation_is_kept_on_request() -> None:
-    """It serves a later upgrade; what it contains is reported as lost, because the shape cannot hold it."""
+def test_what_only_the_annotation_holds_is_reported_as_lost() -> None:
+    """The shape has no field for it, and the annotation is dropped."""
     status = {"decision": {"reason": "Steady", "message": "2 of 2"}, "actuation": {"applied": True}}
-    value = third(version=HUB, status=status)
 
-    kept, dropped = (
-        in_shape(value, RELEASES["v0.5.1"], keep_annotation=True),
-        in_shape(value, RELEASES["v0.5.1"]),
-    )
+    shaped = in_shape(third(version=HUB, status=status), RELEASES["v0.5.1"])
 
-    assert kept.lost == dropped.lost == ["status.decision: only v1alpha2 has this field"]
-    assert convert(kept.value, HUB) == value
-    assert without_annotation(kept.value) == dropped.value == third(status={"actuation": {"applied": True}})
+    assert shaped.lost == ["status.decision: only v1alpha2 has this field"]
+    assert shaped.value == third(status={"actuation": {"applied": True}})
 
 
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama-8b"}
