@@ -2,5 +2,5 @@
 
 - metadata: `names`, `labels`, `references`
 - containers: `env`, `envsource`, `resources`
-- scheduling: `affinity`, with `nodeaffinity` and `podaffinity`
+- scheduling: `affinity`, with `nodeaffinity`
 """

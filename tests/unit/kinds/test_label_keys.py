@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.kinds.core.podaffinity import PodAffinityTerm
+from apiserver.kinds.core.affinity import PodAffinityTerm
 from apiserver.kinds.kthena.modelserver import PDGroup
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate

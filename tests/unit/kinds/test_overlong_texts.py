@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
+from apiserver.kinds.core.affinity import PodAffinityTerm
 from apiserver.kinds.core.env import EnvVar
 from apiserver.kinds.core.nodeaffinity import NodeAffinity
-from apiserver.kinds.core.podaffinity import PodAffinityTerm
 from apiserver.kinds.core.resources import ResourceRequirements
 from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicyMetric
 from apiserver.kinds.kthena.modelmatch import ModelMatch
