@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -46,12 +46,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Decide = Callable[[AdmissionRequest], Awaitable[Verdict]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Judges:
-    """The decision functions of the two admission webhooks."""
-
-    mutate: Decide
-    validate: Decide
+Judges = Mapping[str, Decide]
+"""The decision functions of the two admission webhooks: `mutate` and `validate`."""
 
 
 def application(
@@ -61,13 +57,6 @@ def application(
 
     The first two wait until `judges` has loaded; `/convert` does not need it.
     """
-
-    async def mutated(request: AdmissionRequest) -> Verdict:
-        return await (await judges()).mutate(request)
-
-    async def validated(request: AdmissionRequest) -> Verdict:
-        return await (await judges()).validate(request)
-
     largest = max(admission_limit_bytes * ADMISSION_TIMES, conversion_limit_bytes * CONVERSION_TIMES)
     shared = Room(largest)
     admissions = Bodies(
@@ -83,32 +72,38 @@ def application(
         shared=shared,
     )
     app = web.Application()
-    app.router.add_post("/mutate", _admission("mutate", mutated, admissions, admission_limit_bytes))
-    app.router.add_post("/validate", _admission("validate", validated, admissions, admission_limit_bytes))
-    app.router.add_post("/convert", _conversion(conversions, conversion_limit_bytes))
+    for verb in ("mutate", "validate"):
+        judged = partial(_judged, verb, judges)
+        route = _route(judged, admissions, limit_bytes=admission_limit_bytes, times=ADMISSION_TIMES)
+        app.router.add_post(f"/{verb}", route)
+    route = _route(_converted, conversions, limit_bytes=conversion_limit_bytes, times=CONVERSION_TIMES)
+    app.router.add_post("/convert", route)
     return app
 
 
-def _admission(verb: str, decide: Decide, bodies: Bodies, limit_bytes: int) -> Handler:
+def _route(
+    answer: Callable[[bytes], Awaitable[web.Response]], bodies: Bodies, *, limit_bytes: int, times: int
+) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        if _is_compressed(request):
-            return _malformed(MalformedReviewError("compressed bodies are not supported"))
-        async with bodies.read(request, limit_bytes=limit_bytes, times=ADMISSION_TIMES) as body:
-            return await answered(request, await _judged(verb, decide, body))
+        # The size of a compressed body would be unbounded, and API servers compress none.
+        if request.headers.get("Content-Encoding"):
+            return _malformed("compressed bodies are not supported")
+        async with bodies.read(request, limit_bytes=limit_bytes, times=times) as body:
+            return await answered(request, await answer(body))
 
     return handle
 
 
-async def _judged(verb: str, decide: Decide, body: bytes) -> web.Response:
+async def _judged(verb: str, judges: Callable[[], Awaitable[Judges]], body: bytes) -> web.Response:
     try:
         review = decode_admission(body)
     except MalformedReviewError as error:
-        return _malformed(error)
+        return _malformed(str(error))
     except UnreadableRequestError as error:
         refusal = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": str(error)}
         return _answer(encode_verdict(error.uid, Verdict(refusal=refusal)))
     try:
-        verdict = await decide(review)
+        verdict = await (await judges())[verb](review)
     except Exception as error:  # noqa: BLE001 (unexpected errors must also get a response)
         _log.exception("fault", webhook=verb, uid=review.uid)
         verdict = Verdict(refusal=_fault(error))
@@ -117,21 +112,11 @@ async def _judged(verb: str, decide: Decide, body: bytes) -> web.Response:
     return _answer(encode_verdict(review.uid, verdict))
 
 
-def _conversion(bodies: Bodies, limit_bytes: int) -> Handler:
-    async def handle(request: web.Request) -> web.Response:
-        if _is_compressed(request):
-            return _malformed(MalformedReviewError("compressed bodies are not supported"))
-        async with bodies.read(request, limit_bytes=limit_bytes, times=CONVERSION_TIMES) as body:
-            return await answered(request, await _converted(body))
-
-    return handle
-
-
 async def _converted(body: bytes) -> web.Response:
     try:
         review = decode_conversion(body)
     except MalformedReviewError as error:
-        return _malformed(error)
+        return _malformed(str(error))
     except UnreadableRequestError as error:
         return _answer(encode_conversion_failure(error.uid, str(error)))
     try:
@@ -145,15 +130,8 @@ def _answer(body: bytes) -> web.Response:
     return web.Response(body=body, content_type=_JSON)
 
 
-def _is_compressed(request: web.Request) -> bool:
-    """Tell whether the body is compressed. Its size would be unbounded, and API servers compress none."""
-    return bool(request.headers.get("Content-Encoding"))
-
-
-def _malformed(error: MalformedReviewError) -> web.Response:
-    return web.json_response(
-        {"kind": "Status", "status": "Failure", "code": 400, "message": str(error)}, status=400
-    )
+def _malformed(why: str) -> web.Response:
+    return web.json_response({"kind": "Status", "status": "Failure", "code": 400, "message": why}, status=400)
 
 
 def _fault(error: Exception) -> Json:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections import OrderedDict
-from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 _REMEMBERED_SECONDS: Final = 5.0
 _MOST_REMEMBERED: Final = 1024
-_PATIENCE_SECONDS: Final = 2.0
 _AT_ONCE: Final = 16
 """The number of concurrent checks of the process: anyone who reaches the port may send reviews with hundreds
 of targets, and the API server serves other requests of the same account, too."""
@@ -34,8 +32,7 @@ of targets, and the API server serves other requests of the same account, too.""
 class ClusterAuthorizer:
     """Implements `webhooks.permissions.Authorizer`; checks wait for a connection until `use` is called."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._cluster: Cluster | None = None
         self._connected = asyncio.Event()
         self._allowed: OrderedDict[bytes, float] = OrderedDict()
@@ -61,26 +58,21 @@ class ClusterAuthorizer:
             name=request.name,
         )
         key = hashlib.blake2b(msgspec.json.encode(review, order="sorted"), digest_size=16).digest()
-        if self._clock() - self._allowed.get(key, -_REMEMBERED_SECONDS) < _REMEMBERED_SECONDS:
+        if monotonic() - self._allowed.get(key, -_REMEMBERED_SECONDS) < _REMEMBERED_SECONDS:
             return True
         if not await self._ask(review):
             return False
-        self._allowed[key] = self._clock()
+        self._allowed[key] = monotonic()
         self._allowed.move_to_end(key)
         while len(self._allowed) > _MOST_REMEMBERED:
             self._allowed.popitem(last=False)
         return True
 
     async def _ask(self, review: Json) -> bool:
+        await self._connected.wait()
+        assert self._cluster is not None
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
-                await self._connected.wait()
-            assert self._cluster is not None
             async with self._places:
-                answer = await self._cluster.create(
-                    SUBJECT_ACCESS_REVIEWS, review, timeout_seconds=_PATIENCE_SECONDS
-                )
-        except (TimeoutError, ClusterError) as error:
-            why = str(error) or "no connection to the API server yet"
-            raise UndecidedError(f"the API server could not check permissions: {why}") from error
-        return is_allowed(answer)
+                return is_allowed(await self._cluster.create(SUBJECT_ACCESS_REVIEWS, review))
+        except ClusterError as error:
+            raise UndecidedError(f"the API server could not check permissions: {error}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from apiserver.kinds.autoscalers import BOUND_METRIC, VARIANT_METRIC, may_follow
@@ -51,25 +51,22 @@ def own_way_only(autoscaler: Json) -> Json:
     return {"targets": [(group, meant["kind"], meant["name"])]}
 
 
-def targets_only(group: str, kind: str) -> _Reducer:
+def targets_only(group: str, kind: str) -> Callable[[Json], Json]:
     """Return the function that reduces an object of one of our kinds to its scale targets."""
-    return _Reducer(group, kind)
+    found = find_kind(group, kind)
+    assert found is not None, f"{kind} of {group} is a kind of Stowplan"
+    references = found.storage_version.references
 
-
-class _Reducer:
-    def __init__(self, group: str, kind: str) -> None:
-        found = find_kind(group, kind)
-        assert found is not None, f"{kind} of {group} is a kind of Stowplan"
-        self._references = found.storage_version.references
-
-    def __call__(self, value: Json) -> Json:
+    def reduced(value: Json) -> Json:
         try:
-            named = list(self._references(value))
+            named = list(references(value))
         except (KeyError, TypeError, AttributeError):
             named = []  # stored without admission, so its targets are unreadable
         return {
             "targets": [(item.group, item.kind, item.name) for item in named if item.is_scaled and item.name]
         }
+
+    return reduced
 
 
 def _targets(value: Json | None, namespace: str) -> Iterator[_Target]:

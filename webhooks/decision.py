@@ -12,14 +12,13 @@ from apiserver.kinds.judgement import Judgement, complete_and_judge
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
-from apiserver.schema.kind import Reference
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
 from webhooks.admission import Subject, UnreadableObjectError, subject_of
 from webhooks.authorship import record_errors, user_of
 from webhooks.large import worked
 from webhooks.permissions import UndecidedError
-from webhooks.review import AdmissionRequest
+from webhooks.review import AdmissionRequest, Verdict
 from webhooks.scaling import Scaling
 from webhooks.tenancy import Tenancy
 
@@ -27,28 +26,28 @@ _UNAVAILABLE: Final = 503
 _MOST_ERRORS: Final = MOST_ERRORS + 1
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """A rejection, or the judgement of an object that may be admitted."""
+class Judged(msgspec.Struct, frozen=True):
+    """An object that may be admitted, with its judgement."""
 
-    subject: Subject | None = None
-    judgement: Judgement | None = None
-    refusal: Json | None = None
+    subject: Subject
+    judgement: Judgement
 
 
 async def decide(
     request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy, *, must_be_sure: bool
-) -> Decision:
+) -> Judged | Verdict:
     """Judge the object under review, and whether its writer may use what it references.
 
-    This also fills defaults into the object. A permission that cannot be checked, or a wrong annotation of
-    the writer, leads to a rejection only if `must_be_sure`.
+    This also fills defaults into the object. Returns the verdict if it is final: a rejection, or that there
+    is nothing to judge. A permission that cannot be checked, or a wrong annotation of the writer, leads to a
+    rejection only if `must_be_sure`.
     """
     try:
         subject = subject_of(request)
     except UnreadableObjectError as error:
-        return Decision(refusal=_status(422, "Invalid", str(error)))
+        return Verdict(refusal=_status(422, "Invalid", str(error)))
     if subject is None:
-        return Decision()
+        return Verdict()
     judgement = await worked(
         request, complete_and_judge, subject.kind, subject.version, subject.value, subject.old
     )
@@ -58,19 +57,14 @@ async def decide(
         found += record_errors(subject, request)
     try:
         if claims := subject.claims(is_valid=judgement.is_sound):
-            found += await _scaling_errors(subject, claims, request, scaling)
+            found += await scaling.errors(claims, user=user_of(request), namespace=subject.namespace)
         found += await tenancy.errors(subject, request)
     except UndecidedError as error:
         if must_be_sure and not found:
-            return Decision(refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{error}; try again"))
-    refusal = await _refusal(subject, found, request) if found else None
-    return Decision(subject=subject, judgement=judgement, refusal=refusal)
-
-
-async def _scaling_errors(
-    subject: Subject, claims: Sequence[Reference], request: AdmissionRequest, scaling: Scaling
-) -> list[FieldError]:
-    return await scaling.errors(claims, user=user_of(request), namespace=subject.namespace)
+            return Verdict(refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{error}; try again"))
+    if found:
+        return Verdict(refusal=await _refusal(subject, found, request))
+    return Judged(subject, judgement)
 
 
 async def _refusal(subject: Subject, found: Sequence[FieldError], request: AdmissionRequest) -> Json:

@@ -31,10 +31,10 @@ _log = EventLogger(__name__)
 
 def judges_of(scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN) -> Judges:
     """Return the decision functions for admission requests."""
-    return Judges(
-        mutate=lambda request: mutate(request, scaling, tenancy),
-        validate=lambda request: validate(request, scaling, referents, tenancy),
-    )
+    return {
+        "mutate": lambda request: mutate(request, scaling, tenancy),
+        "validate": lambda request: validate(request, scaling, referents, tenancy),
+    }
 
 
 def scaling_of(config: ScalingConfig, authorizer: Authorizer) -> Scaling:

@@ -26,18 +26,16 @@ async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy =
 
     Permissions that cannot be checked are left to `/validate`.
     """
-    decision = await decide(request, scaling, tenancy, must_be_sure=False)
-    if decision.refusal is not None or decision.judgement is None:
-        return Verdict(refusal=decision.refusal)
-    completion = decision.judgement.completion
-    patch = (*completion.additions, *_annotated(decision.subject, request))
+    judged = await decide(request, scaling, tenancy, must_be_sure=False)
+    if isinstance(judged, Verdict):
+        return judged
+    completion = judged.judgement.completion
+    patch = (*completion.additions, *_annotated(judged.subject, request))
     return Verdict(patch=patch, warnings=tuple(completion.warnings))
 
 
-def _annotated(subject: Subject | None, request: AdmissionRequest) -> Iterator[Addition]:
+def _annotated(subject: Subject, request: AdmissionRequest) -> Iterator[Addition]:
     """Yield the patch operation that sets our annotations and keeps all others."""
-    if subject is None:
-        return
     ours = {kept_annotation(subject.kind): subject.to_keep, WRITTEN_BY: due_record(subject, request)}
     wanted = {name: text for name, text in ours.items() if text is not None}
     others = subject.value["metadata"].get("annotations", {})

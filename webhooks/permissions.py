@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeAlias
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 
-PATIENCE_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 2.0
 """Timeout in seconds for all permission checks of one request."""
 
 _Resource: TypeAlias = tuple[str, str, str, str, str]
@@ -45,10 +45,7 @@ class Authorizer(Protocol):
 
 
 async def refused(
-    authorizer: Authorizer,
-    asked: Sequence[tuple[AccessRequest, FieldError]],
-    *,
-    patience_seconds: float = PATIENCE_SECONDS,
+    authorizer: Authorizer, asked: Sequence[tuple[AccessRequest, FieldError]]
 ) -> list[FieldError]:
     """Return the errors paired with the requests that are denied, in order. Raises UndecidedError.
 
@@ -56,7 +53,7 @@ async def refused(
     name no objects, so one check answers hundreds.
     """
     try:
-        async with asyncio.timeout(patience_seconds):
+        async with asyncio.timeout(_PATIENCE_SECONDS):
             for_all = await _allowed_for_all(authorizer, [request for request, _ in asked])
             rest = [(request, error) for request, error in asked if _resource(request) not in for_all]
             answers = await asyncio.gather(*(authorizer.may(request) for request, _ in rest))

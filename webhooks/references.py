@@ -31,25 +31,6 @@ class Referents(Protocol):
         """Return the other objects that scale a target, by kind and name."""
 
 
-class NoReferents:
-    """No knowledge of other objects: before the caches are filled, or without a cluster."""
-
-    def has(self, reference: Reference, namespace: str) -> bool | None:
-        """Return None: existence is unknown."""
-        del reference, namespace
-        return None
-
-    def place(self, reference: Reference, namespace: str) -> str:
-        """Return the namespace of the referencing object."""
-        del reference
-        return namespace
-
-    def others(self, reference: Reference, namespace: str, own: Claimant) -> Iterable[Claimant]:
-        """Return no claimants."""
-        del reference, namespace, own
-        return ()
-
-
 def advise(
     references: Sequence[Reference], namespace: str, referents: Referents, own: Claimant
 ) -> Iterator[str]:

@@ -16,13 +16,13 @@ from apiserver.cluster.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
+    INFERENCE_POOLS,
+    MODEL_SERVERS,
     STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
     Resource,
 )
 from apiserver.cluster.selection import Selection
-from apiserver.kinds.inference.inferenceobjective import POOL_GROUP
-from apiserver.kinds.kthena.groups import NETWORKING
 from webhooks.claims import Claimant, Claims, own_way_only, targets_only
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ NAMED: Final = (
     DEPLOYMENTS,
     STATEFUL_SETS,
     AUTOSCALING_POLICIES,
-    Resource(group=NETWORKING, version="v1alpha1", plural="modelservers", kind="ModelServer"),
-    Resource(group=POOL_GROUP, version="v1", plural="inferencepools", kind="InferencePool"),
+    MODEL_SERVERS,
+    INFERENCE_POOLS,
 )
 """Kinds that are looked up by name alone. A kind that the cluster does not serve may be installed later."""
 
@@ -50,7 +50,7 @@ CLAIMING: Final = (AUTOSCALING_POLICY_BINDINGS, VARIANT_AUTOSCALINGS)
 
 
 class CachedReferents:
-    """Implements `webhooks.references.Referents` with caches that `follow` fills."""
+    """Implements `webhooks.references.Referents` with caches that `follow` fills; none are known before."""
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace

@@ -16,7 +16,7 @@ from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
-from webhooks.permissions import PATIENCE_SECONDS, AccessRequest, Authorizer, UndecidedError, refused
+from webhooks.permissions import AccessRequest, Authorizer, UndecidedError, refused
 
 _MOST_ASKED: Final = 256
 """The most targets of one object that are checked. A valid object does not name more, and one that does is
@@ -29,7 +29,6 @@ class Scaling:
 
     resources: Mapping[GroupKind, Scalable]
     authorizer: Authorizer | None
-    patience_seconds: float = PATIENCE_SECONDS
 
     async def errors(self, claims: Sequence[Reference], *, user: Json, namespace: str) -> list[FieldError]:
         """Return the errors of the targets that a request newly names. Raises UndecidedError."""
@@ -41,9 +40,7 @@ class Scaling:
             raise UndecidedError(f"more than {_MOST_ASKED} targets at once")
         requests = [(claim, self._request(claim, user=user, namespace=namespace)) for claim in asked]
         return wrong + await refused(
-            self.authorizer,
-            [(request, _forbidden(claim, request)) for claim, request in requests],
-            patience_seconds=self.patience_seconds,
+            self.authorizer, [(request, _forbidden(claim, request)) for claim, request in requests]
         )
 
     def _request(self, claim: Reference, *, user: Json, namespace: str) -> AccessRequest:

@@ -15,10 +15,12 @@ async def validate(
     request: AdmissionRequest, scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN
 ) -> Verdict:
     """Return the verdict on a request: a rejection, or warnings about probably unintended values."""
-    decision = await decide(request, scaling, tenancy, must_be_sure=True)
-    subject, judgement = decision.subject, decision.judgement
-    if subject is None or judgement is None or decision.refusal is not None or not judgement.is_sound:
-        return Verdict(refusal=decision.refusal)
+    judged = await decide(request, scaling, tenancy, must_be_sure=True)
+    if isinstance(judged, Verdict):
+        return judged
+    if not judged.judgement.is_sound:
+        return Verdict()
+    subject = judged.subject
     warnings = await worked(request, _advice, subject)
     own = subject.kind.kind, subject.name
     missing = advise(subject.references(), subject.namespace, referents, own)

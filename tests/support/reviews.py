@@ -12,7 +12,8 @@ from apiserver.schema.kind import Reference
 from webhooks.claims import Claimant
 from webhooks.mutate import mutate as ask_mutate
 from webhooks.permissions import AccessRequest, UndecidedError
-from webhooks.references import NoReferents, Referents
+from webhooks.references import Referents
+from webhooks.referents import CachedReferents
 from webhooks.review import AdmissionRequest, Verdict, decode_admission
 from webhooks.scaling import Scaling
 from webhooks.tenancy import OPEN, Tenancy
@@ -65,7 +66,7 @@ RESOURCES = {
     ("apps", "Deployment"): Scalable(resource="deployments"),
     ("workload.volcano.sh", "ModelInfer"): Scalable(resource="modelinfers", has_scale=False),
 }
-NOBODY = NoReferents()
+NOBODY = CachedReferents("")
 ANYBODY = Scaling(resources=RESOURCES, authorizer=None)
 
 

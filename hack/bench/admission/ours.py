@@ -11,13 +11,13 @@ from typing import Final
 from apiserver.kinds.scalable import SCALABLE
 from hack.bench.in_process import Answerer
 from webhooks.mutate import mutate
-from webhooks.references import NoReferents
+from webhooks.referents import CachedReferents
 from webhooks.review import Verdict, decode_admission, encode_verdict
 from webhooks.scaling import Scaling
 from webhooks.validate import validate
 
 _SCALING: Final = Scaling(resources=SCALABLE, authorizer=None)
-_REFERENTS: Final = NoReferents()
+_REFERENTS: Final = CachedReferents("")
 
 
 def answer_mutate(body: bytes) -> bytes:

@@ -16,7 +16,7 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.bodies import SMALL_ANSWER_BYTES
 from webhooks.app import Judges, application
 from webhooks.judging import judges_of
-from webhooks.references import NoReferents
+from webhooks.referents import CachedReferents
 from webhooks.scaling import Scaling
 
 OLD, NEW = "llmd.ai/v1alpha1", "llmd.ai/v1alpha2"
@@ -35,7 +35,7 @@ async def client() -> AsyncIterator[Client]:
     scaling = Scaling(resources={}, authorizer=None)
 
     async def judges() -> Judges:
-        return judges_of(scaling, NoReferents())
+        return judges_of(scaling, CachedReferents(""))
 
     app = application(judges, admission_limit_bytes=8 << 20, conversion_limit_bytes=64 << 20)
     async with TestClient(TestServer(app)) as started:

@@ -25,7 +25,7 @@ from apiserver.schema.json import JsonValue
 from apiserver.serving.authority import new_authority, new_leaf
 from webhooks.app import Judges, application
 from webhooks.judging import judges_of
-from webhooks.references import NoReferents
+from webhooks.referents import CachedReferents
 from webhooks.review import SMALL_BYTES
 from webhooks.scaling import Scaling
 
@@ -43,7 +43,7 @@ async def client() -> AsyncIterator[Client]:
     scaling = Scaling(resources=SCALABLE, authorizer=None)
 
     async def judges() -> Judges:
-        return judges_of(scaling, NoReferents())
+        return judges_of(scaling, CachedReferents(""))
 
     app = application(judges, admission_limit_bytes=8 << 20, conversion_limit_bytes=16 << 20)
     async with TestClient(TestServer(app)) as started:
