@@ -5,5 +5,4 @@
 `metrics` is the external metrics API, `cli` the command line.
 
 - the table of subcommands: `cli`; name of the command, and how subcommands end: `program`
-- discovery documents of an API server: `discovery`
 """

@@ -7,7 +7,7 @@ provider        an index of all metrics, and the result of a query: exact, or an
 selector        label selectors
 quantity        formatting of numbers as quantities
 authentication  authentication of callers: only the front proxy of the cluster
-routes          paths, discovery
+routes          paths; `discovery`: documents about them
 watched         watches that keep the metrics and the front proxy up to date
 status          errors as `metav1.Status`
 app, run        the application, and the process `stowplan apiserver`; `config`: its configuration

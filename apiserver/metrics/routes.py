@@ -10,30 +10,23 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from apiserver.discovery import (
+from apiserver.metrics import status
+from apiserver.metrics.discovery import (
+    API_GROUP,
+    API_RESOURCE_LIST,
+    API_VERSION,
+    GROUP,
     JSON_TYPE,
-    ApiGroupVersion,
-    ApiResource,
-    api_group,
-    api_resource_list,
     negotiate,
 )
-from apiserver.metrics import status
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.quantity import canonical_quantity
 from apiserver.metrics.selector import parse_selector
 from apiserver.metrics.series import Series
 from apiserver.schema.json import Json
 
-API: Final = ApiGroupVersion(
-    group="external.metrics.k8s.io",
-    version="v1beta1",
-    # One entry for all metrics: a list of thousands would slow down every kubectl of the cluster.
-    resources=(ApiResource(name="externalmetrics", kind="ExternalMetricValueList", verbs=("get",)),),
-)
-
-GROUP_PATH: Final = f"/apis/{API.group}"
-VERSION_PATH: Final = f"{GROUP_PATH}/{API.version}"
+GROUP_PATH: Final = f"/apis/{GROUP}"
+VERSION_PATH: Final = f"/apis/{API_VERSION}"
 _LOG = structlog.get_logger(__name__)
 _WHOLE_SECONDS: Final = len("2006-01-02T15:04:05")
 _TRUE: Final = frozenset(["true", "1"])
@@ -50,9 +43,6 @@ def routes(
     `why_incomplete` returns why the index must not be used yet for a metric, or None; `clock` returns the
     time in UTC.
     """
-    group = _document(api_group(API))
-    resources = _document(api_resource_list(API))
-    root = _document({"paths": ["/apis", GROUP_PATH, VERSION_PATH]})
 
     async def values(request: web.Request) -> web.Response:
         metric_name = request.match_info["metric"]
@@ -70,10 +60,10 @@ def routes(
         return web.Response(body=msgspec.json.encode(value_list(found)), content_type=JSON_TYPE)
 
     return [
-        web.get("/", root),
+        web.get("/", _document({"paths": ["/apis", GROUP_PATH, VERSION_PATH]})),
         web.get("/apis", _groups),
-        web.get(GROUP_PATH, group),
-        web.get(VERSION_PATH, resources),
+        web.get(GROUP_PATH, _document(API_GROUP)),
+        web.get(VERSION_PATH, _document(API_RESOURCE_LIST)),
         web.get(f"{VERSION_PATH}/namespaces/{{namespace}}/{{metric}}", values),
     ]
 
@@ -94,7 +84,7 @@ def value_list(found: Sequence[Series]) -> Json:
     ]
     return {
         "kind": "ExternalMetricValueList",
-        "apiVersion": API.group_version,
+        "apiVersion": API_VERSION,
         "metadata": {},
         "items": items,
     }
@@ -147,7 +137,7 @@ def _document(content: Json) -> Handler:
 
 
 async def _groups(request: web.Request) -> web.Response:
-    document = negotiate(API, request.headers.get("Accept", ""))
+    document = negotiate(request.headers.get("Accept", ""))
     headers = {"ETag": document.etag, "Vary": "Accept", "Content-Type": document.content_type}
     if request.headers.get("If-None-Match") == document.etag:
         return web.Response(status=web.HTTPNotModified.status_code, headers=headers)

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from apiserver.discovery import api_group, api_resource_list, negotiate
-from apiserver.metrics.routes import API
+from apiserver.metrics.discovery import API_GROUP, API_RESOURCE_LIST, negotiate
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2_BETA = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
@@ -32,7 +31,7 @@ def test_the_first_acceptable_document_that_exists_is_served(
     accept: str, want_type: str, want_kind: str
 ) -> None:
     """Clients without aggregated discovery get the plain list."""
-    document = negotiate(API, accept)
+    document = negotiate(accept)
 
     assert document.content_type == want_type
     assert json.loads(document.body)["kind"] == want_kind
@@ -40,10 +39,9 @@ def test_the_first_acceptable_document_that_exists_is_served(
 
 def test_one_resource_represents_all_metrics() -> None:
     """Without a resource kubectl reports an error; one per metric would slow down every kubectl call."""
-    resources = api_resource_list(API)
-    aggregated = json.loads(negotiate(API, V2).body)["items"][0]["versions"][0]
+    aggregated = json.loads(negotiate(V2).body)["items"][0]["versions"][0]
 
-    assert [(r["name"], r["kind"], r["verbs"], r["namespaced"]) for r in resources["resources"]] == [
+    assert [(r["name"], r["kind"], r["verbs"], r["namespaced"]) for r in API_RESOURCE_LIST["resources"]] == [
         ("externalmetrics", "ExternalMetricValueList", ["get"], True)
     ]
     assert [(r["resource"], r["scope"]) for r in aggregated["resources"]] == [
@@ -54,7 +52,7 @@ def test_one_resource_represents_all_metrics() -> None:
 
 def test_the_group_prefers_its_only_version() -> None:
     """An API group document must have a preferred version."""
-    assert api_group(API)["preferredVersion"] == {
+    assert API_GROUP["preferredVersion"] == {
         "groupVersion": "external.metrics.k8s.io/v1beta1",
         "version": "v1beta1",
     }
@@ -62,4 +60,4 @@ def test_the_group_prefers_its_only_version() -> None:
 
 def test_the_etag_depends_only_on_the_document() -> None:
     """The aggregator then need not fetch an unchanged document again every minute."""
-    assert negotiate(API, V2).etag == negotiate(API, V2).etag != negotiate(API, V2_BETA).etag
+    assert negotiate(V2).etag == negotiate(V2).etag != negotiate(V2_BETA).etag
