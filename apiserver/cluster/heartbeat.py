@@ -8,13 +8,13 @@ rewritten only to look fresh, and the decisions of all variants age together wit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from apiserver.cluster.timestamps import rfc3339_micro
+from apiserver.cluster.timestamps import moment_of, rfc3339_micro
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from apiserver.schema.json import Json
 
@@ -66,17 +66,10 @@ class Heartbeat:
 def heartbeat_of(lease: Json) -> Heartbeat | None:
     """Return the heartbeat of a Lease, or None if it is missing or invalid."""
     annotations: Mapping[str, str] = lease["metadata"].get("annotations") or {}
-    time, newest = annotations.get(LAST_CYCLE), annotations.get(NEWEST_DECISION)
-    names = [name.partition("/") for name in annotations.get(UNCONFIRMED, "").split(",") if name]
-    try:
-        return Heartbeat(
-            time=_moment(time or ""),
-            newest_decision=_moment(newest) if newest else None,
-            unconfirmed=frozenset((namespace, name) for namespace, _, name in names),
-        )
-    except (ValueError, OverflowError):
+    time, newest = moment_of(annotations.get(LAST_CYCLE)), annotations.get(NEWEST_DECISION)
+    newest_decision = moment_of(newest)
+    if time is None or (newest and newest_decision is None):
         return None
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
+    names = [name.partition("/") for name in annotations.get(UNCONFIRMED, "").split(",") if name]
+    unconfirmed = frozenset((namespace, name) for namespace, _, name in names)
+    return Heartbeat(time=time, newest_decision=newest_decision, unconfirmed=unconfirmed)

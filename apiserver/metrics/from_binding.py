@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from typing import Final
 
+from apiserver.cluster.timestamps import moment_of
 from apiserver.metrics.series import BOUND_REPLICAS, TARGET_ID, Series, Unknown
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json
+from apiserver.schema.undecoded import as_object
 
 _STATUS_FIELDS: Final = ("lastDecisionTime", "targets")
 _UNDECIDED: Final = "it has no decision yet, or its decision is only advice"
@@ -18,7 +19,7 @@ def bound_metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
 
     Never raises, whatever its content: an unreadable value becomes an `Unknown` with the reason.
     """
-    status = _object(value.get("status"))
+    status = as_object(value.get("status"))
     targets = status.get("targets")
     found = [item for item in targets if isinstance(item, dict)] if isinstance(targets, list) else []
     return tuple(_entry(value, status, target) for target in found)
@@ -26,7 +27,7 @@ def bound_metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
 
 def bound_essentials(value: Json) -> Json:
     """Return only the parts of a binding that `bound_metrics_of` reads."""
-    metadata, spec, status = (_object(value.get(name)) for name in ("metadata", "spec", "status"))
+    metadata, spec, status = (as_object(value.get(name)) for name in ("metadata", "spec", "status"))
     return {
         "metadata": {name: metadata[name] for name in ("namespace", "name") if name in metadata},
         "spec": {"policyRef": spec.get("policyRef")},
@@ -38,7 +39,7 @@ def _entry(value: Json, status: Json, target: Json) -> Series | Unknown:
     metadata = value["metadata"]
     namespace = str(metadata.get("namespace", ""))
     labels = _labels(value, target)
-    replicas, time = target.get("replicas"), _time(status)
+    replicas, time = target.get("replicas"), moment_of(status.get("lastDecisionTime"))
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0 or time is None:
         return Unknown(metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, why=_UNDECIDED)
     return Series(
@@ -47,7 +48,7 @@ def _entry(value: Json, status: Json, target: Json) -> Series | Unknown:
 
 
 def _labels(value: Json, target: Json) -> Mapping[str, str]:
-    metadata, policy = value["metadata"], _object(_object(value.get("spec")).get("policyRef"))
+    metadata, policy = value["metadata"], as_object(as_object(value.get("spec")).get("policyRef"))
     binding, kind, name = str(metadata["name"]), str(target.get("kind", "")), str(target.get("name", ""))
     return {
         "binding_name": binding,
@@ -58,15 +59,3 @@ def _labels(value: Json, target: Json) -> Mapping[str, str]:
         "namespace": str(metadata.get("namespace", "")),
         "exported_namespace": str(metadata.get("namespace", "")),
     }
-
-
-def _time(status: Json) -> dt.datetime | None:
-    text: JsonValue = status.get("lastDecisionTime")
-    try:
-        return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _object(value: JsonValue) -> Json:
-    return value if isinstance(value, dict) else {}

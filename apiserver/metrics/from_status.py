@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from apiserver.cluster.timestamps import moment_of
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, variant_identifier
 from apiserver.metrics.series import (
     DESIRED_RATIO,
@@ -14,7 +15,8 @@ from apiserver.metrics.series import (
     Series,
     Unknown,
 )
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json
+from apiserver.schema.undecoded import as_object
 
 _SPEC_FIELDS: Final = ("modelID", "accelerator", "acceleratorCount")
 _STATUS_FIELDS: Final = ("desiredOptimizedAlloc", "currentAlloc", "actuation")
@@ -25,13 +27,13 @@ def metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
 
     Never raises, whatever its content: an unreadable value becomes an `Unknown` with the reason.
     """
-    labels, status = _labels(value), _object(value.get("status"))
+    labels, status = _labels(value), as_object(value.get("status"))
     return tuple(_entry(name, status, labels=labels) for name in _VALUES)
 
 
 def essentials(value: Json) -> Json:
     """Return only the parts of an object that `metrics_of` reads, to keep a cache of many objects small."""
-    metadata, spec, status = (_object(value.get(name)) for name in ("metadata", "spec", "status"))
+    metadata, spec, status = (as_object(value.get(name)) for name in ("metadata", "spec", "status"))
     kept: Json = {name: status[name] for name in _STATUS_FIELDS if name in status}
     if "decision" in status:  # only whether there is one is read
         kept["decision"] = {}
@@ -61,9 +63,9 @@ def _entry(metric_name: str, status: Json, *, labels: Mapping[str, str]) -> Seri
 
 
 def _labels(value: Json) -> dict[str, str]:
-    metadata, spec, status = (_object(value.get(name)) for name in ("metadata", "spec", "status"))
-    desired, current = (_object(status.get(name)) for name in ("desiredOptimizedAlloc", "currentAlloc"))
-    namespace, labels = metadata.get("namespace", ""), _object(metadata.get("labels"))
+    metadata, spec, status = (as_object(value.get(name)) for name in ("metadata", "spec", "status"))
+    desired, current = (as_object(status.get(name)) for name in ("desiredOptimizedAlloc", "currentAlloc"))
+    namespace, labels = metadata.get("namespace", ""), as_object(metadata.get("labels"))
     found = {
         "variant_name": metadata["name"],
         "variant_id": desired.get("variantID") or current.get("variantID") or _identifier(spec),
@@ -82,7 +84,7 @@ def _identifier(spec: Json) -> str | None:
 
 
 def _desired_milli(status: Json) -> int:
-    if "decision" in status and _object(status.get("actuation")).get("applied") is False:
+    if "decision" in status and as_object(status.get("actuation")).get("applied") is False:
         # A number beside it is of an earlier controller, which writes no `decision`.
         raise _UnknownError("its decision is only advice, or it cannot be planned: see its conditions")
     return 1000 * _replicas(status, "desiredOptimizedAlloc", absent="it has no decision yet")
@@ -96,24 +98,19 @@ def _ratio_milli(status: Json) -> int:
 
 
 def _replicas(status: Json, allocation: str, *, absent: str) -> int:
-    replicas = _object(status.get(allocation)).get("numReplicas")
+    replicas = as_object(status.get(allocation)).get("numReplicas")
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
         raise _UnknownError(f"{absent} (no status.{allocation}.numReplicas)")
     return replicas
 
 
 def _decision_time(status: Json) -> dt.datetime:
-    text: JsonValue = _object(status.get("desiredOptimizedAlloc")).get("lastRunTime")
-    try:
-        return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
-    except (TypeError, ValueError, OverflowError) as error:
+    time = moment_of(as_object(status.get("desiredOptimizedAlloc")).get("lastRunTime"))
+    if time is None:
         raise _UnknownError(
             "the time of its decision is unknown (no status.desiredOptimizedAlloc.lastRunTime)"
-        ) from error
-
-
-def _object(value: JsonValue) -> Json:
-    return value if isinstance(value, dict) else {}
+        )
+    return time
 
 
 _VALUES: Final[Mapping[str, Callable[[Json], int]]] = {

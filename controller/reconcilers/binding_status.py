@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from apiserver.cluster.timestamps import moment_of
 from apiserver.schema.json import Json
 from controller.observe.asks import Ask
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
@@ -16,7 +17,7 @@ from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
 from controller.policies.sharing import BindingDecision
 from controller.policies.wording import binding_sentence, recommendation_text
-from controller.reconcilers.news import News, moment_of, own_conditions, without_numbers
+from controller.reconcilers.news import News, own_conditions, without_numbers
 
 REFRESH_SECONDS: Final = 60.0
 """Minimum time in seconds between writes of a status in which only figures changed."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from apiserver.schema.json import Json, JsonValue
+from apiserver.cluster.timestamps import moment_of
+from apiserver.schema.json import Json
 from apiserver.schema.undecoded import without
 from controller.observe.conditions import ConditionType
 from controller.observe.performance import learned_of
@@ -91,14 +92,6 @@ def decided_time(status: Json) -> datetime | None:
     """
     desired = status.get("desiredOptimizedAlloc") or {}
     return moment_of(desired.get("lastRunTime")) if desired.get("numReplicas") is not None else None
-
-
-def moment_of(text: JsonValue) -> datetime | None:
-    """Return a time in a status, or None if it is missing or invalid."""
-    try:
-        return datetime.fromisoformat(text).astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def _acted_on(status: Json) -> Json:
