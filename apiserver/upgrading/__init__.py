@@ -1,9 +1,10 @@
 """`stowplan upgrade` and `stowplan downgrade`: migration of a live cluster to our definitions, and back.
 
 snapshot, gather       the state of the cluster, read once; everything below depends on it alone
-definitions            the CustomResourceDefinition at each stage of a migration; `ownership`: our label
+definitions            the CustomResourceDefinition at each stage of a migration; `ownership`: our label,
+                       and what Helm wrote for our chart
 object_checks          preconditions; also `controller_checks`, `owner_checks`, `permission_checks` and
-                       `webhook_checks`; their results: `findings`; `own_chart`: what Helm wrote for us
+                       `webhook_checks`; their results: `findings`
 steps                  the remaining steps, derived from the state: an interrupted run is simply run again
 execution              execution of the steps: `proving`, `rewriting`, `reshaping`, `waiting`
 status_to_come         two writes of a downgrade: spec and status; `accounts`: its effect on each object

@@ -7,8 +7,7 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
 from apiserver.schema.undecoded import same
-from apiserver.upgrading.own_chart import without_our_chart
-from apiserver.upgrading.ownership import is_ours, without_label
+from apiserver.upgrading.ownership import is_ours, without_label, without_our_chart
 
 
 def staged(

@@ -9,7 +9,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.definitions import condition, served_versions, stored_versions
 from apiserver.upgrading.findings import Finding, note, ok, problem
-from apiserver.upgrading.own_chart import HELM_RELEASE, PEOPLE, managers_of_our_chart
+from apiserver.upgrading.ownership import HELM_RELEASE, PEOPLE, managers_of_our_chart
 from apiserver.upgrading.snapshot import Snapshot
 
 _RECONCILERS: Final = ("argocd", "kustomize-controller", "helm-controller", "helm", "fleet", "olm", "catalog")

@@ -11,8 +11,8 @@ from apiserver.kinds.registry import KINDS
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.definitions import storage_version, stored_versions
 from apiserver.upgrading.findings import Finding, note, ok, problem
-from apiserver.upgrading.own_chart import HELM_RELEASE
 from apiserver.upgrading.owner_checks import DELIVERY_MARKS
+from apiserver.upgrading.ownership import HELM_RELEASE
 from apiserver.upgrading.permission_checks import check_permissions
 from controller.uninstalling.installed import NAME_PREFIX
 from controller.uninstalling.snapshot import Snapshot
