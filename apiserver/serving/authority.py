@@ -94,7 +94,7 @@ def expiry_of(certificate: bytes) -> datetime:
 
 
 def is_issued_by(leaf: bytes, authority: bytes) -> bool:
-    """Tell whether the certificate is signed by the authority's key."""
+    """Tell whether the certificate, the first one of a chain, is signed by the authority's key."""
     try:
         issuer = x509.load_pem_x509_certificate(authority)
         x509.load_pem_x509_certificate(leaf).verify_directly_issued_by(issuer)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
+from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.schema.json import Json
 from apiserver.upgrading.findings import Finding, ok, problem
 from apiserver.upgrading.snapshot import Snapshot
 
 UPSTREAM_LEASE: Final = "72dd1cf1.llm-d.ai"
 """The leader election Lease of every release of the earlier controller."""
-OUR_LEASE: Final = "stowplan-controller"
 OUR_MANAGER: Final = "stowplan"
 RECENT: Final = timedelta(minutes=10)
 """The age of a status write beyond which its controller counts as stopped: earlier controllers write every
@@ -36,7 +36,7 @@ def check_upstream(snapshot: Snapshot) -> Iterator[Finding]:
 
 def check_our_own(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield whether our own controller is running, which writes what an earlier release cannot hold."""
-    found = [*_held_lease(snapshot, OUR_LEASE)]
+    found = [*_held_lease(snapshot, LEASE_NAME)]
     yield from found or [ok(_CHECK, "our own controller is not active")]
 
 

@@ -81,7 +81,7 @@ def planned(
 ) -> Report:
     """Return the plan for a snapshot."""
     if snapshot.denied:
-        return denied_report("downgrade", cluster, tuple(check_permissions(snapshot.denied)))
+        return denied_report("downgrade", cluster, snapshot)
     accounts = tuple(account(item, shape) for item in snapshot.objects)
     is_clean = not any(item.is_reshaped for item in accounts)
     is_annotated = any(item.is_annotated for item in accounts)

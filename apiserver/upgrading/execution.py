@@ -86,7 +86,7 @@ class Execution:
         return start
 
     async def do(self, step: Step) -> Done:
-        """Execute one step. Raises StoppedError, NotTakenUpError, ContendedError and ClusterError."""
+        """Execute one step. Raises StoppedError and ClusterError."""
         return await performed(step, self._actions[step.action], self._progress)
 
     async def _serve(self, step: Step) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound, Unavailable
+from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.resource import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -22,7 +23,7 @@ from apiserver.cluster.resource import (
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import CONVERSION_SERVICE
-from apiserver.upgrading.controller_checks import OUR_LEASE, UPSTREAM_LEASE, is_upstream
+from apiserver.upgrading.controller_checks import UPSTREAM_LEASE, is_upstream
 from apiserver.upgrading.definitions import served_versions
 from apiserver.upgrading.permission_checks import Permission, needed
 from apiserver.upgrading.resources import ENDPOINT_SLICES, SELF_SUBJECT_ACCESS_REVIEWS, resource_of
@@ -36,14 +37,12 @@ async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, n
     namespace = await installed_namespace(cluster)
     if denied := await denied_of(cluster, needed(converting, namespace)):
         return Snapshot(now=now, webhook=Webhook(namespace=namespace), denied=denied)
-    found = {
-        kind.crd_name: await _maybe(cluster, CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name) for kind in kinds
-    }
+    found = {kind.crd_name: await read_definition(cluster, kind) for kind in kinds}
     definitions = {name: item for name, item in found.items() if item is not None}
     objects, refusal = await _objects(cluster, converting, definitions.get(converting.crd_name))
     leases = [
         await _listed(cluster, LEASES, field_selector=f"metadata.name={name}")
-        for name in (UPSTREAM_LEASE, OUR_LEASE)
+        for name in (UPSTREAM_LEASE, LEASE_NAME)
     ]
     return Snapshot(
         now=now,
@@ -153,16 +152,10 @@ async def _maybe(
         return None
 
 
-async def _listed(
-    cluster: Cluster,
-    resource: Resource,
-    *,
-    namespace: str | None = None,
-    field_selector: str | None = None,
-) -> list[Json]:
+async def _listed(cluster: Cluster, resource: Resource, *, field_selector: str | None = None) -> list[Json]:
     """Return objects that are only needed for warnings; empty if the user may not read them."""
     try:
-        found = await cluster.list(resource, namespace=namespace, field_selector=field_selector)
+        found = await cluster.list(resource, field_selector=field_selector)
     except (Forbidden, NotFound):
         return []
     return list(found["items"])

@@ -21,7 +21,7 @@ from apiserver.upgrading.comparison import difference
 from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.reaching import is_of_conversion, listed_in_every_version, shown_by_made_up
 from apiserver.upgrading.resources import resource_of
-from apiserver.upgrading.retrying import Pace, each, retried, steadily
+from apiserver.upgrading.retrying import Pace, failures_of, retried, steadily
 
 _PAUSES_SECONDS: Final = (0.05,) * 40
 
@@ -39,16 +39,7 @@ async def prove(cluster: Cluster, kind: Kind, pace: Pace, *, namespace: str = IN
     """Prove every object. Raises UnreadableError if conversion cannot read any, and ClusterError."""
     refusal = await shown_by_made_up(cluster, kind, namespace)
     items = await listed_in_every_version(cluster, kind, pace)
-
-    async def one(item: Json) -> Failure | None:
-        metadata = item["metadata"]
-        message = await _tried(cluster, kind, metadata)
-        if not message:
-            return None
-        return Failure(namespace=metadata["namespace"], name=metadata["name"], message=message)
-
-    found = await each(items, one, pace)
-    failures = tuple(failure for failure in found if failure is not None)
+    failures = await failures_of(items, partial(_tried, cluster, kind), pace)
     return Proof(objects=len(items), failures=failures, refusal=refusal)
 
 
@@ -64,10 +55,10 @@ def there_and_back(readings: list[Json]) -> str:
     return ""
 
 
-async def _tried(cluster: Cluster, kind: Kind, metadata: Json) -> str:
+async def _tried(cluster: Cluster, kind: Kind, item: Json) -> str:
     """Return why an object fails; empty if it does not."""
     try:
-        return await _attempted(cluster, kind, metadata)
+        return await _attempted(cluster, kind, item["metadata"])
     except NotFound:
         return ""  # deleted in the meantime
     except Conflict:

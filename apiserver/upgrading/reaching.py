@@ -10,13 +10,13 @@ from functools import partial
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, NotFound, Unavailable
+from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, Unavailable
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.schema.undecoded import same
 from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.resources import resource_of
-from apiserver.upgrading.retrying import Pace, each, patiently, steadily
+from apiserver.upgrading.retrying import Pace, failures_of, patiently, steadily
 
 _CONVERSION_SECONDS: Final = 40.0
 """A timeout in seconds, longer than that of the API server for a converter, so that the server reports it."""
@@ -102,30 +102,21 @@ async def listed_in_every_version(cluster: Cluster, kind: Kind, pace: Pace) -> l
 async def _unreadable(
     cluster: Cluster, kind: Kind, version: str, items: list[Json], pace: Pace
 ) -> tuple[Failure, ...]:
-    async def one(item: Json) -> Failure | None:
-        metadata = item["metadata"]
-        namespace, name = metadata["namespace"], metadata["name"]
+    async def tried(item: Json) -> str:
         read = partial(
             cluster.get,
             resource_of(kind, version),
-            name,
-            namespace=namespace,
+            item["metadata"]["name"],
+            namespace=item["metadata"]["namespace"],
             timeout_seconds=_CONVERSION_SECONDS,
         )
         try:
             await patiently(read)
-        except NotFound:
-            return None
         except ClusterError as error:
-            return (
-                Failure(namespace=namespace, name=name, message=error.message)
-                if is_of_conversion(error)
-                else None
-            )
-        return None
+            return error.message if is_of_conversion(error) else ""
+        return ""
 
-    found = await each(items, one, pace)
-    return tuple(failure for failure in found if failure is not None)
+    return await failures_of(items, tried, pace)
 
 
 def _says(answer: Json, name: str, item: object) -> bool:

@@ -10,8 +10,8 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.accounts import Account
 from apiserver.upgrading.definitions import served_versions, storage_version, stored_versions
-from apiserver.upgrading.findings import Finding
 from apiserver.upgrading.ownership import is_ours
+from apiserver.upgrading.permission_checks import check_permissions
 from apiserver.upgrading.runs import Run
 from apiserver.upgrading.snapshot import Snapshot
 from apiserver.upgrading.steps import Step
@@ -57,8 +57,9 @@ class Report(Run[Step]):
         }
 
 
-def denied_report(verb: str, cluster: str, checks: tuple[Finding, ...]) -> Report:
-    """Return the report of a run that lacks permissions: it has only the checks."""
+def denied_report(verb: str, cluster: str, snapshot: Snapshot) -> Report:
+    """Return the report of a run that lacks permissions: it has only that check."""
+    checks = tuple(check_permissions(snapshot.denied))
     return Report(verb=verb, cluster=cluster, definitions=(), objects=0, shapes={}, checks=checks, steps=())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
@@ -15,7 +15,7 @@ from apiserver.schema.undecoded import same
 from apiserver.upgrading.accounts import account, shaped_anew, without_annotations
 from apiserver.upgrading.comparison import difference
 from apiserver.upgrading.findings import Failure
-from apiserver.upgrading.retrying import Pace, each, patiently, retried
+from apiserver.upgrading.retrying import Pace, failures_of, patiently, retried
 from apiserver.upgrading.status_to_come import announces, announcing, without_announcement
 
 _PAUSES_SECONDS: Final = (0.05,) * 39
@@ -26,7 +26,8 @@ async def reshape(
 ) -> tuple[int, tuple[Failure, ...]]:
     """Write every object in a shape; return their number, and those that failed. Raises ClusterError."""
     items = [item for item in await _listed(cluster, resource) if account(item, shape).is_reshaped]
-    return await _each(cluster, resource, items, partial(_rehearse if dry_run else _write, shape=shape), pace)
+    write = partial(_rehearse if dry_run else _write, cluster, resource, shape)
+    return len(items), await _failures(cluster, resource, items, write, pace)
 
 
 async def sweep(
@@ -37,7 +38,8 @@ async def sweep(
     Raises ClusterError.
     """
     items = [item for item in await _listed(cluster, resource) if account(item, shape).is_annotated]
-    return await _each(cluster, resource, items, partial(_bare, shape=shape), pace)
+    write = partial(_bare, cluster, resource, shape)
+    return len(items), await _failures(cluster, resource, items, write, pace)
 
 
 async def forget(cluster: Cluster, resource: Resource, pace: Pace) -> tuple[int, tuple[Failure, ...]]:
@@ -46,7 +48,8 @@ async def forget(cluster: Cluster, resource: Resource, pace: Pace) -> tuple[int,
     Raises ClusterError.
     """
     items = [item for item in await _listed(cluster, resource) if announces(item)]
-    return await _each(cluster, resource, items, _forgotten, pace)
+    write = partial(_forgotten, cluster, resource)
+    return len(items), await _failures(cluster, resource, items, write, pace)
 
 
 async def disown(
@@ -58,33 +61,26 @@ async def disown(
     write. Returns the number of objects, and those that failed. Raises ClusterError.
     """
     items = [item for item in await _listed(cluster, resource) if _is_owned_in(item, api_version)]
-    return await _each(cluster, resource, items, partial(_disowned, api_version=api_version), pace)
-
-
-class _Write(Protocol):
-    async def __call__(self, cluster: Cluster, resource: Resource, item: Json) -> str: ...
+    write = partial(_disowned, cluster, resource, api_version)
+    return len(items), await _failures(cluster, resource, items, write, pace)
 
 
 async def _listed(cluster: Cluster, resource: Resource) -> list[Json]:
     return list((await patiently(partial(cluster.list, resource)))["items"])
 
 
-async def _each(
-    cluster: Cluster, resource: Resource, items: list[Json], write: _Write, pace: Pace
-) -> tuple[int, tuple[Failure, ...]]:
-    async def one(item: Json) -> Failure | None:
-        message = await _tried(cluster, resource, item, lambda now: write(cluster, resource, now))
-        if not message:
-            return None
-        metadata = item["metadata"]
-        return Failure(namespace=metadata["namespace"], name=metadata["name"], message=message)
-
-    found = await each(items, one, pace)
-    return len(items), tuple(failure for failure in found if failure is not None)
+async def _failures(
+    cluster: Cluster,
+    resource: Resource,
+    items: list[Json],
+    write: Callable[[Json], Awaitable[str]],
+    pace: Pace,
+) -> tuple[Failure, ...]:
+    return await failures_of(items, partial(_tried, cluster, resource, write), pace)
 
 
 async def _tried(
-    cluster: Cluster, resource: Resource, item: Json, write: Callable[[Json], Awaitable[str]]
+    cluster: Cluster, resource: Resource, write: Callable[[Json], Awaitable[str]], item: Json
 ) -> str:
     """Write one object, read again after conflicts; return why it failed, or empty."""
     metadata = item["metadata"]
@@ -107,14 +103,14 @@ async def _tried(
         return error.message
 
 
-async def _rehearse(cluster: Cluster, resource: Resource, item: Json, shape: Shape) -> str:
+async def _rehearse(cluster: Cluster, resource: Resource, shape: Shape, item: Json) -> str:
     wanted = shaped_anew(item, shape).value
     await cluster.replace(resource, wanted, subresource="status", dry_run=True)
     await cluster.replace(resource, announcing(wanted, item.get("status")), dry_run=True)
     return ""
 
 
-async def _write(cluster: Cluster, resource: Resource, item: Json, shape: Shape) -> str:
+async def _write(cluster: Cluster, resource: Resource, shape: Shape, item: Json) -> str:
     """Write the spec first, announcing the status that follows, so that an interrupted run can be resumed."""
     wanted = shaped_anew(item, shape).value
     if not same(wanted.get("status"), item.get("status")):
@@ -126,7 +122,7 @@ async def _write(cluster: Cluster, resource: Resource, item: Json, shape: Shape)
     return f"{found} was changed by admission" if found else ""
 
 
-async def _bare(cluster: Cluster, resource: Resource, item: Json, shape: Shape) -> str:
+async def _bare(cluster: Cluster, resource: Resource, shape: Shape, item: Json) -> str:
     made = account(item, shape)
     if made.is_reshaped:
         return "it was changed in the meantime and must be restored again: run this command again"
@@ -141,7 +137,7 @@ async def _forgotten(cluster: Cluster, resource: Resource, item: Json) -> str:
     return ""
 
 
-async def _disowned(cluster: Cluster, resource: Resource, item: Json, api_version: str) -> str:
+async def _disowned(cluster: Cluster, resource: Resource, api_version: str, item: Json) -> str:
     if _is_owned_in(item, api_version):
         entries = item["metadata"]["managedFields"]
         kept = [entry for entry in entries if entry.get("apiVersion") != api_version]

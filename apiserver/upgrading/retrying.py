@@ -9,6 +9,8 @@ from functools import partial
 from typing import Final, TypeVar
 
 from apiserver.cluster.errors import ClusterError, Throttled, Unavailable
+from apiserver.schema.json import Json
+from apiserver.upgrading.findings import Failure
 
 _AT_ONCE: Final = 8
 _THROTTLED_PAUSES_SECONDS: Final = (1.0,) * 30
@@ -56,6 +58,18 @@ async def each(items: Sequence[_T], work: Callable[[_T], Awaitable[_R]], pace: P
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from errors
     return [task.result() for task in tasks]
+
+
+async def failures_of(
+    items: Sequence[Json], tried: Callable[[Json], Awaitable[str]], pace: Pace
+) -> tuple[Failure, ...]:
+    """Try every object concurrently, as `each`; `tried` returns why an object fails, or empty."""
+    messages = await each(items, tried, pace)
+    return tuple(
+        Failure(namespace=item["metadata"]["namespace"], name=item["metadata"]["name"], message=message)
+        for item, message in zip(items, messages, strict=True)
+        if message
+    )
 
 
 async def retried(

@@ -17,13 +17,10 @@ from apiserver.cluster.errors import Conflict, NotFound, Unavailable
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
 from apiserver.upgrading.retrying import Pace, each, patiently, retried
+from apiserver.upgrading.runs import StoppedError
 
 _TRIES: Final = 20
 _PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, *(2.0,) * 13)
-
-
-class ContendedError(Exception):
-    """An object changes faster than it can be verified."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +49,7 @@ async def rewrite(cluster: Cluster, resource: Resource, pace: Pace) -> Rewritten
 async def verify(cluster: Cluster, resource: Resource, pace: Pace) -> int:
     """Verify that another write changes no object; return the number of objects.
 
-    Raises ContendedError for one that another client keeps writing, and ClusterError.
+    Raises StoppedError for one that another client keeps writing, and ClusterError.
     """
     listed = await patiently(partial(cluster.list, resource, metadata_only=True))
     items: list[Json] = listed["items"]
@@ -65,7 +62,7 @@ async def verify(cluster: Cluster, resource: Resource, pace: Pace) -> int:
                 return
             before = str(after)
         name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-        raise ContendedError(f"{name} is changed continuously: stop its writer, and run this command again")
+        raise StoppedError(f"{name} is changed continuously: stop its writer, and run this command again")
 
     await each(items, one, pace.of("objects verified"))
     return len(items)

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 def planned(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> Report:
     """Return the plan for a snapshot."""
     if snapshot.denied:
-        return denied_report("upgrade", cluster, tuple(check_permissions(snapshot.denied)))
+        return denied_report("upgrade", cluster, snapshot)
     return Report(
         verb="upgrade",
         cluster=cluster,

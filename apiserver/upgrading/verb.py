@@ -17,10 +17,8 @@ from apiserver.schema.json import Json
 from apiserver.upgrading.counting import counted
 from apiserver.upgrading.permission_checks import PERMISSIONS
 from apiserver.upgrading.progress import Progress
-from apiserver.upgrading.rewriting import ContendedError
 from apiserver.upgrading.runs import Done, Outcome, Run, S, StoppedError
 from apiserver.upgrading.text import Line, end_lines, plan_lines, printed
-from apiserver.upgrading.waiting import NotTakenUpError
 
 _DONE: Final = 0
 _STOPPED: Final = 1
@@ -89,8 +87,6 @@ async def _applied(
     except StoppedError as error:
         stopped = replace(report, outcome=Outcome.STOPPED, done=tuple(done), advice=())
         return replace(stopped, error=str(error), failures=error.failures)
-    except (NotTakenUpError, ContendedError) as error:
-        return replace(report, outcome=Outcome.STOPPED, done=tuple(done), error=str(error), advice=())
     except ClusterError as error:
         message = f"{error.message}; run this command again to continue where it stopped"
         return replace(report, outcome=Outcome.STOPPED, done=tuple(done), error=message, advice=())

@@ -20,6 +20,7 @@ from apiserver.upgrading.definitions import condition, served_versions
 from apiserver.upgrading.gather import read_definition
 from apiserver.upgrading.resources import ENDPOINT_SLICES
 from apiserver.upgrading.retrying import comes_true
+from apiserver.upgrading.runs import StoppedError
 
 _PATIENCE_SECONDS: Final = 60.0
 _SETTLE_SECONDS: Final = 0.5
@@ -27,12 +28,8 @@ _SETTLE_MANY_SECONDS: Final = 5.0
 """The time that several API servers may differ, in seconds; they use the same for a new definition."""
 
 
-class NotTakenUpError(Exception):
-    """The API server did not apply a definition in time."""
-
-
 async def until_served(cluster: Cluster, kind: Kind, versions: tuple[str, ...]) -> None:
-    """Wait until exactly these versions are served. Raises NotTakenUpError after a minute."""
+    """Wait until exactly these versions are served. Raises StoppedError after a minute."""
 
     async def is_served() -> bool:
         live = await read_definition(cluster, kind)
@@ -48,7 +45,7 @@ async def until_served(cluster: Cluster, kind: Kind, versions: tuple[str, ...]) 
 
 
 async def until_stored(cluster: Cluster, kind: Kind, version: str) -> None:
-    """Wait until objects are stored in a version. Raises NotTakenUpError after a minute."""
+    """Wait until objects are stored in a version. Raises StoppedError after a minute."""
 
     async def is_stored() -> bool:
         found = await _discovered(cluster, kind, version)
@@ -77,7 +74,7 @@ async def _discovered(cluster: Cluster, kind: Kind, version: str) -> Json | None
 
 async def _until(holds: Callable[[], Awaitable[bool]], complaint: str) -> None:
     if not await comes_true(holds, within_seconds=_PATIENCE_SECONDS):
-        raise NotTakenUpError(f"{complaint} after {_PATIENCE_SECONDS:.0f} s; run this command again")
+        raise StoppedError(f"{complaint} after {_PATIENCE_SECONDS:.0f} s; run this command again")
 
 
 async def settle(cluster: Cluster) -> None:

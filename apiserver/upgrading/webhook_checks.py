@@ -120,14 +120,4 @@ def _is_trusted(certificate: bytes, trusted: str) -> bool:
         authorities = x509.load_pem_x509_certificates(base64.b64decode(trusted))
     except ValueError:
         return False
-    chain = _first(certificate)
-    return any(is_issued_by(chain, _pem(authority)) for authority in authorities)
-
-
-def _first(pem: bytes) -> bytes:
-    """Return the leaf of a file that may contain a chain, as those of cert-manager do."""
-    return _pem(x509.load_pem_x509_certificates(pem)[0])
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(Encoding.PEM)
+    return any(is_issued_by(certificate, authority.public_bytes(Encoding.PEM)) for authority in authorities)

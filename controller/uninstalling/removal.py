@@ -28,7 +28,7 @@ from apiserver.upgrading.reshaping import disown
 from apiserver.upgrading.resources import resource_of
 from apiserver.upgrading.retrying import Pace, comes_true, each, retried, steadily
 from apiserver.upgrading.runs import Done, StoppedError, performed
-from apiserver.upgrading.waiting import NotTakenUpError, settle, until_served
+from apiserver.upgrading.waiting import settle, until_served
 from controller.reconcilers.former_claim import is_ours
 from controller.uninstalling.cleaning import clean, forget_writers
 from controller.uninstalling.gather import count, find, leaders, read_former
@@ -73,7 +73,7 @@ class Removal:
         }
 
     async def do(self, step: Step) -> Done:
-        """Execute one step. Raises StoppedError, NotTakenUpError and ClusterError."""
+        """Execute one step. Raises StoppedError and ClusterError."""
         return await performed(step, self._actions[step.action], self._progress)
 
     async def _stop(self, _: Step) -> str:
@@ -92,7 +92,7 @@ class Removal:
 
         if not await comes_true(is_at_rest, within_seconds=_PATIENCE_SECONDS):
             holders = ", ".join(await leaders(self._cluster, self._namespaces)) or "pods"
-            raise NotTakenUpError(
+            raise StoppedError(
                 f"{holders} still exist after {_PATIENCE_SECONDS:.0f} s; run this command again"
             )
         return "none of our processes is active"
@@ -212,9 +212,7 @@ class Removal:
 
     async def _until(self, is_gone: Callable[[], Awaitable[bool]], what: str) -> None:
         if not await comes_true(is_gone, within_seconds=_PATIENCE_SECONDS):
-            raise NotTakenUpError(
-                f"{what} still exists after {_PATIENCE_SECONDS:.0f} s; run this command again"
-            )
+            raise StoppedError(f"{what} still exists after {_PATIENCE_SECONDS:.0f} s; run this command again")
 
     async def _delete(self, found: Sequence[Found]) -> None:
         """Delete objects of one kind."""
