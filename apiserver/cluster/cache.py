@@ -100,15 +100,14 @@ class Cache:
             self._items = tuple(entry.object for _, entry in sorted(self._entries.items(), key=_key_of_item))
         return self._items
 
-    def subscribe(self, callback: Callable[[Change], None]) -> Callable[[], None]:
-        """Call `callback` for each existing object and each later change; return how to unsubscribe.
+    def subscribe(self, callback: Callable[[Change], None]) -> None:
+        """Call `callback` for each existing object and each later change.
 
         The callback must not block. An exception that it raises ends `run`.
         """
         self._subscribers.append(callback)
         for key, entry in sorted(self._entries.items(), key=_key_of_item):
             callback(Change(key=key, old=None, new=entry.object))
-        return lambda: self._subscribers.remove(callback)
 
     def age_seconds(self) -> float:
         """Return the seconds since the server last sent anything, infinite before the first list.

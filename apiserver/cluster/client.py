@@ -11,7 +11,7 @@ from apiserver.cluster.errors import Expired, Unavailable
 from apiserver.cluster.resource import PODS
 from apiserver.cluster.selection import Selection
 from apiserver.cluster.slim_import import load_client_library
-from apiserver.cluster.transport import Call, Transport
+from apiserver.cluster.transport import CALL_SECONDS, Call, Transport
 from apiserver.cluster.watch_stream import WatchEvent, events_of
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _Listed: TypeAlias = tuple[list[T], str]
 
-CALL_SECONDS = 10.0
-"""The default timeout of a call, in seconds."""
 LIST_SECONDS = 60.0
 """The timeout of one page of a list, in seconds."""
 PAGE_SIZE = 500
@@ -254,22 +252,18 @@ class Cluster:
         *,
         namespace: str | None = None,
         uid: str | None = None,
-        resource_version: str | None = None,
         propagation_policy: Literal["Foreground", "Background", "Orphan"] | None = None,
-        timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Delete an object. Raises `Conflict` if the given uid or resource version does not match."""
-        preconditions = {"uid": uid, "resourceVersion": resource_version}
+        """Delete an object. Raises `Conflict` if the given uid does not match."""
         options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if present := {key: value for key, value in preconditions.items() if value}:
-            options["preconditions"] = present
+        if uid:
+            options["preconditions"] = {"uid": uid}
         if propagation_policy:
             options["propagationPolicy"] = propagation_policy
         call = Call(
             method="DELETE",
             path=resource.path(namespace, name),
             body=options,
-            timeout_seconds=timeout_seconds,
         )
         return await self._transport.json(call)
 
@@ -281,7 +275,6 @@ class Cluster:
         field_manager: str,
         force: bool = False,
         subresource: str | None = None,
-        dry_run: bool = False,
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
         """Create or update an object by server-side apply, to own exactly the fields of `body`.
@@ -289,7 +282,7 @@ class Cluster:
         Raises `Conflict` if another field manager owns one of them with a different value, unless forced.
         """
         metadata = _metadata(body)
-        query = {"fieldManager": field_manager, "force": "true" if force else "false"} | _dry_run(dry_run)
+        query = {"fieldManager": field_manager, "force": "true" if force else "false"}
         identity = {"apiVersion": resource.api_version, "kind": resource.kind}
         call = Call(
             method="PATCH",
@@ -309,7 +302,6 @@ class Cluster:
         *,
         namespace: str | None = None,
         subresource: str | None = None,
-        timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
         """Apply a JSON patch (RFC 6902). Raises `Invalid` if a `test` fails or a path does not exist."""
         call = Call(
@@ -317,7 +309,6 @@ class Cluster:
             path=resource.path(namespace, name, subresource=subresource),
             body=[*operations],
             content_type=_JSON_PATCH,
-            timeout_seconds=timeout_seconds,
         )
         return await self._transport.json(call)
 
@@ -329,7 +320,6 @@ class Cluster:
         *,
         namespace: str | None = None,
         subresource: str | None = None,
-        timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
         """Apply a merge patch (RFC 7386). Raises `Conflict` if `metadata.resourceVersion` is outdated."""
         call = Call(
@@ -337,7 +327,6 @@ class Cluster:
             path=resource.path(namespace, name, subresource=subresource),
             body=change,
             content_type=_MERGE_PATCH,
-            timeout_seconds=timeout_seconds,
         )
         return await self._transport.json(call)
 
@@ -348,7 +337,6 @@ class Cluster:
         *,
         uid: str,
         dry_run: bool = False,
-        timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
         """Evict a pod (policy/v1). Raises `Throttled` if a PodDisruptionBudget does not allow it now.
 
@@ -365,15 +353,12 @@ class Cluster:
             path=PODS.path(namespace, name, subresource="eviction"),
             query=_dry_run(dry_run),
             body=eviction,
-            timeout_seconds=timeout_seconds,
         )
         return await self._transport.json(call)
 
-    async def get_path(
-        self, path: str, *, query: Mapping[str, str] | None = None, timeout_seconds: float = CALL_SECONDS
-    ) -> Json:
+    async def get_path(self, path: str, *, query: Mapping[str, str] | None = None) -> Json:
         """Return the JSON object at any path, such as `/version` or `/apis`."""
-        call = Call(method="GET", path=path, query=dict(query or {}), timeout_seconds=timeout_seconds)
+        call = Call(method="GET", path=path, query=dict(query or {}))
         return await self._transport.json(call)
 
 

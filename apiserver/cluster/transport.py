@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from apiserver.schema.json import Json, JsonValue
 
 JSON_TYPE = "application/json"
+CALL_SECONDS = 10.0
+"""The default timeout of a call, in seconds."""
 _UNAUTHORIZED = 401
 _FIRST_ERROR = 300
 _CONNECT_SECONDS = 5.0
@@ -36,7 +38,7 @@ class Call:
     body: JsonValue = None
     content_type: str = JSON_TYPE
     accept: str = JSON_TYPE
-    timeout_seconds: float
+    timeout_seconds: float = CALL_SECONDS
     """The timeout in seconds, from the first byte sent to the last byte read. A watch sets its own duration
     plus some slack."""
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
-from apiserver.cluster.client import CALL_SECONDS, PAGE_SIZE, Cluster
+from apiserver.cluster.client import PAGE_SIZE, Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
+from apiserver.cluster.transport import CALL_SECONDS
 from apiserver.kinds.conversion import convert
 
 if TYPE_CHECKING:
