@@ -72,10 +72,10 @@ def new_leaf(authority: KeyPair, names: tuple[str, ...], *, lifetime: timedelta,
     return _issue(builder, extensions, key=key, signing_key=signing_key)
 
 
-def service_names(service: str, namespace: str, *, cluster_domain: str = "cluster.local") -> tuple[str, ...]:
+def service_names(service: str, namespace: str) -> tuple[str, ...]:
     """Return the DNS names of a Service; API servers use `service.namespace.svc`."""
     qualified = f"{service}.{namespace}.svc"
-    return service, f"{service}.{namespace}", qualified, f"{qualified}.{cluster_domain}"
+    return service, f"{service}.{namespace}", qualified, f"{qualified}.cluster.local"
 
 
 def needs_renewal(certificate: bytes, now: datetime) -> bool:

@@ -104,15 +104,11 @@ def parse(declared: type[T], *, program: str, description: str, arguments: Seque
         text = flags[flag_name(path)]
         if text is not None:
             _set(document, path, _scalar(prop.node, text))
-    return _checked(declared, document)
+    return load(declared, document)
 
 
 def load(declared: type[T], document: Json) -> T:
     """Return the configuration for a document; a null member counts as absent. Raises ConfigurationError."""
-    return _checked(declared, document)
-
-
-def _checked(declared: type[T], document: Json) -> T:
     if not _fits(_closed(judged_schema(node_of(declared))), document):
         # Imported lazily: only a process with an odd or invalid configuration needs it.
         from apiserver.serving.config_errors import as_json, document_errors  # noqa: PLC0415 (see above)

@@ -90,10 +90,10 @@ class Connections:
         for guard in [guard for guard in self._open if guard.is_unfinished_since(earliest)]:
             guard.abort()
 
-    async def keep_sweeping(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    async def keep_sweeping(self) -> None:
         """Sweep every two seconds, until cancelled."""
         while True:
-            await sleep(SWEEP_SECONDS)
+            await asyncio.sleep(SWEEP_SECONDS)
             self.sweep()
 
     async def settle(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:

@@ -10,7 +10,6 @@ from aiohttp import web
 
 from apiserver.serving.accepting import Acceptor, listening_socket
 from apiserver.serving.connections import Connections
-from apiserver.serving.options import Ports
 
 if TYPE_CHECKING:
     import ssl
@@ -92,9 +91,10 @@ class ProcessListeners:
         self._health: Listener | None = None
 
     @property
-    def ports(self) -> Ports:
-        """The open ports."""
-        return Ports(https=_port(self._https), metrics=_port(self._metrics), health=_port(self._health))
+    def ports(self) -> str:
+        """The open ports as text: `https 9443, health 8081`."""
+        named = {"https": self._https, "metrics": self._metrics, "health": self._health}
+        return ", ".join(f"{name} {listener.port}" for name, listener in named.items() if listener)
 
     async def open_https(self, application: web.Application, context: ssl.SSLContext) -> None:
         """Open the HTTPS port, if configured."""
@@ -127,7 +127,3 @@ class ProcessListeners:
         return await Listener.open(
             application, options.limits, host=options.bind_address, port=port, context=context
         )
-
-
-def _port(listener: Listener | None) -> int | None:
-    return listener.port if listener else None

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 LogFormat = Literal["json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
-_LEVELS: dict[LogLevel, int] = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-}
-
 
 def configure_logging(
     *,
@@ -42,7 +35,7 @@ def configure_logging(
     library's logging, Python warnings, and uncaught exceptions in any thread.
     """
     lines = _Lines(stream or sys.stderr, format, now)
-    logging.basicConfig(level=_LEVELS[level], handlers=[_Bridge(lines)], force=True)
+    logging.basicConfig(level=level.upper(), handlers=[_Bridge(lines)], force=True)
     logging.captureWarnings(capture=True)
     sys.excepthook = _uncaught
     threading.excepthook = lambda args: _uncaught(

@@ -93,11 +93,7 @@ def _word(value: object) -> str:
     plain = _plain(value, _DEPTH_LIMIT)
     if isinstance(plain, str) and plain and plain.isprintable() and not set(plain) & set(" =\"'"):
         return plain
-    return json.dumps(plain, ensure_ascii=not _is_printable(plain))
-
-
-def _is_printable(plain: object) -> bool:
-    return str(plain).isprintable()
+    return json.dumps(plain, ensure_ascii=not str(plain).isprintable())
 
 
 def _printable(text: str) -> str:

@@ -39,17 +39,3 @@ class ServerOptions:
     drain_seconds: float = 5.0
     """How long clients have to notice the shutdown; not used without an application."""
     limits: Limits = field(default_factory=Limits)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ports:
-    """The open ports."""
-
-    https: int | None
-    metrics: int | None
-    health: int | None
-
-    def __str__(self) -> str:
-        """Return the open ports as text: `https 9443, health 8081`."""
-        named = {"https": self.https, "metrics": self.metrics, "health": self.health}
-        return ", ".join(f"{name} {port}" for name, port in named.items() if port is not None)

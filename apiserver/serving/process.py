@@ -21,21 +21,19 @@ from apiserver.serving.health import health_application, metrics_application
 from apiserver.serving.listener import ProcessListeners
 from apiserver.serving.logger import EventLogger
 from apiserver.serving.memory import ask_for_blocks
-from apiserver.serving.options import Limits, Ports, ServerOptions
+from apiserver.serving.options import ServerOptions
 from apiserver.serving.requests import request_middleware
 from apiserver.serving.supervisor import Supervisor
 from apiserver.serving.tls import ServerTls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from aiohttp import web
 
     from apiserver.serving.process_metrics import ProcessMetrics
     from apiserver.serving.readiness import Readiness
     from apiserver.serving.supervisor import Job
-
-__all__ = ["Limits", "Ports", "ServerOptions", "run_server", "serve"]
 
 log = EventLogger(__name__)
 
@@ -49,46 +47,38 @@ def run_server(
     *,
     readiness: Readiness,
     metrics: ProcessMetrics,
-    background: Sequence[Job] = (),
+    background: Sequence[Job],
     tls: ServerTls | None = None,
-) -> int:
-    """Run `serve` on its own event loop; return the exit code of the process."""
-
-    def started(_ports: Ports) -> None:
-        gc.freeze()  # objects from start-up stay for good: exempt them from garbage collection
-        gc.enable()
-
-    ask_for_blocks()
-    _allow_descriptors(3 * options.limits.connections + _OTHER_DESCRIPTORS)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(
-            serve(
-                application,
-                options,
-                readiness=readiness,
-                metrics=metrics,
-                background=background,
-                tls=tls,
-                on_started=started,
-            )
-        )
-
-
-async def serve(
-    application: web.Application | None,
-    options: ServerOptions,
-    *,
-    readiness: Readiness,
-    metrics: ProcessMetrics,
-    background: Sequence[Job] = (),
-    tls: ServerTls | None = None,
-    on_started: Callable[[Ports], None] = lambda _ports: None,
 ) -> int:
     """Serve until a signal or a failure; return the exit code of the process.
 
     `application` may be None: then there are only health, metrics and the `background` jobs, each of which
     must run until cancelled. Pass `tls` to change its trusted client authorities later.
     """
+    ask_for_blocks()
+    _allow_descriptors(3 * options.limits.connections + _OTHER_DESCRIPTORS)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(
+            _serve(
+                application,
+                options,
+                readiness=readiness,
+                metrics=metrics,
+                background=background,
+                tls=tls,
+            )
+        )
+
+
+async def _serve(
+    application: web.Application | None,
+    options: ServerOptions,
+    *,
+    readiness: Readiness,
+    metrics: ProcessMetrics,
+    background: Sequence[Job],
+    tls: ServerTls | None,
+) -> int:
     stop = _Stop(asyncio.get_running_loop())
     listeners = ProcessListeners(options)
     jobs = [*background, metrics.probe_lag]
@@ -103,8 +93,9 @@ async def serve(
         log.critical("cannot listen", address=options.bind_address or "all", error=str(error))
         await listeners.close_all()
         return 1
-    log.info("serving", address=options.bind_address or "all", ports=str(listeners.ports))
-    on_started(listeners.ports)
+    log.info("serving", address=options.bind_address or "all", ports=listeners.ports)
+    gc.freeze()  # objects from start-up stay for good: exempt them from garbage collection
+    gc.enable()
     supervisor = Supervisor(jobs)
     await supervisor.until(stop.asked)
     readiness.drain()

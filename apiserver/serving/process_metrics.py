@@ -52,11 +52,9 @@ class ProcessMetrics:
     Other metrics are added with `registry=metrics.registry`; nothing is global.
     """
 
-    def __init__(
-        self, component: str, version: str | Callable[[], str], *, registry: CollectorRegistry | None = None
-    ) -> None:
+    def __init__(self, component: str, version: str | Callable[[], str]) -> None:
         """`component` is the subcommand, such as `webhooks`; a version function is called when scraped."""
-        self.registry = registry or CollectorRegistry()
+        self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
         self.registry.register(_BuildInfo(component, version))

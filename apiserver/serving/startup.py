@@ -35,9 +35,12 @@ def run_verb(
     gc.disable()  # until it serves: objects loaded until then stay for good
     try:
         config = parse(declared, program=f"stowplan {verb}", description=description, arguments=arguments)
-        _configure_logging(serving(config))
+        logs = serving(config)
+        configure_logging(level=logs.log_level, format=None if logs.log_format == "auto" else logs.log_format)
         if uses_structlog:
-            _forward_structlog()
+            from apiserver.serving.structured import forward_structlog  # noqa: PLC0415 (not for all commands)
+
+            forward_structlog()
         return start(config)
     except ConfigurationError as error:
         for problem in error.problems:
@@ -45,17 +48,6 @@ def run_verb(
         return _WRONG_CONFIGURATION
     finally:
         gc.enable()
-
-
-def _configure_logging(logs: ServingConfig) -> None:
-    form = None if logs.log_format == "auto" else logs.log_format
-    configure_logging(level=logs.log_level, format=form)
-
-
-def _forward_structlog() -> None:
-    from apiserver.serving.structured import forward_structlog  # noqa: PLC0415 (not needed by all commands)
-
-    forward_structlog()
 
 
 def server_options(serving: ServingConfig, *, has_application: bool) -> ServerOptions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
 from apiserver.program import CannotRunError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 log = EventLogger(__name__)
 
-Job = Callable[[], Awaitable[None]]
+Job = Callable[[], Coroutine[None, None, None]]
 """A job that runs until cancelled."""
 
 
@@ -22,12 +22,12 @@ class Supervisor:
     """Runs jobs concurrently. If one ends by itself, with or without an error, all count as failed."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
-        self._tasks = [asyncio.create_task(_run(job), name=_name_of(job)) for job in jobs]
+        self._tasks = [asyncio.create_task(job(), name=_name_of(job)) for job in jobs]
         self.has_failed = False
 
     async def until(self, stop: asyncio.Event) -> None:
         """Return when `stop` is set, or when a job has ended."""
-        stopping = asyncio.create_task(_wait(stop))
+        stopping = asyncio.create_task(stop.wait())
         try:
             ended, _ = await asyncio.wait([stopping, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -57,15 +57,7 @@ class Supervisor:
             log.error("background work does not stop", jobs=sorted(task.get_name() for task in stuck))
 
 
-async def _wait(event: asyncio.Event) -> None:
-    await event.wait()
-
-
-async def _run(job: Job) -> None:
-    await job()
-
-
-def _error_of(task: asyncio.Task[None]) -> BaseException | None:
+def _error_of(task: asyncio.Task[object]) -> BaseException | None:
     return None if task.cancelled() else task.exception()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from prometheus_client import CollectorRegistry
 from support.documents import anchors
 from support.monitoring import PAGE, TOP, alerts, documented, panel_queries, variable_queries
 
@@ -20,8 +19,7 @@ ANCHOR = re.compile(r"[\w/.-]+\.md#[\w-]+")
 
 def registered() -> dict[str, str]:
     """Return the type of every metric of the processes, by its name in a query."""
-    registry = CollectorRegistry()
-    ProcessMetrics("controller", "1", registry=registry)
+    registry = ProcessMetrics("controller", "1").registry
     Telemetry(registry)
     BindingTelemetry(registry)
     return {
