@@ -34,14 +34,12 @@ def json_trees(text: str, first_line: int) -> list[Tree]:
 
 
 def _ends(text: str, first_line: int) -> list[int]:
-    decoder = json.JSONDecoder(parse_constant=_no_constant, parse_int=float)
     ends: list[int] = []
-    begin = _after_space(text, 0)
+    begin = after_space(text, 0)
     try:
         while begin < len(text):
-            _, end = decoder.raw_decode(text, begin)
-            ends.append(end)
-            begin = _after_space(text, end)
+            ends.append(end_of_value(text, begin))
+            begin = after_space(text, ends[-1])
     except json.JSONDecodeError as error:
         raise JsonSyntaxError(f"json: {error.msg}", first_line + error.lineno - 1) from error
     except ValueError as error:
@@ -89,7 +87,13 @@ def _text(word: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _after_space(text: str, begin: int) -> int:
+def end_of_value(text: str, begin: int) -> int:
+    """Return the end of the JSON value that begins at a position. Raises ValueError."""
+    return _DECODER.raw_decode(text, begin)[1]
+
+
+def after_space(text: str, begin: int) -> int:
+    """Return the position of the first character at or after `begin` that is no space."""
     found = _SPACE.match(text, begin)
     assert found is not None, "the pattern matches nothing as well"
     return found.end()
@@ -97,3 +101,6 @@ def _after_space(text: str, begin: int) -> int:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"JSON has no number {name}")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, parse_int=float)

@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
+from apiserver.checking.json_text import after_space, end_of_value
 from apiserver.schema.json import JsonValue
 from apiserver.schema.undecoded import same
 
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
 _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INDENT: Final = re.compile(r"[\[{]\r?\n([ \t]*)")
 _NULL: Final = "null"
@@ -57,13 +57,12 @@ def json_spans(text: str) -> list[Span] | None:
     """Return the positions of the values in JSON text, except null; None if it is not JSON."""
     if not text.lstrip().startswith("{"):
         return None
-    decode = _DECODER.raw_decode
     spans: list[Span] = []
-    place = _after_space(text, 0)
+    place = after_space(text, 0)
     try:
         while place < len(text):
-            spans.append(Span(start=place, end=decode(text, place)[1]))
-            place = _after_space(text, spans[-1].end)
+            spans.append(Span(start=place, end=end_of_value(text, place)))
+            place = after_space(text, spans[-1].end)
     except ValueError:
         return None
     return [span for span in spans if text[span.start : span.end] != _NULL]
@@ -105,17 +104,18 @@ def _inner(text: str, span: Span) -> dict[Any, Span]:
     """Return the positions of the members of a JSON object by name, or of the items of a list."""
     found: dict[Any, Span] = {}
     is_object = text[span.start] == "{"
-    place = _after_space(text, span.start + 1)
+    place = after_space(text, span.start + 1)
     while text[place] not in "]}":
         key: JsonValue = len(found)
         if is_object:
-            key, place = _DECODER.raw_decode(text, place)
-            place = _after_space(text, _after_space(text, place) + len(":"))
-        end = _DECODER.raw_decode(text, place)[1]
+            end = end_of_value(text, place)
+            key = json.loads(text[place:end])
+            place = after_space(text, after_space(text, end) + len(":"))
+        end = end_of_value(text, place)
         found[key] = Span(start=place, end=end)
-        place = _after_space(text, end)
+        place = after_space(text, end)
         if text[place] == ",":
-            place = _after_space(text, place + 1)
+            place = after_space(text, place + 1)
     return found
 
 
@@ -143,16 +143,3 @@ def _style_within(text: str, span: Span, whole: _Style) -> _Style:
         separators=own.separators,
         newline=whole.newline + margin,
     )
-
-
-def _after_space(text: str, begin: int) -> int:
-    found = _SPACE.match(text, begin)
-    assert found is not None, "the pattern matches nothing as well"
-    return found.end()
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"JSON has no number {name}")
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, parse_int=float)
