@@ -46,15 +46,15 @@ class Cluster:
     @classmethod
     async def connect(
         cls,
-        kubeconfig: Path | None = None,
+        kubeconfig: Path | str | None = None,
         context: str | None = None,
         *,
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
         """Locate the API server and load the credentials, without sending a request.
 
-        In order of precedence: `kubeconfig`, `KUBECONFIG`, the pod's service account, `~/.kube/config`.
-        Raises `NotConfigured`.
+        In order of precedence: `kubeconfig`, `KUBECONFIG`, the pod's service account, `~/.kube/config`. An
+        empty text counts as unset. Raises `NotConfigured`.
         """
         library = await asyncio.to_thread(_load_library)  # in a thread, to keep a running server responsive
         credentials = library.Credentials(kubeconfig, context, environ=environ)

@@ -29,11 +29,13 @@ class Credentials:
     In the usual order: the given file, `KUBECONFIG`, the pod's service account, `~/.kube/config`.
     """
 
-    def __init__(self, kubeconfig: Path | None, context: str | None, *, environ: Mapping[str, str]) -> None:
-        self._context = context
-        self._files = _kubeconfig_files(kubeconfig, environ)
-        named = self._files is not None or context is not None
-        self._in_cluster = not named and bool(environ.get("KUBERNETES_SERVICE_HOST"))
+    def __init__(
+        self, kubeconfig: Path | str | None, context: str | None, *, environ: Mapping[str, str]
+    ) -> None:
+        self._context = context or None
+        named = str(kubeconfig or environ.get("KUBECONFIG", ""))
+        self._in_cluster = not named and not context and bool(environ.get("KUBERNETES_SERVICE_HOST"))
+        self._files = named or str(_HOME_KUBECONFIG.expanduser())
 
     async def load(self) -> Configuration:
         """Read the configuration anew. Raises `NotConfigured`, which names the source and the problem."""
@@ -50,14 +52,13 @@ class Credentials:
         return configuration
 
     async def _load_files(self, configuration: Configuration) -> None:
-        files = self._files or str(_HOME_KUBECONFIG.expanduser())  # noqa: ASYNC240 (only reads a variable)
-        if not _any_exists(files):
+        if not _any_exists(self._files):
             raise NotConfigured(
-                f"no cluster is configured: there is no kubeconfig at {files}, and this process does not"
-                " run in a pod; specify a file with --kubeconfig or KUBECONFIG"
+                f"no cluster is configured: there is no kubeconfig at {self._files}, and this process does"
+                " not run in a pod; specify a file with --kubeconfig or KUBECONFIG"
             )
         await load_kube_config(
-            config_file=files,
+            config_file=self._files,
             context=self._context,
             client_configuration=configuration,
             persist_config=False,
@@ -78,12 +79,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, _EXPLAINED) and text:
         return text
     return "it does not have the structure of a kubeconfig: check it with kubectl config view"
-
-
-def _kubeconfig_files(kubeconfig: Path | None, environ: Mapping[str, str]) -> str | None:
-    if kubeconfig is not None:
-        return str(kubeconfig)
-    return environ.get("KUBECONFIG") or None
 
 
 def _any_exists(files: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from contextlib import aclosing
@@ -341,6 +342,19 @@ async def test_an_unusable_kubeconfig_is_rejected_with_its_reason(
         path.write_text(content, errors="surrogateescape")
     with pytest.raises(errors.NotConfigured, match=message):
         await Cluster.connect(path, environ={})
+
+
+async def test_an_unusable_kubeconfig_of_the_home_directory_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is used if nothing names another file; an empty text names none."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / ".kube" / "config"
+    path.parent.mkdir()
+    path.write_text("[]")
+
+    with pytest.raises(errors.NotConfigured, match=f"cannot use kubeconfig {re.escape(str(path))}: "):
+        await Cluster.connect("", "", environ={})
 
 
 async def test_a_missing_service_account_in_a_pod_is_reported() -> None:
