@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final, Protocol
 
 from apiserver.cluster.client import Cluster
@@ -77,7 +75,7 @@ class ModelController:
     def __init__(self, config: ModelsConfig) -> None:
         self._config = config
         self._namespace = config.namespace or installation_namespace(
-            config.cluster.kubeconfig, config.cluster.context, os.environ
+            config.cluster.kubeconfig, config.cluster.context
         )
         self._identity = new_identity()
         self._caches: Sequence[_Caches] = ()
@@ -88,10 +86,9 @@ class ModelController:
     async def run(self) -> None:
         """Watch the cluster all the time; reconcile only while this replica leads."""
         config = self._config
-        kubeconfig = Path(config.cluster.kubeconfig) if config.cluster.kubeconfig else None
         async with AsyncExitStack() as stack:
             cluster = await stack.enter_async_context(
-                await Cluster.connect(kubeconfig, config.cluster.context or None)
+                await Cluster.connect(config.cluster.kubeconfig, config.cluster.context)
             )
             scraper = await stack.enter_async_context(Scraper(scrape_limits(config)))
             models: Workers[Key] = Workers()

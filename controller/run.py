@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Protocol
 
 import structlog
@@ -110,7 +108,7 @@ class Controller:
     def __init__(self, config: ControllerConfig) -> None:
         self._config = config
         self._namespace = config.namespace or installation_namespace(
-            config.cluster.kubeconfig, config.cluster.context, os.environ
+            config.cluster.kubeconfig, config.cluster.context
         )
         self._identity = new_identity()
         self._caches: Caches | None = None
@@ -124,10 +122,9 @@ class Controller:
     async def run(self) -> None:
         """Watch the cluster all the time; decide and issue certificates only while this replica leads."""
         config = self._config
-        kubeconfig = Path(config.cluster.kubeconfig) if config.cluster.kubeconfig else None
         async with AsyncExitStack() as stack:
             cluster = await stack.enter_async_context(
-                await Cluster.connect(kubeconfig, config.cluster.context or None)
+                await Cluster.connect(config.cluster.kubeconfig, config.cluster.context)
             )
             clock = SteadyClock()
             source = await stack.enter_async_context(_source(config, clock))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-from pathlib import Path
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import NotConfigured
@@ -53,7 +51,7 @@ class Judging:
         forward_structlog()
         self._config = config
         namespace = config.namespace or installation_namespace(
-            config.cluster.kubeconfig, config.cluster.context, os.environ
+            config.cluster.kubeconfig, config.cluster.context
         )
         self._referents, self._authorizer = CachedReferents(namespace), ClusterAuthorizer()
         tenancy = Tenancy(authorizer=self._authorizer, namespace=namespace) if config.tenants else OPEN
@@ -63,9 +61,8 @@ class Judging:
     async def follow(self) -> None:
         """Compile the validators ahead of the first review, then keep the caches current until cancelled."""
         cluster = self._config.cluster
-        kubeconfig = Path(cluster.kubeconfig) if cluster.kubeconfig else None
         try:
-            connection = await Cluster.connect(kubeconfig, cluster.context or None)
+            connection = await Cluster.connect(cluster.kubeconfig, cluster.context)
         except NotConfigured as error:
             _log.warning(
                 "no cluster: no warnings about other objects, and permissions to scale cannot be checked",

@@ -19,9 +19,9 @@ INSTALLATION: Final = "stowplan-system"
 _OF_THE_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-def installation_namespace(kubeconfig: str, context: str, environ: Mapping[str, str]) -> str:
+def installation_namespace(kubeconfig: str, context: str) -> str:
     """Return the namespace of Stowplan's processes: that of the pod or the context, else the default."""
-    return _named(Path(kubeconfig) if kubeconfig else None, context or None, environ) or INSTALLATION
+    return _named(kubeconfig, context, os.environ) or INSTALLATION
 
 
 def current_namespace(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> str:
@@ -29,9 +29,9 @@ def current_namespace(kubeconfig: Path | None, context: str | None, environ: Map
     return _named(kubeconfig, context, environ) or DEFAULT
 
 
-def _named(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> str:
+def _named(kubeconfig: Path | str | None, context: str | None, environ: Mapping[str, str]) -> str:
     """Return the configured namespace; empty if a file is unreadable, which connecting will report."""
-    named = str(kubeconfig) if kubeconfig else environ.get("KUBECONFIG", "")
+    named = str(kubeconfig or environ.get("KUBECONFIG", ""))
     if not named and not context and environ.get("KUBERNETES_SERVICE_HOST"):
         return _text(_OF_THE_POD).strip()
     files = [part for part in (named or "~/.kube/config").split(os.pathsep) if part]

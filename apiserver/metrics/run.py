@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -38,9 +37,7 @@ def _start(config: MetricsConfig) -> int:
     # Client certificates are requested from the start, and trusted once the front proxy is known.
     tls = ServerTls(options.certificate_path, options.key_path, client_authorities=b"")
     index = MetricIndex(stale_after_seconds=config.stale_after_seconds)
-    namespace = config.namespace or installation_namespace(
-        config.cluster.kubeconfig, config.cluster.context, os.environ
-    )
+    namespace = config.namespace or installation_namespace(config.cluster.kubeconfig, config.cluster.context)
     watched, readiness = Watched(index, tls), Readiness()
     readiness.add("variantautoscalings", watched.why_variants_unknown)
     readiness.add("front-proxy", watched.why_front_proxy_unknown)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Final
 
 import structlog
@@ -48,8 +47,7 @@ class Watched:
 
     async def follow(self, config: ClusterConfig, *, namespace: str) -> None:
         """Watch until cancelled; raises NotConfigured without a cluster."""
-        kubeconfig = Path(config.kubeconfig) if config.kubeconfig else None
-        async with await Cluster.connect(kubeconfig, config.context or None) as cluster:
+        async with await Cluster.connect(config.kubeconfig, config.context) as cluster:
             self._variants = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=essentials)
             self._variants.subscribe(self.take_variant)
             # A role limited to this one object covers list and watch only with the field selector.

@@ -17,6 +17,7 @@ from apiserver.schema.undecoded import same
 from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.resources import resource_of
 from apiserver.upgrading.retrying import Pace, failures_of, patiently, steadily
+from apiserver.upgrading.runs import StoppedError
 
 _CONVERSION_SECONDS: Final = 40.0
 """A timeout in seconds, longer than that of the API server for a converter, so that the server reports it."""
@@ -30,12 +31,8 @@ _MADE_UP_SPEC: Final[Json] = {
 }
 
 
-class UnreadableError(Exception):
+class UnreadableError(StoppedError):
     """Conversion does not respond, or fails for some objects, which are listed if they are known."""
-
-    def __init__(self, message: str, failures: tuple[Failure, ...] = ()) -> None:
-        super().__init__(message)
-        self.failures = failures
 
 
 def is_of_conversion(error: ClusterError) -> bool:
