@@ -11,6 +11,6 @@
 Time is virtual and randomness is seeded: equal scenarios have equal outcomes.
 
 - the objects of a scenario: `manifests`; nodes and pods: `placing`, `pods`; metrics: `series`
-- HPAs: `behaviour` and `following`; policies by name: `named`
+- the rules of HPAs: `behaviour`; policies by name: `named`
 - observations and result: `recording`, `scoring`
 """

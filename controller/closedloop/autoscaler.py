@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from controller.closedloop.behaviour import Behaviour, Direction, Pace
@@ -18,15 +18,8 @@ SYNC_SECONDS = 15.0
 """Default sync period of the controller manager, in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Recommendation:
-    seconds: float
-    replicas: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A number of replicas that were added or removed; never negative."""
+class _Entry(NamedTuple):
+    """A recommended number of replicas, or a change of their number; negative if some were removed."""
 
     seconds: float
     replicas: int
@@ -46,9 +39,8 @@ class Autoscaler:
     has_scaled_to_zero: bool = False
     """Whether it scaled to zero itself: it leaves a target alone that anything else scaled to zero."""
 
-    _recommendations: list[_Recommendation] = field(default_factory=list)
-    _added: list[_Change] = field(default_factory=list)
-    _removed: list[_Change] = field(default_factory=list)
+    _recommendations: list[_Entry] = field(default_factory=list)
+    _changes: list[_Entry] = field(default_factory=list)
 
     def sync(self, now_seconds: float, *, replicas: int, pods: int, metric: float | None) -> int:
         """Return the replicas that the target should have now.
@@ -57,13 +49,10 @@ class Autoscaler:
         while it is unavailable: then the replicas are kept, within the bounds.
         """
         if not self._recommendations:
-            self._recommendations.append(_Recommendation(now_seconds, replicas))
+            self._recommendations.append(_Entry(now_seconds, replicas))
         wanted = self._wanted(now_seconds, replicas=replicas, pods=pods, metric=metric)
-        if wanted > replicas:
-            self._added.append(_Change(now_seconds, wanted - replicas))
-        elif wanted < replicas:
-            self._removed.append(_Change(now_seconds, replicas - wanted))
         if wanted != replicas:
+            self._changes.append(_Entry(now_seconds, wanted - replicas))
             self.has_scaled_to_zero = wanted == 0
         return wanted
 
@@ -94,7 +83,7 @@ class Autoscaler:
         at_least = min([proposed, *(r.replicas for r in recent if r.seconds > now_seconds - up)])
         at_most = max([proposed, *(r.replicas for r in recent if r.seconds > now_seconds - down)])
         kept = [r for r in recent if r.seconds >= now_seconds - max(up, down)]
-        self._recommendations = [*kept, _Recommendation(now_seconds, proposed)]
+        self._recommendations = [*kept, _Entry(now_seconds, proposed)]
         return min(max(replicas, at_least), at_most)
 
     def _limited(self, now_seconds: float, replicas: int, wanted: int) -> int:
@@ -116,9 +105,7 @@ class Autoscaler:
 
     def _reach(self, now_seconds: float, replicas: int, pace: Pace, *, sign: int) -> int:
         since_seconds = now_seconds - pace.period_seconds
-        added = sum(change.replicas for change in self._added if change.seconds > since_seconds)
-        removed = sum(change.replicas for change in self._removed if change.seconds > since_seconds)
-        at_start = replicas - added + removed
+        at_start = replicas - sum(item.replicas for item in self._changes if item.seconds > since_seconds)
         if pace.type == "Pods":
             return at_start + sign * pace.value
         reached = at_start * (100 + sign * pace.value) / 100

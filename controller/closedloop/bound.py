@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from controller.closedloop.decided import Decided, DecidedPoint, decided_point, target_names
-from controller.closedloop.following import follower
 from controller.closedloop.policy import Told
 from controller.closedloop.rivals import chosen_variants
 from controller.policies.binding import Binding, BoundTarget, lone_binding
@@ -81,7 +80,7 @@ class BoundPolicy:
     def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
         """Return the HPA of a variant that is scaled, or None."""
         scaled = {target.target.name for binding in self._bindings() for target in binding.targets}
-        return follower(self.scenario, variant) if variant.name in scaled else None
+        return self.scenario.follower(variant) if variant.name in scaled else None
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
         """Return the replicas of each variant: those decided for scaled ones, and 0 for the others."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from controller.closedloop.following import follower
 from controller.closedloop.manifests import manifests_of
 from controller.closedloop.pods import moment
 from controller.closedloop.policy import Told
@@ -89,7 +88,7 @@ class ReconciledPolicy:
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler:
         """Return the HPA that reads the decision for a variant."""
-        return follower(self._scenario, variant)
+        return self._scenario.follower(variant)
 
     def world(self) -> World:
         """Return the current objects; available after the first `publish`."""

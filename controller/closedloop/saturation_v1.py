@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from controller.closedloop.following import follower
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -115,7 +113,7 @@ class SaturationV1Policy:
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler:
         """Return the HPA that reads the number of replicas."""
-        return follower(self.scenario, variant)
+        return self.scenario.follower(variant)
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
         """Return the replicas of each variant from the current state of the engines."""

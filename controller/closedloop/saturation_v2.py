@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Literal
 
-from controller.closedloop.following import follower
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -146,7 +144,7 @@ class SaturationV2Policy:
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler:
         """Return the HPA that reads the number of replicas."""
-        return follower(self.scenario, variant)
+        return self.scenario.follower(variant)
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
         """Return the replicas of each variant from the current state of the engines."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controller.closedloop.autoscaler import SYNC_SECONDS
+from controller.closedloop.autoscaler import SYNC_SECONDS, Autoscaler
 from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour
 from controller.simulation.workload import requests
 
@@ -115,6 +115,19 @@ class Scenario:
     def published_behaviour(self, variant: VariantSetup) -> Behaviour:
         """Return the behavior of the HPA that follows a variant's published replicas."""
         return variant.behaviour or self.behaviour.without_tolerance()
+
+    def follower(self, variant: VariantSetup) -> Autoscaler:
+        """Return the HPA that follows a variant's published replicas.
+
+        A variant that starts without replicas counts as scaled to zero by its HPA.
+        """
+        return Autoscaler(
+            behaviour=self.published_behaviour(variant),
+            min_replicas=variant.min_replicas,
+            max_replicas=variant.max_replicas,
+            target_average=1.0,
+            has_scaled_to_zero=variant.initial_replicas == 0,
+        )
 
     def requests(self) -> Mapping[str, list[Request]]:
         """Return the requests of each model, in order; those of the warm-up come first."""
