@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from controller.closedloop.autoscaler import SYNC_SECONDS, Autoscaler
 from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour
 from controller.simulation.workload import requests
+from controller.sizing.records import Targets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,17 +19,6 @@ if TYPE_CHECKING:
 
 WARM_UP_SECONDS = 600.0
 """Duration of the warm-up before a warm start is scored, in seconds."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Targets:
-    """Latency targets of a request: seconds to its first token, and mean seconds between tokens.
-
-    None without a target.
-    """
-
-    ttft_seconds: float | None = None
-    itl_seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,8 @@ from typing import Final
 from apiserver.checking.namespaces import namespace_argument
 from apiserver.program import program
 from controller.offline.arguments import output_file
-from controller.simulating.profiles import StatedProfile, profile_of
+from controller.simulating.profiles import profile_of
+from controller.sizing.records import StepParameters
 
 _EPILOG: Final = """\
 SCENARIO is a YAML file that defines models, their load, their variants and the
@@ -208,7 +209,7 @@ def _kv_tokens(text: str) -> tuple[str, int]:
     return name, tokens
 
 
-def _profile(text: str) -> tuple[str, StatedProfile]:
+def _profile(text: str) -> tuple[str, StepParameters]:
     name, value = _named(text, "VARIANT=ALPHA,BETA,DELTA[,GAMMA], such as h100=8,0.05,0.03")
     numbers = value.split(",")
     try:

@@ -9,7 +9,7 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.closedloop.behaviour import behaviour_of
 from controller.closedloop.manifests import Manifests
-from controller.closedloop.scenario import Model, NodeGroup, Scenario, Targets, VariantSetup
+from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
 from controller.config import NamesConfig
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.arguments import engine_argument
@@ -21,10 +21,10 @@ from controller.observe.targets import Target, TargetKind, target_key, target_of
 from controller.offline.gathering import completed_node, policies_in, stored_variant, targetless, targets_in
 from controller.offline.reading import Found, Manifest, of_kind
 from controller.simulating.given import Given
-from controller.simulating.profiles import StatedProfile, stated_profile
+from controller.simulating.profiles import stated_profile
 from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
 from controller.simulation.workload import Workload
-from controller.sizing.records import MAX_NUM_SEQS
+from controller.sizing.records import MAX_NUM_SEQS, StepParameters, Targets
 
 _START_UP_SECONDS: Final = 120.0
 _BLOCK_SIZE: Final = 16
@@ -40,7 +40,7 @@ class Supplied:
 
     workloads: Mapping[str, Workload]
     start_up_seconds: Mapping[str, float] = field(default_factory=dict)
-    profiles: Mapping[str, StatedProfile] = field(default_factory=dict)
+    profiles: Mapping[str, StepParameters] = field(default_factory=dict)
     kv_tokens: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -18,7 +18,6 @@ from controller.closedloop.scenario import (
     Model,
     NodeGroup,
     Scenario,
-    Targets,
     VariantSetup,
 )
 from controller.observe.accelerators import normalised
@@ -31,6 +30,7 @@ from controller.simulation.curve import Curve
 from controller.simulation.profile import EngineProfile
 from controller.simulation.trace import Trace, piece
 from controller.simulation.workload import Drawn, Played, Workload
+from controller.sizing.records import Targets
 
 _BLOCK_SIZE = 16
 _MOST_REQUESTS = 20_000_000

@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Final
 
 from controller.closedloop.outcome import ModelOutcome, Outcome
-from controller.closedloop.scenario import Model, Scenario, Targets, VariantSetup
+from controller.closedloop.scenario import Model, Scenario, VariantSetup
 from controller.simulating.results import Results
+from controller.sizing.records import Targets
 
 _LEAST_INTEGER: Final = 100
 """The cost from which integers have at least three digits."""

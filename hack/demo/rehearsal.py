@@ -22,10 +22,10 @@ from controller.config_planning import settings_of, sizing_of
 from controller.offline.reading import Found, of_kind, read
 from controller.reconcilers.variantautoscaling import CycleSettings
 from controller.simulating.exported import Supplied, read_export
-from controller.simulating.profiles import StatedProfile
 from controller.simulation.request import Completion
 from controller.simulation.trace import TraceEntry
 from controller.simulation.workload import Played
+from controller.sizing.records import StepParameters
 from hack.demo import scenario
 from hack.demo.history import History
 from hack.demo.observe import observe
@@ -147,7 +147,7 @@ def _supplied(found: Found) -> Supplied:
         },
         start_up_seconds={name: start_up_seconds_of(template) for name, template in templates.items()},
         profiles={
-            name: StatedProfile(
+            name: StepParameters(
                 alpha_ms=item.alpha_ms, beta_ms=item.beta_ms, delta_ms=item.delta_ms, gamma_ms=item.gamma_ms
             )
             for name, item in profiles.items()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from controller.closedloop.scenario import Model, Targets
+from controller.closedloop.scenario import Model
 from controller.simulation.request import Completion, Request
 from controller.simulation.workload import Played
+from controller.sizing.records import Targets
 from hack.demo.observation import ClientView, ModelView, Observation, VariantView
 from hack.demo.service import Served
 

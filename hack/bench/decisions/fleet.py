@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from controller.closedloop.scenario import NodeGroup, Targets, VariantSetup
+from controller.closedloop.scenario import NodeGroup, VariantSetup
 from controller.simulation.profile import EngineProfile
+from controller.sizing.records import Targets
 
 MODEL: Final = "model"
 TARGETS: Final = Targets(ttft_seconds=2.0, itl_seconds=0.08)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from controller.closedloop.scenario import Model, NodeGroup, Scenario, Targets, VariantSetup
+from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
 from controller.simulation.curve import Curve
 from controller.simulation.profile import EngineProfile
 from controller.simulation.trace import load_trace
 from controller.simulation.workload import Drawn
+from controller.sizing.records import Targets
 
 H100 = EngineProfile(model_id="m", alpha_ms=8, beta_ms=0.05, gamma_ms=0, delta_ms=0.03, num_gpu_blocks=24_000)
 L40S = EngineProfile(model_id="m", alpha_ms=18, beta_ms=0.12, gamma_ms=0, delta_ms=0.11, num_gpu_blocks=9000)

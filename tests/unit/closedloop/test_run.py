@@ -14,7 +14,7 @@ from controller.closedloop.named import policy_name, policy_problem, simulate
 from controller.closedloop.outcome import Outcome
 from controller.closedloop.rivals import ConstantPolicy, LoadPolicy
 from controller.closedloop.run import run
-from controller.closedloop.scenario import NodeGroup, Scenario, Targets, VariantSetup
+from controller.closedloop.scenario import NodeGroup, Scenario, VariantSetup
 from controller.closedloop.scoring import quantile, reversals
 from controller.closedloop.series import series_of
 from controller.reconcilers.variantautoscaling import CycleSettings
@@ -24,7 +24,7 @@ from controller.simulation.exposition import exposition
 from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Request
 from controller.simulation.workload import Drawn
-from controller.sizing.records import SizingSettings
+from controller.sizing.records import SizingSettings, Targets
 
 POLICIES = (
     "stowplan",

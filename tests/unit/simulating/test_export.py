@@ -12,9 +12,9 @@ from controller.config import NamesConfig
 from controller.offline.reading import read
 from controller.simulating.exported import Supplied, read_export
 from controller.simulating.given import Given
-from controller.simulating.profiles import StatedProfile
 from controller.simulation.trace import load_trace, shipped_traces
 from controller.simulation.workload import Played
+from controller.sizing.records import StepParameters
 
 NODE = {
     "apiVersion": "v1",
@@ -28,7 +28,7 @@ def _exported(**spec: Any) -> Given:
     """Return the scenario read from the objects of one variant with some more fields."""
     text = listed(NODE, deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat", **spec))
     found = read([Source(name="live.json", data=text.encode())], namespace="default")
-    profile = StatedProfile(alpha_ms=8, beta_ms=0.05, gamma_ms=0, delta_ms=0.03)
+    profile = StepParameters(alpha_ms=8, beta_ms=0.05, gamma_ms=0, delta_ms=0.03)
     supplied = Supplied(
         workloads={"": Played(trace=load_trace(shipped_traces()[0])[:10])},
         start_up_seconds={"chat": 60},

@@ -21,13 +21,14 @@ from controller.closedloop.outcome import (
     VariantPoint,
 )
 from controller.closedloop.policy import Told
-from controller.closedloop.scenario import Model, NodeGroup, Scenario, Targets, VariantSetup
+from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
 from controller.simulating.page import page
 from controller.simulating.results import Results
 from controller.simulation.curve import Curve
 from controller.simulation.profile import EngineProfile
 from controller.simulation.trace import load_trace
 from controller.simulation.workload import Drawn
+from controller.sizing.records import Targets
 
 HOSTILE = '<script>alert("x")</script><img src=//evil.example onerror=alert(1)>&amp;\'"'
 REFERENCES = re.compile(r"https?:|//|@import|url\(|src=|<link|<script")

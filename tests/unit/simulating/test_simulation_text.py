@@ -6,7 +6,7 @@ import pytest
 
 from controller.closedloop.outcome import Outcome
 from controller.closedloop.policy import Told
-from controller.closedloop.scenario import Model, NodeGroup, Scenario, Targets
+from controller.closedloop.scenario import Model, NodeGroup, Scenario
 from controller.offline.terminal import drawn, terminal
 from controller.simulating.results import Results
 from controller.simulating.text import text_parts
@@ -14,6 +14,7 @@ from controller.simulating.wording import amount
 from controller.simulation.curve import Curve
 from controller.simulation.trace import load_trace
 from controller.simulation.workload import Drawn
+from controller.sizing.records import Targets
 
 CURVE = Curve(shape="constant", high=1.0)
 LENGTHS = load_trace("azure-llm-2023-conv")
