@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controller.simulating.chart import MOST_POINTS, Chart, Line, thinned
@@ -35,6 +35,7 @@ def test_a_logarithmic_axis_covers_every_positive_value(values: list[float | Non
 
 
 @given(st.floats(0, 1e5), st.floats(15, 7 * 86400))
+@example(1.6498596980818547, 604799.9999999999)  # their sum is rounded up
 def test_a_time_axis_has_a_few_ticks(warm_up: float, length: float) -> None:
     """It has 1 to 9 ticks, all of them within the time range."""
     found = moments(-warm_up, length)
