@@ -74,9 +74,9 @@ class Chart:
         return "".join(_piece(self, line, run) for run in _runs(thinned(line.course)))
 
 
-def thinned(course: Course) -> Course:
-    """Return at most `MOST_POINTS` points: the last time and the maximum value of each stretch."""
-    size = -(-len(course) // MOST_POINTS)
+def thinned(course: Course, most: int = MOST_POINTS) -> Course:
+    """Return at most `most` points: the last time and the maximum value of each stretch."""
+    size = -(-len(course) // most)
     if size <= 1:
         return course
     parts = [course[start : start + size] for start in range(0, len(course), size)]

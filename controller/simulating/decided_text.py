@@ -9,7 +9,7 @@ from rich.table import Table
 
 from controller.closedloop.decided import Decided
 from controller.offline.terminal import styled, table, uncut
-from controller.simulating.chart import Course
+from controller.simulating.chart import Course, thinned
 
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _COLUMNS: Final = 60
@@ -81,11 +81,7 @@ def over_time(decided: Decided) -> Table:
 
 def sparkline(course: Course, most: float) -> str:
     """Return one character for each stretch of a series, by its maximum; blank where it is unknown."""
-    size = max(1, -(-len(course) // _COLUMNS))
-    stretches = [course[start : start + size] for start in range(0, len(course), size)]
-    return "".join(
-        _level(max((v for _, v in part if v is not None), default=None), most) for part in stretches
-    )
+    return "".join(_level(value, most) for _, value in thinned(course, _COLUMNS))
 
 
 def _level(value: float | None, most: float) -> str:

@@ -16,12 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from apiserver.checking.sources import read_sources
 from apiserver.schema.json import JsonValue
 from controller.policies.observation import Value
+from controller.simulating.given import one_source, told
 
 _COLUMNS: Final = ("time", "metric", "value")
-_MOST_TOLD: Final = 20
 _MOST_SECONDS: Final = 31 * 86_400
 
 
@@ -61,7 +60,7 @@ def is_metric_trace(name: str) -> bool:
 
 def read_metric_trace(name: str) -> MetricTrace:
     """Return the metrics in a file."""
-    (source,) = read_sources([name])
+    source = one_source(name)
     if source.problem:
         return MetricTrace(problems=(f"{source.name}: {source.problem}",))
     try:
@@ -77,11 +76,9 @@ def read_metric_trace(name: str) -> MetricTrace:
             problems.append(f"{name}:{number}: {row}")
         else:
             rows.append(row)
-    if len(problems) > _MOST_TOLD:
-        problems = [*problems[:_MOST_TOLD], f"{name}: {len(problems) - _MOST_TOLD} more lines are invalid"]
     if not rows and not problems:
         problems = [f"{name}: contains no sample"]
-    return MetricTrace(problems=tuple(problems)) if problems else _in_order(name, rows)
+    return MetricTrace(problems=tuple(told(problems, name))) if problems else _in_order(name, rows)
 
 
 def _in_order(name: str, rows: list[tuple[float, str, float]]) -> MetricTrace:

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from apiserver.checking.documents import read_documents
-from apiserver.checking.sources import EXTENSIONS, Source, read_sources
+from apiserver.checking.sources import EXTENSIONS, Source
 from apiserver.checking.tree import UnreadableError
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
 from apiserver.schema.json import Json, JsonValue
 from controller.closedloop.bound import PolicyFile
 from controller.policies.binding import read_binding
 from controller.policies.policy import UnreadablePolicyError, read_policy
+from controller.simulating.given import one_source
 
 _KINDS = {item.kind: item for item in (AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING)}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReadPolicy:
-    """The content of a file, or all problems of it."""
-
-    file: PolicyFile | None = None
-    problems: tuple[str, ...] = ()
 
 
 def is_policy_file(name: str) -> bool:
@@ -31,16 +23,14 @@ def is_policy_file(name: str) -> bool:
     return Path(name).suffix in EXTENSIONS
 
 
-def read_policy_file(name: str) -> ReadPolicy:
-    """Return the policy in a file, and its binding if it has one."""
-    if Path(name).is_dir():
-        return ReadPolicy(problems=(f"{name}: is a directory: specify one file with an AutoscalingPolicy",))
-    (source,) = read_sources([name])
+def read_policy_file(name: str) -> tuple[PolicyFile | None, list[str]]:
+    """Return the policy in a file, with its binding if it has one; or the problems of the file."""
+    source = one_source(name, what="file with an AutoscalingPolicy")
     if source.problem:
-        return ReadPolicy(problems=(f"{source.name}: {source.problem}",))
+        return None, [f"{source.name}: {source.problem}"]
     documents = list(read_documents(source.data))
     if wrong := [item for item in documents if isinstance(item, UnreadableError)]:
-        return ReadPolicy(problems=tuple(f"{name}:{item.line}: {item}" for item in wrong))
+        return None, [f"{name}:{item.line}: {item}" for item in wrong]
     objects = [
         part for item in documents if not isinstance(item, UnreadableError) for part in _parts(item.value)
     ]
@@ -48,15 +38,11 @@ def read_policy_file(name: str) -> ReadPolicy:
     bindings = [item for item in objects if _is(item, "AutoscalingPolicyBinding")]
     if len(policies) != 1 or len(bindings) > 1:
         found = f"{len(policies)} policies and {len(bindings)} bindings"
-        return ReadPolicy(
-            problems=(
-                f"{name}: must contain one AutoscalingPolicy and at most one binding, contains {found}",
-            )
-        )
+        return None, [f"{name}: must contain one AutoscalingPolicy and at most one binding, contains {found}"]
     return _read(source, policies[0], bindings[0] if bindings else None)
 
 
-def _read(source: Source, policy: Json, binding: Json | None) -> ReadPolicy:
+def _read(source: Source, policy: Json, binding: Json | None) -> tuple[PolicyFile | None, list[str]]:
     problems: list[str] = []
     read, bound = None, None
     try:
@@ -71,8 +57,8 @@ def _read(source: Source, policy: Json, binding: Json | None) -> ReadPolicy:
     if bound is not None and bound.policy != name:
         problems.append(f"{source.name}: the binding names policy {bound.policy!r}, the policy is {name!r}")
     if problems or read is None:
-        return ReadPolicy(problems=tuple(problems))
-    return ReadPolicy(file=PolicyFile(policy=read, binding=bound))
+        return None, problems
+    return PolicyFile(policy=read, binding=bound), []
 
 
 def _parts(value: JsonValue) -> Iterator[Json]:

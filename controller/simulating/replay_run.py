@@ -50,18 +50,11 @@ def _replays(
     replays: list[Replay] = []
     problems: list[str] = []
     for name in dict.fromkeys(options.policy):
-        found = read_policy_file(name)
-        problems += found.problems
-        if found.file is not None and not trace.problems:
-            replays.append(
-                replayed(
-                    found.file,
-                    trace,
-                    policy=Path(name).name,
-                    file=Path(file).name,
-                    settings=configuring.sizing,
-                )
-            )
+        found, wrong = read_policy_file(name)
+        problems += wrong
+        if found is not None and not trace.problems:
+            policy, settings = Path(name).name, configuring.sizing
+            replays.append(replayed(found, trace, policy=policy, file=Path(file).name, settings=settings))
     return replays, problems
 
 

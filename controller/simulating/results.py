@@ -1,9 +1,12 @@
-"""The results of a simulation, independent of their presentation."""
+"""The results of a simulation, independent of their presentation, and as one JSON document."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
+from apiserver.schema.json import Json
 from controller.closedloop.outcome import Outcome
 from controller.closedloop.scenario import Scenario
 
@@ -15,3 +18,31 @@ class Results:
     scenario: Scenario
     outcomes: tuple[Outcome, ...]
     warnings: tuple[str, ...] = ()
+
+
+def as_document(results: Results) -> Json:
+    """Return the scenario and every outcome with its time series; shares are 0 to 1."""
+    scenario = results.scenario
+    return {
+        "scenario": {
+            "name": scenario.name,
+            "duration_seconds": scenario.duration_seconds,
+            "warm_up_seconds": scenario.warm_up_seconds,
+            "seed": scenario.seed,
+            "models": [
+                {
+                    "model_id": model.model_id,
+                    "priority": model.priority,
+                    "targets": msgspec.to_builtins(model.targets),
+                }
+                for model in scenario.models
+            ],
+            "variants": [msgspec.to_builtins(variant) for variant in scenario.variants],
+            "nodes": [msgspec.to_builtins(group) for group in scenario.nodes],
+        },
+        "warnings": list(results.warnings),
+        "outcomes": [
+            {**msgspec.to_builtins(item), "reversals_per_hour": item.reversals_per_hour}
+            for item in results.outcomes
+        ],
+    }

@@ -19,13 +19,12 @@ from controller.offline.configuring import Configuring, configured
 from controller.offline.reading import read
 from controller.offline.terminal import show
 from controller.simulating.arguments import SHORTEST_SECONDS, parser
-from controller.simulating.document import as_document
 from controller.simulating.exported import Supplied, read_export
-from controller.simulating.given import Given
+from controller.simulating.given import Given, one_source
 from controller.simulating.page import page
 from controller.simulating.policy_file import is_policy_file, read_policy_file
 from controller.simulating.replay_run import is_replay, run_replay
-from controller.simulating.results import Results
+from controller.simulating.results import Results, as_document
 from controller.simulating.scenario_file import read_scenario
 from controller.simulating.text import text_parts
 from controller.simulating.traced import remarks, with_targets, with_trace
@@ -37,6 +36,7 @@ from controller.uncollected import uncollected
 if TYPE_CHECKING:
     from controller.closedloop.named import PolicyName
     from controller.closedloop.outcome import Outcome
+    from controller.reconcilers.variantautoscaling import CycleSettings
 
 _PLAYED: Final = 0
 _UNREADABLE: Final = 2
@@ -133,7 +133,7 @@ def _traced(example: Given, options: argparse.Namespace) -> Given:
     seconds = _length_seconds(workload)
     scenario = with_trace(example.scenario, workload, name=name, model_id=model_id, seconds=seconds)
     # Problems of these files are reported where policies are read.
-    found = [read_policy_file(text).file for text in options.policy if is_policy_file(text)]
+    found = [read_policy_file(text)[0] for text in options.policy if is_policy_file(text)]
     if not (policies := [item for item in found if item]):
         return replace(example, scenario=scenario)
     warnings = tuple(remarks(scenario, policies))
@@ -142,10 +142,7 @@ def _traced(example: Given, options: argparse.Namespace) -> Given:
 
 def _scenario_source(name: str | None) -> Source:
     if name is not None:
-        if Path(name).is_dir():
-            return Source(name=name, problem="is a directory: specify one scenario file")
-        (source,) = read_sources([name])
-        return source
+        return one_source(name, what="scenario file")
     data = (files("controller.simulating") / "example.yaml").read_bytes()
     return Source(name="example", data=data)
 
@@ -200,9 +197,9 @@ def _policies(
     problems: list[str] = []
     for text in dict.fromkeys(texts):
         if is_policy_file(text):
-            found = read_policy_file(text)
-            problems += found.problems
-            name = PolicyName(text=Path(text).name, kind="file", file=found.file)
+            file, wrong = read_policy_file(text)
+            problems += wrong
+            name = PolicyName(text=Path(text).name, kind="file", file=file)
         else:
             try:
                 name = policy_name(text)
@@ -230,9 +227,8 @@ async def _play(
     scenario: Scenario, given: Given, names: Sequence[PolicyName], configuring: Configuring
 ) -> list[Outcome]:
     from controller.closedloop.named import simulated  # noqa: PLC0415 (as above)
-    from controller.simulating.configuration import cycle_settings_of  # noqa: PLC0415 (as above)
 
-    requests = scenario.requests()
+    requests, cycle_settings = scenario.requests(), _cycle_settings(configuring)
     outcomes = [
         await simulated(
             scenario,
@@ -241,13 +237,31 @@ async def _play(
             requests=requests,
             progress=_progress(name.text),
             settings=configuring.settings,
-            cycle_settings=cycle_settings_of(configuring),
+            cycle_settings=cycle_settings,
         )
         for name in names
     ]
     if sys.stderr.isatty():
         sys.stderr.write("\r\033[K")
     return outcomes
+
+
+def _cycle_settings(configuring: Configuring) -> CycleSettings:
+    """Return the settings of the simulated cycles.
+
+    Node pools and evictions are left out: in virtual time nothing adds nodes or evicts pods. Advisory mode is
+    left out, because the question is what its decisions would have done.
+    """
+    from controller.reconcilers.variantautoscaling import CycleSettings  # noqa: PLC0415 (as above)
+
+    return CycleSettings(
+        scale_to_zero=configuring.scales_to_zero,
+        grace_seconds=configuring.grace_seconds,
+        minimum_hold_seconds=configuring.minimum_hold_seconds,
+        budgets=configuring.terms.budgets,
+        pod_deletion_cost=configuring.terms.steers_removal,
+        sizing=configuring.sizing,
+    )
 
 
 def _progress(policy: str) -> Callable[[float], None] | None:

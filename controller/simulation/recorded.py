@@ -33,24 +33,11 @@ _LONGEST_SHOWN = 40
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TraceProblem:
-    """A problem in a line of a trace; line 0 is the whole file."""
-
-    file: str
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place}: {self.text}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Recorded:
-    """A trace, empty if there are problems."""
+    """A trace, or the problems of its file with their lines."""
 
     trace: Trace = ()
-    problems: tuple[TraceProblem, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 _Row = tuple[int, int, int]
@@ -62,22 +49,22 @@ def read_trace(content: bytes, *, file: str) -> Recorded:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return _refused(file, 0, f"is not UTF-8 text: {error.reason} at byte {error.start}")
+        return _refused(file, f"is not UTF-8 text: {error.reason} at byte {error.start}")
     lines = text.splitlines()
     if not text.strip():
-        return _refused(file, 0, "is empty: a trace has one line for each request")
+        return _refused(file, "is empty: a trace has one line for each request")
     rows: list[_Row] = []
-    problems: list[TraceProblem] = []
+    problems: list[str] = []
     parsed = _mooncake(lines) if text.lstrip().startswith("{") else _azure(lines)
     for number, row in parsed:
         if isinstance(row, str):
-            problems.append(TraceProblem(file=file, line=number, text=row))
+            problems.append(f"{file}:{number}: {row}")
         else:
             rows.append(row)
     if problems:
         return Recorded(problems=tuple(problems))
     if not rows:
-        return _refused(file, 0, "contains no request: a trace has one line for each")
+        return _refused(file, "contains no request: a trace has one line for each")
     return _in_order(rows, file=file)
 
 
@@ -85,7 +72,7 @@ def _in_order(rows: list[_Row], *, file: str) -> Recorded:
     rows.sort(key=itemgetter(0))
     begin_us, end_us = rows[0][0], rows[-1][0]
     if end_us - begin_us > _MOST_SECONDS * 1_000_000:
-        return _refused(file, 0, "spans more than 366 days: are all times of the same clock and unit?")
+        return _refused(file, "spans more than 366 days: are all times of the same clock and unit?")
     return Recorded(
         trace=tuple(
             TraceEntry(
@@ -193,5 +180,5 @@ def _tokens(value: object) -> int:
     return int(number)
 
 
-def _refused(file: str, line: int, text: str) -> Recorded:
-    return Recorded(problems=(TraceProblem(file=file, line=line, text=text),))
+def _refused(file: str, text: str) -> Recorded:
+    return Recorded(problems=(f"{file}: {text}",))

@@ -16,7 +16,7 @@ def told(content: bytes) -> list[str]:
     """Return the problems of a file, and check that it has either problems or a trace."""
     found = read_trace(content, file="t")
     assert bool(found.trace) != bool(found.problems)
-    return [str(problem) for problem in found.problems]
+    return [*found.problems]
 
 
 def test_azure_times_with_seven_decimals_become_sorted_offsets() -> None:
