@@ -23,7 +23,7 @@ def is_replay(options: argparse.Namespace) -> bool:
 
 def run_replay(options: argparse.Namespace, configuring: Configuring) -> list[str]:
     """Replay, and show and write the results; return the problems, if any."""
-    problems = [*(f"{item.file}: {item.text}" for item in configuring.problems), *_misuses(options)]
+    problems = [*map(str, configuring.problems), *_misuses(options)]
     if problems:
         return problems
     ((file, _),) = options.trace
@@ -66,7 +66,9 @@ def _misuses(options: argparse.Namespace) -> list[str]:
         "--duration": options.duration,
         "--start": options.start,
     }
-    wrong = [f"{name} has no effect with a trace of metrics" for name, value in others.items() if value]
+    wrong = [
+        f"{name} has no effect with a trace of metrics" for name, value in others.items() if value is not None
+    ]
     if len(options.trace) > 1 or options.trace[0][1]:
         wrong.append("specify one trace of metrics, without =MODEL")
     if not options.policy or not all(map(is_policy_file, options.policy)):

@@ -148,6 +148,13 @@ WRONG = {
         ["--policy", "p.yaml", "--trace", "m.csv", "--copies", "2"],
         ["--copies has no effect with a trace of metrics"],
     ),
+    "a trace of metrics with the seed 0 and an invalid configuration": (
+        ["--policy", "p.yaml", "--trace", "m.csv", "--seed", "0", "--config", "wrong.yaml"],
+        [
+            "wrong.yaml:2: planning.intervalSeconds: Invalid value: 0: must be greater than or equal to 1",
+            "--seed has no effect with a trace of metrics",
+        ],
+    ),
     "invalid rows of a trace": (
         ["--policy", "p.yaml", "--trace", "bad.csv"],
         [
@@ -216,6 +223,7 @@ def test_all_errors_are_reported_with_their_place(
     Path("bad.csv").write_text("time,metric,value\n1,m,many\nnoon,m,1\n")
     Path("bad.yaml").write_text(POLICY.replace("targetValue: 10", "targetValue: 0"))
     Path("binding.yaml").write_text(BINDING)
+    Path("wrong.yaml").write_text("planning:\n  intervalSeconds: 0\n")
     Path("scenario.yaml").write_bytes((files("controller.simulating") / "example.yaml").read_bytes())
     Path("other.yaml").write_text(POLICY.replace("name: p}", "name: o}") + BINDING)
     code, output, errors = simulate(*arguments)
