@@ -19,7 +19,6 @@ _NUMBER: Final = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
 _DIGITS: Final = "at most 9 digits and 6 decimals, and no exponent"
 _RATE: Final = re.compile(rf"(?P<rate>{_NUMBER})(?:@(?P<prompt>{_NUMBER})/(?P<output>{_NUMBER}))?\Z")
 _ADDITION: Final = re.compile(r"(?P<type>.*[^x])x(?P<size>[0-9]{1,4})(:(?P<count>[0-9]{1,4}))?\Z")
-_COST: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?\Z")
 
 _EPILOG: Final = """\
 FILE is a file, a directory (all *.yaml, *.yml and *.json files below it) or -
@@ -203,7 +202,7 @@ def _addition(text: str) -> Addition:
 
 
 def _cost(text: str) -> Decimal:
-    if not _COST.match(text):
+    if not re.fullmatch(_NUMBER, text):
         raise argparse.ArgumentTypeError(
             f"{text!r}: must be a cost per hour, such as 400 or 99.50, with {_DIGITS}"
         )

@@ -24,7 +24,7 @@ from controller.observe.gather import NO_TERMS, Terms
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules
 from controller.offline.naming import first_of
 from controller.offline.reading import Problem
-from controller.offline.yaml_text import documents_of, line_of
+from controller.offline.yaml_text import documents_of, placed
 from controller.planning.inputs import PlanningInputs
 from controller.planning.settings import Settings
 from controller.sizing.records import SizingSettings
@@ -89,7 +89,7 @@ def configured(path: Path | None) -> Configuring:
         data = path.read_bytes()
         documents = documents_of(data)
     except OSError as error:
-        return _refused(path, [f"cannot be read: {error.strerror or error}"])
+        return Configuring(problems=placed(str(path), b"", [f"cannot be read: {error.strerror or error}"]))
     except UnreadableError as error:
         return Configuring(problems=(Problem(file=str(path), line=error.line, text=error.message),))
     # Lines within a ConfigMap are not those of the file.
@@ -97,9 +97,9 @@ def configured(path: Path | None) -> Configuring:
     try:
         config = load(ControllerConfig, _document(documents))
     except ConfigurationError as error:
-        return _refused(path, error.problems, lines)
+        return Configuring(problems=placed(str(path), lines, error.problems))
     if problems := planning_problems(config.planning):
-        return _refused(path, problems, lines)
+        return Configuring(problems=placed(str(path), lines, problems))
     return _configuring(config)
 
 
@@ -196,9 +196,3 @@ def _mapping(document: JsonValue, where: str) -> Json:
 def _kind(document: JsonValue) -> str:
     names = {bool: "truth value", list: "list", str: "text", int: "number", float: "number"}
     return names.get(type(document), "value")
-
-
-def _refused(path: Path, problems: Sequence[str], data: bytes = b"") -> Configuring:
-    """Return problems with a configuration, in the order of their lines if the file's content is given."""
-    found = [Problem(file=str(path), line=line_of(data, text) if data else 0, text=text) for text in problems]
-    return Configuring(problems=tuple(sorted(found, key=lambda problem: problem.line)))

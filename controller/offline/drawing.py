@@ -14,6 +14,7 @@ from rich.text import Text
 from controller.offline.layout import NodeLayout, alike, by_type
 from controller.offline.table import colour_of
 from controller.offline.terminal import Tone, labelled, styled
+from controller.planning.wording import count
 
 _GAP: Final = 3
 _INDENT: Final = 2
@@ -35,10 +36,9 @@ def drawing_parts(nodes: Sequence[NodeLayout], *, columns: int) -> Iterator[Rend
 def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
     total = sum(item.node.accelerators_allocatable for item in group)
     numbers = f"{sum(item.taken for item in group)} taken, {sum(item.others for item in group)} by others"
-    nodes = f"{len(group)} node{'' if len(group) == 1 else 's'}"
     free = sum(item.free for item in group)
     kind = accelerator or "no known type"
-    return f"{kind}: {nodes}, {total} accelerators: {numbers}, {free} free"
+    return f"{kind}: {count(len(group), 'node')}, {total} accelerators: {numbers}, {free} free"
 
 
 def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> RenderableType:
@@ -61,13 +61,13 @@ def _name(same: Sequence[NodeLayout], places: Mapping[str, int]) -> str:
     mark = "" if same[0].node.schedulable else "!"
     if len(same) == 1:
         return f"{mark}{same[0].node.name}"
-    count = f"{mark}{len(same)} x "
+    number = f"{mark}{len(same)} x "
     names = [_run(run) for run in _runs([item.node.name for item in same], places)]
     for shown in range(len(names), 0, -1):
-        text = count + ", ".join([*names[:shown], *(["..."] if shown < len(names) else [])])
+        text = number + ", ".join([*names[:shown], *(["..."] if shown < len(names) else [])])
         if len(text) <= _LONGEST_NAME:
             return text
-    return f"{count}{same[0].node.name}, ..."
+    return f"{number}{same[0].node.name}, ..."
 
 
 def _runs(names: Sequence[str], places: Mapping[str, int]) -> Sequence[Sequence[str]]:

@@ -9,7 +9,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Final
 
 from controller.planning.cluster import Node
-from controller.planning.decision import Plan
+from controller.planning.decision import Decision, Plan
 from controller.planning.demand import staying_replicas
 from controller.planning.snapshot import Snapshot, Variant
 
@@ -64,9 +64,14 @@ class NodeLayout:
         return (self.node.schedulable, self.node.accelerators_allocatable, self.others, self.holdings)
 
 
+def in_order(plan: Plan) -> tuple[Decision, ...]:
+    """Return the decisions in the order in which they are served."""
+    return tuple(sorted(plan.decisions, key=lambda item: (item.priority, item.namespace, item.name)))
+
+
 def codes_of(plan: Plan) -> Mapping[Key, str]:
     """Return a short code for each variant, in the order in which they are served."""
-    ordered = sorted(plan.decisions, key=lambda item: (item.priority, item.namespace, item.name))
+    ordered = in_order(plan)
     length = 1
     while len(_LETTERS) ** length < len(ordered):
         length += 1

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.offline.colours import colours
-from controller.offline.layout import NodeLayout, by_type, codes_of, layouts
-from controller.offline.table import goes_short, in_order, place, price, tone_of
+from controller.offline.layout import NodeLayout, by_type, codes_of, in_order, layouts
+from controller.offline.table import goes_short, place, price, tone_of
 from controller.offline.template import rendered
 from controller.offline.text import Shown, conclusion, helps, measured, moved, next_best, proof, requested
 from controller.planning.decision import Decision, LevelReport

@@ -23,7 +23,7 @@ from controller.offline.pod_shapes import (
     PodSpec,
     PodStatus,
 )
-from controller.offline.target_shapes import Deployment, LeaderWorkerSet, StatefulSet
+from controller.offline.target_shapes import Deployment, LeaderWorkerSet, StatefulSet, TemplateMetadata
 
 GroupKind = tuple[str, str]
 
@@ -193,17 +193,10 @@ class MachineSpec:
 
 
 @declaration()
-class MachineMetadata:
-    """The labels of a node pool's nodes."""
-
-    labels: Maybe[dict[str, str]] = UNSET
-
-
-@declaration()
 class Machine:
     """The template of a node pool's nodes."""
 
-    metadata: Maybe[MachineMetadata] = UNSET
+    metadata: Maybe[TemplateMetadata] = UNSET
     spec: MachineSpec
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.table import Table
 
+from controller.offline.layout import in_order
 from controller.offline.terminal import Tone, harmless, styled, table
 from controller.planning.decision import Decision, Plan, Reason
 from controller.planning.snapshot import Snapshot, Variant
@@ -46,11 +47,6 @@ def variants_table(snapshot: Snapshot, plan: Plan, codes: Mapping[Key, str], *, 
 def colour_of(code: str) -> str:
     """Return the colour of a variant's code."""
     return _PALETTE[sum(ord(letter) * 53**at for at, letter in enumerate(reversed(code))) % len(_PALETTE)]
-
-
-def in_order(plan: Plan) -> tuple[Decision, ...]:
-    """Return the decisions in the order in which they are served."""
-    return tuple(sorted(plan.decisions, key=lambda item: (item.priority, item.namespace, item.name)))
 
 
 def tone_of(decision: Decision) -> Tone:

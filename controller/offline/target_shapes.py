@@ -11,7 +11,7 @@ from controller.offline.pod_shapes import Identified, Metadata, PodSpec
 
 @declaration()
 class TemplateMetadata:
-    """The labels of a pod template."""
+    """The labels of a template, of pods or of nodes."""
 
     labels: Maybe[dict[str, str]] = UNSET
 

@@ -9,9 +9,9 @@ from typing import Final
 from rich.console import RenderableType
 
 from controller.offline.drawing import drawing_parts
-from controller.offline.layout import codes_of, layouts, unplaced
+from controller.offline.layout import codes_of, in_order, layouts, unplaced
 from controller.offline.naming import first_of
-from controller.offline.table import colour_of, goes_short, in_order, price, tone_of, variants_table
+from controller.offline.table import colour_of, goes_short, price, tone_of, variants_table
 from controller.offline.terminal import Tone, labelled, styled
 from controller.planning.decision import (
     Alternative,

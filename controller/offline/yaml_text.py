@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 import yaml
@@ -10,6 +11,7 @@ import yaml
 from apiserver.checking.tree import UnreadableError
 from apiserver.schema.json import JsonValue
 from apiserver.serving.config_text import duplicate_fields
+from controller.offline.reading import Problem
 
 _PATH: Final = re.compile(r"[A-Za-z0-9_.\-/\[\]]+(?=: )")
 _PART: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
@@ -39,7 +41,13 @@ def documents_of(data: bytes) -> list[JsonValue]:
     return documents
 
 
-def line_of(data: bytes, problem: str) -> int:
+def placed(file: str, data: bytes, texts: Iterable[str]) -> tuple[Problem, ...]:
+    """Return problems with the lines of the fields that they begin with, in the order of the lines."""
+    found = [Problem(file=file, line=_line_of(data, text), text=text) for text in texts]
+    return tuple(sorted(found, key=lambda problem: problem.line))
+
+
+def _line_of(data: bytes, problem: str) -> int:
     """Return the line of the field with whose path a message begins, or of its nearest parent.
 
     Return 0 for a message without a path. `data` is readable, and contains one mapping.

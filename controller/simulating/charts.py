@@ -11,7 +11,8 @@ from controller.simulating.chart import Chart, Line, Mark
 from controller.simulating.decided_charts import decided_charts
 from controller.simulating.results import Results
 from controller.simulating.scale import Scale, linear, logarithmic, moments
-from controller.simulating.wording import clock, moment, span
+from controller.simulating.wording import clock, moment
+from controller.sizing.capacity import duration
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,10 +102,10 @@ def _served(model: Model, course: list[tuple[float, ModelPoint]], axes: Axes) ->
             lines=(Line(name="of requests that finished", look="latency", course=seen),),
             time=axes.time,
             values=scale,
-            value_text=span,
+            value_text=duration,
             time_text=moment,
             target=target,
-            target_text="" if target is None else f"target {span(target)}",
+            target_text="" if target is None else f"target {duration(target)}",
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from apiserver.checking.sources import Source
@@ -22,7 +21,7 @@ from controller.closedloop.scenario import (
 )
 from controller.observe.accelerators import normalised
 from controller.offline.reading import Problem
-from controller.offline.yaml_text import documents_of, line_of
+from controller.offline.yaml_text import documents_of, placed
 from controller.simulating.declared import ModelFile, RulesFile, ScenarioFile, VariantFile, WorkloadFile
 from controller.simulating.given import Given
 from controller.simulating.traces import trace_of
@@ -48,17 +47,11 @@ def read_scenario(source: Source) -> Given:
         problem = Problem(file=source.name, line=error.line, text=error.message)
         return Given(problems=(str(problem),))
     except ConfigurationError as error:
-        return Given(problems=_placed(source, error.problems))
+        return Given(problems=tuple(map(str, placed(source.name, source.data, error.problems))))
     reader = _Reader(declared, Path(source.name).parent)
     scenario = reader.scenario()
-    problems = _placed(source, reader.problems)
+    problems = tuple(map(str, placed(source.name, source.data, reader.problems)))
     return Given(scenario=None if problems else scenario, policies=declared.policies, problems=problems)
-
-
-def _placed(source: Source, problems: Sequence[str]) -> tuple[str, ...]:
-    """Return problems with the file and the line of the field, in the order of the lines."""
-    found = [Problem(file=source.name, line=line_of(source.data, text), text=text) for text in problems]
-    return tuple(str(problem) for problem in sorted(found, key=lambda problem: problem.line))
 
 
 def _document(data: bytes) -> Json:

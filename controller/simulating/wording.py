@@ -9,6 +9,7 @@ from typing import Final
 from controller.closedloop.outcome import ModelOutcome, Outcome
 from controller.closedloop.scenario import Model, Scenario, VariantSetup
 from controller.simulating.results import Results
+from controller.sizing.capacity import duration
 from controller.sizing.records import Targets
 
 _LEAST_INTEGER: Final = 100
@@ -41,7 +42,7 @@ def _way(variant: VariantSetup) -> str:
 
 def _targets(model: Model) -> str:
     said = {"TTFT": model.targets.ttft_seconds, "ITL": model.targets.itl_seconds}
-    kept = [f"{name} {span(seconds)}" for name, seconds in said.items() if seconds is not None]
+    kept = [f"{name} {duration(seconds)}" for name, seconds in said.items() if seconds is not None]
     return " and ".join(kept) or "no targets"
 
 
@@ -83,7 +84,7 @@ def _slowest(models: Sequence[ModelOutcome]) -> tuple[str, str, str]:
 
     def worst(values: list[float | None]) -> str:
         known = [value for value in values if value is not None]
-        return span(max(known)) if known else "-"
+        return duration(max(known)) if known else "-"
 
     return (
         worst([model.ttft_seconds.p90 for model in models]),
@@ -128,11 +129,6 @@ def amount(cost: float) -> str:
 def percent(share: float) -> str:
     """Return a share of 1 as `3.51%`."""
     return f"{100 * share:.2f}%"
-
-
-def span(seconds: float) -> str:
-    """Return a short duration as `2 s` or `80 ms`."""
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 
 def clock(seconds: float) -> str:
