@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
-from controller.sizing.lengths import LengthCounts, total
+from controller.sizing.lengths import total
 from controller.sizing.memory import ModelMemory, Retries, Tick
 from controller.sizing.records import EngineInterval, SizingSettings
 
@@ -48,24 +48,12 @@ def ticked(
         # After a capped period follows one tick without the cap, even if another pod leaves in it: pods that
         # leave one after the other, as in a rollout, must not hide a growing load.
         retries = None
-    counts = total([counts_of(item) for item in intervals.values()])
+    counts = total(intervals.values())
     return (*kept, Tick(moment_seconds=now_seconds, requests_per_second=rate, counts=counts)), retries
 
 
 def _has_left(before: ModelMemory, intervals: Mapping[str, EngineInterval], ready: AbstractSet[str]) -> bool:
     return bool(before.reporting - ready) or any(item.restarted for item in intervals.values())
-
-
-def counts_of(interval: EngineInterval) -> LengthCounts:
-    """Return the counts of an interval from which request lengths follow."""
-    return LengthCounts(
-        first_tokens=interval.first_tokens,
-        prompt_tokens=interval.prompt_tokens,
-        computed_prompt_tokens=interval.computed_prompt_tokens,
-        generation_tokens=interval.generation_tokens,
-        finished=interval.finished,
-        prompt_lengths=interval.prompt_lengths,
-    )
 
 
 def backlog(waiting: int, *, now: float, start_seconds: float, served: float, engines: int) -> float:
@@ -76,8 +64,3 @@ def backlog(waiting: int, *, now: float, start_seconds: float, served: float, en
     """
     begun = max(0, waiting - 2 * engines)
     return max(0.0, begun + now * start_seconds - served) if begun else 0.0
-
-
-def rates(ticks: Sequence[Tick]) -> list[tuple[float, float]]:
-    """Return (moment, requests per second) of each tick."""
-    return [(tick.moment_seconds, tick.requests_per_second) for tick in ticks]

@@ -10,7 +10,7 @@ from typing import Final
 
 from controller.planning.load import MOST_RATE, MOST_REQUESTS, MOST_TOKENS, ModelLoad, Signal
 from controller.planning.snapshot import Variant
-from controller.sizing.arrivals import backlog, rates, ticked
+from controller.sizing.arrivals import backlog, ticked
 from controller.sizing.forecast import Forecast, forecast
 from controller.sizing.lengths import lengths_of, total
 from controller.sizing.memory import ModelMemory
@@ -100,7 +100,7 @@ def load_of(
     if signal is Signal.UNKNOWN:
         return load()
     trend = forecast(
-        rates(ticks),
+        [(tick.moment_seconds, tick.requests_per_second) for tick in ticks],
         ahead_seconds=max(
             LEAST_AHEAD_CYCLES * settings.interval_seconds, start + settings.interval_seconds + SYNC_SECONDS
         ),

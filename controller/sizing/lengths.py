@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controller.planning.load import MOST_TOKENS
-from controller.sizing.records import NO_LENGTHS, PromptLengths
+from controller.sizing.records import NO_LENGTHS, LengthCounts, PromptLengths
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,18 +21,6 @@ class Lengths:
     output: float
     inequality: float = 1.0
     """E[prompt^2] / E[prompt]^2, at least 1: the factor on the mean wait behind prompts of other lengths."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LengthCounts:
-    """Counts from which lengths follow; those of several intervals can be added."""
-
-    first_tokens: float = 0.0
-    prompt_tokens: float = 0.0
-    computed_prompt_tokens: float = 0.0
-    generation_tokens: float = 0.0
-    finished: float = 0.0
-    prompt_lengths: PromptLengths = NO_LENGTHS
 
 
 def total(counts: Iterable[LengthCounts]) -> LengthCounts:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.sizing.lengths import LengthCounts, Lengths
-from controller.sizing.records import Key, Learned, StepParameters
+from controller.sizing.lengths import Lengths
+from controller.sizing.records import Key, Learned, LengthCounts, StepParameters
 from controller.sizing.step_time import NO_TIMES, Prior, StepTimes
 
 

@@ -26,17 +26,11 @@ MAX_NUM_SEQS = 256
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EngineInterval:
-    """What one engine counted between two responses. All amounts but `waiting_change` are at least 0."""
-
-    seconds: float
-    """Time between the two responses, or since a new engine's start; greater than 0."""
+class LengthCounts:
+    """Counts from which the lengths of requests follow; those of several intervals can be added."""
 
     first_tokens: float
     """Requests that got their first token."""
-
-    waiting_change: float
-    """Growth of the queue in requests; negative when it shrank."""
 
     prompt_tokens: float
     """Prompt tokens of these requests."""
@@ -48,14 +42,25 @@ class EngineInterval:
     finished: float
     """Requests that got their last token."""
 
+    prompt_lengths: PromptLengths = NO_LENGTHS
+    """Finished requests by prompt length."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineInterval(LengthCounts):
+    """What one engine counted between two responses. All amounts but `waiting_change` are at least 0."""
+
+    seconds: float
+    """Time between the two responses, or since a new engine's start; greater than 0."""
+
+    waiting_change: float
+    """Growth of the queue in requests; negative when it shrank."""
+
     inter_token_seconds: float
     """Sum of the times between two tokens of a request, in seconds."""
 
     inter_tokens: float
     """Number of such times."""
-
-    prompt_lengths: PromptLengths = NO_LENGTHS
-    """Finished requests by prompt length."""
 
     restarted: bool = False
     """Whether the engine restarted within the interval: its requests may be retries."""
