@@ -73,7 +73,6 @@ class Batch:
         if victim.decode_iteration is not None:
             victim.generated_tokens += self.iteration - victim.decode_iteration
             victim.decode_iteration = None
-        victim.preemptions += 1
         return victim
 
     def next_finish(self) -> int:

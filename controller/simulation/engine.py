@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from controller.simulation.batch import Batch
 from controller.simulation.measures import Measures
-from controller.simulation.request import Completion, Request, RequestTooLargeError, Unfinished
+from controller.simulation.request import Completion, Request, Unfinished
 from controller.simulation.sequence import Sequence
 
 if TYPE_CHECKING:
@@ -95,15 +95,15 @@ class Engine:
     def submit(self, request: Request, *, now_us: int) -> None:
         """Queue a request; it is considered when the iteration in progress ends.
 
-        The engine must have advanced to `now_us`. Raises RequestTooLargeError if the KV cache could never
-        hold it, ValueError if `now_us` has passed.
+        The engine must have advanced to `now_us`. Raises ValueError if the KV cache could never hold it, or
+        if `now_us` has passed.
         """
         if now_us < self._advanced_us:
             raise ValueError(
                 f"now_us must not be earlier than {self._advanced_us}, to which the engine has advanced"
             )
         if not self.profile.fits(prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens):
-            raise RequestTooLargeError(
+            raise ValueError(
                 f"{request.prompt_tokens} + {request.output_tokens} tokens exceed the KV cache of "
                 f"{self.profile.kv_tokens} tokens"
             )

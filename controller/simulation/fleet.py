@@ -40,11 +40,11 @@ class Fleet:
         load.advance(now_us)
         load.router.cordon(name)
 
-    def leave(self, name: str, *, model_id: str, now_us: int) -> int:
-        """Remove an engine and return how many of its requests are retried elsewhere."""
+    def leave(self, name: str, *, model_id: str, now_us: int) -> None:
+        """Remove an engine; its requests are retried elsewhere."""
         load = self._loads[model_id]
         load.advance(now_us)
-        return load.router.leave(name, now_us=now_us)
+        load.router.leave(name, now_us=now_us)
 
     def advance(self, until_us: int) -> dict[str, list[Completion]]:
         """Process arrivals and engines until `until_us`, and return the new completions by model."""

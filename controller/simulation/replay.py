@@ -49,9 +49,9 @@ def thinned(entries: Iterable[TraceEntry], *, keep: float) -> Iterator[TraceEntr
             yield entry
 
 
-def requests(phases: Iterable[Phase], *, start_us: int, first_id: int = 0) -> Iterator[Request]:
-    """Yield the requests of all phases in order of arrival, numbered from `first_id` on."""
-    begin_us, request_id = start_us, first_id
+def requests(phases: Iterable[Phase], *, start_us: int) -> Iterator[Request]:
+    """Yield the requests of all phases in order of arrival, numbered from 0 on."""
+    begin_us, request_id = start_us, 0
     for phase in phases:
         entries = piece(load_trace(phase.trace), from_seconds=phase.from_seconds, to_seconds=phase.to_seconds)
         for entry in thinned(entries, keep=phase.keep):

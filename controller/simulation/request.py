@@ -39,7 +39,6 @@ class Completion:
     submitted_us: int
     first_token_us: int
     finish_us: int
-    preemptions: int
 
     @property
     def time_to_first_token_seconds(self) -> float:
@@ -56,7 +55,3 @@ class Completion:
         """Mean seconds between tokens after the first; 0.0 for a single token."""
         gaps = self.request.output_tokens - 1
         return (self.finish_us - self.first_token_us) / gaps / 1e6 if gaps else 0.0
-
-
-class RequestTooLargeError(ValueError):
-    """A request that could not be finished even by an otherwise idle engine."""

@@ -33,7 +33,6 @@ class Router:
         self.arrived = 0
         self.refused = 0
         self.retried = 0
-        self.finished = 0
 
     @property
     def unfinished(self) -> int:
@@ -61,11 +60,8 @@ class Router:
         self._ranking.remove(name)
         self._size_up()
 
-    def leave(self, name: str, *, now_us: int) -> int:
-        """Remove an engine, retry its unfinished requests elsewhere, and return their number.
-
-        Raises KeyError for an unknown name.
-        """
+    def leave(self, name: str, *, now_us: int) -> None:
+        """Remove an engine, and retry its unfinished requests elsewhere. Raises KeyError."""
         engine = self.engines.pop(name)
         self._finished += engine.advance(now_us)
         given_up = engine.drain()
@@ -77,7 +73,6 @@ class Router:
             if unfinished.first_token_us is not None:
                 self._first_tokens.setdefault(unfinished.request.request_id, unfinished.first_token_us)
             self._dispatch(unfinished.request, now_us=now_us)
-        return len(given_up)
 
     def submit(self, request: Request, *, now_us: int) -> None:
         """Dispatch a new request."""
@@ -92,7 +87,6 @@ class Router:
                 self._ranking.add(name, engine)
         finished = sorted(map(self._seen, self._finished), key=attrgetter("finish_us"))
         self._finished.clear()
-        self.finished += len(finished)
         return finished
 
     def _seen(self, done: Completion) -> Completion:

@@ -23,7 +23,6 @@ class Sequence:
     generated_tokens: int = 0
     uncomputed_tokens: int = 0
     decode_iteration: int | None = None
-    preemptions: int = 0
 
     @property
     def context_tokens(self) -> int:
@@ -50,5 +49,4 @@ class Sequence:
             submitted_us=self.submitted_us,
             first_token_us=self.first_token_us,
             finish_us=finish_us,
-            preemptions=self.preemptions,
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from controller.simulation.trace import Trace
 
 _NOISE_STEP_SECONDS = 5.0
+_NOISE_SECONDS = 120.0
 _Arrival = tuple[int, int, int]
 """Microseconds since the beginning, prompt tokens, output tokens."""
 
@@ -42,30 +43,25 @@ class Drawn:
     """Poisson arrivals along a curve; lengths are those of requests drawn from a trace.
 
     The rate deviates slowly from the curve: by `noise`, a share of it (one standard deviation), with a
-    correlation time of `noise_seconds`.
+    correlation time of two minutes.
     """
 
     curve: Curve
     lengths: Trace
     noise: float = 0.0
-    noise_seconds: float = 120.0
 
     def __post_init__(self) -> None:
         if not self.lengths:
             raise ValueError("lengths must hold at least one request")
         if not 0 <= self.noise < 1:
             raise ValueError("noise must be 0 or greater and less than 1")
-        if not self.noise_seconds > 0:
-            raise ValueError("noise_seconds must be greater than 0")
 
 
 Workload = Played | Drawn
 """The workload of one model."""
 
 
-def requests(
-    workload: Workload, *, seconds: float, warm_up_seconds: float, seed: int, first_id: int = 0
-) -> list[Request]:
+def requests(workload: Workload, *, seconds: float, warm_up_seconds: float, seed: int) -> list[Request]:
     """Return the requests of the first `seconds` in order of arrival; equal seeds give equal requests.
 
     The first `warm_up_seconds` of the workload are additionally played ahead: the time line starts with them,
@@ -77,7 +73,7 @@ def requests(
     timed = [*ahead, *((at_us + warm_us, prompt, output) for at_us, prompt, output in arrivals)]
     return [
         Request(request_id=number, arrival_us=at_us, prompt_tokens=prompt, output_tokens=output)
-        for number, (at_us, prompt, output) in enumerate(timed, start=first_id)
+        for number, (at_us, prompt, output) in enumerate(timed)
     ]
 
 
@@ -99,7 +95,7 @@ def _played(workload: Played, seed: int) -> Iterator[_Arrival]:
 def _drawn(workload: Drawn, seconds: float, seed: int) -> Iterator[_Arrival]:
     """Yield arrivals in short steps of constant rate, for which the gaps of a Poisson process are exact."""
     chance = random.Random(seed)  # noqa: S311 (not used for security)
-    kept = max(0.0, 1 - _NOISE_STEP_SECONDS / workload.noise_seconds)
+    kept = 1 - _NOISE_STEP_SECONDS / _NOISE_SECONDS
     fresh = (1 - kept * kept) ** 0.5 * workload.noise
     off, begin = chance.gauss(0, workload.noise), 0.0
     while begin < seconds:

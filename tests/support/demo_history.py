@@ -47,7 +47,6 @@ def answered(*, late_at: tuple[float, ...] = (), count: int = 300) -> Served:
             submitted_us=request.arrival_us,
             first_token_us=request.arrival_us + (3_000_000 if request.request_id in late_at else 100_000),
             finish_us=request.arrival_us + 3_000_000,
-            preemptions=0,
         )
         for request in requests
     ]

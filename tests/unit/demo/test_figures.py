@@ -33,7 +33,6 @@ def completion(finish_seconds: float, *, ttft_seconds: float) -> Completion:
         submitted_us=arrival_us,
         first_token_us=arrival_us + round(ttft_seconds * 1e6),
         finish_us=round(finish_seconds * 1e6),
-        preemptions=0,
     )
 
 
