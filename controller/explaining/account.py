@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.kinds.llmd.identity import is_planned
@@ -23,20 +25,10 @@ class Happening:
     """An event, with its age in seconds."""
 
     age_seconds: float | None
-    kind: str
+    type: str
     reason: str
     count: int
     note: str
-
-    def as_json(self) -> Json:
-        """Return the event as an entry of `events`."""
-        return {
-            "age_seconds": self.age_seconds,
-            "type": self.kind,
-            "reason": self.reason,
-            "count": self.count,
-            "note": self.note,
-        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,8 +50,10 @@ class Account:
 
     conditions: Sequence[Json] = ()
     autoscalers: Sequence[Json] = ()
+    """HorizontalPodAutoscalers of the scale target, each as an entry of the JSON document."""
+
     events: Sequence[Happening] = ()
-    advice: Sequence[str] = field(default=())
+    advice: Sequence[str] = ()
     """What to check next, one sentence each."""
 
     @property
@@ -69,22 +63,8 @@ class Account:
 
     def as_json(self) -> Json:
         """Return the account as a JSON document."""
-        return {
-            "namespace": self.namespace,
-            "name": self.name,
-            "is_decided": self.is_decided,
-            "spec": self.spec,
-            "current_replicas": self.current_replicas,
-            "ready_replicas": self.ready_replicas,
-            "granted_replicas": self.granted_replicas,
-            "decision": self.decision,
-            "age_seconds": self.age_seconds,
-            "confirmed_seconds": self.confirmed_seconds,
-            "conditions": list(self.conditions),
-            "autoscalers": [_autoscaler(item) for item in self.autoscalers],
-            "events": [item.as_json() for item in self.events],
-            "advice": list(self.advice),
-        }
+        found: Json = msgspec.to_builtins(self)
+        return {"namespace": self.namespace, "name": self.name, "is_decided": self.is_decided, **found}
 
 
 def account_of(evidence: Evidence, *, now: datetime) -> Account:
@@ -104,7 +84,7 @@ def account_of(evidence: Evidence, *, now: datetime) -> Account:
         age_seconds=age_seconds(desired.get("lastRunTime"), now),
         confirmed_seconds=_confirmed_seconds(evidence, now),
         conditions=status.get("conditions") or [],
-        autoscalers=evidence.autoscalers,
+        autoscalers=[_autoscaler(item) for item in evidence.autoscalers],
         events=happenings(evidence.events, now),
         advice=tuple(_advice(evidence, status, now)),
     )
@@ -181,7 +161,7 @@ def happenings(events: Sequence[Json], now: datetime) -> tuple[Happening, ...]:
     found = [
         Happening(
             age_seconds=age_seconds(_last_time(event), now),
-            kind=event.get("type") or "",
+            type=event.get("type") or "",
             reason=event.get("reason") or "",
             count=(event.get("series") or {}).get("count") or event.get("deprecatedCount") or 1,
             note=event.get("note") or "",

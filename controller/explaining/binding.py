@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Forbidden, NotFound
 from apiserver.cluster.namespaces import INSTALLATION
-from apiserver.cluster.resource import AUTOSCALING_POLICIES, AUTOSCALING_POLICY_BINDINGS, EVENTS
+from apiserver.cluster.resource import AUTOSCALING_POLICIES, AUTOSCALING_POLICY_BINDINGS
 from apiserver.kinds.autoscalers import BOUND_METRIC
 from apiserver.schema.json import Json
 from controller.explaining.account import Happening, age_seconds, duration, happenings, look_at_controller
-from controller.explaining.evidence import NoSuchVariantError
-from controller.explaining.text import condition_parts, event_parts
+from controller.explaining.evidence import NoSuchVariantError, events_about, get
+from controller.explaining.text import fact_parts
 from controller.observe.binding_conditions import BindingCondition
 from controller.offline.terminal import Tone, labelled, styled
 
-_LABEL_COLUMNS: Final = 12
 _MOST_NAMED: Final = 8
 
 
@@ -67,7 +67,7 @@ class BindingAccount:
             "metrics": status.get("metrics") or [],
             "age_seconds": self.age_seconds,
             "conditions": status.get("conditions") or [],
-            "events": [item.as_json() for item in self.events],
+            "events": msgspec.to_builtins(self.events),
             "advice": list(advice_on(self)),
         }
 
@@ -81,30 +81,11 @@ async def binding_account(
     except NotFound as error:
         raise NoSuchVariantError(await _instead(cluster, namespace, name)) from error
     unread: list[str] = []
-    policy: Json | None = None
-    events: Sequence[Happening] = ()
-    try:
-        policy = await cluster.get(
-            AUTOSCALING_POLICIES, binding["spec"]["policyRef"]["name"], namespace=namespace
-        )
-    except NotFound:
-        pass
-    except Forbidden as error:
-        unread.append(error.message)
-    try:
-        selector = f"regarding.name={name},regarding.kind={AUTOSCALING_POLICY_BINDINGS.kind}"
-        found = await cluster.list(EVENTS, namespace=namespace, field_selector=selector)
-        uid = binding["metadata"].get("uid")
-        about = [
-            item for item in found["items"] if (item.get("regarding") or {}).get("uid") in ("", None, uid)
-        ]
-        events = happenings(about, now)
-    except Forbidden as error:
-        unread.append(error.message)
+    policy = binding["spec"]["policyRef"]["name"]
     return BindingAccount(
         binding=binding,
-        policy=policy,
-        events=events,
+        policy=await get(cluster, AUTOSCALING_POLICIES, policy, namespace, unread),
+        events=happenings(await events_about(cluster, AUTOSCALING_POLICY_BINDINGS, binding, unread), now),
         age_seconds=age_seconds((binding.get("status") or {}).get("lastDecisionTime"), now),
         unread=tuple(unread),
         system=system,
@@ -117,12 +98,8 @@ def binding_parts(account: BindingAccount) -> Iterator[RenderableType]:
     title = styled(f"{metadata['namespace']}/{metadata['name']}", Tone.HEADING)
     yield Text.assemble(title, "  ", styled(f"by policy {account.binding['spec']['policyRef']['name']}"))
     yield labelled("  ", (status.get("decision") or {}).get("message") or "no decision yet")
-    yield ""
-    for label, text in _facts(account):
-        yield labelled(f"  {label:<{_LABEL_COLUMNS}}", text)
-    yield from condition_parts(status.get("conditions") or [])
-    yield from event_parts(account.events)
-    yield from (labelled("check: ", text, Tone.ADVICE) for text in advice_on(account))
+    conditions = status.get("conditions") or []
+    yield from fact_parts(_facts(account), conditions, account.events, advice_on(account))
 
 
 def advice_on(account: BindingAccount) -> Iterator[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
@@ -18,13 +18,13 @@ from apiserver.cluster.resource import (
     LEASES,
     STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
+    Resource,
 )
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 
 _MOST_NAMED: Final = 8
 _RESOURCES: Final = {item.kind: item for item in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS)}
-_T = TypeVar("_T")
 
 
 class NoSuchVariantError(Exception):
@@ -62,21 +62,13 @@ async def collect(cluster: Cluster, *, namespace: str, name: str, system: str) -
     target = None
     if is_planned(reference):
         resource = _RESOURCES[reference["kind"]]
-        target = await _unless_forbidden(
-            _found(cluster.get(resource, reference["name"], namespace=namespace)), unread
-        )
-    autoscalers = await _unless_forbidden(
-        cluster.list(HORIZONTAL_POD_AUTOSCALERS, namespace=namespace), unread
-    )
-    selector = f"regarding.name={name},regarding.kind={VARIANT_AUTOSCALINGS.kind}"
-    events = await _unless_forbidden(
-        cluster.list(EVENTS, namespace=namespace, field_selector=selector), unread
-    )
+        target = await get(cluster, resource, reference["name"], namespace, unread)
+    autoscalers = await _listed(cluster, HORIZONTAL_POD_AUTOSCALERS, namespace, unread)
     return Evidence(
         autoscaling=autoscaling,
         target=target,
-        autoscalers=[item for item in (autoscalers or {}).get("items", ()) if _scales(item, reference)],
-        events=[item for item in (events or {}).get("items", ()) if _is_about(item, autoscaling)],
+        autoscalers=[item for item in autoscalers if _scales(item, reference)],
+        events=await events_about(cluster, VARIANT_AUTOSCALINGS, autoscaling, unread),
         unread=tuple(unread),
         heartbeat=await _heartbeat(cluster, system),
         system=system,
@@ -90,30 +82,42 @@ async def _heartbeat(cluster: Cluster, system: str) -> Heartbeat | None:
         return None
 
 
-async def _found(answer: Awaitable[Json]) -> Json | None:
+async def get(
+    cluster: Cluster, resource: Resource, name: str, namespace: str, unread: list[str]
+) -> Json | None:
+    """Return an object; None if it does not exist, or may not be read, which is added to `unread`."""
     try:
-        return await answer
+        return await cluster.get(resource, name, namespace=namespace)
     except NotFound:
         return None
-
-
-async def _unless_forbidden(answer: Awaitable[_T], unread: list[str]) -> _T | None:
-    try:
-        return await answer
     except Forbidden as error:
         unread.append(error.message)
         return None
 
 
+async def events_about(cluster: Cluster, resource: Resource, item: Json, unread: list[str]) -> Sequence[Json]:
+    """Return the events about an object and not an earlier one of the same name."""
+    metadata = item["metadata"]
+    selector = f"regarding.name={metadata['name']},regarding.kind={resource.kind}"
+    listed = await _listed(cluster, EVENTS, metadata["namespace"], unread, selector)
+    uids = ("", None, metadata.get("uid"))
+    return [event for event in listed if (event.get("regarding") or {}).get("uid") in uids]
+
+
+async def _listed(
+    cluster: Cluster, resource: Resource, namespace: str, unread: list[str], selector: str | None = None
+) -> Sequence[Json]:
+    try:
+        found = await cluster.list(resource, namespace=namespace, field_selector=selector)
+    except Forbidden as error:
+        unread.append(error.message)
+        return ()
+    return list(found["items"])
+
+
 def _scales(autoscaler: Json, target: Json) -> bool:
     reference = autoscaler["spec"]["scaleTargetRef"]
     return (reference["kind"], reference["name"]) == (target["kind"], target["name"])
-
-
-def _is_about(event: Json, autoscaling: Json) -> bool:
-    """Tell whether an event is about this object and not an earlier one of the same name."""
-    uid = (event.get("regarding") or {}).get("uid")
-    return not uid or uid == autoscaling["metadata"].get("uid")
 
 
 async def _instead(cluster: Cluster, namespace: str, name: str) -> str:

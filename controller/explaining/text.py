@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -31,12 +31,22 @@ def account_parts(account: Account) -> Iterator[RenderableType]:
     yield Text.assemble(title, "  ", styled(what))
     tone = _TONES.get(account.decision.get("reason", ""), Tone.PLAIN)
     yield labelled("  ", account.decision.get("message") or "no decision yet", tone)
+    yield from fact_parts(_facts(account), account.conditions, account.events, account.advice)
+
+
+def fact_parts(
+    facts: Iterable[tuple[str, str]],
+    conditions: Sequence[Json],
+    events: Sequence[Happening],
+    advice: Iterable[str],
+) -> Iterator[RenderableType]:
+    """Yield labelled facts, conditions, events and advice."""
     yield ""
-    for label, text in _facts(account):
+    for label, text in facts:
         yield labelled(f"  {label:<{_LABEL_COLUMNS}}", text)
-    yield from condition_parts(account.conditions)
-    yield from event_parts(account.events)
-    yield from (labelled("check: ", text, Tone.ADVICE) for text in account.advice)
+    yield from _condition_parts(conditions)
+    yield from _event_parts(events)
+    yield from (labelled("check: ", text, Tone.ADVICE) for text in advice)
 
 
 def _facts(account: Account) -> Iterator[tuple[str, str]]:
@@ -60,7 +70,7 @@ def _facts(account: Account) -> Iterator[tuple[str, str]]:
     if "solverStatus" in decision:
         gap = decision.get("gap", "0")
         yield "solver", decision["solverStatus"] + (f", gap {hundredths(float(gap))}" if gap else "")
-    for autoscaler in account.as_json()["autoscalers"]:
+    for autoscaler in account.autoscalers:
         yield "autoscaler", _autoscaler(autoscaler)
 
 
@@ -119,7 +129,7 @@ def _autoscaler(item: Json) -> str:
     return text
 
 
-def condition_parts(conditions: Sequence[Json]) -> Iterator[RenderableType]:
+def _condition_parts(conditions: Sequence[Json]) -> Iterator[RenderableType]:
     """Yield all conditions under a heading; nothing if there are none."""
     if conditions:
         yield ""
@@ -130,7 +140,7 @@ def condition_parts(conditions: Sequence[Json]) -> Iterator[RenderableType]:
         yield labelled(f"  {item['type']:<22}{item['status']:<9}", text, tone)
 
 
-def event_parts(events: Sequence[Happening]) -> Iterator[RenderableType]:
+def _event_parts(events: Sequence[Happening]) -> Iterator[RenderableType]:
     """Yield all events under a heading; nothing if there are none."""
     if events:
         yield ""
@@ -138,5 +148,5 @@ def event_parts(events: Sequence[Happening]) -> Iterator[RenderableType]:
     for item in events:
         ago = "?" if item.age_seconds is None else f"{duration(item.age_seconds)} ago"
         times = f" x{item.count}" if item.count > 1 else ""
-        tone = Tone.ADVICE if item.kind == "Warning" else Tone.PLAIN
+        tone = Tone.ADVICE if item.type == "Warning" else Tone.PLAIN
         yield labelled(f"  {ago:<13}", f"{item.reason}{times}: {item.note}", tone)
