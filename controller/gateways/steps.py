@@ -14,7 +14,7 @@ from apiserver.schema.json import Json
 from controller.gateways.pools import pool_of, shared_by
 from controller.gateways.translation import Translation
 from controller.models.applied import is_current
-from controller.models.standing import ChildKey, Steps, belongs_to, key_of
+from controller.models.standing import ChildKey, Steps, belongs_to, key_of, targets_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,16 +71,6 @@ def is_made_for(live: Json, route: Json) -> bool:
     owners = live["metadata"].get("ownerReferences") or []
     kinds = {(owner.get("apiVersion"), owner.get("kind")) for owner in owners}
     return kinds == {(route["apiVersion"], route["kind"])}
-
-
-def targets_of(route: Json) -> frozenset[str]:
-    """Return the names of the ModelServers that a route targets."""
-    return frozenset(
-        str(target["modelServerName"])
-        for rule in (route.get("spec") or {}).get("rules") or []
-        for target in rule.get("targetModels") or []
-        if target.get("modelServerName")  # definitions of other projects may not require it
-    )
 
 
 def pools_of(route: Json, children: Mapping[ChildKey, Json]) -> frozenset[str]:

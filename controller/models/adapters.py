@@ -52,7 +52,7 @@ def loader(part: Part, weights: Weights) -> Json:
         "fetch": FETCH,
         **_API[part.engine == SGLANG],
     }
-    container: Json = {
+    return {
         "name": LOADER,
         "image": part.worker["image"],
         "command": ["python3", f"{_FOLDER}/{PROGRAM}", json.dumps(options, sort_keys=True)],
@@ -60,11 +60,8 @@ def loader(part: Part, weights: Weights) -> Json:
         "readinessProbe": {"httpGet": {"path": "/ready", "port": port}, "periodSeconds": 5},
         "volumeMounts": [*weights.mounts, {"name": LOADER, "mountPath": _FOLDER, "readOnly": True}],
         "terminationMessagePolicy": "FallbackToLogsOnError",
+        **part.environment,
     }
-    for member in ("env", "envFrom"):
-        if part.backend.get(member):
-            container[member] = part.backend[member]
-    return container
 
 
 def list_volume(part: Part) -> Json:

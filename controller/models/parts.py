@@ -117,6 +117,11 @@ class Part:
         return {} if self.engine == VLLM else {ENGINE_LABEL: self.engine.lower()}
 
     @property
+    def environment(self) -> Json:
+        """The environment of the engine, as members of a container."""
+        return {name: self.backend[name] for name in ("env", "envFrom") if self.backend.get(name)}
+
+    @property
     def port(self) -> int:
         """Port of the engine: `config.port`, else the port of `RUNTIME_URL`, else 8000."""
         return _port(self.setting("port")) or self.url_port or DEFAULT_PORT

@@ -80,6 +80,16 @@ def belongs_to(child: Json, uid: str) -> bool:
     return any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
 
 
+def targets_of(route: Json) -> frozenset[str]:
+    """Return the names of the ModelServers that a route targets."""
+    return frozenset(
+        str(target["modelServerName"])
+        for rule in (route.get("spec") or {}).get("rules") or []
+        for target in rule.get("targetModels") or []
+        if target.get("modelServerName")  # definitions of other projects may not require it
+    )
+
+
 def taken_backends(objects: Collection[Json], children: Mapping[ChildKey, Json], uid: str) -> frozenset[str]:
     """Return the backends of the Model with this uid whose workload name is taken by another object."""
     return frozenset(
@@ -176,7 +186,7 @@ def _astray(model: Json, expansion: Expansion) -> Callable[[Json], bool]:
         if item["kind"] in WORKLOADS and item["metadata"]["labels"][BACKEND_LABEL] in expansion.taken
     ]
     servers = {backend_name(model, {"name": name}) for name in expansion.taken}
-    return lambda item: acts_on(item, workloads) or not servers.isdisjoint(_routed(item))
+    return lambda item: acts_on(item, workloads) or not servers.isdisjoint(targets_of(item))
 
 
 def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
@@ -222,15 +232,7 @@ def _new_targets(item: Json, live: Json | None) -> frozenset[str]:
     """Return the new targets of a route; none for a route that does not exist yet."""
     if item["kind"] != "ModelRoute" or live is None:
         return frozenset()
-    return _routed(item) - _routed(live)
-
-
-def _routed(route: Json) -> frozenset[str]:
-    return frozenset(
-        target["modelServerName"]
-        for rule in (route.get("spec") or {}).get("rules") or []
-        for target in rule.get("targetModels") or []
-    )
+    return targets_of(item) - targets_of(live)
 
 
 def _targets(spec: Json) -> Iterator[ChildKey]:

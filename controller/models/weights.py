@@ -174,10 +174,8 @@ def _fetchers(
             "volumeMounts": list(mounts),
             # If a program fails, its last lines of output appear in the status of the pod.
             "terminationMessagePolicy": "FallbackToLogsOnError",
+            **part.environment,
         }
-        for member in ("env", "envFrom"):
-            if part.backend.get(member):
-                container[member] = part.backend[member]
         if resources := _resources(part):
             container["resources"] = resources
         yield container

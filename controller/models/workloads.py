@@ -122,21 +122,16 @@ def _template(part: Part, weights: Weights, command: list[str], *, answers: bool
 
 
 def _engine(part: Part, weights: Weights, command: list[str], *, answers: bool) -> Json:
-    backend = part.backend
     container: Json = {
         "name": "engine",
         "image": part.worker["image"],
         "command": command,
         "volumeMounts": [*weights.mounts, {"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}],  # noqa: S108
         "terminationMessagePolicy": "FallbackToLogsOnError",
+        **part.environment,
     }
-    for member, value in (
-        ("env", backend.get("env")),
-        ("envFrom", backend.get("envFrom")),
-        ("resources", part.worker.get("resources")),
-    ):
-        if value:
-            container[member] = value
+    if resources := part.worker.get("resources"):
+        container["resources"] = resources
     if answers:
         port = {"name": _PORT_NAME, "containerPort": part.port}
         container |= {"ports": [port], **probes(part), "lifecycle": lifecycle(part)}

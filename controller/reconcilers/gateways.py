@@ -31,10 +31,10 @@ from controller.gateways.reporting import (
     finding,
     not_translated,
 )
-from controller.gateways.steps import Surroundings, is_made_for, pools_of, steps, targets_of
+from controller.gateways.steps import Surroundings, is_made_for, pools_of, steps
 from controller.gateways.translation import Translation, translate
 from controller.models.parts import Note
-from controller.models.standing import ChildKey, key_of
+from controller.models.standing import ChildKey, key_of, targets_of
 from controller.reconcilers.child_writer import Acted, ChildWriter
 from controller.reconcilers.status_writer import StatusWriter
 
