@@ -19,7 +19,7 @@ from controller.simulation.exposition import EngineCollector
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from controller.closedloop.autoscaler import Autoscaler
     from controller.closedloop.cluster import VirtualCluster
@@ -127,15 +127,12 @@ class BoundPolicy:
     def _bindings(self) -> Sequence[Binding]:
         if self.file.binding is not None:
             return (self.file.binding,)
-        return tuple(self._unbound())
-
-    def _unbound(self) -> Iterator[Binding]:
         chosen = chosen_variants(self.scenario)
-        for variant in self.scenario.variants:
-            if variant.name in chosen:
-                yield lone_binding(
-                    variant.name, min_replicas=max(1, variant.min_replicas), max_replicas=variant.max_replicas
-                )
+        return [
+            lone_binding(item.name, min_replicas=max(1, item.min_replicas), max_replicas=item.max_replicas)
+            for item in self.scenario.variants
+            if item.name in chosen
+        ]
 
     def _seen(self, cluster: VirtualCluster, variant: str) -> TargetSeen:
         pods = [pod for pod in cluster.pods_of(variant) if pod.is_ready]

@@ -103,7 +103,6 @@ async def clairvoyant(
     *,
     manifests: Manifests | None = None,
     requests: Mapping[str, list[Request]] | None = None,
-    factors: Sequence[float] = FACTORS,
     progress: Callable[[float], None] | None = None,
 ) -> Outcome:
     """Return the cheapest run whose missed share is within a tenth of a percentage point of the least.
@@ -121,9 +120,9 @@ async def clairvoyant(
         note = ", ".join(f"{name} at {rate:.1f} requests/s per replica" for name, rate in rates.items())
         return replace(outcome, note=note)
 
-    best = await played(factors[0])
+    best = await played(FACTORS[0])
     most = best.missed + WITHIN_SHARE
-    low, high = 0, len(factors)
+    low, high = 0, len(FACTORS)
     runs = math.ceil(math.log2(max(2, high))) + 1
     for number in range(1, runs + 1):
         if progress:
@@ -131,7 +130,7 @@ async def clairvoyant(
         if high - low <= 1:
             break
         middle = (low + high) // 2
-        outcome = await played(factors[middle])
+        outcome = await played(FACTORS[middle])
         if outcome.missed <= most:
             low, best = middle, outcome
         else:

@@ -41,16 +41,9 @@ class VirtualPod:
     is_ready: bool = False
     deleted_seconds: float | None = None
     annotations: dict[str, str] = field(default_factory=dict)
-    _seen: tuple[tuple[object, ...], Json] | None = None
 
     def manifest(self, deployment: Json) -> Json:
-        """Return the pod as in the API server; the same object as long as nothing changes."""
-        state = (self.node, self.is_ready, self.deleted_seconds, *self.annotations.items())
-        if self._seen is None or self._seen[0] != state:
-            self._seen = (state, self._written(deployment))
-        return self._seen[1]
-
-    def _written(self, deployment: Json) -> Json:
+        """Return the pod as in the API server."""
         owner, template = deployment["metadata"], copy.deepcopy(deployment["spec"]["template"])
         metadata = template.get("metadata") or {}
         spec = template["spec"] | ({"nodeName": self.node} if self.node else {})
