@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from apiserver.checking.objects import as_yaml
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explained
 from apiserver.cluster.installed import installed_namespace
@@ -22,7 +20,7 @@ from controller.explaining.account import Account, account_of
 from controller.explaining.binding import BindingAccount, binding_account, binding_parts
 from controller.explaining.evidence import NoSuchVariantError, collect
 from controller.explaining.text import account_parts
-from controller.offline.terminal import show
+from controller.offline.terminal import present
 
 _EXPLAINED: Final = 0
 _UNEXPLAINED: Final = 1
@@ -79,19 +77,9 @@ async def _run(options: argparse.Namespace, name: str, *, is_binding: bool) -> i
         else:
             evidence = await collect(cluster, namespace=namespace, name=name, system=system)
             account = account_of(evidence, now=datetime.now(UTC))
-    _show(options.output, account)
-    sys.stdout.flush()
+    parts = account_parts(account) if isinstance(account, Account) else binding_parts(account)
+    present(options.output, account.as_json, parts)
     return _EXPLAINED if account.is_decided else _UNEXPLAINED
-
-
-def _show(output: str, account: Account | BindingAccount) -> None:
-    match output:
-        case "json":
-            sys.stdout.write(json.dumps(account.as_json(), indent=2, ensure_ascii=False) + "\n")
-        case "yaml":
-            sys.stdout.write(as_yaml(account.as_json()))
-        case _:
-            show(account_parts(account) if isinstance(account, Account) else binding_parts(account))
 
 
 def _told(message: str, code: int) -> int:

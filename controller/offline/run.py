@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from apiserver.checking.objects import as_yaml
 from apiserver.checking.sources import read_sources
 from apiserver.checking.text import Line, Tone, write_lines
 from apiserver.program import exit_code
@@ -24,7 +22,7 @@ from controller.offline.ignorance import ignorance, useless
 from controller.offline.page import page
 from controller.offline.published import equipped
 from controller.offline.reading import Problem, read
-from controller.offline.terminal import show, terminal
+from controller.offline.terminal import present, terminal
 from controller.offline.text import Shown, text_parts
 from controller.planning.decision import Plan
 from controller.planning.inputs import PlanningInputs, to_json
@@ -62,8 +60,7 @@ def _run(options: argparse.Namespace) -> int:
     shown = _planned(inputs, warnings, given.omitted)
     # Before anything is printed: the reader of the output may stop early.
     is_written = _written(options, inputs, shown)
-    _show(options.output, shown)
-    sys.stdout.flush()
+    present(options.output, lambda: as_document(shown), text_parts(shown, columns=terminal().width))
     if not is_written:
         return _UNREADABLE
     return _ENOUGH if shown.is_enough else _SHORT
@@ -93,7 +90,8 @@ def _obstacle(path: Path) -> str:
 
 def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
     if configuring.problems:
-        return _nothing(configuring)
+        nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()))
+        return Gathering(inputs=nothing, problems=configuring.problems)
     found = read(list(read_sources(options.files)), namespace=options.namespace)
     sys.stderr.write(found.skipped_note)
     if found.saved and not found.problems:
@@ -112,11 +110,6 @@ def _without_variants(inputs: PlanningInputs) -> Gathering:
         " yaml"
     )
     return Gathering(inputs=inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
-
-
-def _nothing(configuring: Configuring) -> Gathering:
-    inputs = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()))
-    return Gathering(inputs=inputs, problems=configuring.problems)
 
 
 def _changes(options: argparse.Namespace, target_utilization: float) -> Changes:
@@ -167,16 +160,6 @@ def _written(options: argparse.Namespace, inputs: PlanningInputs, shown: Shown) 
             problems.append(Problem(file=str(path), line=0, text=text))
     _tell(problems)
     return not problems
-
-
-def _show(output: str, shown: Shown) -> None:
-    match output:
-        case "json":
-            sys.stdout.write(json.dumps(as_document(shown), indent=2, ensure_ascii=False) + "\n")
-        case "yaml":
-            sys.stdout.write(as_yaml(as_document(shown)))
-        case _:
-            show(text_parts(shown, columns=terminal().width))
 
 
 def _tell(problems: Iterable[Problem]) -> None:

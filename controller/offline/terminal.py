@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -13,6 +14,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
+
+from apiserver.checking.objects import as_yaml
+from apiserver.schema.json import Json
 
 _STEERING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
 _THEME: Final = Theme(
@@ -86,6 +90,18 @@ def drawn(parts: Iterable[RenderableType], console: Console) -> str:
         for part in parts:
             console.print(part, crop=False)
     return "".join(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1])
+
+
+def present(output: str, document: Callable[[], Json], parts: Iterable[RenderableType]) -> None:
+    """Print a document as `json` or `yaml`, or the parts of a `table`, to standard output."""
+    match output:
+        case "json":
+            sys.stdout.write(json.dumps(document(), indent=2, ensure_ascii=False) + "\n")
+        case "yaml":
+            sys.stdout.write(as_yaml(document()))
+        case _:
+            show(parts)
+    sys.stdout.flush()
 
 
 def show(parts: Iterable[RenderableType]) -> None:
