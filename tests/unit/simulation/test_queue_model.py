@@ -1,16 +1,14 @@
 """The engine, compared with the analytic queue that the legacy profile parameters were designed for.
 
-The queue is a birth-death chain with the service rate n / (prefill(n) + steps x decode(n)), prefill(n) =
-gamma + delta x tokens x n and decode(n) = alpha + beta x n. It adds the prompts of the other requests in
-service to each request's time; in the engine, these prefills take place. Both should agree for Poisson
-arrivals of equal requests, without a fixed time per prefill (which the chain adds once, while in the engine
-it delays every running request), and with a large KV cache.
+The queue (`controller/sizing/queue_model.py`) adds the prompts of the other requests in service to each
+request's time; in the engine, these prefills take place. Both should agree for Poisson arrivals of equal
+requests, without a fixed time per prefill (which the queue adds once, while in the engine it delays every
+running request), and with a large KV cache.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
 from random import Random
 from statistics import mean
 
@@ -19,8 +17,9 @@ import pytest
 from controller.simulation.engine import Engine
 from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Completion, Request
+from controller.sizing.queue_model import QueueModel
+from controller.sizing.records import Profile, StepParameters
 
-BATCH = 16
 PROFILE = EngineProfile(
     model_id="m",
     alpha_ms=10,
@@ -28,7 +27,7 @@ PROFILE = EngineProfile(
     gamma_ms=0,
     delta_ms=0.02,
     num_gpu_blocks=1_000_000,
-    max_num_seqs=BATCH,
+    max_num_seqs=16,
 )
 
 
@@ -41,36 +40,11 @@ class Steady:
     inter_token_ms: float
 
 
-def service_rate_per_ms(n: int, *, prompt: int, output: int) -> float:
-    """Return the departures per millisecond while n requests are in service."""
-    n = min(n, BATCH)
-    prefill_ms = PROFILE.gamma_ms + PROFILE.delta_ms * prompt * n
-    return n / (prefill_ms + (output - 1) * (PROFILE.alpha_ms + PROFILE.beta_ms * n))
-
-
-def analytic(rate_per_ms: float, *, prompt: int, output: int) -> Steady:
-    """Solve the chain with ten waiting positions per position in the batch."""
-    weights = list(
-        accumulate(
-            range(1, 11 * BATCH + 1),
-            lambda p, n: p * rate_per_ms / service_rate_per_ms(n, prompt=prompt, output=output),
-            initial=1.0,
-        )
-    )
-    chances = [weight / sum(weights) for weight in weights]
-    in_system = sum(n * p for n, p in enumerate(chances))
-    in_service = sum(min(n, BATCH) * p for n, p in enumerate(chances))
-    throughput = rate_per_ms * (1 - chances[-1])
-    service_ms = in_service / throughput
-    steps = output - 1
-    concurrency = (service_ms - PROFILE.gamma_ms - PROFILE.alpha_ms * steps) / (
-        PROFILE.delta_ms * prompt + PROFILE.beta_ms * steps
-    )
-    return Steady(
-        requests_in_system=in_system,
-        response_ms=in_system / throughput,
-        inter_token_ms=PROFILE.alpha_ms + PROFILE.beta_ms * concurrency,
-    )
+def queue_model(*, prompt: int, output: int) -> QueueModel:
+    """Return the queue of an engine for requests of one length."""
+    parameters = StepParameters(alpha_ms=PROFILE.alpha_ms, beta_ms=PROFILE.beta_ms, delta_ms=PROFILE.delta_ms)
+    profile = Profile(parameters=parameters, max_batch_size=PROFILE.max_num_seqs)
+    return QueueModel(profile, prompt_tokens=prompt, output_tokens=output)
 
 
 def simulated(rate_per_ms: float, *, prompt: int, output: int, count: int = 8000) -> Steady:
@@ -96,19 +70,19 @@ def simulated(rate_per_ms: float, *, prompt: int, output: int, count: int = 8000
 @pytest.mark.parametrize("load", [0.2, 0.5, 0.7])
 def test_simulation_and_queue_model_agree(prompt: int, output: int, load: float) -> None:
     """Up to 70 % load, response time and concurrency agree within 4 %, time between tokens within 5 %."""
-    rate_per_ms = load * service_rate_per_ms(BATCH, prompt=prompt, output=output)
+    model = queue_model(prompt=prompt, output=output)
 
-    want = analytic(rate_per_ms, prompt=prompt, output=output)
-    got = simulated(rate_per_ms, prompt=prompt, output=output)
+    want = model.operate(load * model.most)
+    got = simulated(load * model.most / 1e3, prompt=prompt, output=output)
 
     assert got.response_ms == pytest.approx(want.response_ms, rel=0.04)
-    assert got.requests_in_system == pytest.approx(want.requests_in_system, rel=0.04)
-    assert got.inter_token_ms == pytest.approx(want.inter_token_ms, rel=0.05)
+    assert got.requests_in_system == pytest.approx(want.throughput / 1e3 * want.response_ms, rel=0.04)
+    assert got.inter_token_ms == pytest.approx(want.itl_ms, rel=0.05)
 
 
 def test_above_the_capacity_of_the_queue_model_the_queue_grows_without_bound() -> None:
     """At 115 % of the chain's highest rate, doubling the requests raises the mean response by over 50 %."""
-    rate_per_ms = 1.15 * service_rate_per_ms(BATCH, prompt=256, output=64)
+    rate_per_ms = 1.15 * queue_model(prompt=256, output=64).most / 1e3
 
     shorter = simulated(rate_per_ms, prompt=256, output=64, count=3000)
     longer = simulated(rate_per_ms, prompt=256, output=64, count=6000)
