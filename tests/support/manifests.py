@@ -80,6 +80,16 @@ def deployment(
     }
 
 
+def node(name: str, *, accelerators: int = 4, labels: dict[str, str] | None = None) -> Manifest:
+    """Return a node with L4 accelerators."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": "NVIDIA-L4"} | (labels or {})},
+        "status": {"allocatable": {"nvidia.com/gpu": str(accelerators)}},
+    }
+
+
 def autoscaler(name: str, *, most: int = 10, least: int = 1) -> Manifest:
     """Return a HorizontalPodAutoscaler that follows a variant's decision without delay and tolerance."""
     metric = {"name": "wva_desired_replicas", "selector": {"matchLabels": {"variant_name": name}}}

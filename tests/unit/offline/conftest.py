@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.manifests import deployment, listed, variant
+from support.manifests import deployment, listed, node, variant
 
 from apiserver import cli
 
@@ -50,7 +50,8 @@ def parts() -> Callable[..., list[Manifest]]:
     """
 
     def make(*, nodes: int = 2, size: int = 4, demand: float | None = 8) -> list[Manifest]:
-        made = [_node(f"node-{number}", size) for number in range(1, nodes + 1)]
+        names = [f"node-{number}" for number in range(1, nodes + 1)]
+        made = [node(name, accelerators=size, labels={"kubernetes.io/hostname": name}) for name in names]
         for name in ("chat", "code"):
             made.append(deployment(name, product="NVIDIA-L4", accelerators=1))
             made.append(variant(name, modelID=name, accelerator="L4") | _status(demand))
@@ -69,16 +70,6 @@ def world(parts: Callable[..., list[Manifest]]) -> World:
 def granted() -> Callable[[str], dict[str, int]]:
     """Return a function that reads the replicas of each variant from the JSON output."""
     return lambda out: {item["name"]: item["replicas"] for item in json.loads(out)["plan"]["decisions"]}
-
-
-def _node(name: str, size: int) -> Manifest:
-    labels = {"nvidia.com/gpu.product": "NVIDIA-L4", "kubernetes.io/hostname": name}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "status": {"allocatable": {"nvidia.com/gpu": str(size)}},
-    }
 
 
 def _status(demand: float | None) -> Manifest:

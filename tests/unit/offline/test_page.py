@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.manifests import deployment, listed, variant
+from support.manifests import deployment, listed, node, variant
 from support.outline import outline
 
 from controller.offline.colours import colours, contrast_with_white
@@ -33,14 +33,8 @@ def page(plan: Plan) -> Callable[..., str]:
 def test_markup_in_names_is_escaped(page: Callable[..., str]) -> None:
     """This holds in text, titles and attributes."""
     target = deployment("x", product="NVIDIA-L4", accelerators=1)
-    node = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": HOSTILE, "labels": {"nvidia.com/gpu.product": "NVIDIA-L4"}},
-        "status": {"allocatable": {"nvidia.com/gpu": 4}},
-    }
 
-    found = outline(page(listed(target, variant("x", modelID=HOSTILE, accelerator="L4"), node)))
+    found = outline(page(listed(target, variant("x", modelID=HOSTILE, accelerator="L4"), node(HOSTILE))))
 
     names = {name for name, _ in found.elements}
     assert not names & {"script", "img", "link", "iframe", "object", "a", "base", "form"}

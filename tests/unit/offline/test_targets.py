@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from support.manifests import Manifest, deployment, listed, variant
-from support.workloads import leader_worker_set, stateful_set
+from support.manifests import Manifest, deployment, listed, node, variant
+from support.workloads import group_pod, leader_worker_set, stateful_set
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 
@@ -15,14 +15,9 @@ L4 = "NVIDIA-L4"
 ZONE = "topology.kubernetes.io/zone"
 
 
-def node(name: str, zone: str, accelerators: int = 4) -> Manifest:
+def node_in(zone: str, name: str, accelerators: int = 4) -> Manifest:
     """Return a node in a zone."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": L4, ZONE: zone}},
-        "status": {"allocatable": {"nvidia.com/gpu": str(accelerators)}},
-    }
+    return node(name, accelerators=accelerators, labels={ZONE: zone})
 
 
 def claimed(target: Manifest, replicas: int) -> list[Manifest]:
@@ -42,7 +37,7 @@ def places(out: str) -> dict[str, list[str]]:
     return {name: sorted(nodes) for name, nodes in found.items()}
 
 
-NODES = [node("a1", "a"), node("a2", "a"), node("b1", "b")]
+NODES = [node_in("a", "a1"), node_in("a", "a2"), node_in("b", "b1")]
 
 
 def test_a_stateful_set_and_a_group_of_pods_are_placed(plan: Plan) -> None:
@@ -62,31 +57,16 @@ def test_a_stateful_set_and_a_group_of_pods_are_placed(plan: Plan) -> None:
 def pods_of(group: Manifest, *nodes: str) -> list[dict[str, Any]]:
     """Return the bound pods of the first group, the leader first."""
     name = group["metadata"]["name"]
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"{name}-0-{worker}" if worker else f"{name}-0",
-                "labels": {
-                    "leaderworkerset.sigs.k8s.io/name": name,
-                    "leaderworkerset.sigs.k8s.io/group-index": "0",
-                    "leaderworkerset.sigs.k8s.io/worker-index": str(worker),
-                },
-                "ownerReferences": [
-                    {"kind": "StatefulSet", "name": f"{name}-0" if worker else name, "controller": True}
-                ],
-            },
-            "spec": {"nodeName": node, "containers": [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]},
-        }
-        for worker, node in enumerate(nodes)
-    ]
+    pods = [group_pod(name, 0, worker, node=place, accelerators=4) for worker, place in enumerate(nodes)]
+    for pod in pods:
+        del pod["metadata"]["namespace"]  # for that of the other objects
+    return [{"apiVersion": "v1", "kind": "Pod"} | pod for pod in pods]
 
 
 def test_a_group_that_loses_a_node_is_placed_again_as_a_whole(plan: Plan) -> None:
     """Its pods on other nodes are not kept."""
     group = leader_worker_set("group", product=L4, accelerators=4, size=2, exclusive_topology=ZONE)
-    given = listed(*NODES, node("b2", "b"), *claimed(group, 1), *pods_of(group, "a1", "a2"))
+    given = listed(*NODES, node_in("b", "b2"), *claimed(group, 1), *pods_of(group, "a1", "a2"))
 
     _, stays, _ = plan("-f", "-", "-o", "json", given=given)
     _, moves, _ = plan("-f", "-", "-o", "json", "--drain", "a2", given=given)
@@ -107,7 +87,7 @@ def test_spread_constraints_are_respected_and_omitted_ones_cause_a_warning(plan:
         }
         for key in (ZONE, "rack")
     ]
-    nodes = [node("a1", "a", 8), node("b1", "b", 1)]
+    nodes = [node_in("a", "a1", 8), node_in("b", "b1", 1)]
 
     code, out, _ = plan("-f", "-", "-o", "json", given=listed(*nodes, *claimed(even, 9)))
 
