@@ -21,13 +21,11 @@ from controller.closedloop.outcome import (
     VariantPoint,
 )
 from controller.closedloop.policy import Told
-from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
+from controller.closedloop.scenario import Model, Scenario, VariantSetup
 from controller.simulating.page import page
 from controller.simulating.results import Results
-from controller.simulation.curve import Curve
 from controller.simulation.profile import EngineProfile
-from controller.simulation.trace import load_trace
-from controller.simulation.workload import Drawn
+from controller.simulation.workload import Played
 from controller.sizing.records import Targets
 
 HOSTILE = '<script>alert("x")</script><img src=//evil.example onerror=alert(1)>&amp;\'"'
@@ -41,7 +39,7 @@ def results(name: str = "m", *, policies: int = 2, models: int = 1) -> Results:
         name=name,
         models=tuple(_model(item) for item in names),
         variants=tuple(_variant(item) for item in names),
-        nodes=(NodeGroup(accelerator="H100", accelerators=8, count=1),),
+        nodes=(),
         duration_seconds=300.0,
         warm_up_seconds=60.0,
     )
@@ -58,8 +56,8 @@ def results(name: str = "m", *, policies: int = 2, models: int = 1) -> Results:
 
 
 def _model(model_id: str) -> Model:
-    workload = Drawn(curve=Curve(shape="constant", high=1), lengths=load_trace("azure-llm-2023-conv"))
-    return Model(model_id=model_id, workload=workload, targets=Targets(ttft_seconds=2.0, itl_seconds=0.08))
+    targets = Targets(ttft_seconds=2.0, itl_seconds=0.08)
+    return Model(model_id=model_id, workload=Played(trace=()), targets=targets)
 
 
 def _variant(model_id: str) -> VariantSetup:

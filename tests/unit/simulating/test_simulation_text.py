@@ -6,18 +6,11 @@ import pytest
 
 from controller.closedloop.outcome import Outcome
 from controller.closedloop.policy import Told
-from controller.closedloop.scenario import Model, NodeGroup, Scenario
+from controller.closedloop.scenario import Scenario
 from controller.offline.terminal import drawn, terminal
 from controller.simulating.results import Results
 from controller.simulating.text import text_parts
 from controller.simulating.wording import amount
-from controller.simulation.curve import Curve
-from controller.simulation.trace import load_trace
-from controller.simulation.workload import Drawn
-from controller.sizing.records import Targets
-
-CURVE = Curve(shape="constant", high=1.0)
-LENGTHS = load_trace("azure-llm-2023-conv")
 
 
 def told(seconds: float, current: int, replicas: int) -> Told:
@@ -34,13 +27,7 @@ def told(seconds: float, current: int, replicas: int) -> Told:
 
 def changes(*decisions: Told) -> list[str]:
     """Return the lines below the heading of the decisions."""
-    model = Model(model_id="m", workload=Drawn(curve=CURVE, lengths=LENGTHS), targets=Targets(ttft_seconds=2))
-    scenario = Scenario(
-        name="s",
-        models=(model,),
-        variants=(),
-        nodes=(NodeGroup(accelerator="H100", accelerators=8, count=1),),
-    )
+    scenario = Scenario(name="s", models=(), variants=(), nodes=())
     outcome = Outcome(
         scenario="s",
         policy="stowplan",

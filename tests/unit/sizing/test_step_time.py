@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.sizing_cycles import H100, interval
 
 from controller.sizing.records import EngineInterval, StepParameters
 from controller.sizing.step_time import (
@@ -24,8 +26,6 @@ from controller.sizing.step_time import (
 VECTOR = ((8.7, 400, 2000), (10.5, 1200, 6000), (14.8, 2000, 12000), (17.8, 2600, 14000), (32, 3000, 20000))
 """(time between tokens in ms, decoded and prompt tokens per second)."""
 
-H100 = StepParameters(alpha_ms=8.0, beta_ms=0.05, delta_ms=0.03)
-
 
 def sample(parameters: StepParameters, sequences: float, prompts: float) -> Sample:
     """Return the sample of an engine with these parameters, a batch size, and prompt tokens per step."""
@@ -33,20 +33,10 @@ def sample(parameters: StepParameters, sequences: float, prompts: float) -> Samp
     return Sample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau)
 
 
-def interval(**changes: float) -> EngineInterval:
+def busy(**changes: Any) -> EngineInterval:
     """Return fifteen seconds of an engine that decodes 1,200 tokens per second in steps of 10.5 ms."""
-    fields = {
-        "seconds": 15.0,
-        "first_tokens": 75.0,
-        "waiting_change": 0.0,
-        "prompt_tokens": 90_000.0,
-        "computed_prompt_tokens": 90_000.0,
-        "generation_tokens": 18_000.0,
-        "finished": 75.0,
-        "inter_token_seconds": 189.0,
-        "inter_tokens": 18_000.0,
-    }
-    return EngineInterval(**fields | changes)  # type: ignore[arg-type]
+    changes.setdefault("inter_token_seconds", 189.0)
+    return interval(5.0, prompt=1200.0, output=240.0, **changes)
 
 
 def observed(samples: list[Sample]) -> StepTimes:
@@ -74,16 +64,14 @@ def test_the_fit_equals_that_of_a_worked_example() -> None:
 
 def test_an_interval_gives_the_rates_of_a_busy_engine() -> None:
     """A sample has tokens per second, seconds per token, and the number of requests."""
-    found = sample_of(interval())
+    found = sample_of(busy())
 
     assert found == Sample(tau_seconds=0.0105, decoded=1200.0, prompted=6000.0, requests=75.0)
 
 
 def test_a_partly_idle_engine_counts_for_its_busy_time_and_with_less_weight() -> None:
     """With a mean of 0.7 sequences it is busy half of the time, in which its rates are twice as high."""
-    found = sample_of(
-        interval(inter_tokens=1000.0, inter_token_seconds=10.397, computed_prompt_tokens=1500.0)
-    )
+    found = sample_of(busy(inter_tokens=1000.0, inter_token_seconds=10.397, computed_prompt_tokens=1500.0))
 
     assert found is not None
     assert found.weight < 1
@@ -101,7 +89,7 @@ NOTHING_TO_LEARN = {
 @pytest.mark.parametrize("name", NOTHING_TO_LEARN)
 def test_no_sample_is_taken_from_unusable_counters(name: str) -> None:
     """They state no time between tokens, or an impossible one."""
-    assert sample_of(interval(**NOTHING_TO_LEARN[name])) is None
+    assert sample_of(busy(**NOTHING_TO_LEARN[name])) is None
 
 
 def test_without_samples_there_are_no_parameters() -> None:
