@@ -6,11 +6,9 @@ that the metric was unknown at that time.
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Final
 from apiserver.schema.json import JsonValue
 from controller.policies.observation import Value
 from controller.simulating.given import one_source, told
+from controller.simulation.lines import entries
 
 _COLUMNS: Final = ("time", "metric", "value")
 _MOST_SECONDS: Final = 31 * 86_400
@@ -67,10 +66,9 @@ def read_metric_trace(name: str) -> MetricTrace:
         text = source.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return MetricTrace(problems=(f"{name}: is not UTF-8 text: {error.reason} at byte {error.start}",))
-    lines = text.splitlines()
     rows: list[tuple[float, str, float]] = []
     problems = []
-    for number, cells in _json_lines(lines) if text.lstrip().startswith("{") else _csv_lines(lines):
+    for number, cells in entries(text, _COLUMNS):
         row = cells if isinstance(cells, str) else _row(cells)
         if isinstance(row, str):
             problems.append(f"{name}:{number}: {row}")
@@ -92,36 +90,6 @@ def _in_order(name: str, rows: list[tuple[float, str, float]]) -> MetricTrace:
         moments.setdefault(metric, []).append(seconds - begin)
         values.setdefault(metric, []).append(value)
     return MetricTrace(moments=moments, values=values)
-
-
-def _csv_lines(lines: list[str]) -> Iterator[tuple[int, list[JsonValue] | str]]:
-    reader = csv.reader(lines, strict=True)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        if missing := [name for name in _COLUMNS if name not in header]:
-            yield 1, f"column {', '.join(missing)} is missing: the first line must be {','.join(_COLUMNS)}"
-            return
-        places = [header.index(name) for name in _COLUMNS]
-        for cells in reader:
-            if len(cells) > max(places):
-                yield reader.line_num, [cells[place].strip() for place in places]
-            elif any(cell.strip() for cell in cells):
-                yield reader.line_num, f"has {len(cells)} columns: the first line has more"
-    except csv.Error as error:
-        yield reader.line_num, f"is not CSV: {error}"
-
-
-def _json_lines(lines: list[str]) -> Iterator[tuple[int, list[JsonValue] | str]]:
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            found = json.loads(line)
-            yield number, [found[name] for name in _COLUMNS]
-        except (ValueError, TypeError, RecursionError):
-            yield number, "is not a JSON object: each line must be one"
-        except KeyError as error:
-            yield number, f"{error.args[0]} is missing"
 
 
 def _row(cells: list[JsonValue]) -> tuple[float, str, float] | str:

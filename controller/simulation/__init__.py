@@ -16,8 +16,8 @@ Modules, from the inside out:
 - **measures** (`measures.py`) and **exposition** (`exposition.py`): the engine's metrics, under vLLM's names.
 - **router** (`router.py`): distributes the requests of one model over its engines; **ranking** (`ranking.py`)
   finds the best engine without querying all.
-- **trace** (`trace.py`): recorded real requests; `recorded.py` reads other trace formats; **replay**
-  (`replay.py`) plays pieces of them.
+- **trace** (`trace.py`): recorded real requests; `recorded.py` reads other trace formats, by `lines.py`;
+  **replay** (`replay.py`) plays pieces of them.
 - **workload** (`workload.py`): the requests of one model, from a trace or drawn along a **curve**
   (`curve.py`).
 - **fleet** (`fleet.py`): all models with their requests and engines, advanced together.

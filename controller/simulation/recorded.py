@@ -7,19 +7,18 @@ Lines need not be sorted by time: combined logs of several gateways rarely are.
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from controller.simulation.lines import entries, is_json
 from controller.simulation.trace import Trace, TraceEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 _AZURE = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 _MOONCAKE = ("timestamp", "input_length", "output_length")
@@ -50,13 +49,13 @@ def read_trace(content: bytes, *, file: str) -> Recorded:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return _refused(file, f"is not UTF-8 text: {error.reason} at byte {error.start}")
-    lines = text.splitlines()
     if not text.strip():
         return _refused(file, "is empty: a trace has one line for each request")
     rows: list[_Row] = []
     problems: list[str] = []
-    parsed = _mooncake(lines) if text.lstrip().startswith("{") else _azure(lines)
-    for number, row in parsed:
+    names, moment_us = (_MOONCAKE, _number_us) if is_json(text) else (_AZURE, _date_us)
+    for number, cells in entries(text, names):
+        row = cells if isinstance(cells, str) else _row(names, moment_us, cells)
         if isinstance(row, str):
             problems.append(f"{file}:{number}: {row}")
         else:
@@ -83,63 +82,11 @@ def _in_order(rows: list[_Row], *, file: str) -> Recorded:
     )
 
 
-def _azure(lines: list[str]) -> Iterator[tuple[int, _Row | str]]:
-    reader = csv.reader(lines, strict=True)
-    try:
-        header = [name.strip() for name in next(reader)]
-    except (StopIteration, csv.Error):
-        header = []
-    missing = [name for name in _AZURE if name not in header]
-    if missing:
-        yield 1, f"column {', '.join(missing)} is missing: the first line must be {','.join(_AZURE)}"
-        return
-    places = [header.index(name) for name in _AZURE]
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield reader.line_num, _azure_row(cells, places)
-    except csv.Error as error:
-        yield reader.line_num, f"is not CSV: {error}"
-
-
-def _azure_row(cells: list[str], places: list[int]) -> _Row | str:
-    if len(cells) <= max(places):
-        return f"has {len(cells)} columns: the first line has more"
-    moment, prompt, output = (cells[place].strip() for place in places)
-    return _row(_AZURE, _date_us, moment, prompt, output)
-
-
-def _mooncake(lines: list[str]) -> Iterator[tuple[int, _Row | str]]:
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            yield number, "is not JSON: each line must be one object"
-            continue
-        if not isinstance(value, dict):
-            yield number, "is not a JSON object"
-            continue
-        missing = [name for name in _MOONCAKE if name not in value]
-        if missing:
-            yield number, f"{', '.join(missing)} is missing"
-            continue
-        moment, prompt, output = (value[name] for name in _MOONCAKE)
-        yield number, _row(_MOONCAKE, _number_us, moment, prompt, output)
-
-
-def _row(
-    names: tuple[str, ...],
-    moment_us: Callable[[object], int],
-    moment: object,
-    prompt: object,
-    output: object,
-) -> _Row | str:
+def _row(names: tuple[str, ...], moment_us: Callable[[object], int], cells: list[Any]) -> _Row | str:
     """Return the numbers of a line, or a message with all of its problems."""
     wrong = []
     values: list[int] = []
-    for name, read, value in zip(names, (moment_us, _tokens, _tokens), (moment, prompt, output), strict=True):
+    for name, read, value in zip(names, (moment_us, _tokens, _tokens), cells, strict=True):
         try:
             values.append(read(value))
         except (ValueError, OverflowError, TypeError) as error:

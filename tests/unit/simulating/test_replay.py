@@ -162,6 +162,10 @@ WRONG = {
             "bad.csv:3: time 'noon' is neither a number of seconds nor a date",
         ],
     ),
+    "lines of a trace without some members": (
+        ["--policy", "p.yaml", "--trace", "bad.jsonl"],
+        ["bad.jsonl:2: time, value is missing", "bad.jsonl:3: is not a JSON object"],
+    ),
     "an invalid policy": (
         ["--policy", "bad.yaml", "--trace", "m.csv"],
         [
@@ -221,6 +225,7 @@ def test_all_errors_are_reported_with_their_place(
 ) -> None:
     """Nothing is replayed."""
     Path("bad.csv").write_text("time,metric,value\n1,m,many\nnoon,m,1\n")
+    Path("bad.jsonl").write_text('{"time": 0, "metric": "m", "value": 1}\n{"metric": "m"}\n3\n')
     Path("bad.yaml").write_text(POLICY.replace("targetValue: 10", "targetValue: 0"))
     Path("binding.yaml").write_text(BINDING)
     Path("wrong.yaml").write_text("planning:\n  intervalSeconds: 0\n")
