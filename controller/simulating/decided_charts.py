@@ -6,24 +6,22 @@ from collections.abc import Iterator
 
 from controller.closedloop.decided import Decided
 from controller.simulating.chart import Chart, Line, Mark
-from controller.simulating.decided_text import Kind, courses_of
+from controller.simulating.decided_text import courses_of
 from controller.simulating.scale import Scale, linear
 from controller.simulating.wording import moment
 
 
 def decided_charts(decided: Decided, time: Scale, marks: tuple[Mark, ...] = ()) -> Iterator[Chart]:
     """Yield a chart of the replicas with the marks, of each metric, and of each of several targets."""
-    courses = courses_of(decided)
-    (replicas,) = (item for item in courses if item.kind is Kind.DECIDED)
-    (recommended,) = (item for item in courses if item.kind is Kind.RECOMMENDED)
+    found = courses_of(decided)
+    (number, replicas), (asked, recommended) = found.decided, found.recommended
     both = (
-        Line(name=replicas.name, look="ready", course=replicas.course, is_stepped=True, is_area=True),
-        Line(name=recommended.name, look="wanted", course=recommended.course, is_stepped=True),
+        Line(name=number, look="ready", course=replicas, is_stepped=True, is_area=True),
+        Line(name=asked, look="wanted", course=recommended, is_stepped=True),
     )
     drawn = [
-        (item.name, (Line(name=item.name, look="load", course=item.course, is_stepped=True),), ())
-        for item in courses
-        if item.kind in (Kind.METRIC, Kind.TARGET)
+        (name, (Line(name=name, look="load", course=course, is_stepped=True),), ())
+        for name, course in (*found.metrics, *found.targets)
     ]
     for title, lines, here in (("Replicas", both, marks), *drawn):
         yield Chart(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from rich.table import Table
@@ -15,61 +15,48 @@ _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _COLUMNS: Final = 60
 
 
-class Kind(StrEnum):
-    """What a course shows. Metrics and targets can have any name, also that of another course."""
-
-    METRIC = "metric"
-    RECOMMENDED = "recommended"
-    DECIDED = "decided"
-    TARGET = "target"
+NamedCourse = tuple[str, Course]
 
 
-_LABELS: Final = {
-    Kind.RECOMMENDED: "replicas {}",
-    Kind.DECIDED: "replicas {}",
-    Kind.TARGET: "  {}",
-}
-"""Labels of rows. The name of a metric has no space, so it is not mistaken for another row."""
+class Courses(NamedTuple):
+    """Decisions over time. Metrics and targets can have any name, also that of another course."""
+
+    metrics: Sequence[NamedCourse]
+    recommended: NamedCourse
+    """What the metrics ask for, in replicas of capacity 1 if targets have other capacities."""
+
+    decided: NamedCourse
+    targets: Sequence[NamedCourse]
+    """The replicas of each target; empty for a single one."""
 
 
-class NamedCourse(NamedTuple):
-    """One value over time."""
-
-    kind: Kind
-    name: str
-    course: Course
-
-
-def courses_of(decided: Decided) -> list[NamedCourse]:
-    """Return each metric, the replicas that the metrics recommend, the decided ones, and those per target.
-
-    A single target has no course of its own. If targets have other capacities, the recommended replicas are
-    counted in replicas of capacity 1.
-    """
+def courses_of(decided: Decided) -> Courses:
+    """Return each value of the decisions over time."""
     points = decided.points
-    recommended: Course = [(point.seconds, _float(point.recommended)) for point in points]
-    replicas: Course = [(point.seconds, float(point.replicas)) for point in points]
     asked = "recommended" if decided.is_alike else "recommended, of capacity 1"
-    targets = enumerate(decided.targets if len(decided.targets) > 1 else ())
-    return [
-        *(
-            NamedCourse(Kind.METRIC, name, [(point.seconds, point.values[name]) for point in points])
-            for name in (points[0].values if points else ())
-        ),
-        NamedCourse(Kind.RECOMMENDED, asked, recommended),
-        NamedCourse(Kind.DECIDED, "decided", replicas),
-        *(
-            NamedCourse(Kind.TARGET, name, [(point.seconds, float(point.targets[place])) for point in points])
-            for place, name in targets
-        ),
-    ]
+    names = points[0].values if points else ()
+    targets = decided.targets if len(decided.targets) > 1 else ()
+    return Courses(
+        metrics=[(name, [(point.seconds, point.values[name]) for point in points]) for name in names],
+        recommended=(asked, [(point.seconds, point.recommended) for point in points]),
+        decided=("decided", [(point.seconds, point.replicas) for point in points]),
+        targets=[
+            (name, [(point.seconds, point.targets[place]) for point in points])
+            for place, name in enumerate(targets)
+        ],
+    )
 
 
 def over_time(decided: Decided) -> Table:
     """Return a table with a row for each course: its least and greatest value, and a drawing."""
+    found = courses_of(decided)
+    rows = [
+        *found.metrics,  # their names have no space, so that they are not mistaken for other rows
+        *((f"replicas {name}", course) for name, course in (found.recommended, found.decided)),
+        *((f"  {name}", course) for name, course in found.targets),
+    ]
     made = table(("OVER TIME", "LEAST", "MOST", ""), words={"OVER TIME", ""})
-    for kind, title, course in courses_of(decided):
-        name = _LABELS.get(kind, "{}").format(title)
+    for name, course in rows:
         known = [value for _, value in course if value is not None]
         if not known:
             made.add_row(*map(styled, (name, "not known", "", "")))
@@ -88,7 +75,3 @@ def _level(value: float | None, most: float) -> str:
     if value is None:
         return " "
     return _LEVELS[round(value / most * (len(_LEVELS) - 1)) if most > 0 else 0]
-
-
-def _float(value: int | None) -> float | None:
-    return None if value is None else float(value)

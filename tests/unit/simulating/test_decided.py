@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from controller.closedloop.decided import Decided, DecidedPoint
 from controller.simulating.decided_charts import decided_charts
-from controller.simulating.decided_text import Kind, courses_of, over_time
+from controller.simulating.decided_text import Courses, courses_of, over_time
 from controller.simulating.scale import linear
 
 CLASHING = Decided(
@@ -22,14 +22,12 @@ CLASHING = Decided(
 
 def test_no_course_is_lost_if_metrics_and_targets_have_the_same_names() -> None:
     """There are six courses with only two names."""
-    assert [(item.kind, item.name, item.course) for item in courses_of(CLASHING)] == [
-        (Kind.METRIC, "decided", [(0.0, 50.0)]),
-        (Kind.METRIC, "recommended", [(0.0, 60.0)]),
-        (Kind.RECOMMENDED, "recommended", [(0.0, 4.0)]),
-        (Kind.DECIDED, "decided", [(0.0, 3.0)]),
-        (Kind.TARGET, "recommended", [(0.0, 1.0)]),
-        (Kind.TARGET, "decided", [(0.0, 2.0)]),
-    ]
+    assert courses_of(CLASHING) == Courses(
+        metrics=[("decided", [(0.0, 50.0)]), ("recommended", [(0.0, 60.0)])],
+        recommended=("recommended", [(0.0, 4.0)]),
+        decided=("decided", [(0.0, 3.0)]),
+        targets=[("recommended", [(0.0, 1.0)]), ("decided", [(0.0, 2.0)])],
+    )
 
 
 def test_each_course_is_a_row_with_a_distinct_label() -> None:
