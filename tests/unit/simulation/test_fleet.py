@@ -52,22 +52,6 @@ def test_each_additional_engine_lowers_the_mean_latency_of_a_recorded_trace(spee
     assert latencies == sorted(latencies, reverse=True)
 
 
-@pytest.mark.parametrize("engines", [1, 3])
-def test_mean_latency_grows_if_the_same_requests_arrive_in_less_time(engines: int) -> None:
-    """Latency is monotone in the arrival rate."""
-    latencies = [
-        mean(
-            c.latency_seconds
-            for c in replayed(
-                engines, Phase(trace="azure-llm-2023-conv", from_seconds=0, to_seconds=200, speed=speed)
-            )
-        )
-        for speed in (1.0, 2.0, 4.0, 8.0)
-    ]
-
-    assert latencies == sorted(latencies)
-
-
 small_requests = st.lists(
     st.tuples(st.integers(0, 2_000_000), st.integers(1, 3000), st.integers(1, 60)), min_size=1, max_size=40
 ).map(
