@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from support.manifests import deployment, listed, node, variant
+from support.manifests import Manifest, deployment, listed, node, variant
+from support.plan_verb import Granted, Parts, Plan, World
 
 from apiserver import cli
-
-Plan = Callable[..., tuple[int, str, list[str]]]
-"""A function that writes files and runs the command; it returns exit code, output, and error lines."""
-
-Manifest = dict[str, Any]
-World = Callable[..., str]
 
 
 @pytest.fixture
@@ -43,7 +36,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 
 @pytest.fixture
-def parts() -> Callable[..., list[Manifest]]:
+def parts() -> Parts:
     """Return a function that creates the variants `chat` and `code`, of 1 accelerator each, and nodes.
 
     A replica serves 10 requests per second.
@@ -61,13 +54,13 @@ def parts() -> Callable[..., list[Manifest]]:
 
 
 @pytest.fixture
-def world(parts: Callable[..., list[Manifest]]) -> World:
+def world(parts: Parts) -> World:
     """Return a function that creates the same objects as one document."""
     return lambda **fields: listed(*parts(**fields))
 
 
 @pytest.fixture
-def granted() -> Callable[[str], dict[str, int]]:
+def granted() -> Granted:
     """Return a function that reads the replicas of each variant from the JSON output."""
     return lambda out: {item["name"]: item["replicas"] for item in json.loads(out)["plan"]["decisions"]}
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from support.manifests import Manifest, deployment, listed, variant
-
-Plan = Callable[..., tuple[int, str, list[str]]]
+from support.plan_verb import Plan
 
 DRIVER = "gpu.nvidia.com"
 API = {"apiVersion": "resource.k8s.io/v1"}

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from rich.cells import cell_len
 from support.manifests import deployment, listed, variant
+from support.plan_verb import Parts, Plan, World
 
 from controller.offline.terminal import Tone, drawn, styled, terminal
-
-Plan = Callable[..., tuple[int, str, list[str]]]
-World = Callable[..., str]
 
 
 class Stream(io.StringIO):
@@ -66,9 +62,7 @@ def test_too_many_ranges_of_names_end_in_dots(plan: Plan, world: World) -> None:
     assert "15 x node-2, node-4, node-6, ... . . . ." in out
 
 
-def test_each_cell_of_a_node_is_one_accelerator(
-    plan: Plan, parts: Callable[..., list[dict[str, Any]]]
-) -> None:
+def test_each_cell_of_a_node_is_one_accelerator(plan: Plan, parts: Parts) -> None:
     """Letters are variants, + marks new pods, # others, a dot free accelerators, ! nodes without new pods."""
     others = {
         "apiVersion": "v1",

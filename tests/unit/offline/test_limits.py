@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.manifests import listed
+from support.plan_verb import Parts, Plan
 
 from controller.offline.changes import Changes, UnknownNameError, changed, resolved
 from controller.planning.additions import Addition
 from controller.planning.cluster import Budget, Node
 from controller.planning.inputs import PlanningInputs
 from controller.planning.snapshot import Snapshot
-
-Plan = Callable[..., tuple[int, str, list[str]]]
-Parts = Callable[..., list[dict[str, Any]]]
 
 POOL = {
     "apiVersion": "karpenter.sh/v1",

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from support.manifests import deployment, listed, variant
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Plan = Callable[..., tuple[int, str, list[str]]]
-    Parts = Callable[..., list[dict[str, Any]]]
+from support.plan_verb import Parts, Plan
 
 EVICTING = yaml.safe_dump({"planning": {"evictions": {"enabled": True}}})
 

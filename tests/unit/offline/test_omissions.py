@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from support.manifests import autoscaler, deployment, listed, variant
-
-Plan = Callable[..., tuple[int, str, list[str]]]
-Parts = Callable[..., list[dict[str, Any]]]
+from support.plan_verb import Parts, Plan
 
 _UNREAD = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "set"}
 

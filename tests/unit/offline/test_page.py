@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 from support.manifests import deployment, listed, node, variant
 from support.outline import outline
+from support.plan_verb import Parts, Plan, World
 
 from controller.offline.colours import colours, contrast_with_white
-
-Plan = Callable[..., tuple[int, str, list[str]]]
-World = Callable[..., str]
 
 HOSTILE = '<script>alert("x")</script><img src=//evil.example onerror=alert(1)>&amp;\'"'
 
@@ -85,9 +83,7 @@ def test_node_names_are_shown_beside_the_drawing_of_few_nodes_only(
     assert len(text) < 600_000
 
 
-def test_long_tables_are_folded_with_short_models_first(
-    page: Callable[..., str], parts: Callable[..., list[Any]]
-) -> None:
+def test_long_tables_are_folded_with_short_models_first(page: Callable[..., str], parts: Parts) -> None:
     """Variants without replicas come after unchanged ones, and only the first sections are open."""
     few = [outline(page(listed(*parts()))).elements]
     extra = [part for n in range(60) for part in _asleep(f"idle-{n}")]

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import yaml
+from support.plan_verb import Granted, Plan, World
 from support.traffic import objective, pool
-
-Plan = Callable[..., tuple[int, str, list[str]]]
-World = Callable[..., str]
-Granted = Callable[[str], dict[str, int]]
 
 
 def test_the_configuration_of_the_controller_is_applied(plan: Plan, world: World) -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.manifests import autoscaler, listed, variant
+from support.plan_verb import Parts, Plan, World
 from support.samples import SAMPLES
 
-Plan = Callable[..., tuple[int, str, list[str]]]
-World = Callable[..., str]
 
-
-def test_omitted_objects_are_reported(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+def test_omitted_objects_are_reported(plan: Plan, parts: Parts) -> None:
     """Other kinds are listed on standard error, variants that cannot be planned in a warning."""
     serving = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "set"}
     other = variant("set", scaleTargetRef=serving)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from support.plan_verb import Plan
 from support.samples import SAMPLES
-
-Plan = Callable[..., tuple[int, str, list[str]]]
 
 
 def test_workloads_of_other_namespaces_are_named_regardless_of_the_configuration(plan: Plan) -> None:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from support.manifests import PERF_PARMS, deployment, legacy_variant, listed, profiled_variant, variant
+from support.plan_verb import Granted, Parts, Plan, World
 
 from apiserver import cli
 from controller.planning.inputs import PlanningInputs, to_json
 from hack.fleets.worlds import world as fleet_world
-
-Plan = Callable[..., tuple[int, str, list[str]]]
-World = Callable[..., str]
-Granted = Callable[[str], dict[str, int]]
 
 WRONG_ARGUMENTS = {
     "no file": ([], "the following arguments are required: -f"),
@@ -67,7 +63,7 @@ def test_wrong_arguments_are_reported(
 
 
 def test_a_list_on_standard_input_equals_a_directory_of_files(
-    plan: Plan, world: World, parts: Callable[..., list[dict[str, Any]]], granted: Granted
+    plan: Plan, world: World, parts: Parts, granted: Granted
 ) -> None:
     """One JSON document gives the same plan as many YAML files."""
     texts = {f"in/{number}.yaml": yaml.safe_dump(part) for number, part in enumerate(parts())}
@@ -170,7 +166,7 @@ ODD_STATUSES: dict[str, tuple[dict[str, Any], float | None]] = {
 
 @pytest.mark.parametrize(("odd", "rate"), ODD_STATUSES.values(), ids=ODD_STATUSES.keys())
 def test_extreme_numbers_in_a_status_do_not_prevent_a_plan(
-    plan: Plan, parts: Callable[..., list[dict[str, Any]]], odd: dict[str, Any], rate: float | None
+    plan: Plan, parts: Parts, odd: dict[str, Any], rate: float | None
 ) -> None:
     """Statuses can be written by hand: an impossible rate is unknown, not zero."""
     made = parts()
@@ -193,7 +189,7 @@ LIMITS = {
 
 @pytest.mark.parametrize(("limit", "want"), LIMITS.values(), ids=LIMITS.keys())
 def test_the_capacity_limit_of_a_status_is_kept(
-    plan: Plan, parts: Callable[..., list[dict[str, Any]]], limit: object, want: list[str]
+    plan: Plan, parts: Parts, limit: object, want: list[str]
 ) -> None:
     """The message of the plan states the limit, as that of the controller does."""
     made = parts()
@@ -215,7 +211,7 @@ def test_the_largest_possible_demand_is_planned(plan: Plan, world: World) -> Non
     assert out.splitlines()[-1].startswith("1 model short: default/c")
 
 
-def test_request_lengths_can_be_given(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+def test_request_lengths_can_be_given(plan: Plan, parts: Parts) -> None:
     """With a declared profile, a replica serves fewer of longer requests."""
     made = [item for item in parts() if item["metadata"]["name"] != "code"]
     parms = {
@@ -293,7 +289,7 @@ def test_nodes_can_be_added_and_drained(
     assert code == 0
 
 
-def test_only_pods_on_a_drained_node_move(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+def test_only_pods_on_a_drained_node_move(plan: Plan, parts: Parts) -> None:
     """A pod in the files stays on its node until that is drained."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat-5d", "controller": True}
     metadata = {"name": "chat-5d-1", "labels": {"pod-template-hash": "5d"}, "ownerReferences": [owner]}
@@ -359,7 +355,7 @@ USELESS = {
 
 @pytest.mark.parametrize(("shape", "told"), USELESS.values(), ids=USELESS.keys())
 def test_added_nodes_that_no_pod_can_use_cause_a_warning(
-    plan: Plan, parts: Callable[..., list[dict[str, Any]]], shape: str, told: str
+    plan: Plan, parts: Parts, shape: str, told: str
 ) -> None:
     """The plan includes them anyway; useful nodes cause no warning."""
     made = parts()
@@ -383,7 +379,7 @@ def test_a_saved_decision_without_variants_is_rejected(plan: Plan) -> None:
     assert "nothing to plan: the input contains no VariantAutoscaling" in err[0]
 
 
-def test_a_given_capacity_of_zero_stays_zero(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+def test_a_given_capacity_of_zero_stays_zero(plan: Plan, parts: Parts) -> None:
     """Neither a profile nor other variants of the model replace it, even after saving and reading."""
     made = parts()
     for item in (item for item in made if item["kind"] == "VariantAutoscaling"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+
+from support.plan_verb import Granted, Plan
 
 from controller.planning.cluster import Node
 from controller.planning.inputs import PlanningInputs, to_json
@@ -14,8 +15,6 @@ from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot, Variant
 from controller.planning.state import Course, PlanningState
-
-Plan = Callable[..., tuple[int, str, list[str]]]
 
 NOW = 1_000_000.0
 TURNING = Course(namespace="ns", name="chat", replicas=6, direction=1, reversed_seconds=(NOW - 600, NOW - 60))
@@ -67,9 +66,7 @@ def test_a_replay_applies_the_flap_budget_at_the_saved_time(plan: Plan) -> None:
     assert Path("again.json").read_bytes() == to_json(SAVED)
 
 
-def test_reversals_before_the_window_have_no_effect(
-    plan: Plan, granted: Callable[[str], dict[str, int]]
-) -> None:
+def test_reversals_before_the_window_have_no_effect(plan: Plan, granted: Granted) -> None:
     """The window ends at the saved time."""
     later = replace(SAVED, snapshot=replace(SAVED.snapshot, taken_seconds=NOW + 3600))
 
@@ -78,9 +75,7 @@ def test_reversals_before_the_window_have_no_effect(
     assert granted(out) == {"chat": 1}
 
 
-def test_a_configuration_replaces_the_flap_budget_of_a_saved_decision(
-    plan: Plan, granted: Callable[[str], dict[str, int]]
-) -> None:
+def test_a_configuration_replaces_the_flap_budget_of_a_saved_decision(plan: Plan, granted: Granted) -> None:
     """This shows the effect of other settings on the same state."""
     answers = []
     for reversals in (0, 2, 4):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from support.manifests import Manifest, deployment, listed, node, variant
+from support.plan_verb import Plan
 from support.workloads import group_pod, leader_worker_set, stateful_set
-
-Plan = Callable[..., tuple[int, str, list[str]]]
 
 L4 = "NVIDIA-L4"
 ZONE = "topology.kubernetes.io/zone"

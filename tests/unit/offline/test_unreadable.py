@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
-
-Plan = Callable[..., tuple[int, str, list[str]]]
-World = Callable[..., str]
+from support.plan_verb import Plan, World
 
 VARIANT = """\
 apiVersion: llmd.ai/v1alpha2
