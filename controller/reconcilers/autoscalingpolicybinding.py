@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import structlog
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Conflict, NotFound
+from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.schema.json import Json
@@ -37,10 +37,11 @@ from controller.reconcilers.binding_status import (
 )
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import INTERVALS_WAITED, Exchange, Grant, joined
-from controller.reconcilers.news import News
+from controller.reconcilers.news import in_turn
 from controller.reconcilers.publishing import FIELD_MANAGER, expected
 from controller.reconcilers.scale_orders import scaling_finding
 from controller.reconcilers.scaling import DirectScaler, Ending
+from controller.reconcilers.status_writer import apply_status
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
 _WRITERS: Final = 16
@@ -319,26 +320,12 @@ class AutoscalingPolicyBindingReconciler:
 
     async def _write(self, value: Json, status: Json) -> bool:
         """Write one status; return whether the object still exists."""
-        metadata = value["metadata"]
-        body = {
-            "apiVersion": AUTOSCALING_POLICY_BINDINGS.api_version,
-            "kind": AUTOSCALING_POLICY_BINDINGS.kind,
-            # With a uid, an apply never creates an object.
-            "metadata": {name: metadata[name] for name in ("namespace", "name", "uid")},
-            "status": status,
-        }
-        try:
-            await self._tools.cluster.apply(
-                AUTOSCALING_POLICY_BINDINGS,
-                body,
-                field_manager=FIELD_MANAGER,
-                force=True,
-                subresource="status",
-            )
-        except (NotFound, Conflict):
+        stored = await apply_status(
+            self._tools.cluster, AUTOSCALING_POLICY_BINDINGS, value, status, field_manager=FIELD_MANAGER
+        )
+        if stored is None:
             _log.info("gone before its status was written", binding="/".join(_key(value)))
-            return False
-        return True
+        return stored is not None
 
     def _announce(self, verdict: Verdict, status: Json) -> None:
         """Record events for a changed number of replicas, and for conditions that fail or recover."""
@@ -381,17 +368,12 @@ def _faulty(case: Case, error: Exception) -> Verdict:
 
 
 def _due(verdicts: Sequence[Verdict], statuses: Sequence[Json], *, most: int, now: datetime) -> list[int]:
-    """Return which statuses to write now: all urgent ones, then the least recently written."""
-    urgent, ordinary = [], []
+    """Return which statuses to write now."""
+    found = []
     for place, (verdict, status) in enumerate(zip(verdicts, statuses, strict=True)):
         old = verdict.case.value.get("status") or {}
-        found = binding_news(old, status, now=now)
-        if found is News.URGENT:
-            urgent.append(place)
-        elif found is News.ORDINARY:
-            ordinary.append((str(old.get("lastDecisionTime") or ""), place))
-    ordinary.sort()
-    return [*urgent, *(place for _, place in ordinary[: max(0, most - len(urgent))])]
+        found.append((place, binding_news(old, status, now=now), str(old.get("lastDecisionTime") or "")))
+    return in_turn(found, most=most)
 
 
 def _key(value: Json) -> Key:

@@ -6,11 +6,11 @@ Figures change in every cycle. They are written together with other changes, and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 from apiserver.cluster.timestamps import moment_of
 from apiserver.schema.json import Json
@@ -19,6 +19,8 @@ from controller.observe.conditions import ConditionType
 from controller.observe.performance import learned_of
 from controller.reconcilers.rounds import BEING_MOVED
 from controller.sizing.records import Learned
+
+T = TypeVar("T")
 
 _MORE_SAMPLES: Final = 4.0
 _OTHER_SPEED: Final = 0.2
@@ -50,6 +52,18 @@ class News(StrEnum):
 
     ORDINARY = "ordinary"
     """In turn: an explanation or the state for a restart changed, which noise alone can cause."""
+
+
+def in_turn(found: Sequence[tuple[T, News | None, str]], *, most: int) -> list[T]:
+    """Return what to write now, given for each status how soon, and when it was last written.
+
+    These are all urgent ones. If there are fewer than `most`, ordinary ones are added, starting with the
+    least recently written, so that none starves.
+    """
+    urgent = [item for item, how_soon, _ in found if how_soon is News.URGENT]
+    ordinary = [(written, item) for item, how_soon, written in found if how_soon is News.ORDINARY]
+    ordinary.sort(key=lambda dated: dated[0])
+    return [*urgent, *(item for _, item in ordinary[: max(0, most - len(urgent))])]
 
 
 def without_numbers(text: str) -> str:

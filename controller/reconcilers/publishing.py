@@ -16,7 +16,8 @@ from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import Json
 from controller.planning.decision import Decision, Plan
 from controller.reconcilers.announcing import Announcer
-from controller.reconcilers.news import News, news
+from controller.reconcilers.news import in_turn, news
+from controller.reconcilers.status_writer import apply_status
 
 FIELD_MANAGER: Final = "stowplan-controller"
 WRITES_PER_SECOND: Final = 3.0
@@ -64,8 +65,15 @@ class Publisher:
         async def write(autoscaling: Json) -> bool:
             key = _key(autoscaling)
             async with gate:
-                stored = await self._apply(autoscaling, statuses[key])
+                stored = await apply_status(
+                    self._cluster,
+                    VARIANT_AUTOSCALINGS,
+                    autoscaling,
+                    statuses[key],
+                    field_manager=FIELD_MANAGER,
+                )
                 if stored is None:
+                    _log.info("gone before its status was written", namespace=key[0], name=key[1])
                     return False
                 self._announce(autoscaling, statuses[key], decisions.get(key))
                 await self._clear(stored, statuses[key])
@@ -82,26 +90,6 @@ class Publisher:
         self._announcer.status_written(autoscaling, status)
         if decision:
             self._announcer.decided(autoscaling, decision)
-
-    async def _apply(self, autoscaling: Json, status: Json) -> Json | None:
-        """Write one status; return the stored object, or None if it no longer exists."""
-        metadata = autoscaling["metadata"]
-        body = {
-            "apiVersion": VARIANT_AUTOSCALINGS.api_version,
-            "kind": VARIANT_AUTOSCALINGS.kind,
-            # With a uid, an apply never creates an object.
-            "metadata": {name: metadata[name] for name in ("namespace", "name", "uid")},
-            "status": status,
-        }
-        try:
-            return await self._cluster.apply(
-                VARIANT_AUTOSCALINGS, body, field_manager=FIELD_MANAGER, force=True, subresource="status"
-            )
-        except (NotFound, Conflict):
-            _log.info(
-                "gone before its status was written", namespace=metadata["namespace"], name=metadata["name"]
-            )
-            return None
 
     async def _clear(self, stored: Json, status: Json) -> None:
         """Remove what an earlier controller left in a status that was just written.
@@ -156,26 +144,17 @@ def left_over(stored: Json, ours: Json) -> Json:
 
 
 def due(autoscalings: Sequence[Json], statuses: Mapping[Key, Json], *, most: int) -> list[Json]:
-    """Return the objects whose status should be written now.
-
-    These are all with urgent changes. If there are fewer than `most`, others are added, starting with the
-    least recently written, so that none starves.
-    """
-    urgent, ordinary = [], []
+    """Return the objects whose status should be written now."""
+    found = []
     for item in autoscalings:
-        status = statuses.get(_key(item))
-        found = None if status is None else news(item.get("status") or {}, status)
-        if found is News.URGENT:
-            urgent.append(item)
-        elif found is News.ORDINARY:
-            ordinary.append(item)
-    ordinary.sort(key=_written)
-    return [*urgent, *ordinary[: max(0, most - len(urgent))]]
+        old, new = item.get("status") or {}, statuses.get(_key(item))
+        if new is not None:
+            found.append((item, news(old, new), _written(old)))
+    return in_turn(found, most=most)
 
 
-def _written(autoscaling: Json) -> str:
-    desired = (autoscaling.get("status") or {}).get("desiredOptimizedAlloc") or {}
-    return str(desired.get("lastRunTime") or "")
+def _written(status: Json) -> str:
+    return str((status.get("desiredOptimizedAlloc") or {}).get("lastRunTime") or "")
 
 
 def _key(obj: Json) -> Key:

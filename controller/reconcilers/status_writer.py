@@ -66,14 +66,8 @@ class StatusWriter:
         new = without(new, unknown)
         if not new or is_said(old, new, own):
             return
-        metadata = value["metadata"]
-        body = {"metadata": {name: metadata[name] for name in ("namespace", "name", "uid")}, "status": new}
         try:
-            answer = await self.cluster.apply(
-                resource, body, field_manager=self.field_manager, force=True, subresource="status"
-            )
-        except (NotFound, Conflict):
-            return  # deleted, or replaced by a namesake
+            answer = await apply_status(self.cluster, resource, value, new, field_manager=self.field_manager)
         except Unavailable as error:
             found = frozenset(_UNDECLARED.findall(error.message)) - unknown
             if not found:
@@ -86,6 +80,9 @@ class StatusWriter:
             self.undeclared[resource] = unknown | found
             await self.write(resource, value, new, own=own)
             return
+        if answer is None:
+            return
+        metadata = value["metadata"]
         if version := metadata.get("resourceVersion"):
             self.written[metadata["uid"]] = version, answer.get("status") or {}
             if len(self.written) > REMEMBERED:  # the cache never reports deleted objects
@@ -112,6 +109,24 @@ class StatusWriter:
                 note=item["message"],
                 meaning=item["reason"],
             )
+
+
+async def apply_status(
+    cluster: Cluster, resource: Resource, value: Json, status: Json, *, field_manager: str
+) -> Json | None:
+    """Write the status of an object; return the stored object, or None if it was deleted or replaced.
+
+    Raises ClusterError if the write is rejected.
+    """
+    # With a uid, an apply never creates an object.
+    metadata = {name: value["metadata"][name] for name in ("namespace", "name", "uid")}
+    body = {"metadata": metadata, "status": status}
+    try:
+        return await cluster.apply(
+            resource, body, field_manager=field_manager, force=True, subresource="status"
+        )
+    except (NotFound, Conflict):
+        return None
 
 
 def is_said(old: Json, new: Json, own: Collection[str]) -> bool:
