@@ -4,7 +4,7 @@
 `accelerators`, `pods`, `inventory`, `policies`, `orders`, `scheduling`, `quotas`, `karpenter` and `variants`
 translate Kubernetes objects, `idleness` tracks the last activity of models, and `gather` combines all of it.
 
-- engines: `endpoints`, `credentials`, `bounded` bodies, the lines of an `exposition`, `origins` of series,
+- engines: `endpoints`, `credentials`, `bounded` bodies, parsing of an `exposition`, `origins` of series,
   `series` and what is `said` by them; performance and command lines: `performance`, `arguments`
 - pods: `replicas`, their `lateness`, `leaving` order, `movable` ones, `disruptions`
 - scale targets: `targets`, `scales`

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from prometheus_client import Metric
-from prometheus_client.parser import text_string_to_metric_families
 
 from apiserver.schema.json import Json
-from controller.observe.exposition import lines_of
-from controller.observe.said import Series, UnreadableMetricsError
+from controller.observe.exposition import families_in
+from controller.observe.said import Series
 from controller.policies.exposed import Exposed, exposed, name_of
 from controller.policies.measuring import Look
 
@@ -82,11 +81,7 @@ def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:
     """
     stems = tuple(_stem(name_of(name)) for name in names)
     heads = (*stems, *(f"{_TYPE}{stem}" for stem in stems))
-    wanted = lines_of(text, heads)
-    try:
-        return exposed(list(text_string_to_metric_families(wanted)), names)
-    except (ValueError, IndexError) as error:  # the parser raises both, depending on the defect
-        raise UnreadableMetricsError(f"not a Prometheus exposition: {error}") from error
+    return exposed(families_in(text, heads), names)
 
 
 def series_names(names: Collection[str]) -> list[str]:

@@ -72,7 +72,8 @@ class PrometheusSource:
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
         """Return the readings of the pods known to Prometheus, and the errors for the others."""
         batches = batched(pods)
-        answers = await asyncio.gather(*(self._batch(batch) for batch in batches))
+        names = f'"{"|".join(NAMES)}"'
+        answers = await asyncio.gather(*(self._answers(batch, names, dated=_WAITING) for batch in batches))
         found = {key: answer for batch, answer in zip(batches, answers, strict=True) for key in batch.pods}
         readings: dict[Key, Reading] = {}
         failures: dict[Key, str] = {}
@@ -107,24 +108,16 @@ class PrometheusSource:
         return Exposures(looks=looks, failures=failures)
 
     async def _looks(self, batch: Batch, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look] | str:
-        within = batch.matchers
         asked = series_names(frozenset().union(*(names[key] for key in batch.pods)))
-        try:
-            async with self._gate:
-                asked_seconds = self._clock()
-                stamps = [f"timestamp({name}{{{within}}})" for name in asked]
-                times = await self._query(" or ".join(stamps)) if stamps else []
-                moment = times[0].value[0] if times else None
-                chosen = _any(asked)
-                values = await self._query(f"{{__name__=~{chosen},{within}}}", moment)
-        except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
-            return f"Prometheus: {type(error).__name__}: {error}"
-        ages, looks = _by_pod(_ages(times)), {}
-        for key, found in _by_pod(_values(values)).items():
-            series, age_seconds = of_one_origin_each(found, ages.get(key, ()))
+        answer = await self._answers(batch, _any(asked), dated=asked)
+        if isinstance(answer, str):
+            return answer
+        looks = {}
+        for key, found in answer.values.items():
+            series, age_seconds = of_one_origin_each(found, answer.ages.get(key, ()))
             if series and math.isfinite(age_seconds):
                 said = exposed_series(series, names.get(key, frozenset()))
-                looks[key] = Look(asked_seconds - age_seconds, said)
+                looks[key] = Look(answer.asked_seconds - age_seconds, said)
         return looks
 
     def _reading(self, answer: _Answers | str, key: Key) -> Reading:
@@ -134,7 +127,8 @@ class PrometheusSource:
         dated = (replace(item, time_seconds=answer.asked_seconds - age_seconds) for item in series)
         return reading_of(dated, time_seconds=answer.asked_seconds)
 
-    async def _batch(self, batch: Batch) -> _Answers | str:
+    async def _answers(self, batch: Batch, names: str, *, dated: Sequence[str]) -> _Answers | str:
+        """Return the series of the pods whose name matches, and the ages of the `dated` ones, or an error."""
         within = batch.matchers
         try:
             async with self._gate:
@@ -143,12 +137,12 @@ class PrometheusSource:
                 asked_seconds = self._clock()
                 # One name per selector: `timestamp` drops it, and a pod with both names would invalidate the
                 # response.
-                stamps = (f"timestamp({name}{{{within}}})" for name in _WAITING)
-                times = await self._query(" or ".join(stamps))
+                stamps = [f"timestamp({name}{{{within}}})" for name in dated]
+                times = await self._query(" or ".join(stamps)) if stamps else []
                 # Evaluated at the same time, as a scrape in between would pair new values with old
                 # timestamps.
                 moment = times[0].value[0] if times else None
-                values = await self._query(f'{{__name__=~"{"|".join(NAMES)}",{within}}}', moment)
+                values = await self._query(f"{{__name__=~{names},{within}}}", moment)
             return _Answers(
                 values=_by_pod(_values(values)), ages=_by_pod(_ages(times)), asked_seconds=asked_seconds
             )

@@ -11,17 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from controller.observe.exposition import lines_of
-from controller.observe.said import (
-    MOST_COUNTED,
-    Endpoint,
-    Said,
-    Series,
-    UnreadableMetricsError,
-    refuse_duplicates,
-)
+from controller.observe.exposition import families_in
+from controller.observe.said import MOST_COUNTED, Endpoint, Said, Series, refuse_duplicates
 from controller.observe.series import NAMES, SIZE_LABELS, Kind, Meaning
 from controller.sizing.records import NO_LENGTHS, PromptLengths
 
@@ -93,11 +84,6 @@ def parse_exposition(text: str) -> list[Series]:
 
     Raises UnreadableMetricsError for invalid text.
     """
-    wanted = lines_of(text, NAMES)
-    try:
-        families = list(text_string_to_metric_families(wanted))
-    except (ValueError, IndexError) as error:  # the parser raises both, depending on the defect
-        raise UnreadableMetricsError(f"not a Prometheus exposition: {error}") from error
     return [
         Series(
             name=sample.name,
@@ -105,7 +91,7 @@ def parse_exposition(text: str) -> list[Series]:
             value=float(sample.value),
             time_seconds=None if sample.timestamp is None else float(sample.timestamp),
         )
-        for family in families
+        for family in families_in(text, NAMES)
         for sample in family.samples
         if sample.name in NAMES
     ]

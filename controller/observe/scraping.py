@@ -136,10 +136,7 @@ class Scraper:
 
     async def read(self, pod: Json, port: int, path: str) -> str:
         """Return a pod's response at a path. Raises UnreadableMetricsError with the reason on failure."""
-        try:
-            return await self._read(f"{_origin(pod, port, self._limits)}{path}", {})
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise UnreadableMetricsError(f"no answer: {type(error).__name__}: {error}") from error
+        return await self._read(f"{_origin(pod, port, self._limits)}{path}", {})
 
     async def _ask(self, pod: Json, arguments: dict[str, Any]) -> Reading | str:
         try:
@@ -150,8 +147,6 @@ class Scraper:
             return replace(reading, time_seconds=steady_seconds - (now_seconds - reading.time_seconds))
         except UnreadableMetricsError as error:
             return str(error)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return f"no answer: {type(error).__name__}: {error}"
 
     async def _answer(self, item: Question, names: set[str], arguments: dict[str, Any]) -> Look | str:
         try:
@@ -161,19 +156,20 @@ class Scraper:
             return Look(asked_seconds, await asyncio.to_thread(exposed_in, text, names))
         except UnreadableMetricsError as error:
             return str(error)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return f"no answer: {type(error).__name__}: {error}"
 
     async def _read(self, url: str, arguments: dict[str, Any]) -> str:
         assert self._session is not None, "enter the scraper before asking"
-        async with (
-            self._gate,
-            asyncio.timeout(self._limits.timeout_seconds),
-            self._session.get(url, allow_redirects=False, **arguments) as response,
-        ):
-            if response.status != _OK:
-                raise UnreadableMetricsError(f"{response.url.path} responds with HTTP {response.status}")
-            body = await read_bounded(response, self._limits.limit_bytes)
+        try:
+            async with (
+                self._gate,
+                asyncio.timeout(self._limits.timeout_seconds),
+                self._session.get(url, allow_redirects=False, **arguments) as response,
+            ):
+                if response.status != _OK:
+                    raise UnreadableMetricsError(f"{response.url.path} responds with HTTP {response.status}")
+                body = await read_bounded(response, self._limits.limit_bytes)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise UnreadableMetricsError(f"no answer: {type(error).__name__}: {error}") from error
         return body.decode(errors="replace")
 
 
