@@ -12,36 +12,7 @@ from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
 from controller.config_planning import PlanningConfig, planning_problems
-
-FileName = Annotated[str, Length(maximum=4096)]
-"""Path of a file; empty for none."""
-
-
-@declaration()
-class CredentialsConfig:
-    """TLS settings and credentials of a client. Files may be replaced while the controller runs."""
-
-    ca_file: FileName = ""
-    """CA certificates to trust instead of the system's."""
-
-    certificate_file: FileName = ""
-    """Client certificate with its chain."""
-
-    key_file: FileName = ""
-    """Private key of the client certificate; empty if it is in the same file."""
-
-    server_name: Annotated[str, Length(maximum=253)] = ""
-    """Name that the server's certificate must be valid for; empty for the name or address in the URL."""
-
-    insecure_skip_verify: bool = False
-    """Whether to skip the verification of certificates. Anyone who takes over an address can then forge
-    metrics."""
-
-    token_file: FileName = ""
-    """File with a bearer token. Requires TLS; for engines also `podNetworks`."""
-
-    insecure_token: bool = False
-    """Whether the token may be sent even where others could read it."""
+from controller.observe.credentials import CredentialsConfig
 
 
 @declaration()

@@ -25,7 +25,7 @@ from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
 from controller.binding_telemetry import BindingTelemetry
 from controller.caches import Caches
-from controller.config import ControllerConfig, CredentialsConfig, config_problems
+from controller.config import ControllerConfig, config_problems
 from controller.config_planning import (
     PlanningConfig,
     budgets_of,
@@ -34,7 +34,6 @@ from controller.config_planning import (
     settings_of,
     sizing_of,
 )
-from controller.observe.credentials import Credentials
 from controller.observe.policies import PolicyReader
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
@@ -291,9 +290,7 @@ class _Source(EngineSource, EndpointSource, Protocol):
 def _source(config: ControllerConfig, clock: SteadyClock) -> AbstractAsyncContextManager[_Source]:
     prometheus, engines = config.prometheus, config.engines
     if prometheus.url:
-        return PrometheusSource(
-            prometheus.url, credentials=_credentials(prometheus.credentials), clock=clock.seconds
-        )
+        return PrometheusSource(prometheus.url, credentials=prometheus.credentials, clock=clock.seconds)
     return Scraper(
         ScrapeLimits(
             port_names=engines.port_names,
@@ -302,20 +299,9 @@ def _source(config: ControllerConfig, clock: SteadyClock) -> AbstractAsyncContex
             limit_bytes=engines.limit_bytes,
             concurrency=engines.concurrency,
             scheme=engines.scheme,
-            credentials=_credentials(engines.credentials),
+            credentials=engines.credentials,
         ),
         steady=clock.seconds,
-    )
-
-
-def _credentials(config: CredentialsConfig) -> Credentials:
-    return Credentials(
-        ca_file=config.ca_file,
-        certificate_file=config.certificate_file,
-        key_file=config.key_file,
-        server_name=config.server_name,
-        insecure_skip_verify=config.insecure_skip_verify,
-        token_file=config.token_file,
     )
 
 

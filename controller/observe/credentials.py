@@ -8,43 +8,55 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from apiserver.schema.declaration import declaration
+from apiserver.schema.markers import Length
 from controller.observe.said import UnreadableMetricsError
 
 _Stamp = tuple[tuple[str, int, int], ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Credentials:
-    """File names of credentials. An empty name is not used."""
+FileName = Annotated[str, Length(maximum=4096)]
+"""Path of a file; empty for none."""
 
-    ca_file: str = ""
+
+@declaration()
+class CredentialsConfig:
+    """TLS settings and credentials of a client. Files may be replaced while the controller runs."""
+
+    ca_file: FileName = ""
     """CA certificates to trust instead of the system's."""
 
-    certificate_file: str = ""
-    """Client certificate, with its chain."""
+    certificate_file: FileName = ""
+    """Client certificate with its chain."""
 
-    key_file: str = ""
-    server_name: str = ""
-    """Expected name in the server's certificate; empty for the host of the URL."""
+    key_file: FileName = ""
+    """Private key of the client certificate; empty if it is in the same file."""
+
+    server_name: Annotated[str, Length(maximum=253)] = ""
+    """Name that the server's certificate must be valid for; empty for the name or address in the URL."""
 
     insecure_skip_verify: bool = False
-    """Whether to accept any server certificate."""
+    """Whether to skip the verification of certificates. Anyone who takes over an address can then forge
+    metrics."""
 
-    token_file: str = ""
+    token_file: FileName = ""
+    """File with a bearer token. Requires TLS; for engines also `podNetworks`."""
+
+    insecure_token: bool = False
+    """Whether the token may be sent even where others could read it."""
 
 
-NO_CREDENTIALS: Final = Credentials()
+NO_CREDENTIALS: Final = CredentialsConfig()
 """No credentials: the system's CA certificates only."""
 
 
 class CredentialFiles:
     """Turns credentials into request arguments; use one instance for each source."""
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: CredentialsConfig) -> None:
         self._credentials = credentials
         self._context: ssl.SSLContext | None = None
         self._stamp: _Stamp = ()
@@ -80,7 +92,7 @@ class CredentialFiles:
         return self._context
 
 
-def _context(credentials: Credentials) -> ssl.SSLContext:
+def _context(credentials: CredentialsConfig) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=credentials.ca_file or None)
     if credentials.insecure_skip_verify:
         context.check_hostname = False

@@ -23,7 +23,7 @@ import msgspec
 
 from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
-from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, Credentials
+from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
 from controller.observe.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
 from controller.observe.origins import of_one_origin, of_one_origin_each
 from controller.observe.readings import Reading, reading_of
@@ -48,7 +48,7 @@ class PrometheusSource:
         self,
         url: str,
         *,
-        credentials: Credentials = NO_CREDENTIALS,
+        credentials: CredentialsConfig = NO_CREDENTIALS,
         timeout_seconds: float = 10.0,
         clock: Callable[[], float] = time.time,
     ) -> None:

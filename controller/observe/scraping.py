@@ -19,7 +19,7 @@ import aiohttp
 
 from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
-from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, Credentials
+from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
 from controller.observe.endpoints import Exposures, Question, exposed_in
 from controller.observe.readings import Reading, parse_exposition, reading_of
 from controller.observe.said import UnreadableMetricsError
@@ -40,7 +40,7 @@ class ScrapeLimits:
     limit_bytes: int
     concurrency: int
     scheme: Literal["http", "https"] = "http"
-    credentials: Credentials = NO_CREDENTIALS
+    credentials: CredentialsConfig = NO_CREDENTIALS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

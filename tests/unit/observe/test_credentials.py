@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from aiohttp import web
 from support.stub_engine import exposition
 
 from apiserver.serving import authority
-from controller.observe.credentials import CredentialFiles, Credentials
+from controller.observe.credentials import CredentialFiles, CredentialsConfig
 from controller.observe.said import UnreadableMetricsError
 from controller.observe.scraping import Scraped, ScrapeLimits, Scraper, parse_networks
 
@@ -74,7 +73,7 @@ class Issued:
 
     def limits(self, **changes: Any) -> ScrapeLimits:
         """Return scrape limits with the credentials for this engine."""
-        good = Credentials(ca_file=str(self.ca), server_name=SERVER, token_file=str(self.token))
+        good = {"ca_file": str(self.ca), "server_name": SERVER, "token_file": str(self.token)}
         return ScrapeLimits(
             port_names=("http",),
             pod_networks=parse_networks(["127.0.0.0/8"]),
@@ -82,7 +81,7 @@ class Issued:
             limit_bytes=1 << 16,
             concurrency=4,
             scheme="https",
-            credentials=replace(good, **changes),
+            credentials=CredentialsConfig(**good | changes),
         )
 
 
@@ -153,7 +152,7 @@ async def test_rotated_files_are_read_again(issued: Issued) -> None:
 async def test_a_token_that_is_invalid_in_a_header_is_rejected(tmp_path: Path, text: str) -> None:
     """The error is raised before any request is sent."""
     (tmp_path / "token").write_text(text)
-    files = CredentialFiles(Credentials(token_file=str(tmp_path / "token")))
+    files = CredentialFiles(CredentialsConfig(token_file=str(tmp_path / "token")))
 
     with pytest.raises(UnreadableMetricsError, match="does not contain a token in one line"):
         await files.arguments(is_encrypted=True)
@@ -161,6 +160,6 @@ async def test_a_token_that_is_invalid_in_a_header_is_rejected(tmp_path: Path, t
 
 async def test_without_tls_only_the_token_is_read(issued: Issued) -> None:
     """For an unencrypted source, certificate files are not opened."""
-    files = CredentialFiles(Credentials(ca_file="/nowhere", token_file=str(issued.token)))
+    files = CredentialFiles(CredentialsConfig(ca_file="/nowhere", token_file=str(issued.token)))
 
     assert await files.arguments(is_encrypted=False) == {"headers": {"Authorization": "Bearer secret"}}
