@@ -127,14 +127,10 @@ class Caches:
 
     def why_not_current(self) -> str | None:
         """Return which cache is missing or too old to decide on, or None."""
-        for cache in self._all:
-            if not cache.synced.is_set():
-                return f"{cache.resource.plural} are not listed yet"
-            if cache.age_seconds() > SILENT_SECONDS:
-                return f"{cache.resource.plural} have not been updated for {cache.age_seconds():.0f} s"
+        needed = (cache.why_not_current(within_seconds=SILENT_SECONDS) for cache in self._all)
         # Nodes must not seem to have lost their devices, nor bindings to be gone, because a watch failed.
         watched = (*self._dynamic.values(), *self._objectives.values(), self._policies, self._bindings)
-        return next(filter(None, (cache.why_lost() for cache in watched)), None)
+        return next(filter(None, (*needed, *(cache.why_lost() for cache in watched))), None)
 
     def world(self) -> World:
         """Return the current state, with devices and claims translated into extended resources."""

@@ -78,12 +78,8 @@ class ModelCaches:
 
     def why_not_current(self) -> str | None:
         """Return which cache is missing or too old to act on, or None."""
-        for cache in self._all:
-            if not cache.synced.is_set():
-                return f"{cache.resource.plural} are not listed yet"
-            if cache.age_seconds() > SILENT_SECONDS:
-                return f"{cache.resource.plural} have not been updated for {cache.age_seconds():.0f} s"
-        return self._groups.why_lost()
+        needed = (cache.why_not_current(within_seconds=SILENT_SECONDS) for cache in self._all)
+        return next(filter(None, (*needed, self._groups.why_lost())), None)
 
     def models(self, namespace: str) -> Sequence[Json]:
         """Return the Models of a namespace."""

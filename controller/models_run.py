@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
@@ -62,13 +62,6 @@ def _start(config: ModelsConfig) -> int:
     )
 
 
-class _Caches(Protocol):
-    """Caches of some kinds."""
-
-    def why_not_current(self) -> str | None:
-        """Return which cache is missing or too old to act on, or None."""
-
-
 class ModelController:
     """The concurrent tasks of the process and their shared state."""
 
@@ -78,7 +71,7 @@ class ModelController:
             config.cluster.kubeconfig, config.cluster.context
         )
         self._identity = new_identity()
-        self._caches: Sequence[_Caches] = ()
+        self._caches: Sequence[ModelCaches | TrafficCaches | GatewayCaches] = ()
         self.readiness = Readiness()
         self.readiness.add("caches", self._why_not_current)
         self.metrics = ProcessMetrics("models", version())

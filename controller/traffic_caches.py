@@ -85,18 +85,14 @@ class TrafficCaches:
 
     def why_not_current(self) -> str | None:
         """Return which cache is missing or too old to act on, or None."""
-        for cache in self._needed.values():
-            if not cache.synced.is_set():
-                return f"{cache.resource.plural} are not listed yet"
-            if cache.age_seconds() > SILENT_SECONDS:
-                return f"{cache.resource.plural} have not been updated for {cache.age_seconds():.0f} s"
-        return next(filter(None, (cache.why_lost() for cache in self._optional.values())), None)
+        needed = (cache.why_not_current(within_seconds=SILENT_SECONDS) for cache in self._needed.values())
+        lost = (cache.why_lost() for cache in self._optional.values())
+        return next(filter(None, (*needed, *lost)), None)
 
     def all_changed(self) -> None:
         """Report every ModelServer and ModelRoute as changed."""
         for resource in (MODEL_SERVERS, MODEL_ROUTES):
-            for item in self._needed[resource].items():
-                self._tell(resource, item)
+            self._tell_all(resource, self._needed[resource].items())
 
     def tell_routes(self, namespace: str, name: str) -> None:
         """Report one ModelRoute as changed, all of a namespace (no name), or all (no namespace either)."""

@@ -119,6 +119,14 @@ class Cache:
             return float("inf")
         return self._timing.clock() - self._contact_time
 
+    def why_not_current(self, *, within_seconds: float) -> str | None:
+        """Return why the objects are missing, or older than `within_seconds`; None if they are neither."""
+        if not self.synced.is_set():
+            return f"{self.resource.plural} are not listed yet"
+        if self.age_seconds() > within_seconds:
+            return f"{self.resource.plural} have not been updated for {self.age_seconds():.0f} s"
+        return None
+
     def kept(self, obj: Json) -> _Entry:
         """Return the cache entry for an object (see `Sink`)."""
         key, stamp = key_of(obj), _stamp_of(obj)

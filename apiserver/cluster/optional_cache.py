@@ -89,9 +89,7 @@ class OptionalCache:
 
     def why_lost(self) -> str | None:
         """Return why objects that were readable no longer are; None if they are, or never were."""
-        if self._cache.synced.is_set() and self._cache.age_seconds() > self._silent_seconds:
-            return f"{self._resource.plural} have not been updated for {self._cache.age_seconds():.0f} s"
-        return None
+        return self._cache.why_not_current(within_seconds=self._silent_seconds) if self.is_readable else None
 
     @property
     def is_readable(self) -> bool:
