@@ -28,7 +28,7 @@ from apiserver.cluster.resource import (
 )
 from apiserver.schema.json import Json
 from controller.observe.bound import BoundWorld, bound_targets, scale_claims
-from controller.observe.claims import DynamicResources, Translation
+from controller.observe.claims import Translation
 from controller.observe.gather import World
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules, Objectives
 from controller.observe.projections import Projection
@@ -134,7 +134,7 @@ class Caches:
 
     def world(self) -> World:
         """Return the current state, with devices and claims translated into extended resources."""
-        dynamic = Translation(resources=self._dynamic_resources())
+        dynamic = self._translation()
         scaled = self._scales.scaled(self._pods.items())
         return World(
             autoscalings=self._autoscalings.items(),
@@ -195,10 +195,10 @@ class Caches:
             (TargetKind.LEADER_WORKER_SET, self._leader_worker_sets),
         )
 
-    def _dynamic_resources(self) -> DynamicResources:
+    def _translation(self) -> Translation:
         if not all(cache.is_readable for cache in self._dynamic.values()):
-            return DynamicResources()
-        return DynamicResources(
+            return Translation()
+        return Translation(
             slices=self._dynamic[RESOURCE_SLICES].items(),
             claims=self._dynamic[RESOURCE_CLAIMS].items(),
             templates=self._dynamic[RESOURCE_CLAIM_TEMPLATES].items(),

@@ -6,13 +6,12 @@ resources, by the names in `controller.observe.accelerators`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import CLAIMED, DEVICES, PRODUCT, UNKNOWN_CLAIM, accelerators_in
-from controller.observe.devices import DRIVERS, Devices, devices_in
+from controller.observe.devices import DRIVERS, devices_in
 
 Key = tuple[str, str]
 
@@ -23,33 +22,24 @@ class UnknownClaimError(Exception):
     """The number of accelerators of a claim cannot be known beforehand; the message says why."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DynamicResources:
-    """The cached objects of Dynamic Resource Allocation; empty where it is not used."""
-
-    slices: Sequence[Json] = ()
-    claims: Sequence[Json] = ()
-    templates: Sequence[Json] = ()
-    classes: Sequence[Json] = ()
-
-
-@dataclass(kw_only=True, slots=True)
 class Translation:
     """Expresses devices and claims of nodes, pods and templates as extended resources."""
 
-    resources: DynamicResources
-    _devices: Devices = field(init=False)
-    _claims: Mapping[Key, Json] = field(init=False)
-    _templates: Mapping[Key, Json] = field(init=False)
-    _classes: Mapping[str, bool] = field(init=False)
-    _given: set[Key] = field(init=False, default_factory=set)
-    """Claims already counted for a pod: a claim shared by several pods counts once."""
-
-    def __post_init__(self) -> None:
-        self._devices = devices_in(self.resources.slices)
-        self._claims = {_key(item): item for item in self.resources.claims}
-        self._templates = {_key(item): item for item in self.resources.templates}
-        self._classes = {item["metadata"]["name"]: _is_ours(item) for item in self.resources.classes}
+    def __init__(
+        self,
+        *,
+        slices: Sequence[Json] = (),
+        claims: Sequence[Json] = (),
+        templates: Sequence[Json] = (),
+        classes: Sequence[Json] = (),
+    ) -> None:
+        """Create it from the objects of Dynamic Resource Allocation; none where it is not used."""
+        self._devices = devices_in(slices)
+        self._claims = {_key(item): item for item in claims}
+        self._templates = {_key(item): item for item in templates}
+        self._classes = {item["metadata"]["name"]: _is_ours(item) for item in classes}
+        # Claims already counted for a pod: a claim shared by several pods counts once.
+        self._given: set[Key] = set()
 
     def node(self, node: Json) -> Json:
         """Return a node with its devices. Devices that a device plugin also reports count once."""

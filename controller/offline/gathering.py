@@ -17,7 +17,7 @@ from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.observe.accelerators import accelerators_in
-from controller.observe.claims import DynamicResources, Translation
+from controller.observe.claims import Translation
 from controller.observe.classes import class_finding
 from controller.observe.gather import Gathered, World, gather
 from controller.observe.objectives import ObjectiveRules, Objectives
@@ -215,12 +215,10 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
         return [item.value for item in of_kind(found.manifests, kind).values()]
 
     dynamic = Translation(
-        resources=DynamicResources(
-            slices=values("ResourceSlice"),
-            claims=values("ResourceClaim"),
-            templates=values("ResourceClaimTemplate"),
-            classes=values("DeviceClass"),
-        )
+        slices=values("ResourceSlice"),
+        claims=values("ResourceClaim"),
+        templates=values("ResourceClaimTemplate"),
+        classes=values("DeviceClass"),
     )
     return World(
         autoscalings=autoscalings,
