@@ -34,6 +34,7 @@ from controller.config_planning import (
     settings_of,
     sizing_of,
 )
+from controller.observe.gather import Terms
 from controller.observe.policies import PolicyReader
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
@@ -308,11 +309,13 @@ def _source(config: ControllerConfig, clock: SteadyClock) -> AbstractAsyncContex
 def _cycle_settings(planning: PlanningConfig) -> CycleSettings:
     return CycleSettings(
         scale_to_zero=planning.scale_to_zero,
-        grace_seconds=float(planning.scale_to_zero_grace_seconds),
-        minimum_hold_seconds=float(planning.minimum_hold_seconds),
-        pools=pools_of(planning),
-        budgets=budgets_of(planning),
-        pod_deletion_cost=planning.pod_deletion_cost,
+        terms=Terms(
+            grace_seconds=float(planning.scale_to_zero_grace_seconds),
+            minimum_hold_seconds=float(planning.minimum_hold_seconds),
+            pools=pools_of(planning),
+            budgets=budgets_of(planning),
+            steers_removal=planning.pod_deletion_cost,
+        ),
         sizing=sizing_of(planning),
         evictions=EvictionRules(
             enabled=planning.evictions.enabled,

@@ -21,19 +21,13 @@ from apiserver.schema.json import Json
 from controller.observe.asks import Ask, binding_of, stand_ins
 from controller.observe.classes import class_finding
 from controller.observe.condition_list import shortened
-from controller.observe.gather import (
-    Gathered,
-    Terms,
-    World,
-    gather,
-)
+from controller.observe.gather import NO_TERMS, Gathered, Terms, World, gather
 from controller.observe.lateness import lateness
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.orders import orders_finding, orders_of
 from controller.observe.policies import Policies
 from controller.observe.prices import cost_refusal
 from controller.observe.tenants import questions
-from controller.planning.cluster import Budget, NodePool
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot, Variant
 from controller.reconcilers.advisory import (
@@ -119,27 +113,10 @@ class CycleSettings:
     """User settings of a cycle."""
 
     scale_to_zero: bool
-    grace_seconds: float = 0.0
-    minimum_hold_seconds: float = 0.0
-    pools: tuple[NodePool, ...] = ()
-    budgets: tuple[Budget, ...] = ()
+    terms: Terms = NO_TERMS
     advisory: Scope = NOWHERE
-    pod_deletion_cost: bool = True
-    """Whether pods to remove first are marked for their ReplicaSets."""
-
     evictions: EvictionRules = NO_EVICTIONS
     sizing: SizingSettings = DEFAULT_SIZING
-
-    @property
-    def terms(self) -> Terms:
-        """The settings that planning needs."""
-        return Terms(
-            steers_removal=self.pod_deletion_cost,
-            grace_seconds=self.grace_seconds,
-            minimum_hold_seconds=self.minimum_hold_seconds,
-            pools=self.pools,
-            budgets=self.budgets,
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -275,7 +252,7 @@ class VariantAutoscalingReconciler:
 
     async def _mark(self, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]) -> None:
         """Mark the pods to remove, and unmark the others."""
-        allowed = self._settings.pod_deletion_cost
+        allowed = self._settings.terms.steers_removal
         due = due_marks(gathered, plan, steered=lambda key: allowed and key not in advices)
         await self._marker.write(due)
 

@@ -254,14 +254,13 @@ def _cycle_settings(configuring: Configuring) -> CycleSettings:
     """
     from controller.reconcilers.variantautoscaling import CycleSettings  # noqa: PLC0415 (as above)
 
-    return CycleSettings(
-        scale_to_zero=configuring.scales_to_zero,
+    terms = replace(
+        configuring.terms,
         grace_seconds=configuring.grace_seconds,
         minimum_hold_seconds=configuring.minimum_hold_seconds,
-        budgets=configuring.terms.budgets,
-        pod_deletion_cost=configuring.terms.steers_removal,
-        sizing=configuring.sizing,
+        pools=(),
     )
+    return CycleSettings(scale_to_zero=configuring.scales_to_zero, terms=terms, sizing=configuring.sizing)
 
 
 def _progress(policy: str) -> Callable[[float], None] | None:

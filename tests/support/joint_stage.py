@@ -11,7 +11,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.bound import bound_targets
-from controller.observe.gather import World
+from controller.observe.gather import Terms, World
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.scraping import Scraped
@@ -21,7 +21,7 @@ from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
-from controller.reconcilers.advisory import NOWHERE, Scope
+from controller.reconcilers.advisory import Scope
 from controller.reconcilers.autoscalingpolicybinding import BindingSettings
 from controller.reconcilers.joint import Exchange
 from controller.reconcilers.privileges import Privileges
@@ -101,7 +101,7 @@ class JointStage:
                     cast("Cluster", self), namespace="stowplan-system", seconds=self.bound.steady
                 ),
             ),
-            CycleSettings(scale_to_zero=self.scale_to_zero, advisory=NOWHERE, pod_deletion_cost=False),
+            CycleSettings(scale_to_zero=self.scale_to_zero, terms=Terms(steers_removal=False)),
         )
 
     def world(self) -> World:
