@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 
@@ -162,6 +163,11 @@ class Decision:
     """Sentences: the quotas and budgets over this variant that running replicas exceed, and by how much."""
 
     @property
+    def key(self) -> tuple[str, str]:
+        """The identity of the variant: (namespace, name)."""
+        return (self.namespace, self.name)
+
+    @property
     def signal(self) -> Signal:
         """How reliable the demand data is."""
         return self.load.signal
@@ -266,3 +272,11 @@ class Plan:
 
     moves: tuple[Move, ...] = ()
     """Evictions to make, where allowed, so that the next plan has room for more of the missing replicas."""
+
+    def with_messages(self, more: Mapping[tuple[str, str], str]) -> Plan:
+        """Return the plan with a part added to the messages of some variants, by their keys."""
+        decisions = [
+            replace(item, message=f"{item.message}; {more[item.key]}") if item.key in more else item
+            for item in self.decisions
+        ]
+        return replace(self, decisions=tuple(decisions))

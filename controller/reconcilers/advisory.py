@@ -6,7 +6,6 @@ advisory variants are fixed, since nothing scales them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -86,17 +85,8 @@ def acted_on(snapshot: Snapshot, advised_keys: AbstractSet[Key]) -> Snapshot:
 
 def joined(acting: Plan, advising: Plan, advised_keys: AbstractSet[Key]) -> Plan:
     """Return the applied plan, with the decisions of the other plan for advisory variants."""
-    told = {_key(decision): decision for decision in advising.decisions if _key(decision) in advised_keys}
-    return replace(acting, decisions=tuple(told.get(_key(item), item) for item in acting.decisions))
-
-
-def with_advice(plan: Plan, advices: Mapping[Key, Advice]) -> Plan:
-    """Return the plan with messages that say which decisions are advice only."""
-    return replace(plan, decisions=tuple(_worded(item, advices.get(_key(item))) for item in plan.decisions))
-
-
-def _worded(decision: Decision, found: Advice | None) -> Decision:
-    return replace(decision, message=f"{decision.message}; {found.message}") if found else decision
+    told = {item.key: item for item in advising.decisions if item.key in advised_keys}
+    return replace(acting, decisions=tuple(told.get(item.key, item) for item in acting.decisions))
 
 
 def _saving(per_hour: Decimal) -> str:
@@ -104,7 +94,3 @@ def _saving(per_hour: Decimal) -> str:
     if not per_hour:
         return "following it would cost the same"
     return f"following it would {'save' if per_hour > 0 else 'cost'} {amount} per hour"
-
-
-def _key(decision: Decision) -> Key:
-    return decision.namespace, decision.name

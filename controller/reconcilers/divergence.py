@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from controller.planning.decision import NodePlacement, Plan
+from controller.planning.decision import NodePlacement
 from controller.planning.inventory import admits
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.placing import GATE
@@ -87,20 +87,6 @@ def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot
     still = {(namespace, pod) for (namespace, _), pods in unplaced.items() for pod in pods}
     waiting = [item for pod, item in sorted((new | old).items()) if pod in still]
     return Divergence(elsewhere=elsewhere, waiting=tuple(waiting))
-
-
-def worded(plan: Plan, waiting: Sequence[Waiting]) -> Plan:
-    """Return the plan with messages about replicas that are pending because of the scheduler's choice."""
-    told = sentences(waiting)
-    return replace(
-        plan,
-        decisions=tuple(
-            replace(item, message=f"{item.message}; {told[item.namespace, item.name]}")
-            if (item.namespace, item.name) in told
-            else item
-            for item in plan.decisions
-        ),
-    )
 
 
 def sentences(waiting: Iterable[Waiting]) -> Mapping[Key, str]:

@@ -114,7 +114,7 @@ def grants_of(
 ) -> Mapping[Key, Grant]:
     """Return the grants for each binding, from a plan of what was gathered with some policies."""
     variants = {variant.key: variant for variant in gathered.snapshot.variants}
-    decisions = {(item.namespace, item.name): item for item in plan.decisions}
+    decisions = {item.key: item for item in plan.decisions}
     return {
         ask.key: _refusal(ask, variants)
         or replace(_grant(ask, decisions), resolved=dict(_resolved(ask, gathered, policies, objectives)))
@@ -178,7 +178,7 @@ def _grant(ask: Ask, planned: Mapping[Key, Decision]) -> Grant:
     decisions = [planned[key] for key in ask.variants]
     short = [item for item in decisions if item.reason is Reason.SHORTAGE]
     return Grant(
-        replicas={(item.namespace, item.name): item.replicas for item in decisions},
+        replicas={item.key: item.replicas for item in decisions},
         message="; ".join(item.message for item in short or decisions),
         is_short=bool(short),
     )
@@ -208,5 +208,5 @@ def _resolved(
 
 def of_variants(plan: Plan) -> Plan:
     """Return the plan without the decisions for bindings' targets, which have a separate status."""
-    own = [item for item in plan.decisions if binding_of(item.namespace, item.name) is None]
+    own = [item for item in plan.decisions if binding_of(*item.key) is None]
     return replace(plan, decisions=tuple(own))

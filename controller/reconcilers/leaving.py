@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 def due_marks(gathered: Gathered, plan: Plan, *, steered: Callable[[tuple[str, str]], bool]) -> list[Mark]:
     """Return the changes of pod annotations for a plan; on targets not `steered`, our marks are removed."""
-    replicas = {(item.namespace, item.name): item.replicas for item in plan.decisions}
+    replicas = {item.key: item.replicas for item in plan.decisions}
     return [
         mark
         for key, pods in gathered.pods.items()

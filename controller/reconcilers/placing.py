@@ -74,7 +74,7 @@ def let_in(
     pods that were released before and are not bound yet are reserved. If a plan is not acted on, or counts on
     nodes to be added, pods are released without a place, so that a node autoscaler sees them.
     """
-    granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
+    granted = {item.key: item.replicas for item in plan.decisions}
     places: dict[Key, list[str]] = defaultdict(list)
     for place in plan.placements:
         places[place.namespace, place.name] += [place.node] * place.pods

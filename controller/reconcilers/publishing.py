@@ -58,7 +58,7 @@ class Publisher:
         self, autoscalings: Sequence[Json], statuses: Mapping[Key, Json], plan: Plan
     ) -> Published:
         """Write all statuses that are due, even if some writes fail."""
-        decisions = {(item.namespace, item.name): item for item in plan.decisions}
+        decisions = {item.key: item for item in plan.decisions}
         chosen = await asyncio.to_thread(due, autoscalings, statuses, most=self._most)
         gate = asyncio.Semaphore(_WRITERS)
 

@@ -193,13 +193,7 @@ def with_round(plan: Plan, current: Round | None) -> Plan:
         return plan
     count = len(current.evicted)
     text = f"{count} {'replica' if count == 1 else 'replicas'} of others {BEING_MOVED}"
-    decisions = (
-        replace(item, message=f"{item.message}; {text}")
-        if (item.namespace, item.name) in current.benefits
-        else item
-        for item in plan.decisions
-    )
-    return replace(plan, decisions=tuple(decisions))
+    return plan.with_messages(dict.fromkeys(current.benefits, text))
 
 
 def owner_of(pod: Json) -> Owner:

@@ -38,11 +38,10 @@ from controller.reconcilers.advisory import (
     advice,
     advised,
     joined,
-    with_advice,
 )
 from controller.reconcilers.announcing import Announcer
 from controller.reconcilers.clock import ClockWatch
-from controller.reconcilers.divergence import IN_STEP, Divergence, sentences, worded
+from controller.reconcilers.divergence import IN_STEP, Divergence, sentences
 from controller.reconcilers.evicting import Evictor
 from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.following import PlacementFollower
@@ -199,7 +198,8 @@ class VariantAutoscalingReconciler:
         plan, advices = await self._plan(claims, gathered.snapshot)
         if plan.solver.message:
             _log.warning("no plan", why=shortened(plan.solver.message))
-        plan = worded(self._evictor.worded(plan), self._follower.compare(world, gathered.snapshot))
+        misplaced = sentences(self._follower.compare(world, gathered.snapshot))
+        plan = self._evictor.worded(plan).with_messages(misplaced)
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         await self._mark(gathered, plan, advices)
         tools.exchange.grant(taken.number, grants_of(taken.asks, gathered, plan, policies, objectives))
@@ -267,14 +267,14 @@ class VariantAutoscalingReconciler:
         plan = await tools.planner.solve(acted_on(snapshot, told.keys()) if is_mixed else snapshot)
         if is_mixed:
             plan = joined(plan, await (tools.consider or tools.planner.solve)(snapshot), told.keys())
-        decisions = {(item.namespace, item.name): item for item in plan.decisions}
+        decisions = {item.key: item for item in plan.decisions}
         advices = {key: advice(variants[key], decisions[key], told[key]) for key in told if key in decisions}
-        return with_advice(plan, advices), advices
+        return plan.with_messages({key: item.message for key, item in advices.items()}), advices
 
     def _statuses(self, cycle: _Cycle, advices: Mapping[Key, Advice]) -> Mapping[Key, Json]:
         now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
         variants = {variant.key: variant for variant in gathered.snapshot.variants}
-        decisions = {(item.namespace, item.name): item for item in plan.decisions}
+        decisions = {item.key: item for item in plan.decisions}
         misplaced = sentences(self._follower.divergence.waiting)
         found: dict[Key, Json] = {}
         for autoscaling in world.autoscalings:

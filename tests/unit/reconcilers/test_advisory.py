@@ -15,7 +15,7 @@ from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot, Variant
 from controller.planning.state import PlanningState
-from controller.reconcilers.advisory import Scope, acted_on, advice, advised, joined, with_advice
+from controller.reconcilers.advisory import Scope, acted_on, advice, advised, joined
 
 QUIET = ("ns", "quiet")
 
@@ -92,7 +92,7 @@ def test_advisory_decisions_are_joined_with_the_plan_that_is_applied() -> None:
     found = advice(
         SNAPSHOT.variants[0], decision, (ConditionReason.OBJECT_ADVISORY, "stowplan.dev/advisory is true")
     )
-    told = {item.name: item for item in with_advice(both, {QUIET: found}).decisions}
+    told = {item.name: item for item in both.with_messages({QUIET: found.message}).decisions}
 
     assert {name: item.replicas for name, item in told.items()} == {"quiet": 1, "loud": 1}
     assert found.saved_per_hour == Decimal("25.00")

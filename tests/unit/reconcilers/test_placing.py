@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
+from support.decisions import decision
 from support.manifests import deployment
 
 from apiserver.cluster.client import Cluster
@@ -48,22 +49,7 @@ def planned(replicas: int, **places: int) -> Plan:
     placements = tuple(
         NodePlacement(namespace="ns", name="chat", node=node, pods=count) for node, count in places.items()
     )
-    decision = _Granted(namespace="ns", name="chat", replicas=replicas)
-    return Plan(
-        decisions=cast("tuple[Json, ...]", (decision,)),  # type: ignore[arg-type]
-        placements=placements,
-        cost=from_nothing.cost,
-        solver=from_nothing.solver,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Granted:
-    """The part of a decision that is used here."""
-
-    namespace: str
-    name: str
-    replicas: int
+    return replace(from_nothing, decisions=(decision("chat", replicas=replicas),), placements=placements)
 
 
 @dataclass(frozen=True, kw_only=True)
