@@ -6,8 +6,8 @@ translate Kubernetes objects, `idleness` tracks the last activity of models, and
 
 - engines: `endpoints`, `credentials`, `bounded` bodies, parsing of an `exposition`, `origins` of series,
   `series` and what is `said` by them; performance and command lines: `performance`, `arguments`
-- pods: `replicas`, their `lateness`, `leaving` order, `movable` ones, `disruptions`
-- scale targets: `targets`, `scales`
+- objects: `identity`; scale targets: `targets`, `scales`; pods: `replicas`, their `lateness`, `leaving` order,
+  `movable` ones, `disruptions`
 - devices: `devices`, `claims`; rules of pods: `rule_reading`, `rules`, `neighbours`, `selectors`, `domains`
 - service classes, priorities and costs: `classes`, `objectives`, `prices`; among tenants: `tenants`, `grants`
 - bindings: `bound`, `followers`, and `asks` of the plan

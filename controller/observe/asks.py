@@ -13,12 +13,10 @@ from typing import Final
 
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import service_class_of
 from apiserver.schema.json import Json
+from controller.observe.identity import Key
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
 from controller.policies.binding import Binding, BoundTarget
-
-Key = tuple[str, str]
-"""Namespace and name."""
 
 MOST_REPLICAS: Final = 10**6
 """Maximum replicas of capacity 1; bindings that need more are not planned."""

@@ -22,15 +22,13 @@ from controller.observe.binding_conditions import (
     annotations_finding,
 )
 from controller.observe.followers import second_writer, why_unheeded
+from controller.observe.identity import Key, key_of, seniority
 from controller.observe.orders import PAUSED
 from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scales import is_reference
 from controller.observe.targets import TargetKey, target_key
 from controller.policies.binding import Binding, BoundTarget, read_binding
 from controller.policies.policy import ScalingPolicy, UnreadablePolicyError, read_policy
-
-Key = tuple[str, str]
-"""Namespace and name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +86,7 @@ class Case:
     @property
     def key(self) -> Key:
         """Namespace and name."""
-        return _key(self.value)
+        return key_of(self.value)
 
     @property
     def is_decidable(self) -> bool:
@@ -119,9 +117,9 @@ def scale_claims(bindings: Sequence[Json]) -> tuple[Json, ...]:
 def bound_targets(bindings: Sequence[Json]) -> Mapping[TargetKey, tuple[str, Key]]:
     """Return the oldest binding that claims each target, with its creation timestamp, by target."""
     found: dict[TargetKey, tuple[str, Key]] = {}
-    for item in sorted(bindings, key=_seniority):
+    for item in sorted(bindings, key=seniority):
         for key in keys_of(item):
-            found.setdefault(key, _seniority(item))
+            found.setdefault(key, seniority(item))
     return found
 
 
@@ -160,7 +158,7 @@ class BoundReader:
         self._before, self._read = self._read, {}
         around = _Around(
             world=world,
-            policies={_key(item): item for item in world.policies},
+            policies={key_of(item): item for item in world.policies},
             groups=by_target(world.pods),
             owners=_owners(world),
             by_namespace=_watched(world),
@@ -174,12 +172,12 @@ class BoundReader:
 
     def _case(self, value: Json, around: _Around) -> Case:
         findings = {BindingCondition.ANNOTATIONS_RESOLVED: annotations_finding(value)}
-        is_direct = self._is_direct(_key(value)[0])
+        is_direct = self._is_direct(key_of(value)[0])
         binding = self._once(value, read_binding)
         if not isinstance(binding, Binding):
             findings[BindingCondition.POLICY_RESOLVED] = False, BindingReason.INVALID_BINDING, str(binding)
             return Case(value=value, findings=findings, is_direct=is_direct)
-        raw = around.policies.get((_key(value)[0], binding.policy))
+        raw = around.policies.get((key_of(value)[0], binding.policy))
         policy = None if raw is None else self._once(raw, read_policy)
         findings[BindingCondition.POLICY_RESOLVED] = _policy_finding(binding.policy, policy)
         states, finding, stands_back = _targets(value, binding, around, is_direct=is_direct)
@@ -190,7 +188,7 @@ class BoundReader:
             policy=policy if isinstance(policy, ScalingPolicy) else None,
             binding=binding,
             targets=states,
-            before=_before(binding, around.by_namespace.get(_key(value)[0], ())),
+            before=_before(binding, around.by_namespace.get(key_of(value)[0], ())),
             stands_back=stands_back,
             is_paused=_says(value, PAUSED),
             is_direct=is_direct,
@@ -200,7 +198,7 @@ class BoundReader:
     def _once(self, value: Json, read: Callable[[Json], ScalingPolicy | Binding]) -> _Read:
         metadata = value["metadata"]
         said = [(metadata.get("annotations") or {}).get(name) for name in (CAPACITY, ACTIVITY)]
-        version = (read, _key(value), metadata.get("uid"), metadata.get("generation"), *said)
+        version = (read, key_of(value), metadata.get("uid"), metadata.get("generation"), *said)
         if version not in self._read:
             self._read[version] = self._before[version] if version in self._before else _read(value, read)
         return self._read[version]
@@ -250,7 +248,7 @@ def _targets(
 
 def _rival(value: Json, keys: Sequence[TargetKey], around: _Around) -> BindingFinding | None:
     """Return the condition if an older object already scales one of the targets, or None."""
-    stamp, own = _seniority(value)
+    stamp, own = seniority(value)
     for key in keys:
         _, kind, owner = around.owners[key][0]
         if (kind, owner) != (_BINDING, own):
@@ -258,7 +256,7 @@ def _rival(value: Json, keys: Sequence[TargetKey], around: _Around) -> BindingFi
             return False, BindingReason.TARGET_CLAIMED, text
         autoscaler = around.autoscalers.get(key)
         why = why_unheeded(key, autoscaler)
-        if autoscaler is not None and why and _seniority(autoscaler) < (stamp, own):
+        if autoscaler is not None and why and seniority(autoscaler) < (stamp, own):
             return False, BindingReason.TARGET_SCALED_BY_OTHER, f"{why}, and is older"
     return None
 
@@ -291,12 +289,12 @@ def _owners(world: BoundWorld) -> Mapping[TargetKey, Sequence[Owner]]:
     found: dict[TargetKey, list[Owner]] = {}
     for item in world.bindings:
         for key in keys_of(item):
-            found.setdefault(key, []).append((_seniority(item)[0], _BINDING, _key(item)))
+            found.setdefault(key, []).append((seniority(item)[0], _BINDING, key_of(item)))
     for item in world.autoscalings:
         reference = (item.get("spec") or {}).get("scaleTargetRef")
         if is_reference(reference):
             key = target_key(item["metadata"]["namespace"], reference)
-            found.setdefault(key, []).append((_seniority(item)[0], "VariantAutoscaling", _key(item)))
+            found.setdefault(key, []).append((seniority(item)[0], "VariantAutoscaling", key_of(item)))
     return {key: sorted(items) for key, items in found.items()}
 
 
@@ -306,7 +304,7 @@ def _serving(pods: Iterable[Json]) -> list[Json]:
 
 def _watched(world: BoundWorld) -> Mapping[str, Sequence[Json]]:
     """Return the pods of the namespaces whose bindings name an activity source."""
-    found: dict[str, list[Json]] = {_key(item)[0]: [] for item in world.bindings if activity_source(item)}
+    found: dict[str, list[Json]] = {key_of(item)[0]: [] for item in world.bindings if activity_source(item)}
     for pod in world.pods if found else ():
         if (pods := found.get(pod["metadata"]["namespace"])) is not None:
             pods.append(pod)
@@ -332,11 +330,3 @@ def _reference(meant: TargetObject) -> Json:
 
 def _says(value: Json, annotation: str) -> bool:
     return (value["metadata"].get("annotations") or {}).get(annotation) == "true"
-
-
-def _key(obj: Json) -> Key:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]
-
-
-def _seniority(obj: Json) -> tuple[str, Key]:
-    return obj["metadata"].get("creationTimestamp") or "", _key(obj)

@@ -12,8 +12,7 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.observe.accelerators import CLAIMED, DEVICES, PRODUCT, UNKNOWN_CLAIM, accelerators_in
 from controller.observe.devices import DRIVERS, devices_in
-
-Key = tuple[str, str]
+from controller.observe.identity import Key, key_of
 
 _ALL: Final = "All"
 
@@ -35,8 +34,8 @@ class Translation:
     ) -> None:
         """Create it from the objects of Dynamic Resource Allocation; none where it is not used."""
         self._devices = devices_in(slices)
-        self._claims = {_key(item): item for item in claims}
-        self._templates = {_key(item): item for item in templates}
+        self._claims = {key_of(item): item for item in claims}
+        self._templates = {key_of(item): item for item in templates}
         self._classes = {item["metadata"]["name"]: _is_ours(item) for item in classes}
         # Claims already counted for a pod: a claim shared by several pods counts once.
         self._given: set[Key] = set()
@@ -175,7 +174,3 @@ def _is_ours(device_class: Json) -> bool:
             is_typed = ".type" in spoken and bool(driver.whole)
             return not is_typed or any(f'"{kind}"' in spoken for kind in driver.whole)
     return False
-
-
-def _key(item: Json) -> Key:
-    return item["metadata"].get("namespace") or "", item["metadata"]["name"]

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
+from controller.observe.identity import Key
 from controller.observe.readings import Part, Reading, Totals
 from controller.sizing.lengths import added
 from controller.sizing.records import EngineInterval, EngineReport, PromptLengths
-
-Key = tuple[str, str]
 
 _SHORTEST_SECONDS: Final = 1.0
 """Minimum time between two responses for a rate."""

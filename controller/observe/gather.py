@@ -15,6 +15,7 @@ from controller.observe.accelerators import accelerators_of
 from controller.observe.asks import Ask, binding_of, stand_ins, with_asks
 from controller.observe.conditions import ConditionReason
 from controller.observe.disruptions import Disruptions
+from controller.observe.identity import Key, key_of, seniority
 from controller.observe.idleness import Idleness
 from controller.observe.inventory import inventory, oversized
 from controller.observe.karpenter import karpenter_pools
@@ -42,8 +43,6 @@ from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import node_to_come
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
 from controller.sizing.records import VariantFacts
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +143,7 @@ class Unplanned:
 def models_by_target(world: World) -> Mapping[TargetKey, str]:
     """Return the model of each claimed target, according to the oldest claim."""
     models: dict[TargetKey, str] = {}
-    for autoscaling in sorted(world.autoscalings, key=_seniority):
+    for autoscaling in sorted(world.autoscalings, key=seniority):
         if not malformation(autoscaling):
             models.setdefault(_target(autoscaling), autoscaling["spec"]["modelID"])
     return models
@@ -161,7 +160,7 @@ def engine_pods(world: World) -> tuple[Json, ...]:
 def models_by_pod(world: World, pods: Sequence[Json]) -> Mapping[Key, Key]:
     """Return (namespace, model) of those pods that belong to scale targets."""
     models = models_by_target(world)
-    owners = {_key(pod): target_of_pod(pod) for pod in pods}
+    owners = {key_of(pod): target_of_pod(pod) for pod in pods}
     return {
         pod: (owner.namespace, models[owner]) for pod, owner in owners.items() if owner and owner in models
     }
@@ -213,11 +212,11 @@ def gather(
 
     seen = _Seen(problems=[*growth.problems])
     bound_models = {(ask.key[0], ask.model) for ask in asks}
-    for autoscaling in sorted((*world.autoscalings, *stand_ins(asks)), key=_seniority):
+    for autoscaling in sorted((*world.autoscalings, *stand_ins(asks)), key=seniority):
         obstacle = malformation(autoscaling) or _impostor(autoscaling, bound_models)
         obstacle = obstacle or _obstacle(autoscaling, world, seen.claimed, unplannable)
         if obstacle is not None:
-            seen.unplanned[_key(autoscaling)] = obstacle
+            seen.unplanned[key_of(autoscaling)] = obstacle
         else:
             _take(autoscaling, seen, around(autoscaling, targets[_target(autoscaling)]))
     rules = _rules(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
@@ -265,7 +264,7 @@ def _in_order(
 
 
 def _take(autoscaling: Json, seen: _Seen, around: Surroundings) -> None:
-    key, target = _key(autoscaling), around.target
+    key, target = key_of(autoscaling), around.target
     try:
         variant = variant_of(autoscaling, around)
     except ValueError as error:
@@ -341,7 +340,7 @@ def malformation(autoscaling: Json) -> Unplanned | None:
 
 def _impostor(autoscaling: Json, bound_models: AbstractSet[Key]) -> Unplanned | None:
     """Return why a variant cannot be planned if its model ID equals that of a planned binding."""
-    namespace, name = _key(autoscaling)
+    namespace, name = key_of(autoscaling)
     model_id = autoscaling["spec"]["modelID"]
     if binding_of(namespace, name) or (namespace, model_id) not in bound_models:
         return None
@@ -364,8 +363,8 @@ def _obstacle(
         return Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message=text)
     bound = world.bound.get(target)
     # At equal age the binding takes precedence, consistent with the reader of bindings.
-    is_own = bound is not None and bound[1] == binding_of(*_key(autoscaling))
-    if bound is not None and not is_own and bound[0] <= _seniority(autoscaling)[0]:
+    is_own = bound is not None and bound[1] == binding_of(*key_of(autoscaling))
+    if bound is not None and not is_own and bound[0] <= seniority(autoscaling)[0]:
         text = (
             f"AutoscalingPolicyBinding {bound[1][1]!r} is older and already decides on {target.called}"
             f" {target.name!r}; delete one of the two"
@@ -381,17 +380,9 @@ def _obstacle(
     return None
 
 
-def _key(obj: Json) -> Key:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]
-
-
 def _target(autoscaling: Json) -> TargetKey:
     return target_key(autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"])
 
 
 def _scaled(autoscaler: Json) -> TargetKey:
     return target_key(autoscaler["metadata"]["namespace"], autoscaler["spec"]["scaleTargetRef"])
-
-
-def _seniority(autoscaling: Json) -> tuple[str, Key]:
-    return autoscaling["metadata"].get("creationTimestamp") or "", _key(autoscaling)

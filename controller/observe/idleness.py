@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.observe.engines import EngineRecord, EngineRecords
-
-Key = tuple[str, str]
+from controller.observe.identity import Key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

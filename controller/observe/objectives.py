@@ -14,6 +14,7 @@ from typing import Final
 
 from apiserver.kinds.inference.inferenceobjective import FORMER_POOL_GROUP, POOL_GROUP, POOL_KIND
 from apiserver.schema.json import Json
+from controller.observe.identity import key_of
 from controller.observe.targets import Target
 from controller.planning.snapshot import LOWEST_PRIORITY
 
@@ -46,10 +47,10 @@ class Objectives:
         self, objectives: Sequence[Json], pools: Sequence[Json], *, highest_priority: int = 1
     ) -> None:
         """Objectives get at best the priority `highest_priority`; 1 is the highest of all."""
-        labels = {(_group(item), *_key(item)): pool_labels(item) for item in pools}
+        labels = {(_group(item), *key_of(item)): pool_labels(item) for item in pools}
         self._found: Mapping[str, list[tuple[Labels, Objective]]] = defaultdict(list)
         for item in objectives:
-            namespace, name = _key(item)
+            namespace, name = key_of(item)
             group, pool = referenced(item)
             wanted, number = labels.get((group, namespace, pool)), number_of(item)
             if wanted and number > 0:
@@ -89,7 +90,7 @@ class ObjectiveRules:
         """Return those of the objectives that apply; `pools` are InferencePools of both groups."""
         if not self.are_in_force:
             return NO_OBJECTIVES
-        counting = [item for item in objectives if self.everywhere or _key(item)[0] in self.namespaces]
+        counting = [item for item in objectives if self.everywhere or key_of(item)[0] in self.namespaces]
         return Objectives(counting, pools, highest_priority=self.highest_priority)
 
 
@@ -120,7 +121,3 @@ def number_of(objective: Json) -> int:
 
 def _group(pool: Json) -> str:
     return str(pool["apiVersion"]).rpartition("/")[0]
-
-
-def _key(item: Json) -> tuple[str, str]:
-    return item["metadata"]["namespace"], item["metadata"]["name"]

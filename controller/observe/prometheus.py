@@ -25,10 +25,11 @@ from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
 from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
 from controller.observe.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
+from controller.observe.identity import Key, key_of
 from controller.observe.origins import of_one_origin, of_one_origin_each
 from controller.observe.readings import Reading, reading_of
 from controller.observe.said import Series, UnreadableMetricsError
-from controller.observe.scraping import Key, Scraped
+from controller.observe.scraping import Scraped
 from controller.observe.series import NAMES, Kind, Meaning, names_of
 from controller.policies.measuring import Look
 
@@ -78,7 +79,7 @@ class PrometheusSource:
         readings: dict[Key, Reading] = {}
         failures: dict[Key, str] = {}
         for pod in pods:
-            key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
+            key = key_of(pod)
             try:
                 readings[key] = self._reading(found[key], key)
             except UnreadableMetricsError as error:
@@ -202,7 +203,7 @@ def batched(pods: Sequence[Json]) -> list[Batch]:
     """Return pods in batches of whole namespaces, where no two consecutive batches would fit into one."""
     by_namespace: dict[str, list[Key]] = defaultdict(list)
     for pod in pods:
-        key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        key = key_of(pod)
         by_namespace[key[0]].append(key)
     batches: list[Batch] = []
     held: tuple[Key, ...] = ()

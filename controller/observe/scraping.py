@@ -21,11 +21,10 @@ from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
 from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
 from controller.observe.endpoints import Exposures, Question, exposed_in
+from controller.observe.identity import Key, key_of
 from controller.observe.readings import Reading, parse_exposition, reading_of
 from controller.observe.said import UnreadableMetricsError
 from controller.policies.measuring import Look
-
-Key = tuple[str, str]
 
 _OK: Final = 200
 
@@ -105,7 +104,7 @@ class Scraper:
 
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
         """Return the readings of the pods; the failure of one does not affect others."""
-        keys = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
+        keys = [key_of(pod) for pod in pods]
         try:
             arguments = await self._files.arguments(is_encrypted=self._limits.scheme == "https")
         except UnreadableMetricsError as error:

@@ -13,11 +13,10 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
+from controller.observe.identity import Key
 from controller.observe.orders import ADVISORY, orders_of
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Snapshot, Variant
-
-Key = tuple[str, str]
 
 _CENT: Final = Decimal("0.01")
 

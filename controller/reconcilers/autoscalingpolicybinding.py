@@ -23,6 +23,7 @@ from controller.observe.asks import Ask
 from controller.observe.binding_conditions import BindingReason, grace_seconds
 from controller.observe.bound import BoundReader, BoundWorld, Case
 from controller.observe.endpoints import Exposures, Question
+from controller.observe.identity import Key, key_of
 from controller.policies.history import History
 from controller.policies.sharing import decide_binding
 from controller.reconcilers.advisory import NOWHERE, Scope, advised
@@ -47,8 +48,6 @@ from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 _WRITERS: Final = 16
 
 _log = structlog.get_logger(__name__)
-
-Key = tuple[str, str]
 
 
 class EndpointSource(Protocol):
@@ -324,7 +323,7 @@ class AutoscalingPolicyBindingReconciler:
             self._tools.cluster, AUTOSCALING_POLICY_BINDINGS, value, status, field_manager=FIELD_MANAGER
         )
         if stored is None:
-            _log.info("gone before its status was written", binding="/".join(_key(value)))
+            _log.info("gone before its status was written", binding="/".join(key_of(value)))
         return stored is not None
 
     def _announce(self, verdict: Verdict, status: Json) -> None:
@@ -333,7 +332,7 @@ class AutoscalingPolicyBindingReconciler:
         message = status["decision"]["message"]
         desired, was = status.get("desiredReplicas"), old.get("desiredReplicas")
         if desired is not None and desired != was:
-            _log.info("decided", binding="/".join(_key(value)), replicas=desired, was=was, message=message)
+            _log.info("decided", binding="/".join(key_of(value)), replicas=desired, was=was, message=message)
             self._tools.events.record(
                 value, type="Normal", reason="Decided", action="Decide", note=message, meaning=str(desired)
             )
@@ -363,7 +362,7 @@ def _said(verdict: Verdict, now: datetime) -> tuple[Verdict, Json]:
 
 def _faulty(case: Case, error: Exception) -> Verdict:
     """Log an unexpected error; return the verdict that reports it, without a decision."""
-    _log.error("binding not decided", binding="/".join(_key(case.value)), exc_info=error)
+    _log.error("binding not decided", binding="/".join(key_of(case.value)), exc_info=error)
     return Verdict(case=case, fault=f"{type(error).__name__} in the controller")
 
 
@@ -374,7 +373,3 @@ def _due(verdicts: Sequence[Verdict], statuses: Sequence[Json], *, most: int, no
         old = verdict.case.value.get("status") or {}
         found.append((place, binding_news(old, status, now=now), str(old.get("lastDecisionTime") or "")))
     return in_turn(found, most=most)
-
-
-def _key(value: Json) -> Key:
-    return value["metadata"]["namespace"], value["metadata"]["name"]

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from controller.observe.identity import Key
 from controller.planning.decision import NodePlacement
 from controller.planning.inventory import admits
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.placing import GATE
 
-Key = tuple[str, str]
 _Spot = tuple[Key, str]
 """A variant and a node."""
 

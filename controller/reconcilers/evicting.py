@@ -19,6 +19,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.conditions import EventReason
 from controller.observe.gather import Gathered, World
+from controller.observe.identity import Key, key_of
 from controller.planning.decision import Plan
 from controller.reconcilers.allowing import ask, is_for_a_budget, spent_budget
 from controller.reconcilers.closing import close, is_closed, reopen
@@ -34,8 +35,6 @@ from controller.reconcilers.rounds import (
     targets,
     with_round,
 )
-
-Key = tuple[str, str]
 
 _log = structlog.get_logger(__name__)
 
@@ -172,9 +171,7 @@ class Evictor:
 
         The log has all names; events name only workloads of their own namespace.
         """
-        autoscalings = {
-            (item["metadata"]["namespace"], item["metadata"]["name"]): item for item in world.autoscalings
-        }
+        autoscalings = {key_of(item): item for item in world.autoscalings}
         for target in evicted:
             move, pod = target.move, target.pod["metadata"]["name"]
             helped = ", ".join("/".join(key) for key in move.benefits)

@@ -11,6 +11,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered, World
+from controller.observe.identity import key_of
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.divergence import IN_STEP, Divergence, Expectation, Waiting, divergence, sentences
@@ -34,7 +35,7 @@ class PlacementFollower:
         self.divergence = divergence(self._expected, before, snapshot)
         new = sentences(item for item in self.divergence.waiting if item not in before)
         for autoscaling in world.autoscalings:
-            key = (autoscaling["metadata"]["namespace"], autoscaling["metadata"]["name"])
+            key = key_of(autoscaling)
             if key in new:
                 self._tell(autoscaling, new[key])
         return self.divergence.waiting

@@ -8,6 +8,7 @@ from typing import Final
 
 from apiserver.cluster.heartbeat import MOST_UNCONFIRMED, WHOLE_KIND, Heartbeat, Key
 from apiserver.schema.json import Json
+from controller.observe.identity import key_of
 from controller.reconcilers.news import decided_time
 from controller.reconcilers.publishing import Published
 
@@ -37,7 +38,7 @@ class Pulse:
         newest, bound_unconfirmed = self._bound
         unconfirmed: set[Key] = set()
         for item in autoscalings:
-            key, old = (item["metadata"]["namespace"], item["metadata"]["name"]), item.get("status") or {}
+            key, old = key_of(item), item.get("status") or {}
             if key in published.unwritten or key not in statuses:
                 unconfirmed.add(key)
             decided = decided_time(statuses[key] if key in published.written else old)

@@ -18,6 +18,7 @@ from controller.observe.bound import Case
 from controller.observe.classes import class_finding
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered
+from controller.observe.identity import Key
 from controller.observe.objectives import Objectives
 from controller.observe.policies import Policies
 from controller.observe.prices import cost_refusal
@@ -27,7 +28,6 @@ from controller.policies.history import History
 from controller.policies.sharing import BindingDecision, granted_decision
 from controller.sizing.records import DEFAULT_SIZING
 
-Key = tuple[str, str]
 Findings = Mapping[BindingCondition, BindingFinding]
 
 _LEAST_PATIENCE_SECONDS: Final = 30.0

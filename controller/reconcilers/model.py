@@ -29,6 +29,7 @@ from controller.models.loading import Loading, loading, routed_pairs, wanted_pat
 from controller.models.parts import Note, served_name
 from controller.models.reporting import ModelCondition, Report, model_status
 from controller.models.standing import ChildKey, Standing, Steps, belongs_to, key_of, steps, taken_backends
+from controller.observe.identity import seniority
 from controller.reconcilers.child_writer import ChildWriter
 from controller.reconcilers.model_adapters import AdapterReader, Key
 from controller.reconcilers.status_writer import StatusWriter
@@ -173,12 +174,8 @@ class ModelReconciler:
 
 def older_namesake(model: Json, models: Sequence[Json]) -> str:
     """Return the oldest Model with the same served name, or an empty string if it is this one."""
-
-    def age(item: Json) -> tuple[str, str]:
-        return str(item["metadata"].get("creationTimestamp") or ""), str(item["metadata"]["name"])
-
     same_named = [item for item in models if served_name(item) == served_name(model)]
-    first = min(same_named, key=age, default=model)
+    first = min(same_named, key=seniority, default=model)
     name, own = str(first["metadata"]["name"]), str(model["metadata"]["name"])
     return "" if name == own else name
 

@@ -22,13 +22,12 @@ from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import PODS
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
+from controller.observe.identity import Key, key_of, seniority
 from controller.observe.leaving import is_rolling, template_of
 from controller.observe.orders import PREFIX
 from controller.observe.pods import is_present, is_ready
 from controller.observe.targets import Target
 from controller.planning.decision import Plan
-
-Key = tuple[str, str]
 
 _log = structlog.get_logger(__name__)
 
@@ -79,7 +78,7 @@ def let_in(
     for place in plan.placements:
         places[place.namespace, place.name] += [place.node] * place.pods
     for key, pods in planned.items():
-        gated = sorted(filter(is_gated, pods), key=_seniority)
+        gated = sorted(filter(is_gated, pods), key=seniority)
         free = iter(_untaken(places[key], pods) if acted_on(key) else ())
         if key in granted and acted_on(key):
             missing = max(0, granted[key] * pods_of(key) - (len(pods) - len(gated)))
@@ -97,9 +96,9 @@ def surge(pods: Sequence[Json], target: Target) -> int:
 
 def strays(pods: Iterable[Json], planned: Mapping[Key, Sequence[Json]]) -> Iterator[LetIn]:
     """Yield the gated pods that belong to no planned variant and would wait forever."""
-    known = {_name(pod) for group in planned.values() for pod in group}
+    known = {key_of(pod) for group in planned.values() for pod in group}
     for pod in pods:
-        if is_gated(pod) and _name(pod) not in known:
+        if is_gated(pod) and key_of(pod) not in known:
             yield LetIn(pod=pod, node=None)
 
 
@@ -141,16 +140,8 @@ def _of_new_template(gated: Iterable[Json], pods: Iterable[Json]) -> Sequence[Js
     During a rollout, these are the pods that it adds. A ready pod can be younger and of the old template: the
     replacement of one that was evicted.
     """
-    youngest = max(filterfalse(is_ready, pods), key=_seniority, default=None)
+    youngest = max(filterfalse(is_ready, pods), key=seniority, default=None)
     return [pod for pod in gated if youngest and template_of(pod) == template_of(youngest)]
-
-
-def _name(pod: Json) -> Key:
-    return pod["metadata"]["namespace"], pod["metadata"]["name"]
-
-
-def _seniority(pod: Json) -> tuple[str, str]:
-    return str(pod["metadata"].get("creationTimestamp") or ""), str(pod["metadata"]["name"])
 
 
 class GateKeeper:

@@ -14,6 +14,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import Json
+from controller.observe.identity import Key, key_of
 from controller.planning.decision import Decision, Plan
 from controller.reconcilers.announcing import Announcer
 from controller.reconcilers.news import in_turn, news
@@ -32,8 +33,6 @@ _ACTED_ON: Final[Mapping[str, frozenset[str]]] = {"desiredOptimizedAlloc": froze
 """The fields of these members that users or controllers may act on."""
 
 _log = structlog.get_logger(__name__)
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +62,7 @@ class Publisher:
         gate = asyncio.Semaphore(_WRITERS)
 
         async def write(autoscaling: Json) -> bool:
-            key = _key(autoscaling)
+            key = key_of(autoscaling)
             async with gate:
                 stored = await apply_status(
                     self._cluster,
@@ -80,7 +79,7 @@ class Publisher:
             return True
 
         results = await asyncio.gather(*(write(item) for item in chosen), return_exceptions=True)
-        ended = dict(zip(map(_key, chosen), results, strict=True))
+        ended = dict(zip(map(key_of, chosen), results, strict=True))
         return Published(
             written=frozenset([key for key, result in ended.items() if result is True]),
             unwritten={key: result for key, result in ended.items() if isinstance(result, BaseException)},
@@ -147,7 +146,7 @@ def due(autoscalings: Sequence[Json], statuses: Mapping[Key, Json], *, most: int
     """Return the objects whose status should be written now."""
     found = []
     for item in autoscalings:
-        old, new = item.get("status") or {}, statuses.get(_key(item))
+        old, new = item.get("status") or {}, statuses.get(key_of(item))
         if new is not None:
             found.append((item, news(old, new), _written(old)))
     return in_turn(found, most=most)
@@ -155,7 +154,3 @@ def due(autoscalings: Sequence[Json], statuses: Mapping[Key, Json], *, most: int
 
 def _written(status: Json) -> str:
     return str((status.get("desiredOptimizedAlloc") or {}).get("lastRunTime") or "")
-
-
-def _key(obj: Json) -> Key:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]

@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import Final
 
 from apiserver.schema.json import Json
+from controller.observe.identity import Key, key_of
 from controller.observe.pods import is_present, target_of_pod
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Move, Plan
 
-Key = tuple[str, str]
 Owner = tuple[str, str, str]
 """Namespace, kind and name of the controller that recreates a pod."""
 
@@ -158,7 +158,7 @@ def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json
     `owned` has the pods of each variant, in the order in which they are to be removed.
     """
     found: list[Target] = []
-    others = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in pods}
+    others = {key_of(pod): pod for pod in pods}
     for move in plan.moves:
         key = (move.namespace, move.name)
         listed = [others[key]] if move.is_other and key in others else owned.get(key, ())

@@ -22,6 +22,7 @@ from controller.observe.asks import Ask, binding_of, stand_ins
 from controller.observe.classes import class_finding
 from controller.observe.condition_list import shortened
 from controller.observe.gather import NO_TERMS, Gathered, Terms, World, gather
+from controller.observe.identity import Key, key_of
 from controller.observe.lateness import lateness
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.orders import orders_finding, orders_of
@@ -62,8 +63,6 @@ from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.sizing.sizing import Sized
 
 _log = structlog.get_logger(__name__)
-
-Key = tuple[str, str]
 
 
 class Planner(Protocol):
@@ -261,7 +260,7 @@ class VariantAutoscalingReconciler:
     ) -> tuple[Plan, Mapping[Key, Advice]]:
         """Return the plan with its messages, and the advice for variants whose decisions are not applied."""
         tools, variants = self._tools, {variant.key: variant for variant in snapshot.variants}
-        reasons = {_key(item): advised(item, self._settings.advisory) for item in autoscalings}
+        reasons = {key_of(item): advised(item, self._settings.advisory) for item in autoscalings}
         told = {key: why for key, why in reasons.items() if why and key in variants}
         is_mixed = 0 < len(told) < len(variants)
         plan = await tools.planner.solve(acted_on(snapshot, told.keys()) if is_mixed else snapshot)
@@ -278,7 +277,7 @@ class VariantAutoscalingReconciler:
         misplaced = sentences(self._follower.divergence.waiting)
         found: dict[Key, Json] = {}
         for autoscaling in world.autoscalings:
-            key = _key(autoscaling)
+            key = key_of(autoscaling)
             if key in gathered.unplanned:
                 found[key] = unplanned_status(autoscaling, gathered.unplanned[key], now=now)
             elif key in decisions:
@@ -324,7 +323,3 @@ def _silence(variant: Variant, failures: Mapping[Key, str]) -> str:
         if why is not None:
             return f"{replica.name}: {why}"
     return ""
-
-
-def _key(obj: Json) -> Key:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]

@@ -9,6 +9,7 @@ from typing import Protocol
 from apiserver.schema.json import Json
 from controller.observe.engines import EngineRecords
 from controller.observe.gather import Gathered, World, engine_pods, models_by_pod, models_by_target
+from controller.observe.identity import Key, key_of
 from controller.observe.idleness import Idleness
 from controller.observe.pods import is_ready, target_of_pod
 from controller.observe.readings import Reading
@@ -18,8 +19,6 @@ from controller.sizing.memory import SizingMemory
 from controller.sizing.records import SizingSettings
 from controller.sizing.sizing import Sized, sized
 from controller.uncollected import uncollected
-
-Key = tuple[str, str]
 
 
 class EngineSource(Protocol):
@@ -58,7 +57,7 @@ class EngineWatch:
         now_seconds = self._seconds()
         before = self._engines
         self._engines = before.updated(
-            readings, map(_key, every), asked=map(_key, pods), now_seconds=now_seconds
+            readings, map(key_of, every), asked=map(key_of, pods), now_seconds=now_seconds
         )
         self.idleness = self.idleness.updated(
             models_by_pod(world, every), before=before, after=self._engines, now_seconds=now_seconds
@@ -99,7 +98,7 @@ def _of_their_model(
 ) -> tuple[Mapping[Key, Reading], Mapping[Key, str]]:
     """Move readings of engines that serve another model than their VariantAutoscaling to the failures."""
     models = models_by_target(world)
-    owners = {_key(pod): target_of_pod(pod) for pod in pods}
+    owners = {key_of(pod): target_of_pod(pod) for pod in pods}
     wanted = {pod: models.get(owner) if owner else None for pod, owner in owners.items()}
     readings: dict[Key, Reading] = {}
     failures = dict(scraped.failures)
@@ -110,7 +109,3 @@ def _of_their_model(
         else:
             readings[key] = reading
     return readings, failures
-
-
-def _key(obj: Json) -> Key:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]

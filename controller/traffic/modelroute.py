@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from apiserver.kinds.kthena.modelroute import DEFAULT_WEIGHT
 from apiserver.schema.json import Json
+from controller.observe.identity import seniority
 from controller.traffic.conditions import Finding, Found, TrafficCondition, TrafficReason, acceptance
 from controller.traffic.endpoints import Endpoints, server_endpoints
 
@@ -52,8 +53,8 @@ def _targets(route: Json) -> Iterator[tuple[int, int, Json]]:
 def _accepted(route: Json, routes: Sequence[Json]) -> Finding:
     finding = acceptance(route)
     if finding[0]:
-        for other in sorted(routes, key=_seniority):
-            if _seniority(other) >= _seniority(route):
+        for other in sorted(routes, key=seniority):
+            if seniority(other) >= seniority(route):
                 break
             if shared := sorted(names_of(route) & names_of(other)):
                 text = (
@@ -115,8 +116,3 @@ def _is_ready(found: Endpoints | None) -> bool:
 
 def _why_none(found: Endpoints | None) -> str:
     return "the ModelServer does not exist" if found is None else found.readiness[2]
-
-
-def _seniority(route: Json) -> tuple[str, str]:
-    metadata = route["metadata"]
-    return str(metadata.get("creationTimestamp") or ""), str(metadata["name"])
