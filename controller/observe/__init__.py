@@ -10,6 +10,6 @@ translate Kubernetes objects, `idleness` tracks the last activity of models, and
   `movable` ones, `disruptions`
 - devices: `devices`, `claims`; rules of pods: `rule_reading`, `rules`, `neighbours`, `selectors`, `domains`
 - service classes, priorities and costs: `classes`, `objectives`, `prices`; among tenants: `tenants`, `grants`
-- bindings: `bound`, `followers`, and `asks` of the plan
+- bindings: `bound`, and their `asks` of the plan
 - conditions: `conditions`, `binding_conditions`, `condition_list`; cached objects: `projections`
 """

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from apiserver.kinds.autoscalers import BOUND_METRIC, may_follow
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_source
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
@@ -21,7 +22,6 @@ from controller.observe.binding_conditions import (
     BindingReason,
     annotations_finding,
 )
-from controller.observe.followers import second_writer, why_unheeded
 from controller.observe.identity import Key, key_of, seniority
 from controller.observe.orders import PAUSED
 from controller.observe.pods import by_target, has_engine, is_ready
@@ -255,7 +255,7 @@ def _rival(value: Json, keys: Sequence[TargetKey], around: _Around) -> BindingFi
             text = f"{kind} {'/'.join(owner)} is older and already decides on {key.called} {key.name!r}"
             return False, BindingReason.TARGET_CLAIMED, text
         autoscaler = around.autoscalers.get(key)
-        why = why_unheeded(key, autoscaler)
+        why = _why_unheeded(key, autoscaler)
         if autoscaler is not None and why and seniority(autoscaler) < (stamp, own):
             return False, BindingReason.TARGET_SCALED_BY_OTHER, f"{why}, and is older"
     return None
@@ -263,7 +263,7 @@ def _rival(value: Json, keys: Sequence[TargetKey], around: _Around) -> BindingFi
 
 def _heeding(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
     """Return the condition on whether every target has a HorizontalPodAutoscaler that reads the decision."""
-    unheeded = {key: why for key in keys if (why := why_unheeded(key, around.autoscalers.get(key)))}
+    unheeded = {key: why for key in keys if (why := _why_unheeded(key, around.autoscalers.get(key)))}
     others = [why for key, why in unheeded.items() if key in around.autoscalers]
     if others:
         return False, BindingReason.TARGET_SCALED_BY_OTHER, "; ".join(others)
@@ -275,10 +275,32 @@ def _heeding(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
 
 def _alone(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
     """Return the condition on whether no one else scales the targets that the controller scales itself."""
-    others = [second_writer(key, around.autoscalers[key]) for key in keys if around.autoscalers.get(key)]
+    others = [_second_writer(key, around.autoscalers[key]) for key in keys if around.autoscalers.get(key)]
     if others:
         return False, BindingReason.TARGET_SCALED_BY_OTHER, "; ".join(others)
     return True, BindingReason.TARGETS_FOUND, "all targets exist, and the controller writes their scales"
+
+
+def _why_unheeded(key: TargetKey, autoscaler: Json | None) -> str:
+    """Return why a decision for a target takes no effect; empty if a HorizontalPodAutoscaler follows it."""
+    what = f"{key.called} {key.name!r}"
+    if autoscaler is None:
+        return (
+            f"no HorizontalPodAutoscaler targets {what}, so nothing scales it unless another client reads"
+            " the metric"
+        )
+    if may_follow(autoscaler, {BOUND_METRIC}):
+        return ""
+    return f"HorizontalPodAutoscaler {autoscaler['metadata']['name']!r} scales {what} without {BOUND_METRIC}"
+
+
+def _second_writer(key: TargetKey, autoscaler: Json) -> str:
+    """Return the message about a HorizontalPodAutoscaler where the controller writes scales itself."""
+    return (
+        f"HorizontalPodAutoscaler {autoscaler['metadata']['name']!r} scales {key.called} {key.name!r}, so the"
+        " controller writes no scale of this binding; delete it, or set scaling.mode to published and let"
+        " it follow the decision"
+    )
 
 
 _BINDING: Final = "AutoscalingPolicyBinding"

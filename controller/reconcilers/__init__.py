@@ -12,6 +12,6 @@ changed objects, and `status_writer` writes statuses.
   changes, `heartbeat`
 - pods of a plan: `following`, `placing`, `divergence`; evictions: `allowing`, `eviction_record`
 - bindings: `binding_memory`, `binding_status`, and the exchange with the plan: `joint`
-- Models: `child_writer`, `model_adapters`, `gateways`; queues of changed objects: `work_queue`
+- Models: `child_writer`, `model_adapters`, `gateways`
 - the Lease: `lease_annotation`, `former_claim`; clocks: `clock`
 """

@@ -37,6 +37,7 @@ from controller.models.parts import Note
 from controller.models.standing import ChildKey, key_of, targets_of
 from controller.reconcilers.child_writer import Acted, ChildWriter
 from controller.reconcilers.status_writer import StatusWriter
+from controller.reconcilers.traffic import RouteWorld
 
 RESOURCES: Final[Mapping[str, Resource]] = {
     resource.kind: resource
@@ -58,16 +59,6 @@ class GatewayWorld(Protocol):
 
     def made(self, namespace: str) -> Mapping[ChildKey, Json]:
         """Return the objects that were made for the ModelRoutes of a namespace."""
-
-
-class RouteWorld(Protocol):
-    """Caches of the objects to translate."""
-
-    def servers(self, namespace: str) -> Mapping[str, Json]:
-        """Return the ModelServers of a namespace by name."""
-
-    def routes(self, namespace: str) -> Sequence[Json]:
-        """Return the ModelRoutes of a namespace."""
 
 
 class GatewayTranslator:

@@ -35,17 +35,21 @@ class TrafficKey(NamedTuple):
     name: str
 
 
-class TrafficWorld(Protocol):
-    """Caches that the reconciler reads."""
-
-    def get(self, key: TrafficKey) -> Json | None:
-        """Return an object, or None if it does not exist."""
+class RouteWorld(Protocol):
+    """Caches of ModelServers and ModelRoutes."""
 
     def servers(self, namespace: str) -> Mapping[str, Json]:
         """Return the ModelServers of a namespace by name."""
 
     def routes(self, namespace: str) -> Sequence[Json]:
         """Return the ModelRoutes of a namespace."""
+
+
+class TrafficWorld(RouteWorld, Protocol):
+    """Caches that the reconciler reads."""
+
+    def get(self, key: TrafficKey) -> Json | None:
+        """Return an object, or None if it does not exist."""
 
     def pods(self, namespace: str) -> Sequence[Json]:
         """Return the pods of a namespace."""

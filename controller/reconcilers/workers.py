@@ -1,4 +1,7 @@
-"""Workers that process changed keys, with a delayed retry after failures."""
+"""Workers that process changed keys from a queue, with a delayed retry after failures.
+
+Each key waits at most once, and is processed by at most one worker.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import structlog
 
 from apiserver.cluster.backoff import Backoff
 from apiserver.cluster.errors import ClusterError, NotLeading
-from controller.reconcilers.work_queue import WorkQueue
 from controller.replica import exit_at_once
 
 _FIRST_RETRY_SECONDS: Final = 1.0
@@ -20,6 +22,50 @@ _LONGEST_RETRY_SECONDS: Final = 300.0
 K = TypeVar("K", bound=tuple[str, ...])
 
 _log = structlog.get_logger(__name__)
+
+
+class WorkQueue(Generic[K]):
+    """A queue of keys. A key that is added while it is processed is processed again afterwards."""
+
+    def __init__(self) -> None:
+        self._ready: asyncio.Queue[K] = asyncio.Queue()
+        self._waiting: set[K] = set()
+        self._active: set[K] = set()
+        self._timed: set[K] = set()
+
+    def add(self, key: K) -> None:
+        """Queue a key."""
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
+        if key not in self._active:
+            self._ready.put_nowait(key)
+
+    def add_later(self, key: K, seconds: float) -> None:
+        """Queue a key after some time."""
+        asyncio.get_running_loop().call_later(seconds, self._due, key)
+        self._timed.add(key)
+
+    def is_timed(self, key: K) -> bool:
+        """Tell whether a key will be queued after some time, whatever happens before."""
+        return key in self._timed
+
+    def _due(self, key: K) -> None:
+        self._timed.discard(key)
+        self.add(key)
+
+    async def take(self) -> K:
+        """Wait for a key and return it; the caller must call `done` afterwards."""
+        key = await self._ready.get()
+        self._waiting.discard(key)
+        self._active.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """Mark the processing of a key as ended, whatever its result."""
+        self._active.discard(key)
+        if key in self._waiting:
+            self._ready.put_nowait(key)
 
 
 class Workers(Generic[K]):
