@@ -9,7 +9,7 @@ translate Kubernetes objects, `idleness` tracks the last activity of models, and
 - objects: `identity`; scale targets: `targets`, `scales`; pods: `replicas`, their `lateness`, `leaving` order,
   `movable` ones, `disruptions`
 - devices: `devices`, `claims`; rules of pods: `rule_reading`, `rules`, `neighbours`, `selectors`, `domains`
-- service classes, priorities and costs: `classes`, `objectives`, `prices`; among tenants: `tenants`, `grants`
+- service classes, priorities and costs: `classes`, `objectives`, `prices`; among tenants: `grants`
 - bindings: `bound`, and their `asks` of the plan
 - conditions: `conditions`, `binding_conditions`, `condition_list`; cached objects: `projections`
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,12 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Invalid
 from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS
 from apiserver.kinds.privileges import GROUP, USE
+from apiserver.schema.json import Json
+from controller.observe.classes import class_questions
+from controller.observe.gather import malformation
 from controller.observe.grants import Grants, Question
+from controller.observe.policies import Policies
+from controller.observe.prices import cost_questions
 
 ALLOWED_SECONDS: Final = 60.0
 """Lifetime of a positive result in seconds."""
@@ -42,6 +47,16 @@ _log = structlog.get_logger(__name__)
 class _Answer:
     is_allowed: bool
     time_seconds: float
+
+
+def questions(autoscalings: Iterable[Json], policies: Policies) -> frozenset[Question]:
+    """Return the access questions about the writers of VariantAutoscalings, without duplicates."""
+    readable = [item for item in autoscalings if not malformation(item)]
+    return frozenset(
+        question
+        for item in readable
+        for question in (*class_questions(item, policies), *cost_questions(item))
+    )
 
 
 class Privileges:

@@ -28,7 +28,6 @@ from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.orders import orders_finding, orders_of
 from controller.observe.policies import Policies
 from controller.observe.prices import cost_refusal
-from controller.observe.tenants import questions
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot, Variant
 from controller.reconcilers.advisory import (
@@ -49,7 +48,7 @@ from controller.reconcilers.following import PlacementFollower
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import Exchange, grants_of, of_variants
 from controller.reconcilers.leaving import PodMarker, due_marks
-from controller.reconcilers.privileges import Privileges
+from controller.reconcilers.privileges import Privileges, questions
 from controller.reconcilers.publishing import Publisher, expected
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
 from controller.reconcilers.status import (
