@@ -23,7 +23,7 @@ from controller.observe.leaving import Room, leaving_order, rooms
 from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.performance import facts_of
-from controller.observe.pods import by_target, has_engine, target_of_pod
+from controller.observe.pods import by_target, has_engine
 from controller.observe.policies import Policies
 from controller.observe.prices import CostSource, Reach, accelerator_of, effective_cost
 from controller.observe.quotas import Tenant, limits
@@ -149,21 +149,10 @@ def models_by_target(world: World) -> Mapping[TargetKey, str]:
     return models
 
 
-def engine_pods(world: World) -> tuple[Json, ...]:
-    """Return the pods of the scale targets that run an engine, ready or not."""
-    groups = by_target(world.pods)
-    return tuple(
-        pod for key in sorted(models_by_target(world)) for pod in groups.get(key, ()) if has_engine(pod)
-    )
-
-
-def models_by_pod(world: World, pods: Sequence[Json]) -> Mapping[Key, Key]:
-    """Return (namespace, model) of those pods that belong to scale targets."""
-    models = models_by_target(world)
-    owners = {key_of(pod): target_of_pod(pod) for pod in pods}
-    return {
-        pod: (owner.namespace, models[owner]) for pod, owner in owners.items() if owner and owner in models
-    }
+def engine_pods(world: World) -> tuple[tuple[Json, str], ...]:
+    """Return the pods of the scale targets that run an engine, ready or not, each with its model."""
+    groups, models = by_target(world.pods), sorted(models_by_target(world).items())
+    return tuple((pod, model) for key, model in models for pod in groups.get(key, ()) if has_engine(pod))
 
 
 def gather(

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from apiserver.schema.json import Json
 from controller.observe.engines import EngineRecords
-from controller.observe.gather import Gathered, World, engine_pods, models_by_pod, models_by_target
+from controller.observe.gather import Gathered, World, engine_pods
 from controller.observe.identity import Key, key_of
 from controller.observe.idleness import Idleness
-from controller.observe.pods import is_ready, target_of_pod
+from controller.observe.pods import is_ready
 from controller.observe.readings import Reading
 from controller.observe.replicas import ReportAge
 from controller.observe.scraping import Scraped
@@ -45,22 +45,22 @@ class EngineWatch:
     async def observe(self, world: World) -> Mapping[Key, str]:
         """Scrape all ready engines; return the reasons why some did not answer."""
         every = await asyncio.to_thread(engine_pods, world)
-        pods = [pod for pod in every if is_ready(pod)]
+        pods = [pod for pod, _ in every if is_ready(pod)]
         scraped = await self._source.scrape(pods)
-        return await asyncio.to_thread(self._noted, world, every, pods, scraped)
+        models = {key_of(pod): model for pod, model in every}
+        return await asyncio.to_thread(self._noted, models, pods, scraped)
 
-    def _noted(
-        self, world: World, every: Sequence[Json], pods: Sequence[Json], scraped: Scraped
-    ) -> Mapping[Key, str]:
+    def _noted(self, models: Mapping[Key, str], pods: Sequence[Json], scraped: Scraped) -> Mapping[Key, str]:
         """Store the engines' metrics; return the reasons why some did not answer."""
-        readings, failures = _of_their_model(world, pods, scraped)
+        readings, failures = _of_their_model(models, scraped)
         now_seconds = self._seconds()
         before = self._engines
-        self._engines = before.updated(
-            readings, map(key_of, every), asked=map(key_of, pods), now_seconds=now_seconds
-        )
+        self._engines = before.updated(readings, models, asked=map(key_of, pods), now_seconds=now_seconds)
         self.idleness = self.idleness.updated(
-            models_by_pod(world, every), before=before, after=self._engines, now_seconds=now_seconds
+            {pod: (pod[0], model) for pod, model in models.items()},
+            before=before,
+            after=self._engines,
+            now_seconds=now_seconds,
         )
         return failures
 
@@ -94,18 +94,15 @@ class EngineWatch:
 
 
 def _of_their_model(
-    world: World, pods: Sequence[Json], scraped: Scraped
+    models: Mapping[Key, str], scraped: Scraped
 ) -> tuple[Mapping[Key, Reading], Mapping[Key, str]]:
     """Move readings of engines that serve another model than their VariantAutoscaling to the failures."""
-    models = models_by_target(world)
-    owners = {key_of(pod): target_of_pod(pod) for pod in pods}
-    wanted = {pod: models.get(owner) if owner else None for pod, owner in owners.items()}
     readings: dict[Key, Reading] = {}
     failures = dict(scraped.failures)
     for key, reading in scraped.readings.items():
-        if reading.model_names and wanted[key] not in reading.model_names:
+        if reading.model_names and models[key] not in reading.model_names:
             served = ", ".join(sorted(reading.model_names))
-            failures[key] = f"the engine serves model {served!r} and not {wanted[key]!r}"
+            failures[key] = f"the engine serves model {served!r} and not {models[key]!r}"
         else:
             readings[key] = reading
     return readings, failures

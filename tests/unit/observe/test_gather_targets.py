@@ -66,7 +66,7 @@ def test_a_leader_worker_group_is_one_replica_and_only_its_leader_is_scraped() -
         ("big-0", ("n0", "n1")),
     ]
     world = World(autoscalings=(claim,), targets={key_of(big()): big()}, pods=pods, nodes=(), autoscalers=())
-    assert [item["metadata"]["name"] for item in engine_pods(world)] == ["big-1", "big-0"]
+    assert [item["metadata"]["name"] for item, _ in engine_pods(world)] == ["big-1", "big-0"]
 
 
 def test_an_unsupported_leader_worker_set_is_unplanned_without_affecting_others() -> None:
