@@ -39,15 +39,13 @@ class Authority:
 
     def as_data(self) -> Mapping[str, bytes]:
         """Return the data of its Secret."""
-        return {_CERTIFICATE: self.pair.certificate, _KEY: self.pair.key, _TRUSTED: self.trusted}
+        return {**leaf_data(self.pair), _TRUSTED: self.trusted}
 
 
 def authority_of(data: Mapping[str, bytes]) -> Authority | None:
     """Return the CA in a Secret, or None if there is none."""
-    if not all(data.get(name) for name in (_CERTIFICATE, _KEY)):
-        return None
-    pair = KeyPair(certificate=data[_CERTIFICATE], key=data[_KEY])
-    return Authority(pair=pair, trusted=data.get(_TRUSTED) or pair.certificate)
+    pair = leaf_of(data)
+    return Authority(pair=pair, trusted=data.get(_TRUSTED) or pair.certificate) if pair else None
 
 
 def current_authority(known: Authority | None, *, lifetime: timedelta, now: datetime) -> Authority:

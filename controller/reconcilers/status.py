@@ -36,15 +36,6 @@ UNPLANNED: Final = "Unplanned"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
-    """The observed performance of a variant's engines."""
-
-    learned: Learned | None = None
-    problems: tuple[str, ...] = ()
-    """Contradictions to the declared profile or the latency targets, as messages."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
     """All inputs of the status of one planned variant."""
 
@@ -76,7 +67,12 @@ class Verdict:
     advice: Advice | None
     """Why the decision is advice only; None if it is published to be acted on."""
 
-    performance: Shown = Shown()
+    learned: Learned | None = None
+    """The observed performance of its engines."""
+
+    problems: tuple[str, ...] = ()
+    """Contradictions to the declared profile or the latency targets, as messages."""
+
     misplaced: str = ""
     """Which replicas are pending because other pods took their planned nodes; empty for none."""
 
@@ -126,7 +122,7 @@ def _findings(verdict: Verdict) -> Mapping[ConditionType, Finding]:
     }
     if verdict.unpriced:
         found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, verdict.unpriced)
-    if problems := verdict.performance.problems:
+    if problems := verdict.problems:
         because = ConditionReason.PERFORMANCE_DIFFERS
         found[ConditionType.PERFORMANCE_AS_DECLARED] = (False, because, "; ".join(problems))
     found[ConditionType.OPTIMIZATION_READY] = _solver_finding(verdict)
@@ -233,7 +229,7 @@ def _limit(capacity: Capacity | None) -> str | None:
 
 def _learned(verdict: Verdict) -> Json | None:
     """Return the learned step times, from which learning continues after a restart."""
-    learned = verdict.performance.learned
+    learned = verdict.learned
     if learned is None:
         return None
     found = learned.parameters

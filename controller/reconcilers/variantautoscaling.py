@@ -51,12 +51,7 @@ from controller.reconcilers.leaving import PodMarker, due_marks
 from controller.reconcilers.privileges import Privileges, questions
 from controller.reconcilers.publishing import Publisher, expected
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
-from controller.reconcilers.status import (
-    Shown,
-    Verdict,
-    planned_status,
-    unplanned_status,
-)
+from controller.reconcilers.status import Verdict, planned_status, unplanned_status
 from controller.reconcilers.watching import EngineSource, EngineWatch
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.sizing.sizing import Sized
@@ -301,10 +296,8 @@ class VariantAutoscalingReconciler:
                     advice=advices.get(key),
                     kind=target.key.called,
                     misplaced=misplaced.get(key, ""),
-                    performance=Shown(
-                        learned=cycle.sized.learned.get(key),
-                        problems=(*gathered.doubts.get(key, ()), *cycle.sized.problems.get(key, ())),
-                    ),
+                    learned=cycle.sized.learned.get(key),
+                    problems=(*gathered.doubts.get(key, ()), *cycle.sized.problems.get(key, ())),
                 )
                 found[key] = planned_status(autoscaling, verdict, now=now)
         return found

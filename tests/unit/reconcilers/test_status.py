@@ -23,7 +23,6 @@ from controller.reconcilers.advisory import Advice
 from controller.reconcilers.news import news
 from controller.reconcilers.rounds import BEING_MOVED
 from controller.reconcilers.status import (
-    Shown,
     Verdict,
     planned_status,
     unplanned_status,
@@ -188,7 +187,7 @@ def test_learned_step_times_are_stored_in_the_status() -> None:
     )
     value = stored(variant("chat"))
 
-    value["status"] = planned_status(value, replace(VERDICT, performance=Shown(learned=learned)), now=NOW)
+    value["status"] = planned_status(value, replace(VERDICT, learned=learned), now=NOW)
 
     assert value["status"]["decision"]["performance"] == {
         "decodeParms": {"alpha": "13.2", "beta": "0.1051"},
@@ -202,21 +201,19 @@ def test_learned_step_times_are_stored_in_the_status() -> None:
 
 def test_engines_that_differ_from_their_declared_profile_set_a_condition() -> None:
     """Otherwise there is no such condition."""
-    wrong = Shown(
-        problems=(
-            "variantProfile predicts 41 ms ITL at batch 24, engines show 63 ms",
-            "ITL 10 ms cannot be met: the best that an idle replica reaches is 16.5 ms",
-        )
+    wrong = (
+        "variantProfile predicts 41 ms ITL at batch 24, engines show 63 ms",
+        "ITL 10 ms cannot be met: the best that an idle replica reaches is 16.5 ms",
     )
     value = stored(variant("chat"))
 
-    status = planned_status(value, replace(VERDICT, performance=wrong), now=NOW)
+    status = planned_status(value, replace(VERDICT, problems=wrong), now=NOW)
 
     kinds = {item["type"]: item for item in planned_status(value, VERDICT, now=NOW)["conditions"]}
     told = next(item for item in status["conditions"] if item["type"] == "PerformanceAsDeclared")
     assert "PerformanceAsDeclared" not in kinds
     assert (told["status"], told["reason"]) == ("False", "PerformanceDiffers")
-    assert told["message"] == "; ".join(wrong.problems)
+    assert told["message"] == "; ".join(wrong)
     assert news(planned_status(value, VERDICT, now=NOW), status)
 
 
