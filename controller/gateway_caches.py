@@ -8,6 +8,7 @@ from typing import Final
 
 from apiserver.cluster.cache import Change
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import OptionalCache
 from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Resource
 from apiserver.schema.json import Json
@@ -56,7 +57,7 @@ class GatewayCaches:
         }
         self._served = {name: asyncio.Event() for name in API_VERSIONS}
         self._annotated: dict[str, Json] = {}
-        self._made: dict[str, dict[ChildKey, Json]] = {}
+        self._made = Grouped(lambda item: (str(item["metadata"]["namespace"]), key_of(item)))
         self._namespaces.subscribe(self._namespace_changed)
         for definitions in self._definitions.values():
             definitions.subscribe(self._definition_changed)
@@ -95,7 +96,7 @@ class GatewayCaches:
 
     def made(self, namespace: str) -> Mapping[ChildKey, Json]:
         """Return the objects that were made for the ModelRoutes of a namespace."""
-        return self._made.get(namespace, {})
+        return self._made.of(namespace)
 
     async def _run_when_served(self, name: str, children: OptionalCache) -> None:
         await self._served[name].wait()
@@ -119,17 +120,10 @@ class GatewayCaches:
         self._changed("", "")
 
     def _child_changed(self, change: Change) -> None:
-        namespace = change.key[0]
-        known = self._made.setdefault(namespace, {})
-        if change.old is not None:
-            del known[key_of(change.old)]
-        if change.new is not None:
-            known[key_of(change.new)] = change.new
-        if not known:
-            del self._made[namespace]
+        self._made.take(change)
         for item in filter(None, (change.old, change.new)):
             for owner in item["metadata"].get("ownerReferences") or []:
-                self._changed(namespace, owner["name"])
+                self._changed(change.key[0], owner["name"])
 
 
 def _definition_name(resource: Resource) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from apiserver.cluster.cache import Cache, Change, without_managed_fields
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
 from apiserver.cluster.resource import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -23,8 +24,6 @@ from controller.reconcilers.model_adapters import Key
 
 _UPSTREAM: Final = "modelinfers.workload.volcano.sh"
 """The definition that the upstream controller of Models uses; it shows that this controller is installed."""
-
-K = TypeVar("K")
 
 
 class ModelCaches:
@@ -53,8 +52,8 @@ class ModelCaches:
         )
         # Indexed by lookup key: a scan for each Model would take quadratic time in total.
         self._made: dict[tuple[str, ChildKey], Json] = {}
-        self._made_for: _ByModel[ChildKey] = _ByModel(key_of)
-        self._pods_of: _ByModel[str] = _ByModel(lambda pod: str(pod["metadata"]["name"]))
+        self._made_for = Grouped(lambda item: (_model_of(item), key_of(item)))
+        self._pods_of = Grouped(lambda pod: (_model_of(pod), str(pod["metadata"]["name"])))
         self._all = (self._models, self._pods, self._upstream, *self._children.values())
 
     async def run(self) -> None:
@@ -131,29 +130,6 @@ class ModelCaches:
     def _all_changed(self) -> None:
         for item in self._models.items():
             self._changed((item["metadata"]["namespace"], item["metadata"]["name"]))
-
-
-class _ByModel(Generic[K]):
-    """Objects by the Model that they belong to, and then by a key."""
-
-    def __init__(self, key: Callable[[Json], K]) -> None:
-        self._key = key
-        self._items: dict[Key, dict[K, Json]] = {}
-
-    def of(self, model: Key) -> Mapping[K, Json]:
-        """Return the objects of a Model."""
-        return self._items.get(model, {})
-
-    def take(self, change: Change) -> None:
-        """Apply a change of one object."""
-        if change.old is not None:
-            model = _model_of(change.old)
-            known = self._items[model]
-            del known[self._key(change.old)]
-            if not known:
-                del self._items[model]
-        if change.new is not None:
-            self._items.setdefault(_model_of(change.new), {})[self._key(change.new)] = change.new
 
 
 def _model_of(item: Json) -> Key:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from apiserver.cluster.cache import Cache, Change, without_managed_fields
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
 from apiserver.cluster.resource import (
     FORMER_INFERENCE_POOLS,
@@ -20,6 +22,7 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.schema.json import Json
+from controller.observe.identity import key_of
 from controller.observe.objectives import pool_labels
 from controller.observe.pods import is_ready
 from controller.observe.projections import Projection
@@ -37,11 +40,10 @@ class TrafficCaches:
 
     def __init__(self, cluster: Cluster, changed: Callable[[TrafficKey], None]) -> None:
         self._changed = changed
-        kept = _Kept()
         self._needed = {
             MODEL_SERVERS: Cache(cluster, MODEL_SERVERS, reduce=without_managed_fields),
             MODEL_ROUTES: Cache(cluster, MODEL_ROUTES, reduce=without_managed_fields),
-            PODS: Cache(cluster, PODS, reduce=kept.pod),
+            PODS: Cache(cluster, PODS, reduce=partial(_pod, Projection())),
         }
         self._optional = {
             INFERENCE_OBJECTIVES: OptionalCache(cluster, INFERENCE_OBJECTIVES, without="InferenceObjectives"),
@@ -53,7 +55,7 @@ class TrafficCaches:
                 cluster, VARIANT_AUTOSCALINGS, reduce=_variant, without="VariantAutoscalings"
             ),
         }
-        self._known = {resource: _ByNamespace() for resource in (*self._needed, *self._optional)}
+        self._known = {resource: Grouped(key_of) for resource in (*self._needed, *self._optional)}
 
     async def run(self) -> None:
         """Keep all caches current until cancelled."""
@@ -201,51 +203,24 @@ class TrafficCaches:
         self._changed(TrafficKey(resource.kind, metadata["namespace"], metadata["name"]))
 
 
-class _ByNamespace:
-    """Objects of one kind by namespace and name, since each of the many changes concerns one namespace."""
+def _pod(projection: Projection, pod: Json) -> Json:
+    """Return a pod reduced to its labels and the reasons why it is not ready.
 
-    def __init__(self) -> None:
-        self._items: dict[str, dict[str, Json]] = {}
-
-    def of(self, namespace: str) -> Mapping[str, Json]:
-        """Return the objects of a namespace by name."""
-        return self._items.get(namespace, {})
-
-    def take(self, change: Change) -> None:
-        """Apply a change of one object."""
-        namespace, name = change.key
-        if change.new is not None:
-            self._items.setdefault(namespace, {})[name] = change.new
-            return
-        known = self._items[namespace]
-        del known[name]
-        if not known:
-            del self._items[namespace]
-
-
-class _Kept:
-    """Reduces pods to their labels and the reasons why they are not ready."""
-
-    def __init__(self) -> None:
-        self._projection = Projection()
-
-    def pod(self, pod: Json) -> Json:
-        """Return the reduced pod. Pods that are equal in this form need no notification."""
-        metadata = self._projection.metadata(pod["metadata"])
-        for name in ("resourceVersion", "generation", "annotations"):
-            metadata.pop(name, None)
-        status = pod.get("status") or {}
-        found = {
-            "phase": status.get("phase"),
-            "conditions": [*map(_condition, status.get("conditions") or ())],
+    Pods that are equal in this form need no notification.
+    """
+    metadata = projection.metadata(pod["metadata"])
+    for name in ("resourceVersion", "generation", "annotations"):
+        metadata.pop(name, None)
+    status = pod.get("status") or {}
+    found = {
+        "phase": status.get("phase"),
+        "conditions": [*map(_condition, status.get("conditions") or ())],
+    }
+    if not is_ready(pod):
+        found |= {
+            name: status[name] for name in ("initContainerStatuses", "containerStatuses") if name in status
         }
-        if not is_ready(pod):
-            found |= {
-                name: status[name]
-                for name in ("initContainerStatuses", "containerStatuses")
-                if name in status
-            }
-        return {"metadata": metadata, "status": found}
+    return {"metadata": metadata, "status": found}
 
 
 def _condition(item: Json) -> Json:

@@ -14,8 +14,8 @@ Importing this package is cheap; `Cluster.connect` loads the client library, in 
   `slim_import`
 - names of resources and of what is read of them: `resource`, `selection`; errors: `errors`; times:
   `timestamps`
-- watches: `watch`, from the bytes of `watch_stream`; local copies: `cache`, and `optional_cache` for objects
-  that may be unreadable
+- watches: `watch`, from the bytes of `watch_stream`; local copies: `cache`, `optional_cache` for objects that
+  may be unreadable, and `grouped` by what objects belong to
 - leader election: `lease`, with the pure `lease_record`; `heartbeat` on the same Lease
 - events: `events`, aggregated by `event_series`; permissions of users: `access`; retries: `backoff`
 - namespaces: `namespaces` if none is given, and `installed` for that of Stowplan
