@@ -19,7 +19,7 @@ from controller.observe.identity import Key, key_of, seniority
 from controller.observe.idleness import Idleness
 from controller.observe.inventory import inventory, oversized
 from controller.observe.karpenter import karpenter_pools
-from controller.observe.leaving import Room, leaving_order, rooms
+from controller.observe.leaving import leaving_order
 from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.performance import facts_of
@@ -171,15 +171,15 @@ def gather(
 
     The same holds for each target of the bindings that are planned with them.
     """
-    groups = by_target(world.pods)
+    groups, disruptions = by_target(world.pods), Disruptions(world.disruption_budgets)
     autoscalers = {_scaled(item): item for item in world.autoscalers}
     hold_seconds = terms.minimum_hold_seconds
-    disruptions = Disruptions(world.disruption_budgets)
-    growth, nodes = karpenter_pools(world.node_pools, world.nodes), inventory(world.nodes, (), frozenset())
+    growth = karpenter_pools(world.node_pools, world.nodes)
     declared = {pool.name for pool in terms.pools}
     found_pools = (pool for pool in growth.pools if pool.name not in declared)
     terms = replace(terms, pools=(*terms.pools, *found_pools))
-    space, reach = rooms(nodes, world.pods), Reach([*nodes, *map(node_to_come, terms.pools)])
+    nodes = {node.name: node for node in inventory(world.nodes, world.pods, frozenset())}
+    reach = Reach([*nodes.values(), *map(node_to_come, terms.pools)])
     targets, unplannable = _targets(world)
     scene = Scene(world.nodes, targets, world.pods)
 
@@ -187,7 +187,7 @@ def gather(
         pods = groups.get(target.key, ())
         return Surroundings(
             target=target,
-            pods=_in_order(target, pods, space, terms),
+            pods=_in_order(target, pods, nodes, terms),
             autoscaler=autoscalers.get(target.key),
             policies=policies,
             cost=effective_cost(autoscaling, target, policies, partial(reach.of, target.pod_spec, pods)),
@@ -247,9 +247,9 @@ def _targets(world: World) -> tuple[Mapping[TargetKey, Target], Mapping[TargetKe
 
 
 def _in_order(
-    target: Target, pods: tuple[Json, ...], space: Mapping[str, Room], terms: Terms
+    target: Target, pods: tuple[Json, ...], nodes: Mapping[str, Node], terms: Terms
 ) -> tuple[Json, ...]:
-    return leaving_order(pods, space) if terms.steers_removal and target.is_steerable else pods
+    return leaving_order(pods, nodes) if terms.steers_removal and target.is_steerable else pods
 
 
 def _take(autoscaling: Json, seen: _Seen, around: Surroundings) -> None:

@@ -8,7 +8,7 @@ who writes another one takes it over.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +19,6 @@ from controller.observe.orders import PREFIX
 from controller.observe.pods import (
     DELETION_COST,
     deletion_cost,
-    is_present,
     removal_order,
     removal_ranks,
     standing,
@@ -34,15 +33,6 @@ _GOES_FIRST: Final = "-1"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Room:
-    """A node and its free accelerators."""
-
-    is_schedulable: bool
-    accelerators: int
-    free: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
     """The changes to one pod's annotations; None removes one."""
 
@@ -54,24 +44,10 @@ class Mark:
     annotations: Mapping[str, str | None]
 
 
-def rooms(nodes: Sequence[Node], pods: Sequence[Json]) -> Mapping[str, Room]:
-    """Return the free accelerators of each node, after all pods."""
-    held: Counter[str] = Counter()
-    for pod in pods:
-        if pod["spec"].get("nodeName") and is_present(pod):
-            held[pod["spec"]["nodeName"]] += accelerators_of(pod["spec"])
-    return {
-        node.name: Room(
-            is_schedulable=node.schedulable,
-            accelerators=node.accelerators_allocatable,
-            free=node.accelerators_allocatable - held[node.name],
-        )
-        for node in nodes
-    }
-
-
-def leaving_order(pods: Sequence[Json], space: Mapping[str, Room]) -> tuple[Json, ...]:
+def leaving_order(pods: Sequence[Json], nodes: Mapping[str, Node]) -> tuple[Json, ...]:
     """Return the pods of a Deployment in the order in which to remove them.
+
+    `nodes` are by name, and count the accelerators of all their pods as used by others.
 
     Pods on nodes that accept no new pods come first; then those whose nodes become empty, fewest pods first;
     then those that leave the largest room. During a rollout the ReplicaSets' own order is used, because there
@@ -88,7 +64,7 @@ def leaving_order(pods: Sequence[Json], space: Mapping[str, Room]) -> tuple[Json
     def turn(pod: Json) -> tuple[object, ...]:
         if _is_theirs(pod):
             return (*standing(pod), _others_cost(pod), 1)
-        return (*standing(pod), _others_cost(pod), 0, *_worth(_node(pod), own[_node(pod)], space))
+        return (*standing(pod), _others_cost(pod), 0, *_worth(_node(pod), own[_node(pod)], nodes))
 
     return tuple(sorted(usual, key=turn))
 
@@ -135,15 +111,16 @@ def _change(pod: Json, *, goes: bool) -> list[Mark]:
     ]
 
 
-def _worth(node: str, own: Sequence[int], space: Mapping[str, Room]) -> tuple[int, int, int, str]:
+def _worth(name: str, own: Sequence[int], nodes: Mapping[str, Node]) -> tuple[int, int, int, str]:
     """Return the sort key of a node's pods in the removal order."""
     if not any(own):
         return 0, 0, 0, ""  # pods without accelerators free none
-    room = space.get(node)
-    if room is None or not room.is_schedulable:
-        return 0, 0, 0, node
-    free = room.free + sum(own)
-    return (1, len(own), -free, node) if free >= room.accelerators else (2, -free, len(own), node)
+    node = nodes.get(name)
+    if node is None or not node.schedulable:
+        return 0, 0, 0, name
+    free = node.accelerators_allocatable - node.accelerators_used_by_others + sum(own)
+    is_emptied = free >= node.accelerators_allocatable
+    return (1, len(own), -free, name) if is_emptied else (2, -free, len(own), name)
 
 
 def _node(pod: Json) -> str:

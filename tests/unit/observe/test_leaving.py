@@ -9,7 +9,8 @@ from random import Random
 import pytest
 
 from apiserver.schema.json import Json
-from controller.observe.leaving import OURS, Mark, leaving_order, marks, rooms
+from controller.observe.inventory import inventory
+from controller.observe.leaving import OURS, Mark, leaving_order, marks
 from controller.observe.pods import DELETION_COST, removal_ranks
 from controller.planning.cluster import Node
 
@@ -43,12 +44,25 @@ def pod(
     }
 
 
-def node(name: str, *, accelerators: int = 8, schedulable: bool = True) -> Node:
+def node(name: str, *, accelerators: int = 8, schedulable: bool = True) -> Json:
     """Return a node."""
-    return Node(name=name, accelerator="H100", accelerators_allocatable=accelerators, schedulable=schedulable)
+    return {
+        "metadata": {"name": name},
+        "spec": {"unschedulable": not schedulable},
+        "status": {
+            "allocatable": {"nvidia.com/gpu": str(accelerators)},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
 
 
 NODES = [node("a"), node("b"), node("c", schedulable=False), node("d", accelerators=4)]
+
+
+def held(pods: Sequence[Json]) -> Mapping[str, Node]:
+    """Return the nodes with some pods."""
+    return {item.name: item for item in inventory(NODES, pods, frozenset())}
+
 
 ORDERS: dict[str, tuple[list[Json], list[Json], list[str]]] = {
     "a pod whose removal empties a node precedes one that leaves it half full": (
@@ -118,10 +132,10 @@ ORDERS: dict[str, tuple[list[Json], list[Json], list[str]]] = {
 def test_pods_whose_removal_frees_most_come_first(sentence: str) -> None:
     """The order does not depend on that of the input."""
     pods, others, expected = ORDERS[sentence]
-    space = rooms(NODES, [*pods, *others])
+    nodes = held([*pods, *others])
 
-    assert [item["metadata"]["name"] for item in leaving_order(pods, space)] == expected
-    assert [item["metadata"]["name"] for item in leaving_order(pods[::-1], space)] == expected
+    assert [item["metadata"]["name"] for item in leaving_order(pods, nodes)] == expected
+    assert [item["metadata"]["name"] for item in leaving_order(pods[::-1], nodes)] == expected
 
 
 MARKS: dict[str, tuple[list[Json], int, Mapping[str, Mapping[str, str | None]]]] = {
@@ -183,7 +197,7 @@ def test_the_planned_nodes_are_freed_however_a_replica_set_breaks_ties(seed: int
     random = Random(seed)
     pods = [_drawn(f"p{number}", random) for number in range(random.randint(1, 9))]
     keep = random.randint(0, len(pods))
-    ordered = leaving_order(pods, rooms(NODES, pods))
+    ordered = leaving_order(pods, held(pods))
     going = ordered[: len(pods) - keep]
     edge = {_person(item) for item in going} & {_person(item) for item in ordered[len(going) :]} - {None}
 
