@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 MEMORY_BYTES = 2 * 2**30
 """Address space limit of the child in bytes; an idle child maps 170 MB, of which it touches 50."""
 
+START_SECONDS = 60.0
+"""Time limit for the start of the child in seconds."""
+
 STDERR_LINES = 20
 GRACE_SECONDS = 2.0
 
@@ -119,18 +122,15 @@ class Solver:
         self,
         *,
         deadline_seconds: float = 60.0,
-        start_seconds: float = 60.0,
-        memory_bytes: int = MEMORY_BYTES,
         command: Sequence[str] | None = None,
     ) -> None:
-        """Set the limits of a plan, of a start and of the child; `command` replaces the child's program.
+        """Set the time limit of a plan; `command` replaces the child's program.
 
         The deadline should be well above `Settings.wall_seconds`, which limits one placement. A plan also
         computes what would help models that lack capacity, and which moves would.
         """
         self._deadline_seconds = deadline_seconds
-        self._start_seconds = start_seconds
-        self._command = command or (sys.executable, "-m", "controller.solver_worker", str(memory_bytes))
+        self._command = command or (sys.executable, "-m", "controller.solver_worker", str(MEMORY_BYTES))
         self._worker: Worker | None = None
         self._turn = asyncio.Lock()
         self.starts = 0
@@ -192,8 +192,8 @@ class Solver:
         if self._worker is None or not self._worker.is_alive:
             self.starts += 1
             try:
-                async with asyncio.timeout(self._start_seconds):
+                async with asyncio.timeout(START_SECONDS):
                     self._worker = await Worker.start(self._command)
             except TimeoutError:
-                raise WorkerEndedError(f"the solver did not start within {self._start_seconds:g} s") from None
+                raise WorkerEndedError(f"the solver did not start within {START_SECONDS:g} s") from None
         return self._worker

@@ -11,6 +11,7 @@ from prometheus_client import Metric
 
 from apiserver.schema.json import Json
 from controller.observe.exposition import families_in
+from controller.observe.identity import key_of
 from controller.observe.said import Series
 from controller.policies.exposed import Exposed, exposed, name_of
 from controller.policies.measuring import Look
@@ -34,20 +35,11 @@ class Endpoint(NamedTuple):
 class Question:
     """An endpoint of a pod, and the metrics requested from it; questions are compared by endpoint."""
 
+    endpoint: Endpoint
     pod: Json = field(compare=False)
-    port: int
-    path: str
     names: frozenset[str] = field(compare=False)
     optional: frozenset[str] = field(default=frozenset(), compare=False)
     """Metrics that count as 0 if the page lacks them: series that appear with the first event."""
-
-    namespace: str
-    name: str
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """The endpoint to query."""
-        return Endpoint(self.namespace, self.name, self.port, self.path)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,16 +54,8 @@ def question(
     pod: Json, *, port: int, path: str, names: Collection[str], optional: Collection[str] = ()
 ) -> Question:
     """Return the question for a pod."""
-    metadata = pod["metadata"]
-    return Question(
-        pod=pod,
-        port=port,
-        path=path,
-        names=frozenset(names),
-        optional=frozenset(optional),
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-    )
+    endpoint = Endpoint(*key_of(pod), port, path)
+    return Question(endpoint=endpoint, pod=pod, names=frozenset(names), optional=frozenset(optional))
 
 
 def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:

@@ -90,19 +90,20 @@ class PrometheusSource:
         """Return the metrics of pods known to Prometheus, whichever endpoint it scraped them from."""
         names: dict[Key, frozenset[str]] = {}
         for item in questions:
-            key = item.namespace, item.name
+            key = key_of(item.pod)
             names[key] = names.get(key, frozenset()) | item.names
-        pods = {(item.namespace, item.name): item.pod for item in questions}
+        pods = {key_of(item.pod): item.pod for item in questions}
         batches = batched(list(pods.values()))
         answers = await asyncio.gather(*(self._looks(batch, names) for batch in batches))
         found = {key: answer for batch, answer in zip(batches, answers, strict=True) for key in batch.pods}
         looks: dict[Endpoint, Look] = {}
         failures: dict[Endpoint, str] = {}
         for item in questions:
-            answer = found[item.namespace, item.name]
+            key = key_of(item.pod)
+            answer = found[key]
             if isinstance(answer, str):
                 failures[item.endpoint] = answer
-            elif look := answer.get((item.namespace, item.name)):
+            elif look := answer.get(key):
                 looks[item.endpoint] = look
             else:
                 failures[item.endpoint] = "Prometheus has no metrics of this pod"

@@ -149,7 +149,7 @@ class Scraper:
 
     async def _answer(self, item: Question, names: set[str], arguments: dict[str, Any]) -> Look | str:
         try:
-            url = f"{_origin(item.pod, item.port, self._limits)}{item.path}"
+            url = f"{_origin(item.pod, item.endpoint.port, self._limits)}{item.endpoint.path}"
             text = await self._read(url, arguments)
             asked_seconds = self._steady()
             return Look(asked_seconds, await asyncio.to_thread(exposed_in, text, names))

@@ -294,11 +294,20 @@ class AutoscalingPolicyBindingReconciler:
         gate = asyncio.Semaphore(_WRITERS)
 
         async def write(place: int) -> bool:
+            value, status = verdicts[place].case.value, statuses[place]
             async with gate:
-                is_there = await self._write(verdicts[place].case.value, statuses[place])
-            if is_there:
-                self._announce(verdicts[place], statuses[place])
-            return is_there
+                stored = await apply_status(
+                    self._tools.cluster,
+                    AUTOSCALING_POLICY_BINDINGS,
+                    value,
+                    status,
+                    field_manager=FIELD_MANAGER,
+                )
+            if stored is None:
+                _log.info("gone before its status was written", binding="/".join(key_of(value)))
+                return False
+            self._announce(value, status)
+            return True
 
         results = await asyncio.gather(*(write(place) for place in due), return_exceptions=True)
         ended = dict(zip(due, results, strict=True))
@@ -317,18 +326,9 @@ class AutoscalingPolicyBindingReconciler:
             standing=[item for place, item in enumerate(verdicts) if place not in unwritten],
         )
 
-    async def _write(self, value: Json, status: Json) -> bool:
-        """Write one status; return whether the object still exists."""
-        stored = await apply_status(
-            self._tools.cluster, AUTOSCALING_POLICY_BINDINGS, value, status, field_manager=FIELD_MANAGER
-        )
-        if stored is None:
-            _log.info("gone before its status was written", binding="/".join(key_of(value)))
-        return stored is not None
-
-    def _announce(self, verdict: Verdict, status: Json) -> None:
+    def _announce(self, value: Json, status: Json) -> None:
         """Record events for a changed number of replicas, and for conditions that fail or recover."""
-        value, old = verdict.case.value, verdict.case.value.get("status") or {}
+        old = value.get("status") or {}
         message = status["decision"]["message"]
         desired, was = status.get("desiredReplicas"), old.get("desiredReplicas")
         if desired is not None and desired != was:

@@ -15,7 +15,7 @@ from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import Json
 from controller.observe.identity import Key, key_of
-from controller.planning.decision import Decision, Plan
+from controller.planning.decision import Plan
 from controller.reconcilers.announcing import Announcer
 from controller.reconcilers.news import in_turn, news
 from controller.reconcilers.status_writer import apply_status
@@ -74,7 +74,9 @@ class Publisher:
                 if stored is None:
                     _log.info("gone before its status was written", namespace=key[0], name=key[1])
                     return False
-                self._announce(autoscaling, statuses[key], decisions.get(key))
+                self._announcer.status_written(autoscaling, statuses[key])
+                if decision := decisions.get(key):
+                    self._announcer.decided(autoscaling, decision)
                 await self._clear(stored, statuses[key])
             return True
 
@@ -84,11 +86,6 @@ class Publisher:
             written=frozenset([key for key, result in ended.items() if result is True]),
             unwritten={key: result for key, result in ended.items() if isinstance(result, BaseException)},
         )
-
-    def _announce(self, autoscaling: Json, status: Json, decision: Decision | None) -> None:
-        self._announcer.status_written(autoscaling, status)
-        if decision:
-            self._announcer.decided(autoscaling, decision)
 
     async def _clear(self, stored: Json, status: Json) -> None:
         """Remove what an earlier controller left in a status that was just written.

@@ -181,19 +181,19 @@ class Stage:
     async def expose(self, questions: Sequence[Question]) -> Exposures:
         """Return the metrics of the pods of Deployments with a load."""
         self.asked = list(questions)
-        loads = {
-            item: None if item.name in self.silent_pods else self.loads.get(item.name.rsplit("-", 1)[0])
-            for item in questions
-        }
-        for item in (item for item in questions if item.name == "router" and self.router_says is not None):
-            loads[item] = self.router_says
+        loads = {}
+        for item in questions:
+            pod = item.endpoint.pod
+            loads[item] = None if pod in self.silent_pods else self.loads.get(pod.rsplit("-", 1)[0])
+            if pod == "router" and self.router_says is not None:
+                loads[item] = self.router_says
         return Exposures(
             looks={
                 item.endpoint: Look(
                     self.time.timestamp(),
                     dict.fromkeys(
                         item.names - self.silent_names,
-                        Exposed(value=load, is_counter=self.router_counts and item.name == "router"),
+                        Exposed(value=load, is_counter=self.router_counts and item.endpoint.pod == "router"),
                     ),
                 )
                 for item, load in loads.items()

@@ -33,7 +33,7 @@ async def test_a_decision_from_pod_metrics_is_published_with_its_reason() -> Non
     assert "limitedBy" not in status["decision"], "kubectl would print an empty list"
     assert stage.reason("TargetsResolved") == "TargetsFound"
     assert stage.events == [("b", "Decided")]
-    assert {item.port for item in stage.asked} == {8100}
+    assert {item.endpoint.port for item in stage.asked} == {8100}
 
 
 async def test_a_status_is_refreshed_once_a_minute_while_only_figures_change() -> None:
@@ -274,7 +274,7 @@ async def test_router_metrics_scale_a_target_from_zero_and_back(
         router_says=0.0,
     )
     await stage.cycle(times=2, follow=True)
-    assert (stage.published(), stage.asked[0].port, stage.asked[0].path) == ({"a": 0}, 9090, "/metrics")
+    assert (stage.published(), stage.asked[0].endpoint[2:]) == ({"a": 0}, (9090, "/metrics"))
 
     stage.router_says = 2.0
     await stage.cycle(follow=True)
