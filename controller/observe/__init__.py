@@ -6,7 +6,7 @@ translate Kubernetes objects, `idleness` tracks the last activity of models, and
 
 - engines: `endpoints`, `credentials`, `bounded` bodies, parsing of an `exposition`, `origins` of series,
   `series` and what is `said` by them; performance and command lines: `performance`, `arguments`
-- objects: `identity`; scale targets: `targets`, `scales`; pods: `replicas`, their `lateness`, `leaving` order,
+- objects: `identity`; scale targets: `targets`, `scales`; pods: `replicas`, `lateness`, `leaving` order,
   `movable` ones, `disruptions`
 - devices: `devices`, `claims`; rules of pods: `rule_reading`, `rules`, `neighbours`, `selectors`, `domains`
 - service classes, priorities and costs: `classes`, `objectives`, `prices`; among tenants: `grants`

@@ -26,7 +26,8 @@ from controller.reconcilers.advisory import Scope
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
 from support.engine_totals import alone, counted
-from support.manifests import autoscaler, deployment, variant
+from support.gathering import placed, pod
+from support.manifests import autoscaler, deployment, node, variant
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PRODUCT = "NVIDIA-A100-PCIE-80GB"
@@ -49,37 +50,12 @@ SHOWN: Json = {
 }
 """Step times of 20 ms at that rate. To stay below, a replica may serve 10 requests/s, so three are wanted."""
 
-NODE: Json = {
-    "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.product": PRODUCT}},
-    "status": {
-        "allocatable": {"nvidia.com/gpu": "4"},
-        "conditions": [{"type": "Ready", "status": "True"}],
-    },
-}
-
-
-def placed(manifest: Json, **metadata: object) -> Json:
-    """Return a manifest as the API server would store it."""
-    base = {"namespace": "ns", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
-    return manifest | {"metadata": base | manifest["metadata"] | metadata}
+NODE = node("n1", accelerators=4, product=PRODUCT)
 
 
 def pods(name: str) -> list[Json]:
     """Return the ready pods of one Deployment, all on the one node."""
-    container = {"resources": {"requests": {"nvidia.com/gpu": 1}}}
-    return [
-        {
-            "metadata": {
-                "namespace": "ns",
-                "name": f"{name}-{number}",
-                "labels": {"pod-template-hash": "abc"},
-                "ownerReferences": [{"kind": "ReplicaSet", "name": f"{name}-abc", "controller": True}],
-            },
-            "spec": {"nodeName": "n1", "containers": [container]},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-        }
-        for number in range(REPLICAS[name])
-    ]
+    return [pod(f"{name}-{number}", owner=name) for number in range(REPLICAS[name])]
 
 
 @dataclass

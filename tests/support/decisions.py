@@ -1,10 +1,11 @@
-"""A decision for tests: a model with a shortage, and a load that is forecast to grow."""
+"""Decisions for tests: of a model with a shortage, and a load that is forecast to grow. Plans with them."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
-from controller.planning.decision import BoundBy, Decision, Reason
+from controller.planning.decision import BoundBy, Decision, Plan, Reason, SolverReport, SolverStatus
 from controller.planning.load import Capacity, CapacitySource, ModelLoad, RateLimit, Target
 
 LOAD = ModelLoad(
@@ -51,3 +52,12 @@ def decision(name: str, **changes: Any) -> Decision:
         "message": f"{name} goes short",
     }
     return Decision(**fields | changes)
+
+
+SOLVED = SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message="")
+
+
+def plan_of(*decisions: Decision, **parts: Any) -> Plan:
+    """Return a plan with some decisions, proven optimal; by default without placements."""
+    fields: dict[str, Any] = {"placements": (), "cost": Decimal(0), "solver": SOLVED}
+    return Plan(decisions=decisions, **fields | parts)

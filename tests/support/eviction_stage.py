@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import cast
 
 from apiserver.cluster.client import Cluster
@@ -14,20 +13,20 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import DISRUPTION_BUDGETS, LEASES
 from apiserver.schema.json import Json
 from controller.observe.gather import Gathered, World
-from controller.planning.decision import Move, Plan, SolverReport, SolverStatus
+from controller.planning.decision import Move, Plan
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.evicting import Evictor
 from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.rounds import EvictionRules
+from support.decisions import plan_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RULES = EvictionRules(enabled=True, interval_seconds=60.0, per_hour=10)
-SOLVED = SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message="")
 FOREIGN: Json = {"key": "theirs", "effect": "NoSchedule"}
 OURS: Json = {"key": "stowplan.dev/moving", "effect": "NoSchedule"}
 MOVE = Move(namespace="ns", name="small", node="n1", replicas=2, benefits=(("ns", "large"),))
 BUDGET = Throttled("the budget allows none", status={"details": {"causes": [{"reason": "DisruptionBudget"}]}})
-PLAN = Plan(decisions=(), placements=(), cost=Decimal(0), solver=SOLVED, moves=(MOVE,))
+PLAN = plan_of(moves=(MOVE,))
 
 
 def pod(name: str, node: str) -> Json:

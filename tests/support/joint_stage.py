@@ -32,7 +32,7 @@ from controller.reconcilers.variantautoscaling import (
     VariantAutoscalingReconciler,
 )
 from support.binding_stage import Stage, follower, metadata
-from support.manifests import deployment
+from support.manifests import deployment, node
 
 PRODUCTS = {"h100": "NVIDIA-H100-80GB-HBM3", "a100": "NVIDIA-A100-SXM4-80GB"}
 EVERYWHERE = Scope(everywhere=True)
@@ -122,7 +122,10 @@ class JointStage:
                 for name, count in self.bound.replicas.items()
             },
             pods=pods,
-            nodes=[_node(kind, count) for kind, count in self.room.items()],
+            nodes=[
+                node(f"node-{kind}", accelerators=count, product=PRODUCTS[kind])
+                for kind, count in self.room.items()
+            ],
             autoscalers=self.bound.autoscalers,
             bound=bound_targets(list(self.bindings.values())),
         )
@@ -166,13 +169,3 @@ class JointStage:
 
 def _kind(name: str) -> str:
     return name.split("-", maxsplit=1)[0]
-
-
-def _node(kind: str, count: int) -> Json:
-    return {
-        "metadata": {"name": f"node-{kind}", "labels": {"nvidia.com/gpu.product": PRODUCTS[kind]}},
-        "status": {
-            "allocatable": {"nvidia.com/gpu": str(count)},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }

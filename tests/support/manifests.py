@@ -80,14 +80,30 @@ def deployment(
     }
 
 
-def node(name: str, *, accelerators: int = 4, labels: dict[str, str] | None = None) -> Manifest:
-    """Return a node with L4 accelerators."""
+def node(
+    name: str,
+    *,
+    accelerators: int = 8,
+    product: str = "",
+    labels: dict[str, str] | None = None,
+    **spec: Any,
+) -> Manifest:
+    """Return a ready node."""
+    named = {"nvidia.com/gpu.product": product} if product else {}
     return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": "NVIDIA-L4"} | (labels or {})},
-        "status": {"allocatable": {"nvidia.com/gpu": str(accelerators)}},
+        "metadata": {"name": name, "labels": named | (labels or {})},
+        "spec": spec,
+        "status": {
+            "allocatable": {"nvidia.com/gpu": str(accelerators)},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     }
+
+
+def l4_node(name: str, *, accelerators: int = 4, labels: dict[str, str] | None = None) -> Manifest:
+    """Return the manifest of a node with L4 accelerators."""
+    found = node(name, accelerators=accelerators, product="NVIDIA-L4", labels=labels)
+    return {"apiVersion": "v1", "kind": "Node", **found}
 
 
 def autoscaler(name: str, *, most: int = 10, least: int = 1) -> Manifest:

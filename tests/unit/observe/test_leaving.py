@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 import pytest
+from support.manifests import node
 
 from apiserver.schema.json import Json
 from controller.observe.inventory import inventory
@@ -44,19 +45,7 @@ def pod(
     }
 
 
-def node(name: str, *, accelerators: int = 8, schedulable: bool = True) -> Json:
-    """Return a node."""
-    return {
-        "metadata": {"name": name},
-        "spec": {"unschedulable": not schedulable},
-        "status": {
-            "allocatable": {"nvidia.com/gpu": str(accelerators)},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-
-
-NODES = [node("a"), node("b"), node("c", schedulable=False), node("d", accelerators=4)]
+NODES = [node("a"), node("b"), node("c", unschedulable=True), node("d", accelerators=4)]
 
 
 def held(pods: Sequence[Json]) -> Mapping[str, Node]:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from support.manifests import node
 
 from apiserver.schema.json import Json
 from controller.observe.inventory import inventory
 from controller.observe.scheduling import node_affinity
 from controller.planning.inventory import meets
 
-NODE: Json = {
-    "metadata": {"name": "n1", "labels": {"zone": "a", "generation": "9"}},
-    "status": {
-        "allocatable": {"nvidia.com/gpu": "8"},
-        "conditions": [{"type": "Ready", "status": "True"}],
-    },
-}
+NODE = node("n1", labels={"zone": "a", "generation": "9"})
 
 
 def required(*terms: Json) -> Json:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.manifests import Manifest, deployment, listed, node, variant
+from support.manifests import Manifest, deployment, l4_node, listed, variant
 from support.plan_verb import Granted, Parts, Plan, World
 
 from apiserver import cli
@@ -44,7 +44,7 @@ def parts() -> Parts:
 
     def make(*, nodes: int = 2, size: int = 4, demand: float | None = 8) -> list[Manifest]:
         names = [f"node-{number}" for number in range(1, nodes + 1)]
-        made = [node(name, accelerators=size, labels={"kubernetes.io/hostname": name}) for name in names]
+        made = [l4_node(name, accelerators=size, labels={"kubernetes.io/hostname": name}) for name in names]
         for name in ("chat", "code"):
             made.append(deployment(name, product="NVIDIA-L4", accelerators=1))
             made.append(variant(name, modelID=name, accelerator="L4") | _status(demand))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.manifests import deployment, listed, node, variant
+from support.manifests import deployment, l4_node, listed, variant
 from support.outline import outline
 from support.plan_verb import Parts, Plan, World
 
@@ -32,7 +32,7 @@ def test_markup_in_names_is_escaped(page: Callable[..., str]) -> None:
     """This holds in text, titles and attributes."""
     target = deployment("x", product="NVIDIA-L4", accelerators=1)
 
-    found = outline(page(listed(target, variant("x", modelID=HOSTILE, accelerator="L4"), node(HOSTILE))))
+    found = outline(page(listed(target, variant("x", modelID=HOSTILE, accelerator="L4"), l4_node(HOSTILE))))
 
     names = {name for name, _ in found.elements}
     assert not names & {"script", "img", "link", "iframe", "object", "a", "base", "form"}

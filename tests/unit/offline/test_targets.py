@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from support.manifests import Manifest, deployment, listed, node, variant
+from support.manifests import Manifest, deployment, l4_node, listed, variant
 from support.plan_verb import Plan
 from support.workloads import group_pod, leader_worker_set, stateful_set
 
@@ -15,7 +15,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 def node_in(zone: str, name: str, accelerators: int = 4) -> Manifest:
     """Return a node in a zone."""
-    return node(name, accelerators=accelerators, labels={ZONE: zone})
+    return l4_node(name, accelerators=accelerators, labels={ZONE: zone})
 
 
 def claimed(target: Manifest, replicas: int) -> list[Manifest]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from structlog.testing import capture_logs
+from support.decisions import plan_of
 from support.manifests import deployment
 from support.workloads import stateful_pod, stateful_set
 
@@ -17,10 +18,7 @@ from apiserver.schema.json import Json
 from controller.observe.gather import Gathered
 from controller.observe.leaving import OURS, Mark
 from controller.observe.targets import TargetKey, TargetKind, target_of
-from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 from controller.reconcilers.leaving import ASK_AGAIN, PodMarker, due_marks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -108,7 +106,7 @@ def test_only_pods_of_replica_sets_are_marked() -> None:
                 pods={("ns", "chat"): (marked,)},
                 targets={("ns", "chat"): target_of(TargetKey(kind, "ns", "chat"), manifest)},
             ),
-            plan(Snapshot(nodes=(), variants=()), PlanningState(), Settings())[0],
+            plan_of(),
             steered=lambda _: True,
         )
         for kind, manifest in (

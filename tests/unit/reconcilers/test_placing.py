@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
-from support.decisions import decision
+from support.decisions import decision, plan_of
 from support.manifests import deployment
 
 from apiserver.cluster.client import Cluster
@@ -15,10 +15,6 @@ from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.targets import TargetKey, TargetKind, target_of
 from controller.planning.decision import NodePlacement, Plan
-from controller.planning.plan import plan
-from controller.planning.settings import Settings
-from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 from controller.reconcilers.placing import GATE, GateKeeper, LetIn, let_in, strays, surge
 
 KEY = ("ns", "chat")
@@ -45,11 +41,10 @@ def pod(name: str, *, gates: tuple[str, ...] = (GATE,), accelerators: int = 1, *
 
 def planned(replicas: int, **places: int) -> Plan:
     """Return a plan that grants replicas of the only variant, some of them with nodes."""
-    from_nothing, _ = plan(Snapshot(nodes=(), variants=()), PlanningState(), Settings())
     placements = tuple(
         NodePlacement(namespace="ns", name="chat", node=node, pods=count) for node, count in places.items()
     )
-    return replace(from_nothing, decisions=(decision("chat", replicas=replicas),), placements=placements)
+    return plan_of(decision("chat", replicas=replicas), placements=placements)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
 
 import pytest
+from support.decisions import plan_of
 
 from apiserver.schema.json import Json
 from controller.observe.targets import TargetKey, TargetKind
-from controller.planning.decision import Move, Plan, SolverReport, SolverStatus
+from controller.planning.decision import Move, Plan
 from controller.reconcilers.rounds import (
     FRUITLESS_SECONDS,
     ROUND_SECONDS,
@@ -22,7 +22,6 @@ from controller.reconcilers.rounds import (
 )
 
 RULES = EvictionRules(enabled=True, interval_seconds=300.0, per_hour=2)
-SOLVED = SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message="")
 LARGE, HUGE = ("ns", "large"), ("ns", "huge")
 STOOD = Rounds(short=frozenset({LARGE}), plans=2)
 
@@ -37,9 +36,7 @@ def pod(name: str, node: str = "n1", *, owner: str = "small-abc", **metadata: ob
 def planned(*benefits: tuple[str, str], replicas: int = 1, name: str = "small", other: bool = False) -> Plan:
     """Return a plan that moves replicas from one node for some variants, or none if there are no variants."""
     move = Move(namespace="ns", name=name, node="n1", replicas=replicas, benefits=benefits, is_other=other)
-    return Plan(
-        decisions=(), placements=(), cost=Decimal(0), solver=SOLVED, moves=(move,) if benefits else ()
-    )
+    return plan_of(moves=(move,) if benefits else ())
 
 
 BEGINNINGS = {

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from support.decisions import LOAD, decision
+from support.decisions import LOAD, SOLVED, decision
 from support.manifests import legacy_variant, variant
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
@@ -16,7 +16,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Unplanned
-from controller.planning.decision import SolverReport, SolverStatus
+from controller.planning.decision import SolverStatus
 from controller.planning.load import Signal
 from controller.planning.snapshot import Replica, Variant
 from controller.reconcilers.advisory import Advice
@@ -45,7 +45,7 @@ VERDICT = Verdict(
         start_seconds=140.2,
     ),
     decision=DECISION,
-    solver=SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message=""),
+    solver=SOLVED,
     cost_source="UnitCost",
     silence="p: no answer",
     service_class=(True, ConditionReason.CLASS_FOUND, "service class 'Premium', priority 1"),
@@ -386,9 +386,7 @@ def test_without_a_plan_there_is_no_number() -> None:
 
 def test_a_failed_solver_sets_a_condition() -> None:
     """The condition reports that the replicas are not from a new decision."""
-    failed = replace(
-        VERDICT, solver=SolverReport(status=SolverStatus.FAILED, unproven="", gap=0, message="x")
-    )
+    failed = replace(VERDICT, solver=replace(SOLVED, status=SolverStatus.FAILED, message="x"))
 
     status = planned_status(stored(variant("chat")), failed, now=NOW)
 

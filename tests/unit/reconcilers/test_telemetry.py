@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from prometheus_client import CollectorRegistry
-from support.decisions import LOAD, decision
+from support.decisions import LOAD, SOLVED, decision, plan_of
 
 from apiserver.cluster.errors import Forbidden
 from controller.observe.conditions import ConditionReason
@@ -14,9 +14,6 @@ from controller.observe.gather import Gathered
 from controller.planning.decision import (
     LevelReport,
     NodeRequest,
-    Plan,
-    SolverReport,
-    SolverStatus,
 )
 from controller.planning.load import Signal
 from controller.planning.snapshot import Snapshot
@@ -30,11 +27,10 @@ LEVEL = LevelReport(level="cost", value=7, bound=6, gap=0.125, improvable=0.1)
 REQUEST = NodeRequest(
     pool="gpus", nodes=2, price_per_hour=Decimal(8), lead_seconds=60, pods=(("ns", "chat", 1),)
 )
-PLAN = Plan(
-    decisions=(DECISION,),
-    placements=(),
+PLAN = plan_of(
+    DECISION,
     cost=Decimal("30.0"),
-    solver=SolverReport(status=SolverStatus.OPTIMAL, unproven="cost", gap=0.125, message="", levels=(LEVEL,)),
+    solver=replace(SOLVED, unproven="cost", gap=0.125, levels=(LEVEL,)),
     requests=(REQUEST,),
 )
 ADVICE = Advice(reason=ConditionReason.OBJECT_ADVISORY, because="why", saved_per_hour=Decimal("25.00"))

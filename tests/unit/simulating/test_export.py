@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.manifests import deployment, listed, node, variant
+from support.manifests import deployment, l4_node, listed, variant
 
 from apiserver.checking.sources import Source
 from controller.closedloop.scenario import Scenario
@@ -19,7 +19,9 @@ from controller.sizing.records import StepParameters
 
 def _exported(**spec: Any) -> Given:
     """Return the scenario read from the objects of one variant with some more fields."""
-    text = listed(node("n"), deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat", **spec))
+    text = listed(
+        l4_node("n"), deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat", **spec)
+    )
     found = read([Source(name="live.json", data=text.encode())], namespace="default")
     profile = StepParameters(alpha_ms=8, beta_ms=0.05, gamma_ms=0, delta_ms=0.03)
     supplied = Supplied(
