@@ -17,12 +17,18 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
-from controller.observe.orders import ADVISORY, PAUSED, PREEMPTION, PREFIX, RECORDS, SCALE_TO_ZERO_GRACE
+from controller.observe.orders import (
+    ADVISORY,
+    ALLOWED,
+    PAUSED,
+    PREEMPTION,
+    PREFIX,
+    SCALE_TO_ZERO_GRACE,
+    own_annotations,
+)
 
 _UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
-    PAUSED: (re.compile(r"(true|false)\Z"), "'true' or 'false'"),
-    ADVISORY: (re.compile(r"(true|false)\Z"), "'true' or 'false'"),
-    PREEMPTION: (re.compile(r"Never\Z"), "'Never'"),
+    **{name: ALLOWED[name] for name in (PAUSED, ADVISORY, PREEMPTION)},
     SERVICE_CLASS: (re.compile(r"[a-z0-9.-]{1,253}/[-._a-zA-Z0-9]{1,253}\Z"), "CONFIGMAP/KEY"),
 }
 """Allowed values of a binding's annotations, other than its capacities."""
@@ -102,12 +108,7 @@ BindingFinding = tuple[bool, BindingReason, str]
 
 def annotations_finding(value: Json) -> BindingFinding:
     """Return whether Stowplan's annotations of a binding are valid."""
-    annotations = value["metadata"].get("annotations") or {}
-    ours = {
-        name: str(text)
-        for name, text in sorted(annotations.items())
-        if name.startswith(PREFIX) and name not in RECORDS
-    }
+    ours = own_annotations(value)
     wrong = [*capacities_of(value).problems, *activity_problems(value), *_grace_problems(ours)]
     for name, text in ours.items():
         if name in _UNDERSTOOD:

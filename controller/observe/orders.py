@@ -54,7 +54,7 @@ RECORDS: Final = frozenset({WRITTEN_BY, MODEL_OWNER})
 
 _SHOWN_CHARACTERS: Final = 40
 _SWITCH: Final = re.compile(r"(true|false)\Z")
-_ALLOWED: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
+ALLOWED: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     PAUSED: (_SWITCH, "'true' or 'false'"),
     REPLICAS: (re.compile(r"(0|[1-9][0-9]{0,5}|1000000)\Z"), f"a whole number from 0 to {MAX_REPLICAS}"),
     PREEMPTION: (re.compile(r"Never\Z"), "'Never'"),
@@ -80,12 +80,7 @@ class Orders:
 
 def orders_of(autoscaling: Json) -> Orders:
     """Return the orders in the annotations of one object."""
-    annotations = autoscaling["metadata"].get("annotations") or {}
-    ours = {
-        name: text
-        for name, text in sorted(annotations.items())
-        if name.startswith(PREFIX) and name not in RECORDS
-    }
+    ours = own_annotations(autoscaling)
     good = {name: text for name, text in ours.items() if _is_understood(name, text)}
     return Orders(
         is_paused=good.get(PAUSED) == "true",
@@ -95,6 +90,16 @@ def orders_of(autoscaling: Json) -> Orders:
         followed=tuple(f"{name}={text}" for name, text in good.items()),
         problems=tuple(_problem(name, text) for name, text in ours.items() if name not in good),
     )
+
+
+def own_annotations(value: Json) -> dict[str, str]:
+    """Return Stowplan's annotations of an object, sorted by name, without records."""
+    annotations = value["metadata"].get("annotations") or {}
+    return {
+        name: str(text)
+        for name, text in sorted(annotations.items())
+        if name.startswith(PREFIX) and name not in RECORDS
+    }
 
 
 def orders_finding(orders: Orders) -> Finding:
@@ -107,12 +112,12 @@ def orders_finding(orders: Orders) -> Finding:
 
 
 def _is_understood(name: str, text: str) -> bool:
-    return name in _ALLOWED and bool(_ALLOWED[name][0].match(text))
+    return name in ALLOWED and bool(ALLOWED[name][0].match(text))
 
 
 def _problem(name: str, text: str) -> str:
     where = f"metadata.annotations[{name}]"
-    if name not in _ALLOWED:
-        return f"{where}: unknown annotation: must be one of {', '.join(_ALLOWED)}; correct or remove it"
+    if name not in ALLOWED:
+        return f"{where}: unknown annotation: must be one of {', '.join(ALLOWED)}; correct or remove it"
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-    return f"{where}: must be {_ALLOWED[name][1]}, was {shown!r}, and is ignored: correct or remove it"
+    return f"{where}: must be {ALLOWED[name][1]}, was {shown!r}, and is ignored: correct or remove it"

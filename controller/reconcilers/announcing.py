@@ -47,7 +47,16 @@ class Announcer:
         """Record an event if the variant can no longer be planned, or the availability of metrics changed."""
         old = autoscaling.get("status") or {}
         if status["decision"]["reason"] == UNPLANNED:
-            self._unplanned(autoscaling, old.get("decision") or {}, status["decision"])
+            message = status["decision"]["message"]
+            if (old.get("decision") or {}).get("message") != message:
+                self._events.record(
+                    autoscaling,
+                    type="Warning",
+                    reason=UNPLANNED,
+                    action="Plan",
+                    note=message,
+                    meaning=message,
+                )
             return
         before, now = _metrics(old), _metrics(status)
         if before is None or now is None or before["reason"] == now["reason"]:
@@ -61,22 +70,8 @@ class Announcer:
             meaning=now["reason"],
         )
 
-    def _unplanned(self, autoscaling: Json, before: Json, now: Json) -> None:
-        if before.get("message") == now["message"]:
-            return
-        self._events.record(
-            autoscaling,
-            type="Warning",
-            reason=UNPLANNED,
-            action="Plan",
-            note=now["message"],
-            meaning=now["message"],
-        )
-
 
 def _metrics(status: Json) -> Json | None:
     """Return the condition about the availability of metrics."""
-    for condition in status.get("conditions") or []:
-        if condition["type"] == ConditionType.METRICS_AVAILABLE:
-            return dict(condition)
-    return None
+    conditions = status.get("conditions") or []
+    return next((item for item in conditions if item["type"] == ConditionType.METRICS_AVAILABLE), None)

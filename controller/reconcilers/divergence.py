@@ -15,6 +15,7 @@ from controller.observe.identity import Key
 from controller.planning.decision import NodePlacement
 from controller.planning.inventory import admits
 from controller.planning.snapshot import Snapshot
+from controller.planning.wording import count, listing
 from controller.reconcilers.placing import GATE
 
 _Spot = tuple[Key, str]
@@ -79,7 +80,7 @@ def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot
         for place in last.placements:
             placed[(place.namespace, place.name), place.node] += place.pods
         surplus = {spot: pods[placed[spot] :] for spot, pods in fresh.items() if len(pods) > placed[spot]}
-        unused = {spot: count - len(fresh.get(spot, ())) for spot, count in placed.items()}
+        unused = {spot: pods - len(fresh.get(spot, ())) for spot, pods in placed.items()}
         elsewhere = sum(map(len, surplus.values()))
         found = [*_waiting(unplaced, unused, surplus, now)]
     old = {(item.variant[0], item.pod): item for item in known}
@@ -98,22 +99,21 @@ def sentences(waiting: Iterable[Waiting]) -> Mapping[Key, str]:
 
 
 def _told(nodes: Mapping[str, Sequence[Waiting]]) -> str:
-    told = _and(_sentence(node, items) for node, items in sorted(nodes.items()))
+    told = listing([_sentence(node, items) for node, items in sorted(nodes.items())])
     is_only_late = all(item.late and not item.takers for items in nodes.values() for item in items)
     return told if is_only_late else f"{told}; {REMEDY}"
 
 
 def _sentence(node: str, items: Sequence[Waiting]) -> str:
-    number = f"{len(items)} replica{'s' if len(items) > 1 else ''}"
     verb = "wait" if len(items) > 1 else "waits"
-    return f"{number} planned on {node} {verb}: {_cause(items)}"
+    return f"{count(len(items), 'replica')} planned on {node} {verb}: {_cause(items)}"
 
 
 def _cause(items: Sequence[Waiting]) -> str:
     if takers := _few(sorted({name for item in items for name in item.takers})):
-        return f"the scheduler assigned {_and(takers)} to it"
+        return f"the scheduler assigned {listing(takers)} to it"
     if late := _few(sorted({told for item in items for told in item.late})):
-        return f"{_and(late)}, because autoscalers have not followed the plan yet"
+        return f"{listing(late)}, because autoscalers have not followed the plan yet"
     return "other pods use the place"
 
 
@@ -145,7 +145,7 @@ def _waiting(
     """Yield the replicas without a node for which places of the plan are still unused."""
     late = _late(now) if unplaced else {}
     for key, pods in unplaced.items():
-        places = sorted(node for (of, node), count in unused.items() if of == key for _ in range(count))
+        places = sorted(node for (of, node), left in unused.items() if of == key for _ in range(left))
         for pod, node in zip(pods, places, strict=False):
             takers = {
                 name if namespace == key[0] else _ELSEWHERE
@@ -170,7 +170,7 @@ def _late(now: Snapshot) -> Mapping[str, Mapping[Key, str]]:
         decided = variant.desired_replicas
         if not variant.accelerators_per_replica or decided is None or len(bound) <= decided:
             continue
-        number = f"{len(bound)} replica{'s' if len(bound) > 1 else ''}"
+        number = count(len(bound), "replica")
         for replica in bound:
             for node in replica.nodes:
                 found[node][variant.key] = f"{variant.name} still runs {number} instead of {decided}"
@@ -200,8 +200,3 @@ def _few(names: Sequence[str]) -> Sequence[str]:
     """Return the names, shortened to what is readable in a sentence."""
     more = len(names) - _MOST_NAMES
     return [*names[:_MOST_NAMES], f"{more} more"] if more > 0 else names
-
-
-def _and(names: Iterable[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last

@@ -17,6 +17,7 @@ from controller.observe.identity import Key, key_of
 from controller.observe.pods import is_present, target_of_pod
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Move, Plan
+from controller.planning.wording import count
 
 Owner = tuple[str, str, str]
 """Namespace, kind and name of the controller that recreates a pod."""
@@ -191,8 +192,7 @@ def with_round(plan: Plan, current: Round | None) -> Plan:
     """Return the plan with messages that say for which variants replicas are being moved."""
     if current is None:
         return plan
-    count = len(current.evicted)
-    text = f"{count} {'replica' if count == 1 else 'replicas'} of others {BEING_MOVED}"
+    text = f"{count(len(current.evicted), 'replica')} of others {BEING_MOVED}"
     return plan.with_messages(dict.fromkeys(current.benefits, text))
 
 
@@ -210,8 +210,8 @@ def _is_bound_again(current: Round, pods: Sequence[Json], asked: Mapping[TargetK
         owner_of(pod) for pod in pods if _is_bound(pod) and pod["metadata"].get("uid") not in current.evicted
     )
     return all(
-        bound[owner] >= min(count, _asked_for(current.asking.get(owner), asked, count))
-        for owner, count in current.bound.items()
+        bound[owner] >= min(before, _asked_for(current.asking.get(owner), asked, before))
+        for owner, before in current.bound.items()
     )
 
 

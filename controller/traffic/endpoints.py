@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from apiserver.schema.json import Json
 from controller.models.reporting import pod_trouble
 from controller.observe.pods import is_present, is_ready
+from controller.planning.wording import count
 from controller.traffic.conditions import Finding, TrafficReason
 
 Labels = Mapping[str, str]
@@ -43,7 +44,7 @@ def endpoints(labels: Labels, pods: Sequence[Json]) -> Endpoints:
         return Endpoints(pods=(), resolved=(False, *missing), readiness=(False, *missing))
     return Endpoints(
         pods=found,
-        resolved=(True, TrafficReason.RESOLVED, f"{_text(labels)} selects {_pods(len(found))}"),
+        resolved=(True, TrafficReason.RESOLVED, f"{_text(labels)} selects {count(len(found), 'pod')}"),
         readiness=_readiness(found),
     )
 
@@ -130,7 +131,3 @@ def _why_none(labels: Labels, pods: Sequence[Json]) -> str:
 
 def _text(labels: Labels) -> str:
     return ",".join(f"{name}={text}" for name, text in sorted(labels.items()))
-
-
-def _pods(number: int) -> str:
-    return "1 pod" if number == 1 else f"{number} pods"
