@@ -146,15 +146,15 @@ def _is_about_own(reading: RuleReading, rule: Json, where: str) -> bool:
     selector, target = rule.get("labelSelector"), reading.target
     if selector is None:
         return False
-    compared = {*selected_keys(selector), *(rule.get("matchLabelKeys") or ())}
-    compared |= {*(rule.get("mismatchLabelKeys") or ())}
-    told_apart = sorted(compared & _OF_ONE_POD)
-    if told_apart or _OF_ONE_REVISION & (compared - {*(rule.get("matchLabelKeys") or ())}):
+    matched = frozenset(rule.get("matchLabelKeys") or ())
+    compared = selected_keys(selector).union(rule.get("mismatchLabelKeys") or ())
+    told_apart = sorted((compared | matched) & _OF_ONE_POD)
+    if told_apart or _OF_ONE_REVISION & (compared - matched):
         names = ", ".join(told_apart) or "the revision"
         reading.leave_out(where, f"it distinguishes pods of the target by {names}")
         return False
     verdicts = {selects(_narrowed(selector, rule, labels), labels) for labels in target.labels}
-    if not _OF_ONE_REVISION & {*(rule.get("matchLabelKeys") or ())}:
+    if not _OF_ONE_REVISION & matched:
         other = reading.scene.neighbours.selected(_narrowed(selector, rule, target.labels[0]), target.key)
         if other:
             reading.leave_out(where, f"it also applies to {other}, which is not considered")
