@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
+from support.served import served
 from support.stub_engine import exposition
 
 from apiserver.serving import authority
@@ -55,21 +56,12 @@ class Issued:
 
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate, self.key)
-        app = web.Application()
-        app.router.add_get("/metrics", metrics)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-        try:
+        async with served(metrics, tls=context) as port:
             yield {
                 "metadata": {"namespace": "ns", "name": "engine"},
-                "spec": {
-                    "containers": [{"ports": [{"name": "http", "containerPort": runner.addresses[0][1]}]}]
-                },
+                "spec": {"containers": [{"ports": [{"name": "http", "containerPort": port}]}]},
                 "status": {"podIP": "127.0.0.1"},
             }
-        finally:
-            await runner.cleanup()
 
     def limits(self, **changes: Any) -> ScrapeLimits:
         """Return scrape limits with the credentials for this engine."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from support.served import served
 
 from apiserver.schema.json import Json
 from controller.observe.endpoints import Endpoint, exposed_in, exposed_series, question, series_names
@@ -30,6 +29,7 @@ unrelated{a="b
 """
 NAMES = ("queue", "done_total", "missing")
 NOW = 5000.0
+PATH = "/custom/metrics"
 
 
 def pod(address: str = "127.0.0.1", *, name: str = "p", **spec: object) -> Json:
@@ -53,20 +53,6 @@ def scraper(*, limit_bytes: int = 1 << 16) -> Scraper:
     return Scraper(limits, clock=lambda: NOW)
 
 
-@asynccontextmanager
-async def served(handler: Handler, *, path: str = "/custom/metrics") -> AsyncIterator[int]:
-    """Serve one path; yields the port."""
-    app = web.Application()
-    app.router.add_route("*", path, handler)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
-
-
 async def _text(_: web.Request) -> web.StreamResponse:
     return web.Response(text=TEXT)
 
@@ -80,10 +66,8 @@ async def test_an_endpoint_that_several_bindings_name_is_requested_once() -> Non
         count += 1
         return await _text(request)
 
-    async with served(counting) as port, scraper() as asking:
-        found = await asking.expose(
-            [question(pod(), port=port, path="/custom/metrics", names=[name]) for name in NAMES]
-        )
+    async with served(counting, path=PATH) as port, scraper() as asking:
+        found = await asking.expose([question(pod(), port=port, path=PATH, names=[name]) for name in NAMES])
 
     (look,) = found.looks.values()
     assert (count, look.seconds) == (1, NOW)
@@ -120,16 +104,16 @@ async def test_an_invalid_response_fails_with_its_reason_and_affects_no_other_po
     handler: Handler, why: str
 ) -> None:
     """A valid endpoint of another pod is still read."""
-    async with served(handler) as bad, served(_text) as good, scraper() as asking:
+    async with served(handler, path=PATH) as bad, served(_text, path=PATH) as good, scraper() as asking:
         found = await asking.expose(
             [
-                question(pod(), port=bad, path="/custom/metrics", names=NAMES),
-                question(pod(name="q"), port=good, path="/custom/metrics", names=NAMES),
+                question(pod(), port=bad, path=PATH, names=NAMES),
+                question(pod(name="q"), port=good, path=PATH, names=NAMES),
             ]
         )
 
-    assert list(found.looks) == [Endpoint("ns", "q", good, "/custom/metrics")]
-    assert why in found.failures[Endpoint("ns", "p", bad, "/custom/metrics")]
+    assert list(found.looks) == [Endpoint("ns", "q", good, PATH)]
+    assert why in found.failures[Endpoint("ns", "p", bad, PATH)]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaign import often
 from support.engine_expositions import VLLM, without
+from support.served import served
 
 from controller.observe.prometheus import PODS_OF_A_BATCH, PrometheusSource, batched
 from controller.observe.readings import parse_exposition
@@ -91,17 +92,11 @@ class Prometheus:
     @asynccontextmanager
     async def source(self, **options: Any) -> AsyncIterator[PrometheusSource]:
         """Serve, and yield a source that queries this server."""
-        app = web.Application()
-        app.router.add_post("/api/v1/query", self.answer)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        try:
-            async with PrometheusSource(url, clock=lambda: NOW, **options) as source:
-                yield source
-        finally:
-            await runner.cleanup()
+        async with (
+            served(self.answer, path="/api/v1/query") as port,
+            PrometheusSource(f"http://127.0.0.1:{port}", clock=lambda: NOW, **options) as source,
+        ):
+            yield source
 
 
 async def test_the_age_of_a_reading_is_computed_by_the_clock_of_prometheus() -> None:

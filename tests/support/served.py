@@ -1,0 +1,26 @@
+"""An HTTP server on the loopback interface that answers one path."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from ssl import SSLContext
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+
+@asynccontextmanager
+async def served(
+    handler: Handler, *, path: str = "/metrics", address: str = "127.0.0.1", tls: SSLContext | None = None
+) -> AsyncIterator[int]:
+    """Serve one path, whatever the method; yields the port."""
+    app = web.Application()
+    app.router.add_route("*", path, handler)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, address, 0, ssl_context=tls).start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
