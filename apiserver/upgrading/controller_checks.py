@@ -88,7 +88,7 @@ def _second_installation(snapshot: Snapshot) -> Iterator[Finding]:
     for lease in snapshot.leases if snapshot.webhook.is_configured else ():
         metadata = lease["metadata"]
         if (
-            metadata["name"] == OUR_LEASE
+            metadata["name"] == LEASE_NAME
             and metadata["namespace"] != namespace
             and is_held(lease.get("spec") or {}, snapshot.now)
         ):
