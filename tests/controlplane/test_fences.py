@@ -242,3 +242,34 @@ def test_the_controllers_own_taint_of_a_node_can_be_patched(control_plane: Contr
     said = _patch(control_plane, f"node/{NODE}", {"spec": {"taints": ours}}, "--dry-run=server")
 
     assert "patched" in said
+
+
+@pytest.mark.usefixtures("_evicting")
+@pytest.mark.parametrize("where", ["stowplan-system", "kube-system"])
+def test_pods_on_which_the_cluster_depends_cannot_be_evicted(control_plane: ControlPlane, where: str) -> None:
+    """The permission to evict pods covers all namespaces; elsewhere, disruption budgets limit it."""
+    refused = "may not evict pods in its own namespace or in kube-system"
+
+    wait_for(lambda: refused in _evict(control_plane, where), "the policy in force")
+
+
+@pytest.mark.usefixtures("_evicting", "pod")
+def test_pods_of_other_namespaces_can_be_evicted(control_plane: ControlPlane, namespace: str) -> None:
+    """Replicas are moved in this way."""
+    said = _evict(control_plane, namespace)
+
+    assert '"status":"Success"' in said
+
+
+def _evict(control_plane: ControlPlane, namespace: str) -> str:
+    """Evict a pod as the controller's account, without effect; return the API server's response."""
+    path = f"/api/v1/namespaces/{namespace}/pods/engine/eviction?dryRun=All"
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "engine", "namespace": namespace},
+        "deleteOptions": {"dryRun": ["All"]},
+    }
+    create = ("create", f"--raw={path}", CONTROLLER, "--filename=-")
+    finished = control_plane.kubectl(*create, check=False, input=json.dumps(eviction))
+    return finished.stdout + finished.stderr
