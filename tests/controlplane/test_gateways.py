@@ -38,6 +38,13 @@ DEFINITIONS = (
     Definition.MODEL_REWRITES,
 )
 OPTED_IN = {"stowplan.dev/parent-refs": "infra/inference"}
+POOL = {
+    "selector": {"matchLabels": {"app": "chat"}},
+    "targetPorts": [{"number": 8000}],
+    "endpointPickerRef": {"name": "chat-epp", "port": {"number": 9002}},
+}
+OBJECTIVE = {"priority": 1, "poolRef": {"name": "foreign"}}
+REWRITE = {"poolRef": {"name": "foreign"}, "rules": [{"targets": [{"modelRewrite": "other"}]}]}
 PATIENCE_SECONDS = 60.0
 OBJECTS = 100
 SERVED = 0.8
@@ -74,6 +81,12 @@ class Place:
     def kubectl(self, *arguments: str, **options: Any) -> str:
         """Run kubectl in the namespace."""
         return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", **options).stdout
+
+    def refusal(self, *arguments: str, **options: Any) -> str:
+        """Run kubectl as the account of the controller; return its errors."""
+        account = f"--as=system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+        where = f"--namespace={self.namespace}"
+        return self._control_plane.kubectl(*arguments, account, where, check=False, **options).stderr
 
     def apply(self, *values: Json) -> None:
         """Apply objects."""
@@ -192,6 +205,44 @@ def test_foreign_objects_and_rejections_by_a_gateway_are_reported(place: Place) 
     said = place.wait_for_reason("AnnotationNotUnderstood")
     assert "NAMESPACE/NAME" in said
     assert place.names("httproute") == ["chat"]
+
+
+def test_the_account_can_only_write_objects_of_a_model_route(place: Place) -> None:
+    """The role of a namespace covers these kinds as a whole; a policy limits it to translated objects."""
+    owner = {"apiVersion": NETWORKING, "kind": "ModelRoute", "name": "chat", "uid": "u", "controller": True}
+    values = (
+        _translated("gateway.networking.k8s.io/v1", "HTTPRoute", {}),
+        _translated("inference.networking.k8s.io/v1", "InferencePool", POOL),
+        _translated("inference.networking.x-k8s.io/v1alpha2", "InferenceObjective", OBJECTIVE),
+        _translated("inference.networking.x-k8s.io/v1alpha2", "InferenceModelRewrite", REWRITE),
+    )
+    place.apply(*values)
+    taken = json.dumps({"metadata": {"ownerReferences": [owner]}})
+    for value in values:
+        what = f"{value['kind']}/foreign"
+        for write in (("patch", what, "--type=merge", f"--patch={taken}"), ("delete", what)):
+            assert "may not write objects that do not belong to a ModelRoute" in place.refusal(*write)
+
+    new = {"name": "new", "ownerReferences": [owner]}
+    owners = {
+        "of a ModelRoute": new,
+        "of another kind": new | {"ownerReferences": [owner | {"kind": "Node"}]},
+    }
+    create = ("create", "--dry-run=server", "--filename=-")
+    found = {
+        (value["kind"], name): place.refusal(*create, input=json.dumps(value | {"metadata": metadata}))
+        for value in values
+        for name, metadata in owners.items()
+    }
+    assert {name for (_, name), said in found.items() if not said} == {"of a ModelRoute"}
+    assert {name for (_, name), said in found.items() if "belong to a ModelRoute" in said} == {
+        "of another kind"
+    }
+
+
+def _translated(api_version: str, kind: str, spec: Json) -> Json:
+    """Return an object of a kind to which routes are translated, without an owner."""
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "foreign"}, "spec": spec}
 
 
 @pytest.mark.usefixtures("_defined")
