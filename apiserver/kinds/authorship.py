@@ -3,7 +3,8 @@
 It holds the user who last changed the spec or a member that counts like it, or who last tried to write the
 annotation itself. Only the admission webhooks set it; they overwrite every other value. It keeps `userInfo`
 of the admission request, so that the controller can repeat the access review later: may this user scale the
-target, or use the service class?
+target, or use the service class? It omits which token was used, which does not restrict anything: everyone
+who may read the object can read the annotation.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ WRITTEN_BY: Final = "stowplan.dev/written-by"
 
 _RECORDED: Final = frozenset({(REGISTRY, "AutoscalingPolicyBinding"), (GROUP, "VariantAutoscaling")})
 _MEMBERS: Final = ("username", "uid", "groups", "extra")
+_CREDENTIAL: Final = "authentication.kubernetes.io/"
+"""Prefix of the keys of `extra` that identify the token, and the pod and node that it was issued for.
+
+Source: `k8s.io/apiserver/pkg/authentication/serviceaccount/util.go`.
+"""
+
 _MOST_BYTES: Final = 1 << 16
 """A quarter of the limit on the total size of an object's annotations."""
 
@@ -58,7 +65,8 @@ def record_of(user: Json) -> str:
     A user whose record exceeds the size limit is recorded as unknown: dropping some of the groups, or some of
     the restrictions in `extra`, could change the result of an access review.
     """
-    known = {name: user[name] for name in _MEMBERS if user.get(name)}
+    told = {**user, "extra": _restrictions(user.get("extra"))}
+    known = {name: told[name] for name in _MEMBERS if told.get(name)}
     text = msgspec.json.encode(known, order="sorted").decode()
     return text if len(text) <= _MOST_BYTES else _UNKNOWN
 
@@ -77,6 +85,13 @@ def writer_of(value: Json) -> Json | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     return user if isinstance(user, dict) and isinstance(user.get("username"), str) else None
+
+
+def _restrictions(extra: JsonValue) -> JsonValue:
+    """Return `extra` without the keys that identify the token."""
+    if not isinstance(extra, dict):
+        return extra
+    return {name: item for name, item in extra.items() if not name.startswith(_CREDENTIAL)}
 
 
 def taking_over(what: str, *, namespace: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 
@@ -11,13 +10,6 @@ from apiserver.kinds.authorship import record_of, taking_over, writer_of
 from apiserver.kinds.privileges import Privilege
 from apiserver.schema.json import Json
 from controller.observe.asks import binding_of
-
-_CREDENTIAL: Final = "authentication.kubernetes.io/"
-"""Prefix of `extra` keys that identify the token and the pod that sent it. They do not restrict anything, and
-separate questions for each token would be nearly as many as objects.
-
-Source: `k8s.io/apiserver/pkg/authentication/serviceaccount/util.go`.
-"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -65,10 +57,4 @@ class Grants:
 def question_of(value: Json, privilege: Privilege) -> Question | None:
     """Return the question for the writer of an object; None if no writer is recorded."""
     user = writer_of(value)
-    if user is None:
-        return None
-    extra = user.get("extra")
-    if isinstance(extra, dict):
-        kept = {name: item for name, item in extra.items() if not name.startswith(_CREDENTIAL)}
-        user = user | {"extra": kept}
-    return Question(record=record_of(user), privilege=privilege)
+    return None if user is None else Question(record=record_of(user), privilege=privilege)

@@ -219,3 +219,18 @@ def test_a_user_with_too_many_groups_is_recorded_as_unknown() -> None:
     user = {"username": "ann", "groups": ["g" * 100] * 1000}
 
     assert written(review(binding(), userInfo=user)) == {WRITTEN_BY: "{}"}
+
+
+def test_the_record_does_not_identify_the_token() -> None:
+    """Everyone who may read the object can read it; what restricts the user is kept for access reviews."""
+    scopes = {"scopes.authorization.openshift.io": ["user:info"]}
+    token = {
+        f"authentication.kubernetes.io/{name}": ["x"] for name in ("credential-id", "pod-name", "node-name")
+    }
+
+    user = {"username": "ann", "groups": ["team"], "extra": token | scopes}
+    restricted = record_of({"username": "ann", "groups": ["team"], "extra": scopes})
+    assert written(review(binding(), userInfo=user)) == {WRITTEN_BY: restricted}
+    assert written(review(binding(), userInfo={"username": "ann", "extra": token})) == {
+        WRITTEN_BY: '{"username":"ann"}'
+    }
