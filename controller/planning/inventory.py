@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from controller.planning.cluster import Node, NodePool, NodeRequirement, Taint, Toleration
 from controller.planning.problem import Bin
 from controller.planning.snapshot import Variant
+
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
+"""Text of an integer that may have 64 bits. Python refuses to convert text of thousands of digits."""
 
 _Kind = tuple[int, tuple[tuple[str, str], ...]]
 """Kind of a node: its group of eligible variants, and its labels for the topologies they spread over."""
@@ -62,13 +66,17 @@ def _meets(labels: Mapping[str, str], requirement: NodeRequirement) -> bool:
             return value is None
         case "Gt" | "Lt" as operator:
             bounds = requirement.values
-            if value is None or len(bounds) != 1 or not (_is_number(value) and _is_number(bounds[0])):
+            number, bound = _number(value or ""), _number(bounds[0]) if len(bounds) == 1 else None
+            if number is None or bound is None:
                 return False
-            return int(value) > int(bounds[0]) if operator == "Gt" else int(value) < int(bounds[0])
+            return number > bound if operator == "Gt" else number < bound
 
 
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+def _number(text: str) -> int | None:
+    """Return a 64-bit integer, or None for other text, with which kube-scheduler matches no node."""
+    found = _INTEGER.fullmatch(text)
+    number = int(found[1] + found[2]) if found else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:

@@ -25,6 +25,15 @@ from controller.planning.ranges import (
 LOWEST_PRIORITY = 100
 """Priority of a variant without a service class; 1 is the highest."""
 
+MOST_SKEW = 10**6
+"""Maximum skew of a spread constraint; a larger one would allow the same plans."""
+
+MOST_PER_NODE = 10**4
+"""Maximum limit on the pods on one node; a larger one would allow the same plans."""
+
+MOST_PODS_PER_REPLICA = 10**3
+"""Maximum number of pods that one replica may have."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replica:
@@ -61,7 +70,7 @@ class Spread:
     """
 
     def __post_init__(self) -> None:
-        refuse(out_of_range(max_skew=(self.max_skew, 1, 10**6)), f"spread over {self.topology_key}")
+        refuse(out_of_range(max_skew=(self.max_skew, 1, MOST_SKEW)), f"spread over {self.topology_key}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,8 +172,8 @@ class Variant:
             priority=(self.priority, 1, LOWEST_PRIORITY),
             evictable_replicas=(self.evictable_replicas or 0, 0, MAX_REPLICAS),
             start_seconds=(self.start_seconds, 0, MOST_START_SECONDS),
-            pods_per_replica=(self.pods_per_replica, 1, 10**3),
-            most_per_node=(1 if self.most_per_node is None else self.most_per_node, 1, 10**4),
+            pods_per_replica=(self.pods_per_replica, 1, MOST_PODS_PER_REPLICA),
+            most_per_node=(1 if self.most_per_node is None else self.most_per_node, 1, MOST_PER_NODE),
         )
         if self.accelerators_per_replica % max(1, self.pods_per_replica):
             wrong.append(

@@ -9,6 +9,9 @@ from controller.planning.cluster import Node, NodePool, NodeRequirement, Taint, 
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Snapshot, Variant
 
+_MOST_DIGITS = 19
+"""Maximum digits of a 64-bit integer."""
+
 
 def place_problems(
     snapshot: Snapshot, plan: Plan, decisions: Mapping[tuple[str, str], Decision]
@@ -134,7 +137,7 @@ def _matches(term: Sequence[NodeRequirement], labels: dict[str, str]) -> bool:
     verdicts = []
     for item in term:
         present, value = item.key in labels, labels.get(item.key, "")
-        numbers = [int(v) for v in (value, *item.values) if v.lstrip("-").isdigit()]
+        numbers = [n for n in map(_integer, (value, *item.values)) if n is not None]
         comparable = present and len(numbers) == len(item.values) + 1 == 2  # noqa: PLR2004 (label and bound)
         verdicts.append(
             {
@@ -147,6 +150,16 @@ def _matches(term: Sequence[NodeRequirement], labels: dict[str, str]) -> bool:
             }[item.operator]
         )
     return bool(verdicts) and all(verdicts)
+
+
+def _integer(text: str) -> int | None:
+    """Return a 64-bit integer, or None for text that kube-scheduler cannot compare."""
+    digits = text[1:] if text.startswith(("+", "-")) else text
+    digits = digits.lstrip("0") or digits[-1:]
+    if len(digits) > _MOST_DIGITS or not (digits.isascii() and digits.isdigit()):
+        return None
+    number = -int(digits) if text.startswith("-") else int(digits)
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def _accepts(toleration: Toleration, taint: Taint) -> bool:
