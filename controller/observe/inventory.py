@@ -75,7 +75,8 @@ def _node(node: Json, held: int, movable: tuple[MovablePod, ...]) -> Node:
         name=node["metadata"]["name"],
         accelerator=type_of(node),
         accelerators_allocatable=accelerators_on(node),
-        accelerators_used_by_others=held,
+        # Anyone can assign a pod to a node, whatever it requests.
+        accelerators_used_by_others=min(held, MOST_ACCELERATORS),
         movable=movable,
         labels=labels_of(node),
         taints=repellent_taints(spec.get("taints") or []),

@@ -14,7 +14,7 @@ from controller.observe.scheduling import node_affinity
 from controller.observe.selectors import selected_keys, selects
 from controller.observe.targets import GROUP_INDEX, WORKER_INDEX, Target, TargetKey
 from controller.planning.cluster import Node
-from controller.planning.snapshot import Spread
+from controller.planning.snapshot import MOST_PER_NODE, MOST_SKEW, Spread
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 """A label that every node has, with a different value each."""
@@ -109,9 +109,9 @@ def read_constraint(reading: RuleReading, constraint: Json, where: str) -> None:
     if key == HOSTNAME:
         # In a shared cluster, some node that the pods may use has none of them: the minimum is 0, and the
         # skew is the maximum per node. Where that does not hold, the plan is stricter than the scheduler.
-        reading.at_most_per_node(max_skew)
+        reading.at_most_per_node(min(max_skew, MOST_PER_NODE))
         return
-    counts_from_zero = _counts_from_zero(reading, constraint, key)
+    counts_from_zero, max_skew = _counts_from_zero(reading, constraint, key), min(max_skew, MOST_SKEW)
     reading.spread_over(Spread(topology_key=key, max_skew=max_skew, counts_from_zero=counts_from_zero))
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 from controller.observe.accelerators import UNKNOWN_CLAIM, accelerators_of
+from controller.planning.snapshot import MOST_PODS_PER_REPLICA
 
 SET_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
@@ -140,8 +141,12 @@ def _of_groups(key: TargetKey, value: Json) -> Target:
     workers = group["workerTemplate"]
     leader = group.get("leaderTemplate") or workers
     _demand_known(leader, workers)
-    templates = [leader, *[workers] * (_number(group.get("size")) - 1)]
-    holding = [item for item in templates if accelerators_of(item["spec"])] or templates
+    size = max(1, _number(group.get("size")))
+    _demand_small(size)
+    # Counted, never listed: the size is a number that anyone can write.
+    templates = [(leader, 1), (workers, size - 1)] if size > 1 else [(leader, 1)]
+    counted = [item for item in templates if accelerators_of(item[0]["spec"])] or templates
+    holding = [template for template, _ in counted]
     _demand_alike(holding[0]["spec"], holding[-1]["spec"])
     distinct = [holding[0], holding[-1]] if holding[0] is not holding[-1] else [holding[0]]
     return Target(
@@ -150,8 +155,8 @@ def _of_groups(key: TargetKey, value: Json) -> Target:
         pod_spec=holding[-1]["spec"],
         engine_spec=leader["spec"],
         labels=tuple({**_labels(item), SET_NAME: key.name} for item in distinct),
-        pods_per_replica=len(holding),
-        pods_in_all=len(templates),
+        pods_per_replica=sum(count for _, count in counted),
+        pods_in_all=size,
         together_in=annotations.get(_EXCLUSIVE) or "",
         has_own_volumes=bool(group.get("volumeClaimTemplates")),
         parts_are_exclusive=bool(annotations.get(_EXCLUSIVE_PARTS)),
@@ -162,6 +167,13 @@ def _demand_known(*templates: Json) -> None:
     for template in templates:
         if why := template["spec"].get(UNKNOWN_CLAIM):
             raise UnplannableTargetError(why)
+
+
+def _demand_small(size: int) -> None:
+    if size > MOST_PODS_PER_REPLICA:
+        raise UnplannableTargetError(
+            f"its groups have {size} pods: set leaderWorkerTemplate.size to at most {MOST_PODS_PER_REPLICA}"
+        )
 
 
 def _demand_alike(leader: Json, worker: Json) -> None:
