@@ -25,7 +25,7 @@ def condition_list(
             "type": str(kind),
             "status": _status(holds),
             "reason": str(reason),
-            "message": text,
+            "message": shortened(text),
             "observedGeneration": value["metadata"].get("generation", 0),
             "lastTransitionTime": _transition_time(known.get(str(kind)), _status(holds), now=now),
         }

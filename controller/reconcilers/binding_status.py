@@ -202,8 +202,7 @@ def _findings(verdict: Verdict) -> Mapping[BindingCondition, BindingFinding]:
         found[BindingCondition.SCALING_ACTIVE] = verdict.scaling
     if verdict.advice:
         found[BindingCondition.ADVISORY] = True, *verdict.advice
-    in_order = ((kind, found[kind]) for kind in BindingCondition if kind in found)
-    return {kind: (holds, reason, shortened(text)) for kind, (holds, reason, text) in in_order}
+    return {kind: found[kind] for kind in BindingCondition if kind in found}
 
 
 def _metrics_finding(verdict: Verdict, decision: BindingDecision) -> BindingFinding:
