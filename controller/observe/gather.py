@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,10 +34,10 @@ from controller.observe.targets import (
     Target,
     TargetKey,
     TargetKind,
-    UnplannableTargetError,
     target_key,
     target_of,
 )
+from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target
 from controller.observe.variants import Surroundings, claim_of, variant_of, why_unheeded
 from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import node_to_come
@@ -132,14 +132,6 @@ class Gathered:
     """Facts that could not be read, in sentences."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unplanned:
-    """Why a VariantAutoscaling is not planned, as a reason and a message."""
-
-    reason: ConditionReason
-    message: str
-
-
 def models_by_target(world: World) -> Mapping[TargetKey, str]:
     """Return the model of each claimed target, according to the oldest claim."""
     models: dict[TargetKey, str] = {}
@@ -207,7 +199,7 @@ def gather(
         if obstacle is not None:
             seen.unplanned[key_of(autoscaling)] = obstacle
         else:
-            _take(autoscaling, seen, around(autoscaling, targets[_target(autoscaling)]))
+            _take(autoscaling, seen, partial(around, autoscaling, targets[_target(autoscaling)]))
     rules = _rules(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
     floor = lowest_priority([*seen.pods.values()])
     claimed = frozenset(seen.claimed)
@@ -234,15 +226,15 @@ class _Seen:
     problems: list[str] = field(default_factory=list)
 
 
-def _targets(world: World) -> tuple[Mapping[TargetKey, Target], Mapping[TargetKey, str]]:
+def _targets(world: World) -> tuple[Mapping[TargetKey, Target], Mapping[TargetKey, Unplanned]]:
     """Return the scale targets, and why some of them cannot be planned."""
     found: dict[TargetKey, Target] = {}
-    unplannable: dict[TargetKey, str] = {}
+    unplannable: dict[TargetKey, Unplanned] = {}
     for key, value in world.targets.items():
         try:
             found[key] = target_of(key, value)
-        except UnplannableTargetError as error:
-            unplannable[key] = str(error)
+        except Exception as error:  # noqa: BLE001 (an error of one target must not affect others)
+            unplannable[key] = unplanned_target(key, error)
     return found, unplannable
 
 
@@ -252,20 +244,22 @@ def _in_order(
     return leaving_order(pods, nodes) if terms.steers_removal and target.is_steerable else pods
 
 
-def _take(autoscaling: Json, seen: _Seen, around: Surroundings) -> None:
-    key, target = key_of(autoscaling), around.target
+def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surroundings]) -> None:
+    key = key_of(autoscaling)
     try:
-        variant = variant_of(autoscaling, around)
-    except ValueError as error:
-        seen.unplanned[key] = Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(error))
+        around = surroundings()
+        variant, target = variant_of(autoscaling, around), around.target
+        tenant, why = _tenant(variant, around), why_unheeded(target, around.autoscaler)
+        facts, doubts = facts_of(autoscaling, target, around.pods, around.policies)
+    except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
+        seen.unplanned[key] = unplanned_by(error)
         return
     seen.variants.append(variant)
-    seen.tenants.append(_tenant(variant, around))
+    seen.tenants.append(tenant)
     seen.claimed[target.key] = autoscaling
     seen.pods[key], seen.targets[key], seen.cost_sources[key] = around.pods, target, around.cost[1]
-    seen.facts[key], seen.doubts[key] = facts_of(autoscaling, target, around.pods, around.policies)
+    seen.facts[key], seen.doubts[key] = facts, doubts
     seen.problems += around.rules.problems
-    why = why_unheeded(target, around.autoscaler)
     seen.unheeded |= {key: why} if why else {}
 
 
@@ -338,7 +332,10 @@ def _impostor(autoscaling: Json, bound_models: AbstractSet[Key]) -> Unplanned | 
 
 
 def _obstacle(
-    autoscaling: Json, world: World, claimed: Mapping[TargetKey, Json], unplannable: Mapping[TargetKey, str]
+    autoscaling: Json,
+    world: World,
+    claimed: Mapping[TargetKey, Json],
+    unplannable: Mapping[TargetKey, Unplanned],
 ) -> Unplanned | None:
     target = _target(autoscaling)
     if target not in world.targets and target.kind is TargetKind.SCALED:
@@ -363,10 +360,7 @@ def _obstacle(
         claim = claim_of(claimed[target], autoscaling)
         text = f"{claim} {target.called} {target.name!r}; delete one of the two"
         return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
-    if target in unplannable:
-        text = f"{target.called} {target.name!r} cannot be planned: {unplannable[target]}"
-        return Unplanned(reason=ConditionReason.TARGET_NOT_SUPPORTED, message=text)
-    return None
+    return unplannable.get(target)
 
 
 def _target(autoscaling: Json) -> TargetKey:

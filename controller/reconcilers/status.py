@@ -12,8 +12,8 @@ from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
 from controller.observe.condition_list import condition_list, moment, shortened
 from controller.observe.conditions import ConditionReason, ConditionType, Finding
-from controller.observe.gather import Unplanned
 from controller.observe.prices import CostSource
+from controller.observe.unplanned import Unplanned
 from controller.planning.decision import Decision, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
@@ -107,7 +107,7 @@ def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Jso
     }
     return {
         "actuation": {"applied": False},
-        "decision": {"reason": UNPLANNED, "message": why.message},
+        "decision": {"reason": UNPLANNED, "message": shortened(why.message)},
         "conditions": condition_list(autoscaling, findings, now=now),
     }
 

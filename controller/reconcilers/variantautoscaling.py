@@ -28,6 +28,7 @@ from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.orders import orders_finding, orders_of
 from controller.observe.policies import Policies
 from controller.observe.prices import cost_refusal
+from controller.observe.unplanned import Unplanned, faulty
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot, Variant
 from controller.reconcilers.advisory import (
@@ -158,6 +159,7 @@ class VariantAutoscalingReconciler:
             tools.cluster, Announcer(tools.events), interval_seconds=settings.sizing.interval_seconds
         )
         self._problems: tuple[str, ...] = ()
+        self._faults: Mapping[Key, Unplanned] = {}
         self._follower = PlacementFollower(tools.cluster, tools.events)
         self._marker = PodMarker(tools.cluster, now=tools.now)
         self._evictor = Evictor(
@@ -206,7 +208,9 @@ class VariantAutoscalingReconciler:
             failures=failures,
             sized=found,
         )
-        published, statuses = tools.now(), await asyncio.to_thread(self._statuses, cycle, advices)
+        published = tools.now()
+        statuses, faults = await asyncio.to_thread(self._statuses, cycle, advices)
+        self._tell_faults({**gathered.unplanned, **faults})
         done = await self._publisher.publish(world.autoscalings, statuses, plan)
         tools.pulse.beat(world.autoscalings, statuses, done, time=published)
         # Nothing is evicted for an unpublished decision, but nodes are reopened and rounds end in any case.
@@ -264,49 +268,71 @@ class VariantAutoscalingReconciler:
         advices = {key: advice(variants[key], decisions[key], told[key]) for key in told if key in decisions}
         return plan.with_messages({key: item.message for key, item in advices.items()}), advices
 
-    def _statuses(self, cycle: _Cycle, advices: Mapping[Key, Advice]) -> Mapping[Key, Json]:
+    def _statuses(
+        self, cycle: _Cycle, advices: Mapping[Key, Advice]
+    ) -> tuple[Mapping[Key, Json], Mapping[Key, Unplanned]]:
+        """Return the statuses, and the verdicts on objects whose status could not be computed."""
         now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
         variants = {variant.key: variant for variant in gathered.snapshot.variants}
         decisions = {item.key: item for item in plan.decisions}
         misplaced = sentences(self._follower.divergence.waiting)
-        found: dict[Key, Json] = {}
+
+        def status_of(autoscaling: Json, key: Key) -> Json | None:
+            if key in gathered.unplanned:
+                return unplanned_status(autoscaling, gathered.unplanned[key], now=now)
+            if key not in decisions:
+                return None
+            target = gathered.targets[key]
+            verdict = Verdict(
+                variant=variants[key],
+                decision=decisions[key],
+                solver=plan.solver,
+                cost_source=gathered.cost_sources[key],
+                silence=_silence(variants[key], cycle.failures),
+                lateness=lateness(
+                    gathered.pods[key],
+                    start_seconds=variants[key].start_seconds,
+                    now_seconds=now.timestamp(),
+                ),
+                unheeded=gathered.unheeded.get(key, ""),
+                service_class=class_finding(
+                    autoscaling, cycle.policies, cycle.objectives.of(target, gathered.pods[key])
+                ),
+                unpriced=cost_refusal(autoscaling, cycle.policies),
+                orders=orders_finding(orders_of(autoscaling)),
+                advice=advices.get(key),
+                kind=target.key.called,
+                misplaced=misplaced.get(key, ""),
+                learned=cycle.sized.learned.get(key),
+                problems=(*gathered.doubts.get(key, ()), *cycle.sized.problems.get(key, ())),
+            )
+            return planned_status(autoscaling, verdict, now=now)
+
+        found: dict[Key, Json | None] = {}
+        faults: dict[Key, Unplanned] = {}
         for autoscaling in world.autoscalings:
             key = key_of(autoscaling)
-            if key in gathered.unplanned:
-                found[key] = unplanned_status(autoscaling, gathered.unplanned[key], now=now)
-            elif key in decisions:
-                target = gathered.targets[key]
-                verdict = Verdict(
-                    variant=variants[key],
-                    decision=decisions[key],
-                    solver=plan.solver,
-                    cost_source=gathered.cost_sources[key],
-                    silence=_silence(variants[key], cycle.failures),
-                    lateness=lateness(
-                        gathered.pods[key],
-                        start_seconds=variants[key].start_seconds,
-                        now_seconds=now.timestamp(),
-                    ),
-                    unheeded=gathered.unheeded.get(key, ""),
-                    service_class=class_finding(
-                        autoscaling, cycle.policies, cycle.objectives.of(target, gathered.pods[key])
-                    ),
-                    unpriced=cost_refusal(autoscaling, cycle.policies),
-                    orders=orders_finding(orders_of(autoscaling)),
-                    advice=advices.get(key),
-                    kind=target.key.called,
-                    misplaced=misplaced.get(key, ""),
-                    learned=cycle.sized.learned.get(key),
-                    problems=(*gathered.doubts.get(key, ()), *cycle.sized.problems.get(key, ())),
-                )
-                found[key] = planned_status(autoscaling, verdict, now=now)
-        return found
+            try:
+                found[key] = status_of(autoscaling, key)
+            except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
+                faults[key] = faulty(error)
+                found[key] = unplanned_status(autoscaling, faults[key], now=now)
+        return {key: status for key, status in found.items() if status is not None}, faults
 
     def _tell_problems(self, problems: tuple[str, ...]) -> None:
+        known = frozenset(self._problems)
         for problem in problems:
-            if problem not in self._problems:
+            if problem not in known:
                 _log.warning("not planned with", problem=problem)
         self._problems = problems
+
+    def _tell_faults(self, unplanned: Mapping[Key, Unplanned]) -> None:
+        """Log the errors that no check foresaw, each with its traceback, once until it changes."""
+        faults = {key: item for key, item in unplanned.items() if item.fault}
+        for key, item in faults.items():
+            if self._faults.get(key) != item:
+                _log.error("not planned", namespace=key[0], name=key[1], exc_info=item.fault)
+        self._faults = faults
 
 
 def _silence(variant: Variant, failures: Mapping[Key, str]) -> str:

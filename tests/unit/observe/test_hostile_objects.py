@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import pytest
-from support.gathering import A100, CHAT, NODE, gathered, placed, pod
+from support.gathering import A100, NODE, gathered, placed, pod
 from support.manifests import autoscaler, deployment, variant
 from support.workloads import leader_worker_set
 
@@ -83,7 +83,9 @@ WORKLOADS: Mapping[str, Callable[[], Json]] = {
     "node affinity compares with a negative sign only": lambda: greater_than("-"),
     "a script consists of one word of 800,000 characters": lambda: running("x" * 800_000),
     "a script has an open quote and the flag": lambda: running("--max-num-seqs '" + "x" * 800_000),
-    "the replicas are the largest integer": lambda: evil() | {"spec": evil()["spec"] | {"replicas": 2**31 - 1}},
+    "the replicas are the largest integer": lambda: (
+        evil() | {"spec": evil()["spec"] | {"replicas": 2**31 - 1}}
+    ),
 }
 
 

@@ -138,3 +138,27 @@ async def test_a_replica_that_is_not_ready_for_long_is_reported() -> None:
     text = "; quiet-2 has not been ready for more than 600 s"
     assert (before["reason"], text in before["message"]) == ("MetricsAvailable", False)
     assert (said["reason"], text in said["message"]) == ("MetricsAvailable", True)
+
+
+async def test_an_error_in_the_status_of_one_variant_does_not_affect_the_other() -> None:
+    """Kubernetes accepts a time in the year 0. The variant gets no number, and its condition says why."""
+    stage = Stage(unready="quiet-2", started="0000-01-01T00:00:00Z")
+
+    await cycles(stage, stage.reconciler(Scope()), 6)
+
+    assert stage.statuses["quiet"]["actuation"] == {"applied": False}
+    said = condition(stage, "quiet", "OptimizationReady")
+    assert (said["status"], said["reason"]) == ("False", "InvalidConfiguration")
+    assert said["message"] == "ValueError in the controller: its log has the details"
+    assert stage.number("loud") == 3
+
+
+async def test_a_status_stays_below_the_limits_of_the_api_server_whatever_the_object_contains() -> None:
+    """A refused status is not confirmed, and a cycle with more than 100 of them counts as unfinished."""
+    stage = Stage(annotations={f"stowplan.dev/unknown-{number}": "x" for number in range(500)})
+
+    await cycles(stage, stage.reconciler(Scope()), 1)
+
+    said = condition(stage, "quiet", "AnnotationsResolved")
+    assert said["reason"] == "AnnotationNotUnderstood"
+    assert len(said["message"]) <= 1024

@@ -15,7 +15,7 @@ from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.observe.conditions import ConditionReason
-from controller.observe.gather import Unplanned
+from controller.observe.unplanned import Unplanned
 from controller.planning.decision import SolverStatus
 from controller.planning.load import Signal
 from controller.planning.snapshot import Replica, Variant
