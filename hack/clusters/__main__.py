@@ -8,9 +8,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from hack.clusters.filling import Filled, filled
+from hack.clusters.filling import Filled, cluster_plane, filled
 from hack.clusters.generated import Kind, generated
-from hack.clusters.plane import cluster_plane
 from hack.clusters.ways import DEFAULT, PACKED, Order, Way
 
 _BATCH = 200

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Final, TypeVar
 
 from apiserver.cluster.client import Cluster as Connection
@@ -25,6 +27,7 @@ from hack.controlplane import ControlPlane
 
 _Item = TypeVar("_Item")
 
+_MANIFESTS: Final = Path(__file__).parents[2] / "manifests" / "scheduler"
 _CALLS_AT_ONCE: Final = 48
 _POLL_SECONDS: Final = 0.25
 _PATIENCE_SECONDS: Final = 120.0
@@ -43,6 +46,21 @@ class Filled:
     """Names of the pods without a node."""
 
     offences: tuple[str, ...]
+
+
+@contextmanager
+def cluster_plane() -> Iterator[ControlPlane]:
+    """Run a control plane without kubelets and controllers.
+
+    Its scheduler has the shipped profile in addition to the default one.
+    """
+    with ControlPlane(
+        controller_manager=False, kwok=False, scheduler_profiles=_MANIFESTS / "packed.yaml"
+    ) as started:
+        started.kubectl("create", "namespace", NAMESPACE)
+        started.kubectl("create", "serviceaccount", "default", f"--namespace={NAMESPACE}")
+        started.kubectl("apply", f"--filename={_MANIFESTS / 'priority-classes.yaml'}")
+        yield started
 
 
 async def filled(

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.clusters.filling import Filled, filled
+from hack.clusters.filling import Filled, cluster_plane, filled
 from hack.clusters.generated import Kind, generated
-from hack.clusters.plane import cluster_plane
 from hack.clusters.ways import PACKED, Order, Way
 
 if TYPE_CHECKING:
