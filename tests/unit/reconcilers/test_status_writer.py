@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import NotFound
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import MODELS
 from apiserver.schema.json import Json
@@ -25,10 +26,13 @@ class Server:
         self.live: Json = {"metadata": {"namespace": "chat", "name": "a", "uid": "u", "resourceVersion": "1"}}
         self.copy = self.live
         self.writes = 0
+        self.is_gone = False
         self.told: list[str] = []
 
     async def apply(self, _: object, body: Json, **options: Any) -> Json:
-        """Store a status."""
+        """Store a status, unless the object was deleted."""
+        if self.is_gone:
+            raise NotFound("gone")
         self.writes += 1
         metadata = self.live["metadata"] | {"resourceVersion": str(self.writes + 1)}
         self.live = {"metadata": metadata, "status": body["status"]}
@@ -70,6 +74,14 @@ async def test_an_outdated_copy_causes_no_repeated_writes_or_events() -> None:
     await server.say(Active="True")
     assert server.writes == 2
     assert server.writer.written == {}
+
+
+async def test_the_status_of_a_deleted_object_is_neither_written_nor_announced() -> None:
+    """The cache may still have the object."""
+    server = Server()
+    server.is_gone = True
+    await server.say(Failed="True")
+    assert (server.writes, server.told, server.writer.written) == (0, [], {})
 
 
 async def test_written_statuses_are_kept_for_a_limited_number_of_objects() -> None:
