@@ -6,22 +6,22 @@ import base64
 import threading
 from http.client import HTTPException
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client, RefusedError
 
-_POLL_SECONDS: Final = 0.5
-"""Every read costs the API server and etcd 1.6 ms; a kubelet takes up to a minute."""
+_WATCH_SECONDS: Final = 30.0
+_RETRY_SECONDS: Final = 0.5
 
 
 class SecretMount:
     """One Secret as a directory of files, updated until stopped."""
 
     def __init__(self, control_plane: ControlPlane, *, namespace: str, name: str) -> None:
-        # Polled twice a second while an installation runs, so kubectl processes would be too slow.
         self._client = Client(control_plane.server, control_plane.directory / "pki")
-        self._path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
+        self._collection = f"/api/v1/namespaces/{namespace}/secrets"
+        self._name = name
         self._content: dict[str, bytes] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name=f"mount-{name}", daemon=True)
@@ -34,31 +34,28 @@ class SecretMount:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop following; the files stay."""
+        """Stop updating; the files stay, and the thread ends with its watch."""
         self._stop.set()
-        self._thread.join()
-        self._client.close()
 
     def is_filled(self) -> bool:
-        """Tell whether the Secret existed at the last poll."""
+        """Tell whether the Secret has existed."""
         return bool(self._content)
 
     def _follow(self) -> None:
+        """Watch the Secret, which costs the API server less than polling it, until stopped."""
         while not self._stop.is_set():
-            content = self._read()
-            if content and content != self._content:
-                self._write(content)
-                self._content = content
-            self._stop.wait(_POLL_SECONDS)
+            try:
+                for secret in self._client.watch(self._collection, self._name, seconds=_WATCH_SECONDS):
+                    self._take(secret)
+            except (RefusedError, OSError, HTTPException):  # the API server is down for a moment
+                self._stop.wait(_RETRY_SECONDS)
 
-    def _read(self) -> dict[str, bytes]:
-        """Return the Secret's data; empty if it does not exist or the API server is unreachable."""
-        try:
-            secret = self._client.value("GET", self._path)
-        except (RefusedError, OSError, HTTPException):
-            return {}
+    def _take(self, secret: dict[str, Any]) -> None:
         data: dict[str, str] = secret.get("data") or {}
-        return {key: base64.b64decode(text) for key, text in data.items()}
+        content = {key: base64.b64decode(text) for key, text in data.items()}
+        if content and content != self._content and not self._stop.is_set():
+            self._write(content)
+            self._content = content
 
     def _write(self, content: dict[str, bytes]) -> None:
         for key, value in content.items():
