@@ -105,10 +105,13 @@ class ControlPlane:
             raise
 
     def stop(self, *, keep_directory: bool = False) -> None:
-        """Stop everything in reverse order, and remove the directory unless it should be kept."""
+        """Kill everything in reverse order, and remove the directory unless it should be kept.
+
+        Nothing has to end in good order, since the data is not kept.
+        """
         try:
             for process in reversed(self._processes.values()):
-                process.stop()
+                process.stop(patience_seconds=0.0)
         finally:
             self._processes = {}
             if keep_directory:
