@@ -56,3 +56,14 @@ def test_a_process_loads_only_what_it_needs(module: str, unwanted: set[str]) -> 
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert unwanted.isdisjoint(finished.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("verb", "is_colorful"), {"controller": False, "upgrade": False, "plan": True}.items(), ids=str
+)
+def test_only_commands_that_print_with_rich_load_it(verb: str, is_colorful: bool) -> None:
+    """The logging library structlog would import it for every process."""
+    program = f"import sys, apiserver.cli; apiserver.cli._loaded('{verb}'); print('rich.text' in sys.modules)"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert finished.stdout.strip() == str(is_colorful)
