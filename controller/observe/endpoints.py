@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -12,9 +13,12 @@ from prometheus_client import Metric
 from apiserver.schema.json import Json
 from controller.observe.exposition import families_in
 from controller.observe.identity import key_of
-from controller.observe.said import Series
+from controller.observe.said import Series, UnreadableMetricsError
 from controller.policies.exposed import Exposed, exposed, name_of
 from controller.policies.measuring import Look
+
+MOST_NAMES: Final = 500
+"""Maximum number of metrics, counted with their label matchers, that bindings may name at one endpoint."""
 
 _SUFFIXES: Final = ("_total", "_count", "_sum", "_bucket")
 _BUCKET: Final = "_bucket"
@@ -61,8 +65,10 @@ def question(
 def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:
     """Return the values of the given names in an exposition.
 
-    Raises UnreadableMetricsError for invalid text.
+    Raises UnreadableMetricsError for invalid text, and for too many names.
     """
+    if len(names) > MOST_NAMES:
+        raise UnreadableMetricsError(f"bindings name {len(names)} metrics of it, of at most {MOST_NAMES}")
     stems = tuple(_stem(name_of(name)) for name in names)
     heads = (*stems, *(f"{_TYPE}{stem}" for stem in stems))
     return exposed(families_in(text, heads), names)
@@ -77,9 +83,11 @@ def series_names(names: Collection[str]) -> list[str]:
 def exposed_series(series: Sequence[Series], names: Collection[str]) -> Mapping[str, Exposed]:
     """Return the values of series without types: counters are recognized by name, histograms by buckets."""
     families = []
+    by_name: dict[str, list[Series]] = defaultdict(list)
+    for item in series:
+        by_name[item.name].append(item)
     for name in dict.fromkeys(map(name_of, names)):
-        buckets = [item for item in series if item.name == f"{name}{_BUCKET}"]
-        plain = [item for item in series if item.name == name]
+        buckets, plain = by_name.get(f"{name}{_BUCKET}", []), by_name.get(name, [])
         kind = "histogram" if buckets else "counter" if name.endswith(_SUFFIXES) else "gauge"
         stem = name.removesuffix("_total") if kind == "counter" else name
         family = Metric(stem or name, "", kind)

@@ -88,7 +88,7 @@ def parse_exposition(text: str) -> list[Series]:
         Series(
             name=sample.name,
             labels=sample.labels,
-            value=float(sample.value),
+            value=sample.value,
             time_seconds=None if sample.timestamp is None else float(sample.timestamp),
         )
         for family in families_in(text, NAMES)

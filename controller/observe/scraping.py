@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final, Literal, Self
@@ -89,6 +90,10 @@ class Scraper:
         self._steady = steady or clock
         self._files = CredentialFiles(limits.credentials)
         self._gate = asyncio.Semaphore(limits.concurrency)
+        # The lease must be renewed while a large page is parsed. The default threads are for planning, and
+        # pages of bindings must not delay those of engines. One thread each: parsing holds the interpreter.
+        self._of_engines = ThreadPoolExecutor(1, "engine-pages")
+        self._of_bindings = ThreadPoolExecutor(1, "binding-pages")
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -101,6 +106,8 @@ class Scraper:
     async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
+        for threads in (self._of_engines, self._of_bindings):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
         """Return the readings of the pods; the failure of one does not affect others."""
@@ -141,8 +148,9 @@ class Scraper:
         try:
             text = await self._read(metrics_url(pod, self._limits), arguments)
             now_seconds, steady_seconds = self._clock(), self._steady()
-            # In a thread, as in `_answer`: the lease must be renewed while a large page is parsed.
-            reading = reading_of(await asyncio.to_thread(parse_exposition, text), time_seconds=now_seconds)
+            loop = asyncio.get_running_loop()
+            series = await loop.run_in_executor(self._of_engines, parse_exposition, text)
+            reading = reading_of(series, time_seconds=now_seconds)
             return replace(reading, time_seconds=steady_seconds - (now_seconds - reading.time_seconds))
         except UnreadableMetricsError as error:
             return str(error)
@@ -152,7 +160,8 @@ class Scraper:
             url = f"{_origin(item.pod, item.endpoint.port, self._limits)}{item.endpoint.path}"
             text = await self._read(url, arguments)
             asked_seconds = self._steady()
-            return Look(asked_seconds, await asyncio.to_thread(exposed_in, text, names))
+            loop = asyncio.get_running_loop()
+            return Look(asked_seconds, await loop.run_in_executor(self._of_bindings, exposed_in, text, names))
         except UnreadableMetricsError as error:
             return str(error)
 

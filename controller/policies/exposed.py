@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,9 +35,10 @@ class Exposed:
 def exposed(families: Iterable[Metric], names: Collection[str]) -> dict[str, Exposed]:
     """Return the values of the given names in metric families; names that are not found are omitted."""
     found: dict[str, Exposed] = {}
+    wanted = _by_series(names)
     for family in families:
-        for name in names:
-            if said := _said(family, name):
+        for name, samples in _matching(family, wanted).items():
+            if said := _said(family, name_of(name), samples):
                 found.setdefault(name, said)
     return found
 
@@ -47,18 +48,46 @@ def name_of(wanted: str) -> str:
     return wanted.partition("{")[0]
 
 
-def _said(family: Metric, wanted: str) -> Exposed | None:
-    name, matchers = name_of(wanted), _MATCHER.findall(wanted)
-    samples = [
-        sample
-        for sample in family.samples
-        if all(sample.labels.get(label) == value for label, value in matchers)
-    ]
+_Wanted = Mapping[str, Mapping[tuple[str, ...], Mapping[tuple[str, ...], list[str]]]]
+"""Names by series, by the labels that they match, and by the values of these: a page may have thousands of
+series, and bindings may name hundreds of metrics.
+"""
+
+
+def _by_series(names: Collection[str]) -> _Wanted:
+    found: dict[str, dict[tuple[str, ...], dict[tuple[str, ...], list[str]]]] = {}
+    for name in names:
+        matchers = _MATCHER.findall(name)
+        labels, values = tuple(label for label, _ in matchers), tuple(value for _, value in matchers)
+        found.setdefault(name_of(name), {}).setdefault(labels, {}).setdefault(values, []).append(name)
+    return found
+
+
+def _matching(family: Metric, wanted: _Wanted) -> Mapping[str, list[Sample]]:
+    """Return the samples of each name that a family has."""
+    found: dict[str, list[Sample]] = {}
+    for sample in family.samples:
+        for series in _series_of(family, sample.name):
+            for labels, values in wanted.get(series, {}).items():
+                for name in values.get(tuple(map(sample.labels.get, labels)), ()):  # type: ignore[arg-type]
+                    found.setdefault(name, []).append(sample)
+    return found
+
+
+def _series_of(family: Metric, name: str) -> Iterator[str]:
+    """Yield the names by which a policy can mean a sample."""
+    yield name
+    if family.type == "counter" and name.endswith("_total"):
+        yield name.removesuffix("_total")
+    if family.type == "histogram" and name == f"{family.name}{_BUCKET}":
+        yield family.name
+
+
+def _said(family: Metric, name: str, samples: Sequence[Sample]) -> Exposed | None:
     if family.type == "histogram" and family.name == name:
         return Exposed(buckets=buckets) if (buckets := _buckets(name, samples)) else None
-    names = {name, f"{name}_total"} if family.type == "counter" else {name}
-    values = [sample.value for sample in samples if sample.name in names]
-    if not values or not all(map(math.isfinite, values)):
+    values = [sample.value for sample in samples]
+    if not all(map(math.isfinite, values)):
         return None
     is_counter = family.type == "counter" or (family.type in _LOOSE and name.endswith(_COUNTED))
     return Exposed(value=math.fsum(_countable(values)), is_counter=is_counter)
