@@ -7,11 +7,15 @@ import aiohttp
 from controller.observe.said import UnreadableMetricsError
 
 
+class OversizedBodyError(UnreadableMetricsError):
+    """A response is longer than the limit."""
+
+
 async def read_bounded(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
-    """Return the whole body. Raises UnreadableMetricsError if it is longer than the limit."""
+    """Return the whole body. Raises OversizedBodyError if it is longer than the limit."""
     body = bytearray()
     async for piece in response.content.iter_any():
         body += piece
         if len(body) > limit_bytes:
-            raise UnreadableMetricsError(f"the response is longer than {limit_bytes} bytes")
+            raise OversizedBodyError(f"the response is longer than {limit_bytes} bytes")
     return bytes(body)

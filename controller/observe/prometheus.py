@@ -14,15 +14,16 @@ import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from functools import partial
+from typing import Final, Self, TypeVar
 
 import aiohttp
 import msgspec
 
 from apiserver.schema.json import Json
-from controller.observe.bounded import read_bounded
+from controller.observe.bounded import OversizedBodyError, read_bounded
 from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
 from controller.observe.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
 from controller.observe.identity import Key, key_of
@@ -33,13 +34,25 @@ from controller.observe.scraping import Scraped
 from controller.observe.series import NAMES, Kind, Meaning, names_of
 from controller.policies.measuring import Look
 
+T = TypeVar("T")
+
 _OK: Final = 200
 _LIMIT_BYTES: Final = 64 << 20
 PODS_OF_A_BATCH: Final = 500
 """Maximum pods per batch, so that the response fits even with ten engines in each pod."""
 
+_LONGEST_QUERY: Final = 1 << 20
+"""Maximum length of a query in characters; Prometheus reads 10 MB."""
+
+_REFUSED: Final = frozenset({400, 422})
+"""Status codes for a query that cannot be parsed or evaluated."""
+
 _AT_ONCE: Final = 4
 _WAITING: Final = tuple(name for kind in Kind for name in names_of(kind, Meaning.WAITING))
+
+
+class RefusedQueryError(UnreadableMetricsError):
+    """Prometheus cannot answer this query."""
 
 
 class PrometheusSource:
@@ -72,10 +85,8 @@ class PrometheusSource:
 
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
         """Return the readings of the pods known to Prometheus, and the errors for the others."""
-        batches = batched(pods)
-        names = f'"{"|".join(NAMES)}"'
-        answers = await asyncio.gather(*(self._answers(batch, names, dated=_WAITING) for batch in batches))
-        found = {key: answer for batch, answer in zip(batches, answers, strict=True) for key in batch.pods}
+        chosen = f'"{"|".join(NAMES)}"'
+        found = await _of_each(batched(pods), partial(self._answers, chosen=chosen, dated=_WAITING))
         readings: dict[Key, Reading] = {}
         failures: dict[Key, str] = {}
         for pod in pods:
@@ -93,9 +104,7 @@ class PrometheusSource:
             key = key_of(item.pod)
             names[key] = names.get(key, frozenset()) | item.names
         pods = {key_of(item.pod): item.pod for item in questions}
-        batches = batched(list(pods.values()))
-        answers = await asyncio.gather(*(self._looks(batch, names) for batch in batches))
-        found = {key: answer for batch, answer in zip(batches, answers, strict=True) for key in batch.pods}
+        found = await _of_each(batched(list(pods.values())), partial(self._looks, names=names))
         looks: dict[Endpoint, Look] = {}
         failures: dict[Endpoint, str] = {}
         for item in questions:
@@ -111,16 +120,8 @@ class PrometheusSource:
 
     async def _looks(self, batch: Batch, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look] | str:
         asked = series_names(frozenset().union(*(names[key] for key in batch.pods)))
-        answer = await self._answers(batch, _any(asked), dated=asked)
-        if isinstance(answer, str):
-            return answer
-        looks = {}
-        for key, found in answer.values.items():
-            series, age_seconds = of_one_origin_each(found, answer.ages.get(key, ()))
-            if series and math.isfinite(age_seconds):
-                said = exposed_series(series, names.get(key, frozenset()))
-                looks[key] = Look(answer.asked_seconds - age_seconds, said)
-        return looks
+        answer = await self._answers(batch, chosen=_any(asked), dated=asked)
+        return answer if isinstance(answer, str) else await asyncio.to_thread(_seen, answer, names)
 
     def _reading(self, answer: _Answers | str, key: Key) -> Reading:
         if isinstance(answer, str):
@@ -129,7 +130,7 @@ class PrometheusSource:
         dated = (replace(item, time_seconds=answer.asked_seconds - age_seconds) for item in series)
         return reading_of(dated, time_seconds=answer.asked_seconds)
 
-    async def _answers(self, batch: Batch, names: str, *, dated: Sequence[str]) -> _Answers | str:
+    async def _answers(self, batch: Batch, *, chosen: str, dated: Sequence[str]) -> _Answers | str:
         """Return the series of the pods whose name matches, and the ages of the `dated` ones, or an error."""
         within = batch.matchers
         try:
@@ -138,28 +139,31 @@ class PrometheusSource:
                 # seem to be newer than before.
                 asked_seconds = self._clock()
                 # One name per selector: `timestamp` drops it, and a pod with both names would invalidate the
-                # response.
-                stamps = [f"timestamp({name}{{{within}}})" for name in dated]
+                # response. It is in a label matcher, because some names are keywords of expressions.
+                stamps = [f'timestamp({{__name__="{name}",{within}}})' for name in dated]
                 times = await self._query(" or ".join(stamps)) if stamps else []
                 # Evaluated at the same time, as a scrape in between would pair new values with old
                 # timestamps.
                 moment = times[0].value[0] if times else None
-                values = await self._query(f"{{__name__=~{names},{within}}}", moment)
-            return _Answers(
-                values=_by_pod(_values(values)), ages=_by_pod(_ages(times)), asked_seconds=asked_seconds
-            )
+                values = await self._query(f"{{__name__=~{chosen},{within}}}", moment)
         except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
-            return f"Prometheus: {type(error).__name__}: {error}"
+            return _failure(error)
+        # In a thread: the Lease must be renewed while thousands of series are read.
+        return await asyncio.to_thread(_answers_of, times, values, asked_seconds=asked_seconds)
 
     async def _query(self, expression: str, moment: float | None = None) -> Sequence[_Sample]:
         assert self._session is not None, "enter the source before asking"
+        if len(expression) > _LONGEST_QUERY:
+            raise RefusedQueryError(f"the query has {len(expression)} characters, of {_LONGEST_QUERY}")
         arguments = await self._files.arguments(is_encrypted=self._url.startswith("https:"))
         asked = {"query": expression} | ({} if moment is None else {"time": f"{moment:.3f}"})
         async with self._session.post(self._url, data=asked, allow_redirects=False, **arguments) as response:
             body = await read_bounded(response, _LIMIT_BYTES)
             if response.status != _OK:
-                raise UnreadableMetricsError(f"HTTP {response.status}: {body[:200].decode(errors='replace')}")
-        return _vector(body)
+                raise (RefusedQueryError if response.status in _REFUSED else UnreadableMetricsError)(
+                    f"HTTP {response.status}: {body[:200].decode(errors='replace')}"
+                )
+        return await asyncio.to_thread(_vector, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +180,53 @@ class Batch:
         namespaces = f"namespace=~{_any(sorted({namespace for namespace, _ in self.pods}))}"
         return f"{namespaces},pod=~{_any([name for _, name in self.pods])}" if self.is_part else namespaces
 
+    @property
+    def halves(self) -> tuple[Batch, ...]:
+        """Two batches of whole namespaces; none if there is one namespace only."""
+        namespaces = sorted({namespace for namespace, _ in self.pods})
+        first = frozenset(namespaces[: len(namespaces) // 2])
+        parts = tuple(
+            Batch(tuple(key for key in self.pods if (key[0] in first) is is_first))
+            for is_first in (True, False)
+        )
+        return parts if first else ()
+
+
+async def _of_each(
+    batches: Sequence[Batch], ask: Callable[[Batch], Awaitable[T | str]]
+) -> dict[Key, T | str]:
+    """Return the answer for each pod.
+
+    A refused batch is asked again in halves, so that the metrics of one namespace affect no other.
+    """
+    answers = await asyncio.gather(*(ask(batch) for batch in batches))
+    refused = [batch for batch, answer in zip(batches, answers, strict=True) if isinstance(answer, _Refusal)]
+    found = {key: answer for batch, answer in zip(batches, answers, strict=True) for key in batch.pods}
+    halves = [half for batch in refused for half in batch.halves]
+    return found | (await _of_each(halves, ask) if halves else {})
+
+
+def _seen(answer: _Answers, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look]:
+    """Return what each pod exposes of the metrics with these names."""
+    looks = {}
+    for key, found in answer.values.items():
+        series, age_seconds = of_one_origin_each(found, answer.ages.get(key, ()))
+        if series and math.isfinite(age_seconds):
+            said = exposed_series(series, names.get(key, frozenset()))
+            looks[key] = Look(answer.asked_seconds - age_seconds, said)
+    return looks
+
+
+class _Refusal(str):
+    """The message about a query whose metrics or result are the cause; one for fewer pods may succeed."""
+
+    __slots__ = ()
+
+
+def _failure(error: Exception) -> str:
+    text = f"Prometheus: {type(error).__name__}: {error}"
+    return _Refusal(text) if isinstance(error, (RefusedQueryError, OversizedBodyError)) else text
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Answers:
@@ -184,6 +235,10 @@ class _Answers:
     values: Mapping[Key, Sequence[Series]]
     ages: Mapping[Key, Sequence[Series]]
     asked_seconds: float
+
+
+def _answers_of(times: Sequence[_Sample], values: Sequence[_Sample], *, asked_seconds: float) -> _Answers:
+    return _Answers(values=_by_pod(_values(values)), ages=_by_pod(_ages(times)), asked_seconds=asked_seconds)
 
 
 class _Sample(msgspec.Struct, frozen=True):

@@ -16,7 +16,9 @@ from support.manifests import deployment, listed
 from support.monitoring import BadNews, alerts, panel_queries
 from support.stub_engine import StubEngine
 
+from controller.observe.endpoints import question
 from controller.observe.prometheus import PrometheusSource
+from controller.policies.exposed import Exposed
 from hack.controlplane import ControlPlane
 from hack.controlplane.nodes import Node, create_nodes
 
@@ -71,6 +73,21 @@ async def test_readings_have_the_time_of_their_scrape(monitored: ControlPlane) -
     assert (reading.kv_usage, reading.waiting, reading.kv_tokens) == (0.25, 3, 16_000)
     assert reading.model_names == {"m"}
     assert reading.time_seconds > 1_700_000_000
+
+
+async def test_metrics_named_like_keywords_do_not_affect_others(monitored: ControlPlane) -> None:
+    """A policy may name any metric, and the policies of all namespaces are queried together."""
+    (pod,) = running_pods(monitored)
+    keywords = ("bool", "by", "on", "ignoring", "group_left", "offset", "inf", "NaN", "atan2", "start")
+    waiting = "vllm:num_requests_waiting"
+    asked = [question(pod, port=8000, path="/metrics", names=[waiting, *keywords])]
+    with StubEngine(pod["status"]["podIP"], model="m", usage=0.25, waiting=3):
+        await ask_until_known(monitored, [pod])
+        async with PrometheusSource(monitored.prometheus_url) as source:
+            exposures = await source.expose(asked)
+
+    assert exposures.failures == {}
+    assert exposures.looks[asked[0].endpoint].exposed == {waiting: Exposed(value=3.0)}
 
 
 async def test_every_alert_fires_and_every_panel_has_data(monitored: ControlPlane) -> None:

@@ -15,6 +15,7 @@ from support.campaign import often
 from support.engine_expositions import VLLM, without
 from support.served import served
 
+from controller.observe.endpoints import question
 from controller.observe.prometheus import PODS_OF_A_BATCH, PrometheusSource, batched
 from controller.observe.readings import parse_exposition
 
@@ -63,6 +64,8 @@ class Prometheus:
 
         self.tokens: set[str | None] = set()
         self.garbage: bytes | None = None
+        self.refused = ""
+        """A namespace for which every query is refused."""
 
     async def answer(self, request: web.Request) -> web.Response:
         """Answer one query."""
@@ -74,6 +77,8 @@ class Prometheus:
         (matcher,) = set(re.findall(r'namespace=~"([^"]*)"', query))
         names = re.search(r',pod=~("[^"]*")', query)
         wanted = re.compile(json.loads(names[1]) if names else ".*")
+        if self.refused in matcher.split("|"):
+            return web.Response(status=400, text="bad_data")
         known = values(self.text)
         samples = [
             (labels | {"namespace": name, "pod": pod}, value)
@@ -217,3 +222,43 @@ async def test_an_invalid_response_is_a_failure_for_every_pod_of_the_query(body:
         scraped = await source.scrape([pod(), pod(name="q")])
 
     assert (scraped.readings, set(scraped.failures)) == ({}, {("ns", "p"), ("ns", "q")})
+
+
+async def test_the_metrics_of_one_namespace_affect_no_other() -> None:
+    """A refused query is asked again for fewer namespaces, until only that one fails."""
+    prometheus = Prometheus()
+    prometheus.refused = "ns-7"
+    pods = [pod(f"ns-{number}") for number in range(64)]
+    async with prometheus.source() as source:
+        scraped = await source.scrape(pods)
+
+    assert list(scraped.failures) == [("ns-7", "p")]
+    assert "HTTP 400" in scraped.failures["ns-7", "p"]
+    assert len(scraped.readings) == 63
+    assert len(prometheus.queries) <= 32
+
+
+async def test_a_query_that_fails_for_another_reason_is_not_repeated() -> None:
+    """An unavailable Prometheus gets no additional requests."""
+    prometheus = Prometheus()
+    prometheus.garbage = b"not json"
+    async with prometheus.source() as source:
+        scraped = await source.scrape([pod(f"ns-{number}") for number in range(8)])
+
+    assert len(scraped.failures) == 8
+    assert len(prometheus.queries) == 1
+
+
+async def test_a_query_for_too_many_metrics_is_split_by_namespace() -> None:
+    """Only the namespace that names so many has no values."""
+    prometheus = Prometheus()
+    many = [f"{'x' * 200}{number}" for number in range(3000)]
+    asked = [
+        question(pod("ns-1"), port=1, path="/", names=["vllm:num_requests_waiting"]),
+        question(pod("ns-2"), port=1, path="/", names=many),
+    ]
+    async with prometheus.source() as source:
+        exposures = await source.expose(asked)
+
+    assert list(exposures.looks) == [asked[0].endpoint]
+    assert "the query has" in exposures.failures[asked[1].endpoint]
