@@ -18,6 +18,9 @@ class Domains:
 
     def __init__(self, nodes: Sequence[Json]) -> None:
         self._nodes = tuple(map(_node, nodes))
+        self.keys = frozenset(key for node in self._nodes for key, _ in node.labels)
+        """All labels that any node has."""
+
         self._asked_for: dict[_Looks, tuple[Node, ...]] = {}
 
     @property

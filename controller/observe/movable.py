@@ -16,7 +16,7 @@ from controller.observe.accelerators import accelerators_of
 from controller.observe.disruptions import Disruptions
 from controller.observe.orders import PREFIX
 from controller.observe.pods import is_present, is_ready, target_of_pod
-from controller.observe.scheduling import node_affinity, tolerations
+from controller.observe.scheduling import MOST_VALUES, node_affinity, placement_values, tolerations
 from controller.observe.targets import TargetKey
 from controller.planning.cluster import MOST_ACCELERATORS, MovablePod
 
@@ -90,6 +90,7 @@ def _is_portable(pod: Json) -> bool:
         and not spec.get("resourceClaims")
         and all(_is_anywhere(volume) for volume in spec.get("volumes") or [])
         and not any(_constraints(spec))
+        and placement_values(spec) <= MOST_VALUES
     )
 
 

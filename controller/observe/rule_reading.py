@@ -117,6 +117,9 @@ def read_constraint(reading: RuleReading, constraint: Json, where: str) -> None:
 
 def _counts_from_zero(reading: RuleReading, constraint: Json, key: str) -> bool:
     """Return whether a domain counts that no pod can use, or `minDomains` exceeds the domains."""
+    is_label = key in reading.scene.domains.keys  # of many hostile ones, few are
+    if not is_label:
+        return int(constraint.get("minDomains") or 0) > 0
     ignores = constraint.get("nodeAffinityPolicy") == "Ignore"
     counted = domains_of(reading.scene.domains.nodes if ignores else reading.asked_for, key)
     is_few = len(counted) < int(constraint.get("minDomains") or 0)

@@ -5,13 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, JsonValue
 from controller.planning.cluster import NodeRequirement, Taint, Toleration
 
 MOVING: Final = "stowplan.dev/moving"
 """Taint that keeps new pods off a node while pods are moved from it; planning ignores it."""
 
+PLACED_BY: Final = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
+"""Pod spec fields that restrict placement."""
+
+MOST_VALUES: Final = 2000
+"""Maximum number of values in these fields: each may be compared with each node. Real pods have a few dozen,
+or one for each of some hundred nodes.
+"""
+
 _REPELLENT: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+def placement_values(pod_spec: Json) -> int:
+    """Return the number of values in the fields that restrict placement."""
+    return sum(_values_in(pod_spec[name]) for name in PLACED_BY if name in pod_spec)
+
+
+def _values_in(value: JsonValue) -> int:
+    if isinstance(value, dict):
+        return sum(map(_values_in, value.values()))
+    return sum(map(_values_in, value)) if isinstance(value, list) else 1
 
 
 def node_affinity(pod_spec: Json) -> tuple[tuple[NodeRequirement, ...], ...]:

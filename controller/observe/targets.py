@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 from controller.observe.accelerators import UNKNOWN_CLAIM, accelerators_of
+from controller.observe.scheduling import MOST_VALUES, PLACED_BY, placement_values
 from controller.planning.snapshot import MOST_PODS_PER_REPLICA
 
 SET_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
@@ -17,8 +18,6 @@ GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
 WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
 _EXCLUSIVE: Final = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 _EXCLUSIVE_PARTS: Final = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
-_PLACED_BY: Final = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
-"""Pod spec fields that restrict placement."""
 
 
 class TargetKind(StrEnum):
@@ -118,7 +117,7 @@ def target_of(key: TargetKey, value: Json) -> Target:
         return _of_groups(key, value)
     spec = value["spec"]
     template = spec["template"]
-    _demand_known(template)
+    _demand_plannable(template)
     return Target(
         key=key,
         replicas=_number(spec.get("replicas")),
@@ -140,7 +139,7 @@ def _of_groups(key: TargetKey, value: Json) -> Target:
     group = spec["leaderWorkerTemplate"]
     workers = group["workerTemplate"]
     leader = group.get("leaderTemplate") or workers
-    _demand_known(leader, workers)
+    _demand_plannable(leader, workers)
     size = max(1, _number(group.get("size")))
     _demand_small(size)
     # Counted, never listed: the size is a number that anyone can write.
@@ -163,10 +162,15 @@ def _of_groups(key: TargetKey, value: Json) -> Target:
     )
 
 
-def _demand_known(*templates: Json) -> None:
+def _demand_plannable(*templates: Json) -> None:
     for template in templates:
         if why := template["spec"].get(UNKNOWN_CLAIM):
             raise UnplannableTargetError(why)
+        if (values := placement_values(template["spec"])) > MOST_VALUES:
+            raise UnplannableTargetError(
+                f"its pods have {values} values in {', '.join(PLACED_BY)}: reduce them to at most"
+                f" {MOST_VALUES} together"
+            )
 
 
 def _demand_small(size: int) -> None:
@@ -184,7 +188,7 @@ def _demand_alike(leader: Json, worker: Json) -> None:
             f"its leader requests {has} accelerators and each worker {have}: request the same number in"
             " leaderTemplate and workerTemplate, or none in one of them"
         )
-    differing = [name for name in _PLACED_BY if (leader.get(name) or None) != (worker.get(name) or None)]
+    differing = [name for name in PLACED_BY if (leader.get(name) or None) != (worker.get(name) or None)]
     if differing:
         raise UnplannableTargetError(
             f"its leader and workers have accelerators and differ in {', '.join(differing)}: set the same"

@@ -70,6 +70,12 @@ def holding(accelerators: str) -> Json:
     return made
 
 
+MANY_TOLERATIONS: Final = [{"key": f"k{number}", "operator": "Exists"} for number in range(100_000)]
+MANY_DEMANDS: Final = [
+    {"key": "rank", "operator": "NotIn", "values": [f"x{number}"]} for number in range(10_000)
+]
+MANY_SPREADS: Final = [{"topologyKey": f"k{number}", "maxSkew": 1} | _OWN for number in range(10_000)]
+
 WORKLOADS: Mapping[str, Callable[[], Json]] = {
     "maxSkew over zones is above a million": lambda: spread(maxSkew=1_000_001),
     "maxSkew over nodes is the largest integer": lambda: spread(
@@ -83,6 +89,16 @@ WORKLOADS: Mapping[str, Callable[[], Json]] = {
     "node affinity compares with a negative sign only": lambda: greater_than("-"),
     "a script consists of one word of 800,000 characters": lambda: running("x" * 800_000),
     "a script has an open quote and the flag": lambda: running("--max-num-seqs '" + "x" * 800_000),
+    "a hundred thousand tolerations": lambda: evil(tolerations=MANY_TOLERATIONS),
+    "node affinity with ten thousand requirements": lambda: requiring(*MANY_DEMANDS),
+    "node affinity with a hundred thousand values": lambda: requiring(
+        {"key": "rank", "operator": "NotIn", "values": [str(number) for number in range(100_000)]}
+    ),
+    "ten thousand topologies to spread over": lambda: evil(topologySpreadConstraints=MANY_SPREADS),
+    "ten thousand topologies to keep apart in": lambda: evil(
+        affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": MANY_SPREADS}}
+    ),
+    "as many topologies as are planned": lambda: evil(topologySpreadConstraints=MANY_SPREADS[:400]),
     "the replicas are the largest integer": lambda: (
         evil() | {"spec": evil()["spec"] | {"replicas": 2**31 - 1}}
     ),
@@ -103,10 +119,12 @@ def victim(*, nodes: tuple[Json, ...], **world: object) -> tuple[Decision, Gathe
 
 
 def ranked() -> tuple[Json, ...]:
-    """Return a node that has a rank."""
-    node = copy.deepcopy(NODE)
-    node["metadata"]["labels"]["rank"] = "7"
-    return (node,)
+    """Return a thousand nodes that have a rank."""
+    nodes = [copy.deepcopy(NODE) for _ in range(1000)]
+    for number, node in enumerate(nodes, start=1):
+        node["metadata"]["name"] = f"n{number}"
+        node["metadata"]["labels"] |= {"rank": "7", "kubernetes.io/hostname": f"n{number}"}
+    return tuple(nodes)
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["a VariantAutoscaling names it", "nothing names it"])
@@ -130,7 +148,7 @@ def test_a_hostile_workload_does_not_affect_the_plan_of_others(
 @pytest.mark.parametrize("accelerators", ["10001", "999999999999999999", "9E"])
 def test_a_pod_that_holds_more_than_its_node_has_only_fills_that_node(accelerators: str) -> None:
     """Its author can assign a pod to any node; the kubelet refuses it, if there is one."""
-    nodes = (*ranked(), NODE | {"metadata": NODE["metadata"] | {"name": "n2"}})
+    nodes = ranked()
     stranger = holding(accelerators)
     stranger["spec"]["nodeName"] = "n2"
 
