@@ -43,7 +43,9 @@ class CredentialsConfig:
     metrics."""
 
     token_file: FileName = ""
-    """File with a bearer token. Requires TLS; for engines also `podNetworks`."""
+    """File with a bearer token. Requires TLS; for engines also `podNetworks`. It is sent to every pod that is
+    scraped, including those that bindings name, so whoever can create these pods can read it: it must permit
+    nothing but reading metrics."""
 
     insecure_token: bool = False
     """Whether the token may be sent even where others could read it."""
