@@ -50,4 +50,5 @@ def evictions_allowed(budget: Json) -> int:
     """Return the allowed evictions of a budget; 0 while its status is outdated."""
     status, generation = budget.get("status") or {}, budget["metadata"].get("generation", 0)
     is_current = status.get("observedGeneration", generation) >= generation
-    return min(int(status.get("disruptionsAllowed", 0)), MAX_REPLICAS) if is_current else 0
+    allowed = int(status.get("disruptionsAllowed", 0)) if is_current else 0
+    return max(0, min(allowed, MAX_REPLICAS))

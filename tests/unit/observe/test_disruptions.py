@@ -46,6 +46,8 @@ FOUND: dict[str, tuple[list[Json], list[Json], tuple[str, int | None]]] = {
         [WEB],
         ("", None),
     ),
+    "a negative number allows nothing": ([budget("b", {}, -1)], [WEB], ("b", 0)),
+    "more than a plan can contain": ([budget("b", {}, 2**31 - 1)], [WEB], ("b", 10**6)),
     "an empty selector selects everything": ([budget("b", {})], [WEB], ("b", 1)),
     "no selector selects nothing": ([budget("b", None)], [WEB], ("", None)),
     "a pod under two budgets is never evicted": ([budget("a", {}), budget("b", {})], [WEB], ("", 0)),
