@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from apiserver.schema.json import Json
@@ -19,16 +19,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """An error: the field, the machine-readable reason, the message without the field, and the line."""
+    """An error: the field, the machine-readable reason, the message without the field, and the line.
+
+    These are the members of an entry of `errors`.
+    """
 
     field: str
     reason: str
     message: str
     line: int
-
-    def as_json(self) -> Json:
-        """Return the finding as an entry of `errors`."""
-        return {"field": self.field, "reason": self.reason, "message": self.message, "line": self.line}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +63,7 @@ class Outcome:
             "namespace": self.namespace,
             "name": self.name,
             "verdict": self.verdict.value,
-            "errors": [finding.as_json() for finding in (*self.undecodable, *self.errors)],
+            "errors": [asdict(finding) for finding in (*self.undecodable, *self.errors)],
             "warnings": list(self.warnings),
             "object": self.value,
         }

@@ -29,7 +29,6 @@ from apiserver.cluster.watch import Timing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from datetime import datetime
 
     from apiserver.cluster.client import Cluster
     from apiserver.schema.json import Json
@@ -65,14 +64,12 @@ class LeaderElector:
         on_lost: Callable[[], None] | None = None,
         annotations: Callable[[], Mapping[str, str]] | None = None,
         timing: Timing | None = None,
-        now: Callable[[], datetime] = utc_now,
     ) -> None:
         self._cluster = cluster
         self._options = options
         self._on_lost = on_lost
         self._annotations = annotations
         self._timing = timing or Timing(clock=boot_time)
-        self._now = now
         self._lease: Json | None = None
         self._observed_spec: Json | None = None
         self._observed_time = 0.0
@@ -174,7 +171,7 @@ class LeaderElector:
         if not self._is_free():  # also if it was deleted: its holder creates it again
             return None
         told = self._annotations() if self._annotations else None
-        body = claimed(self._lease, self._options, self._now(), told)
+        body = claimed(self._lease, self._options, utc_now(), told)
         if self._lease is None:
             return await self._cluster.create(LEASES, body, timeout_seconds=timeout_seconds)
         return await self._cluster.replace(LEASES, body, timeout_seconds=timeout_seconds)
@@ -222,7 +219,7 @@ class LeaderElector:
             await self._read(timeout_seconds)
         if self._lease is None or self.holder != self._options.identity:
             return True
-        body = released(self._lease, self._options, self._now())
+        body = released(self._lease, self._options, utc_now())
         try:
             self._observe(await self._cluster.replace(LEASES, body, timeout_seconds=timeout_seconds))
         except Conflict:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from apiserver.schema.json import Json
-
 
 class Verdict(StrEnum):
     """The result of a check."""
@@ -24,21 +22,12 @@ ACCEPTABLE: Final = ("owners", "controllers")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that was checked, and what to do if it is a problem."""
+    """One thing that was checked, and what to do if it is a problem; with these members in `checks`."""
 
     check: str
     verdict: Verdict
     message: str
     remedy: str = ""
-
-    def as_json(self) -> Json:
-        """Return the finding as an entry of `checks`."""
-        return {
-            "check": self.check,
-            "verdict": self.verdict.value,
-            "message": self.message,
-            "remedy": self.remedy,
-        }
 
 
 def ok(check: str, message: str) -> Finding:
@@ -69,12 +58,8 @@ def accepted(findings: Iterable[Finding], checks: Iterable[str]) -> tuple[Findin
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """An object that cannot be migrated, and why."""
+    """An object that cannot be migrated, and why; with these members in `failures`."""
 
     namespace: str
     name: str
     message: str
-
-    def as_json(self) -> Json:
-        """Return the failure as an entry of `failures`."""
-        return {"namespace": self.namespace, "name": self.name, "message": self.message}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
@@ -92,10 +92,10 @@ class Run(Generic[S]):
             "verb": self.verb,
             "cluster": self.cluster,
             "outcome": self.outcome.value,
-            "checks": [item.as_json() for item in self.checks],
+            "checks": [asdict(item) for item in self.checks],
             "steps": [step.as_json() | {"title": step.title} for step in self.steps],
             "done": [item.as_json() for item in self.done],
             "error": self.error,
-            "failures": [item.as_json() for item in self.failures],
+            "failures": [asdict(item) for item in self.failures],
             "advice": list(self.advice),
         }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
 import sys
 from contextlib import aclosing
@@ -344,16 +343,13 @@ async def test_an_unusable_kubeconfig_is_rejected_with_its_reason(
         await Cluster.connect(path, environ={})
 
 
-async def test_an_unusable_kubeconfig_of_the_home_directory_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_kubeconfig_in_the_home_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is used if nothing names another file; an empty text names none."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    path = tmp_path / ".kube" / "config"
-    path.parent.mkdir()
-    path.write_text("[]")
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube" / "config").write_text("[]")
 
-    with pytest.raises(errors.NotConfigured, match=f"cannot use kubeconfig {re.escape(str(path))}: "):
+    with pytest.raises(errors.NotConfigured, match=r"cannot use kubeconfig .*/\.kube/config: "):
         await Cluster.connect("", "", environ={})
 
 
