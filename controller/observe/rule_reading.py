@@ -81,7 +81,7 @@ class RuleReading:
         return with_accelerators(self.asked_for, self.accelerator)
 
     def leave_out(self, where: str, why: str) -> None:
-        """Report a rule that is not planned with."""
+        """Report a rule that planning ignores."""
         self.problems.append(f"{self.target.key}: {where}: {why}")
 
     def at_most_per_node(self, pods: int) -> None:

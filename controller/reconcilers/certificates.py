@@ -88,7 +88,7 @@ class CertificateReconciler:
                 await self.reconcile()
             except ClusterError as error:
                 if error.message != why_not:
-                    _log.warning("certificates not finished", error=error.message)
+                    _log.warning("certificates not renewed", error=error.message)
                 why_not = error.message
                 await sleep(_RETRY_SECONDS)
             else:

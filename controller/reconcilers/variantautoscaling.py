@@ -323,7 +323,7 @@ class VariantAutoscalingReconciler:
         known = frozenset(self._problems)
         for problem in problems:
             if problem not in known:
-                _log.warning("not planned with", problem=problem)
+                _log.warning("ignored in planning", problem=problem)
         self._problems = problems
 
     def _tell_faults(self, unplanned: Mapping[Key, Unplanned]) -> None:

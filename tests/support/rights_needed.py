@@ -29,7 +29,7 @@ class Need:
 
 
 _WATCH: Final = "watch interrupted"
-_CERTIFICATES: Final = "certificates not finished"
+_CERTIFICATES: Final = "certificates not renewed"
 _UNWRITTEN: Final = "statuses not written"
 _LEASE: Final = "lease not reached"
 _EVENT: Final = "event not written"

@@ -49,5 +49,5 @@ async def test_a_failure_is_logged_once_until_it_changes_and_says_what_to_do() -
         await reconciler.keep(sleep=sleep)
 
     assert [line["error"] for line in lines] == [MISSING, "no answer", MISSING]
-    assert {line["event"] for line in lines} == {"certificates not finished"}
+    assert {line["event"] for line in lines} == {"certificates not renewed"}
     assert pauses == [2.0] * 5

@@ -82,7 +82,7 @@ async def test_deleted_service_classes_are_reported_in_the_log_and_in_the_status
         for _ in range(2):
             await reconciler.cycle()
 
-    (told,) = [line["problem"] for line in lines if line["event"] == "not planned with"]
+    (told,) = [line["problem"] for line in lines if line["event"] == "ignored in planning"]
     assert told.startswith("ConfigMap classes, named by names.serviceClasses, is missing")
     assert condition(stage.statuses["loud"], "ServiceClassResolved") == (
         "NoClass",
