@@ -46,7 +46,7 @@ class Layout:
     """The address on which every component listens."""
 
     ports: Mapping[str, int]
-    """The port of each component, and of `etcd-peer`, which is unused."""
+    """The port of each component (of etcd, for its health), and of `etcd-peer`, which is unused."""
 
     pod_cidr: str
     node_address: str
