@@ -32,8 +32,8 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 	$(RUN) -m hack.demo $(if $(KEEP),--keep) $(ARGS)
 
 .PHONY: test
-# With the default of 100, garbage collection takes a sixth of the API servers' time. Each then has up to 1 GB.
-test: export GOGC := 400
+# With the default, garbage collection takes a sixth of the API servers' time.
+test: export GOGC := 200
 test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 13 minutes on two cores
 	$(PYTEST) $(WITHOUT_CLUSTER) $(ARGS)
 	$(RUN) -m hack.controlplane build
