@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _REMEMBERED_SECONDS: Final = 5.0
 _MOST_REMEMBERED: Final = 1024
+_CONNECT_SECONDS: Final = 1.5
+"""Timeout in seconds for the first connection; less than the time for all checks of a request."""
+
 _AT_ONCE: Final = 16
 """The number of concurrent checks of the process: anyone who reaches the port may send reviews with hundreds
 of targets, and the API server serves other requests of the same account, too."""
@@ -69,7 +72,11 @@ class ClusterAuthorizer:
         return True
 
     async def _ask(self, review: Json) -> bool:
-        await self._connected.wait()
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                await self._connected.wait()
+        except TimeoutError as error:
+            raise UndecidedError("there is no connection to the API server") from error
         assert self._cluster is not None
         try:
             async with self._places:

@@ -14,6 +14,12 @@ from apiserver.schema.json import Json
 _PATIENCE_SECONDS: Final = 2.0
 """Timeout in seconds for all permission checks of one request."""
 
+_AT_ONCE: Final = 4
+"""The number of concurrent checks of one request, so that a large one leaves room for others."""
+
+_MANY: Final = 16
+"""The number of objects of a resource above which permission for all objects is checked first."""
+
 _Resource: TypeAlias = tuple[str, str, str, str, str]
 
 
@@ -49,27 +55,45 @@ async def refused(
 ) -> list[FieldError]:
     """Return the errors paired with the requests that are denied, in order. Raises UndecidedError.
 
-    If several objects of a resource are asked for, permission for all objects is checked first: most roles
-    name no objects, so one check answers hundreds.
+    If many objects of a resource are asked for, permission for all objects is checked first: most roles name
+    no objects, so one check answers hundreds.
     """
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
             for_all = await _allowed_for_all(authorizer, [request for request, _ in asked])
             rest = [(request, error) for request, error in asked if _resource(request) not in for_all]
-            answers = await asyncio.gather(*(authorizer.may(request) for request, _ in rest))
+            answers = await _answers(authorizer, [request for request, _ in rest])
     except TimeoutError as error:
         raise UndecidedError("the API server did not check permissions in time") from error
     return [error for (_, error), is_allowed in zip(rest, answers, strict=True) if not is_allowed]
 
 
 async def _allowed_for_all(authorizer: Authorizer, asked: Sequence[AccessRequest]) -> Collection[_Resource]:
-    """Return the resources of which the user may access every object, among those asked for repeatedly."""
-    repeated = {resource for resource, times in Counter(map(_resource, asked)).items() if times > 1}
+    """Return the resources of which the user may access every object, among those with many requests."""
+    times = Counter(map(_resource, asked))
     wide = {
-        _resource(request): replace(request, name="") for request in asked if _resource(request) in repeated
+        _resource(request): replace(request, name="")
+        for request in asked
+        if times[_resource(request)] > _MANY
     }
-    answers = await asyncio.gather(*map(authorizer.may, wide.values()))
+    answers = await _answers(authorizer, [*wide.values()])
     return {resource for resource, is_allowed in zip(wide, answers, strict=True) if is_allowed}
+
+
+async def _answers(authorizer: Authorizer, requests: Sequence[AccessRequest]) -> Sequence[bool]:
+    """Return whether each request is allowed. The first that is undecided cancels the others."""
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def answer(request: AccessRequest) -> bool:
+        async with places:
+            return await authorizer.may(request)
+
+    tasks = [asyncio.ensure_future(answer(request)) for request in requests]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _resource(request: AccessRequest) -> _Resource:

@@ -145,14 +145,15 @@ def test_all_targets_of_the_largest_binding_are_checked() -> None:
 
 
 ASKED = {
-    "a single target": (1, "ann", ["llama-0"]),
-    "several targets of a user who may scale all": (256, "ann", [""]),
-    "several targets of a user who may scale none": (3, "bob", ["", "llama-0", "llama-1", "llama-2"]),
+    "a single target": (1, "bob", ["llama-0"]),
+    "a few targets": (3, "ann", ["llama-0", "llama-1", "llama-2"]),
+    "many targets of a user who may scale all": (256, "ann", [""]),
+    "many targets of a user who may scale none": (17, "bob", ["", *(f"llama-{n}" for n in range(17))]),
 }
 
 
 @pytest.mark.parametrize(("targets", "user", "names"), ASKED.values(), ids=ASKED.keys())
-def test_permission_for_all_objects_of_a_kind_is_checked_first(
+def test_permission_for_all_objects_of_a_kind_is_checked_before_many(
     targets: int, user: str, names: list[str]
 ) -> None:
     """Otherwise, every review with hundreds of targets would cost the API server hundreds of reviews."""
