@@ -19,6 +19,7 @@ from typing import Final, Self
 from apiserver.schema.json import Json
 from controller.models.adapters import LIST, LOADER, PROGRAM
 from controller.observe.pods import is_ready
+from hack.controlplane.process import spawn
 
 _HF: Final = """#!/bin/sh
 case $2 in
@@ -32,7 +33,7 @@ _PATIENCE_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[str]
     folder: Path
     list_name: str
 
@@ -84,13 +85,9 @@ class LoaderHost:
             "PATH": f"{self._programs}:{os.environ['PATH']}",
             "http_proxy": "http://127.0.0.1:1",  # as if downloads used a proxy; engines are not behind it
         }
+        command = [sys.executable, str(folder / PROGRAM), json.dumps(options)]
         with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, str(folder / PROGRAM), json.dumps(options)],
-                env=environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            process = spawn(command, directory=folder, environment=environment, output=log)
         self._running[uid] = _Running(process, folder, list_name)
 
     def _stop(self, uid: str) -> None:
