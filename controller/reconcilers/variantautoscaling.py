@@ -211,10 +211,12 @@ class VariantAutoscalingReconciler:
         published = tools.now()
         statuses, faults = await asyncio.to_thread(self._statuses, cycle, advices)
         self._tell_faults({**gathered.unplanned, **faults})
-        done = await self._publisher.publish(world.autoscalings, statuses, plan)
+        sound = replace(plan, decisions=tuple(item for item in plan.decisions if item.key not in faults))
+        done = await self._publisher.publish(world.autoscalings, statuses, sound)
         tools.pulse.beat(world.autoscalings, statuses, done, time=published)
         # Nothing is evicted for an unpublished decision, but nodes are reopened and rounds end in any case.
-        evictions = await self._evictor.act(world, gathered, whole, advised={**advices, **done.unwritten})
+        idle = {**advices, **done.unwritten, **faults}
+        evictions = await self._evictor.act(world, gathered, whole, advised=idle)
         return Outcome(
             plan=plan,
             gathered=gathered,
