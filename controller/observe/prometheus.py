@@ -182,7 +182,14 @@ class Batch:
 
     @property
     def halves(self) -> tuple[Batch, ...]:
-        """Two batches of whole namespaces; none if there is one namespace only."""
+        """Two batches of whole namespaces, or of pods of a single one if they are listed; else none."""
+        if self.is_part:
+            middle = len(self.pods) // 2
+            return (
+                (Batch(self.pods[:middle], is_part=True), Batch(self.pods[middle:], is_part=True))
+                if middle
+                else ()
+            )
         namespaces = sorted({namespace for namespace, _ in self.pods})
         first = frozenset(namespaces[: len(namespaces) // 2])
         parts = tuple(

@@ -249,6 +249,18 @@ async def test_a_query_that_fails_for_another_reason_is_not_repeated() -> None:
     assert len(prometheus.queries) == 1
 
 
+async def test_a_long_query_for_part_of_a_namespace_is_split_by_pod() -> None:
+    """Queries for more pods than a batch list their names, once for each metric."""
+    prometheus = Prometheus()
+    pods = [pod("ns", f"{'x' * 60}-{number}") for number in range(PODS_OF_A_BATCH + 1)]
+    names = [f"m{number}" for number in range(60)]
+    async with prometheus.source() as source:
+        exposures = await source.expose([question(item, port=1, path="/", names=names) for item in pods])
+
+    assert {*exposures.failures.values()} == {"Prometheus has no metrics of this pod"}
+    assert max(map(len, prometheus.queries)) < 1 << 20
+
+
 async def test_a_query_for_too_many_metrics_is_split_by_namespace() -> None:
     """Only the namespace that names so many has no values."""
     prometheus = Prometheus()
