@@ -20,6 +20,9 @@ LONGEST_LINE_CHARACTERS: Final = 8192
 MOST_LINES: Final = 20_000
 """The maximum number of lines that are parsed. Sixteen engines in one pod have about two thousand."""
 
+MOST_CHARACTERS: Final = 512 << 10
+"""The maximum number of characters that are parsed, of all lines together. Those engines have half of it."""
+
 
 def families_in(text: str, heads: tuple[str, ...]) -> list[Metric]:
     """Return the metric families in the lines that begin with one of the heads; values are floats.
@@ -47,4 +50,9 @@ def _lines_of(text: str, heads: tuple[str, ...]) -> str:
             raise UnreadableMetricsError(
                 f"a line has {len(line)} characters, of at most {LONGEST_LINE_CHARACTERS}: {line[:40]}..."
             )
-    return "\n".join(lines) + "\n"
+    wanted = "\n".join(lines) + "\n"
+    if len(wanted) > MOST_CHARACTERS:
+        raise UnreadableMetricsError(
+            f"{len(wanted)} characters are about its metrics, of at most {MOST_CHARACTERS}"
+        )
+    return wanted

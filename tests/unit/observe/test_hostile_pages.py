@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Final
 
 import pytest
 from aiohttp import web
+from support.served import served
 from support.stub_engine import exposition
 
 from apiserver.schema.json import Json
@@ -18,7 +19,7 @@ from controller.observe.endpoints import MOST_NAMES, exposed_in, question
 from controller.observe.exposition import MOST_LINES
 from controller.observe.readings import parse_exposition
 from controller.observe.said import UnreadableMetricsError
-from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
+from controller.observe.scraping import ParsingTime, ScrapeLimits, Scraper, parse_networks
 from controller.policies.exposed import Exposed
 
 _LARGEST_BYTES: Final = 2 << 20
@@ -81,22 +82,13 @@ def pod(name: str, port: int) -> Json:
     }
 
 
-@asynccontextmanager
-async def serving(text: str) -> AsyncIterator[int]:
+def serving(text: str) -> AbstractAsyncContextManager[int]:
     """Serve a page at `/metrics`; yields the port."""
 
     async def answer(_: web.Request) -> web.Response:
         return web.Response(text=text)
 
-    app = web.Application()
-    app.router.add_get("/metrics", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    return served(answer)
 
 
 INVALID: Mapping[str, tuple[str, str]] = {
@@ -161,3 +153,42 @@ async def test_pages_are_parsed_apart_from_the_threads_of_planning() -> None:
 
     assert (len(scraped.readings), len(exposures.looks)) == (5, 5)
     assert threads.tasks == 2
+
+
+def test_a_namespace_with_expensive_pages_costs_others_no_time() -> None:
+    """Its remaining pages are failures of this round; those of other namespaces are parsed."""
+    now = 0.0
+
+    def clock() -> float:
+        return now
+
+    def parse(seconds: float) -> str:
+        nonlocal now
+        now += seconds
+        return "parsed"
+
+    time_left = ParsingTime(["hostile"] * 100 + ["good"] * 2, clock=clock)
+    parsed = 0
+    for _ in range(100):
+        with suppress(UnreadableMetricsError):
+            time_left.spend("hostile", parse, 0.5)
+            parsed += 1
+
+    assert parsed == (2 + 0.05 * 100) / 0.5
+    assert [time_left.spend("good", parse, 0.03) for _ in range(2)] == ["parsed"] * 2
+
+
+def test_an_invalid_page_uses_the_time_of_its_namespace() -> None:
+    """Its parsing may have taken as long as that of a valid one."""
+    now = 0.0
+
+    def fail() -> None:
+        nonlocal now
+        now += 10.0
+        raise UnreadableMetricsError("not a Prometheus exposition")
+
+    time_left = ParsingTime(["hostile"], clock=lambda: now)
+
+    for reason in ("not a Prometheus exposition", "pages of this namespace took too long"):
+        with pytest.raises(UnreadableMetricsError, match=reason):
+            time_left.spend("hostile", fail)
