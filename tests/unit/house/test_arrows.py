@@ -59,7 +59,7 @@ def test_a_process_loads_only_what_it_needs(module: str, unwanted: set[str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("verb", "is_colorful"), {"controller": False, "upgrade": False, "plan": True}.items(), ids=str
+    ("verb", "is_colorful"), {"controller": False, "apiserver": False, "plan": True}.items(), ids=str
 )
 def test_only_commands_that_print_with_rich_load_it(verb: str, is_colorful: bool) -> None:
     """The logging library structlog would import it for every process."""

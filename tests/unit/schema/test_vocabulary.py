@@ -118,7 +118,11 @@ def test_a_rule_is_described_in_english(word: Rule, want: str) -> None:
 def test_the_error_of_cel_is_that_of_the_webhook() -> None:
     """The API server reports it at the same field, or at the value itself."""
     (at_member,), (at_itself,) = NAMED.cel(), KEYLESS.cel()
+    (member,) = NAMED.check({"name": ""}, FieldPath())
+    (itself,) = KEYLESS.check({"example.com/name": "a"}, FieldPath())
 
+    assert (str(member.path), member.reason) == ("name", at_member.reason)
+    assert itself.reason == at_itself.reason
     assert (at_member.as_json()["fieldPath"], at_member.reason) == (".name", "FieldValueRequired")
     assert (at_itself.field_name, at_itself.reason) == ("", "FieldValueForbidden")
 
