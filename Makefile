@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 # Each test file runs in one worker process, so that fixtures of a module are created once. Files start in name order.
-# Each worker has its own control plane, which is idle two thirds of the time: six workers use two cores well.
+# Each worker has its own control plane, which is idle half of the time: four workers use two cores well.
 PYTEST := $(RUN) -m pytest --dist=loadfile --no-loadscope-reorder
 # Selects tests by folder and not by mark, because every worker reads all files of the selected folders.
 # These tests are idle a quarter of the time, for processes and deadlines: three workers use two cores well.
@@ -37,7 +37,7 @@ test: export GOGC := 200
 test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 13 minutes on two cores
 	$(PYTEST) $(WITHOUT_CLUSTER) $(ARGS)
 	$(RUN) -m hack.controlplane build
-	$(PYTEST) -n 6 tests/controlplane $(ARGS)
+	$(PYTEST) -n 4 tests/controlplane $(ARGS)
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS)
 
 .PHONY: e2e
