@@ -157,6 +157,7 @@ def test_a_model_becomes_active_and_keeps_its_scaled_replicas(cluster: Cluster) 
     value = model(backend(maxReplicas=4, autoscalingPolicy=POLICY))
     cluster.apply(value)
     cluster.wait("model/qwen", "condition=Active")
+    cluster.wait("model/qwen", "jsonpath={.status.backendStatuses[0].replicas}=2")
     status = cluster.get("model/qwen")["status"]
     assert status["backendStatuses"] == [{"name": "l4", "replicas": 2}]
     cluster.wait_for_reason("qwen", "Failed", "NothingFailed")
