@@ -63,20 +63,14 @@ def _deployments(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _held_lease(snapshot: Snapshot, name: str) -> Iterator[Finding]:
-    for lease in snapshot.leases:
-        if lease["metadata"]["name"] == name and is_held(lease.get("spec") or {}, snapshot.now):
-            holder = lease["spec"]["holderIdentity"]
-            place = f"{lease['metadata']['namespace']}/{name}"
-            stop = (
-                "scale its Deployment to 0"
-                if name == UPSTREAM_LEASE
-                else _STOP_OURS.format(namespace=lease["metadata"]["namespace"])
-            )
-            yield problem(
-                _CHECK,
-                f"{holder} holds the lease {place}",
-                f"{stop} and wait for half a minute, or use --accept {_CHECK}",
-            )
+    for namespace, holder in _holders(snapshot, name):
+        is_upstream_lease = name == UPSTREAM_LEASE
+        stop = "scale its Deployment to 0" if is_upstream_lease else _STOP_OURS.format(namespace=namespace)
+        yield problem(
+            _CHECK,
+            f"{holder} holds the lease {namespace}/{name}",
+            f"{stop} and wait for half a minute, or use --accept {_CHECK}",
+        )
 
 
 def _second_installation(snapshot: Snapshot) -> Iterator[Finding]:
@@ -84,21 +78,23 @@ def _second_installation(snapshot: Snapshot) -> Iterator[Finding]:
 
     All cluster-scoped objects have fixed names, and belong to the installation that was applied last.
     """
-    namespace = snapshot.webhook.namespace
-    for lease in snapshot.leases if snapshot.webhook.is_configured else ():
-        metadata = lease["metadata"]
-        if (
-            metadata["name"] == LEASE_NAME
-            and metadata["namespace"] != namespace
-            and is_held(lease.get("spec") or {}, snapshot.now)
-        ):
+    webhook = snapshot.webhook
+    for namespace, _ in _holders(snapshot, LEASE_NAME) if webhook.is_configured else ():
+        if namespace != webhook.namespace:
             yield problem(
                 _CHECK,
-                f"there is a second installation in the namespace {metadata['namespace']}; webhooks and"
-                f" permissions belong to that in {namespace}",
+                f"there is a second installation in the namespace {namespace}; webhooks and permissions"
+                f" belong to that in {webhook.namespace}",
                 f"remove the Deployments and Services of one of them, and apply the manifests of the other"
                 f" again, or use --accept {_CHECK}",
             )
+
+
+def _holders(snapshot: Snapshot, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the namespace and the holder of each held Lease of a name."""
+    for lease in snapshot.leases:
+        if lease["metadata"]["name"] == name and is_held(lease.get("spec") or {}, snapshot.now):
+            yield lease["metadata"]["namespace"], lease["spec"]["holderIdentity"]
 
 
 _STOP_OURS: Final = "kubectl --namespace {namespace} scale deployment stowplan-controller --replicas=0"
