@@ -184,19 +184,14 @@ class Batch:
     def halves(self) -> tuple[Batch, ...]:
         """Two batches of whole namespaces, or of pods of a single one if they are listed; else none."""
         if self.is_part:
-            middle = len(self.pods) // 2
-            return (
-                (Batch(self.pods[:middle], is_part=True), Batch(self.pods[middle:], is_part=True))
-                if middle
-                else ()
-            )
-        namespaces = sorted({namespace for namespace, _ in self.pods})
-        first = frozenset(namespaces[: len(namespaces) // 2])
-        parts = tuple(
-            Batch(tuple(key for key in self.pods if (key[0] in first) is is_first))
-            for is_first in (True, False)
-        )
-        return parts if first else ()
+            first = self.pods[: len(self.pods) // 2]
+        else:
+            namespaces = sorted({namespace for namespace, _ in self.pods})
+            chosen = frozenset(namespaces[: len(namespaces) // 2])
+            first = tuple(key for key in self.pods if key[0] in chosen)
+        taken = frozenset(first)
+        rest = tuple(key for key in self.pods if key not in taken)
+        return (Batch(first, self.is_part), Batch(rest, self.is_part)) if first else ()
 
 
 async def _of_each(
