@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.pods import has_engine, is_ready
+from controller.observe.pods import has_engine, is_ready, readiness_changed
 from controller.planning.wording import count
 
 _USUAL_STARTS: Final = 3.0
@@ -45,12 +45,8 @@ def lateness(pods: Sequence[Json], *, start_seconds: float, now_seconds: float) 
 
 def _unready_since(pod: Json) -> float | None:
     """Return since when a pod that started on a node has not been ready; None for any other."""
-    status = pod.get("status") or {}
-    if is_ready(pod) or not status.get("startTime"):
+    started = (pod.get("status") or {}).get("startTime")
+    if is_ready(pod) or not started:
         return None
-    changed = [
-        item["lastTransitionTime"]
-        for item in status.get("conditions") or []
-        if item["type"] == "Ready" and item.get("lastTransitionTime")
-    ]
-    return max(datetime.fromisoformat(text).timestamp() for text in (status["startTime"], *changed))
+    times = (started, readiness_changed(pod) or started)
+    return max(datetime.fromisoformat(text).timestamp() for text in times)

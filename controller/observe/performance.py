@@ -9,7 +9,7 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.observe.arguments import engine_argument
 from controller.observe.classes import class_of
-from controller.observe.pods import has_engine, is_ready
+from controller.observe.pods import has_engine, is_ready, readiness_changed
 from controller.observe.policies import Policies
 from controller.observe.targets import Target
 from controller.planning.ranges import MOST_START_SECONDS
@@ -115,11 +115,7 @@ def _number(value: object, *, most: float = _LARGEST) -> float | None:
 def _start_seconds(pod: Json) -> float | None:
     """Return the time from a pod's start on its node until it became ready, in seconds; None if not ready."""
     status = pod.get("status") or {}
-    started = status.get("startTime")
-    if not started or not is_ready(pod):
+    started, ready = status.get("startTime"), readiness_changed(pod)
+    if not started or not ready or not is_ready(pod):
         return None
-    for condition in status.get("conditions") or []:
-        if condition["type"] == "Ready" and condition.get("lastTransitionTime"):
-            ready = datetime.fromisoformat(condition["lastTransitionTime"])
-            return (ready - datetime.fromisoformat(started)).total_seconds()
-    return None
+    return (datetime.fromisoformat(ready) - datetime.fromisoformat(started)).total_seconds()

@@ -51,6 +51,14 @@ def is_ready(pod: Json) -> bool:
     return _ready_time(pod) is not None
 
 
+def readiness_changed(pod: Json) -> str:
+    """Return when a pod last became ready or unready, as a timestamp; empty if unknown."""
+    for condition in (pod.get("status") or {}).get("conditions") or []:
+        if condition["type"] == "Ready" and condition.get("lastTransitionTime"):
+            return str(condition["lastTransitionTime"])
+    return ""
+
+
 def target_of_pod(pod: Json) -> TargetKey | None:
     """Return the target of a pod, or None, without reading the objects in between.
 
