@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 from judges.generate import maker_of
 from support.manifests import listed
 from support.models_process import ACCOUNT, NAMESPACE, models_process
+from support.policies import refused_with
 from support.routes import GATEWAY, NETWORKING, route, rule, server
 from support.watching import conditions_of, watched
 
@@ -23,6 +25,7 @@ from hack.controlplane.client import Client
 from hack.controlplane.foreign import Definition
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator, Mapping
 
     from apiserver.schema.json import Json
@@ -82,11 +85,11 @@ class Place:
         """Run kubectl in the namespace."""
         return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", **options).stdout
 
-    def refusal(self, *arguments: str, **options: Any) -> str:
-        """Run kubectl as the account of the controller; return its errors."""
+    def attempt(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as the account of the controller, without effect."""
         account = f"--as=system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
-        where = f"--namespace={self.namespace}"
-        return self._control_plane.kubectl(*arguments, account, where, check=False, **options).stderr
+        where = (f"--namespace={self.namespace}", "--dry-run=server")
+        return self._control_plane.kubectl(*arguments, account, *where, check=False, **options)
 
     def apply(self, *values: Json) -> None:
         """Apply objects."""
@@ -221,16 +224,18 @@ def test_the_account_can_only_write_objects_of_a_model_route(place: Place) -> No
     for value in values:
         what = f"{value['kind']}/foreign"
         for write in (("patch", what, "--type=merge", f"--patch={taken}"), ("delete", what)):
-            assert "may not write objects that do not belong to a ModelRoute" in place.refusal(*write)
+            attempt = partial(place.attempt, *write)
+            refused_with(attempt, "may not write objects that do not belong to a ModelRoute")
 
     new = {"name": "new", "ownerReferences": [owner]}
     owners = {
         "of a ModelRoute": new,
         "of another kind": new | {"ownerReferences": [owner | {"kind": "Node"}]},
     }
-    create = ("create", "--dry-run=server", "--filename=-")
     found = {
-        (value["kind"], name): place.refusal(*create, input=json.dumps(value | {"metadata": metadata}))
+        (value["kind"], name): place.attempt(
+            "create", "--filename=-", input=json.dumps(value | {"metadata": metadata})
+        ).stderr
         for value in values
         for name, metadata in owners.items()
     }
