@@ -148,6 +148,7 @@ async def stowplan(control_plane: ControlPlane, *arguments: str) -> subprocess.C
     return subprocess.CompletedProcess(arguments, process.returncode or 0, stdout=output.decode())
 
 
+_STEPPED: Final = Path(__file__).with_name("stepped.py")
 Point = tuple[str, str]
 """The beginning of a step's title, and whether it `begins` or is `on its way`."""
 _PART: Final = re.compile(r"(\d+) of (\d+)")
@@ -156,9 +157,10 @@ _PART: Final = re.compile(r"(\d+) of (\d+)")
 async def killed(control_plane: ControlPlane, *arguments: str, points: Sequence[Point]) -> list[Point] | None:
     """Run a command, and kill it at the first of these points; return the later points.
 
-    Return None if it reached none of them.
+    Return None if it reached none of them. The command waits after each line, so that it is still there.
     """
-    process = await _start(control_plane, arguments)
+    process = await _start(control_plane, arguments, str(_STEPPED), stdin=asyncio.subprocess.PIPE)
+    assert process.stdin is not None
     assert process.stdout is not None
     titles, step = {title for title, _ in points}, ""
     async for line in process.stdout:
@@ -171,21 +173,18 @@ async def killed(control_plane: ControlPlane, *arguments: str, points: Sequence[
             process.kill()
             await process.communicate()
             return list(points[points.index((step, state)) + 1 :])
+        process.stdin.write(b"\n")
     await process.wait()
     return None
 
 
-async def _start(control_plane: ControlPlane, arguments: Sequence[str]) -> asyncio.subprocess.Process:
-    command = (
-        sys.executable,
-        "-m",
-        "apiserver.cli",
-        *arguments,
-        "--kubeconfig",
-        str(control_plane.kubeconfig),
-    )
+async def _start(
+    control_plane: ControlPlane, arguments: Sequence[str], *program: str, stdin: int | None = None
+) -> asyncio.subprocess.Process:
+    where = ("--kubeconfig", str(control_plane.kubeconfig))
+    command = (sys.executable, *(program or ("-m", "apiserver.cli")), *arguments, *where)
     return await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        *command, stdin=stdin, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
 
 
