@@ -29,14 +29,14 @@ NEWEST_DECISION = "stowplan.dev/newest-decision"
 outdated cache."""
 
 UNCONFIRMED = "stowplan.dev/unconfirmed"
-"""Annotation: our objects, as `namespace/name`, whose status that cycle could not confirm."""
-
-WHOLE_KIND = "*"
-"""The placeholder for a namespace, followed by the name of a kind: no object of that kind is confirmed."""
+"""Annotation: our objects, as `namespace/name`, whose status that cycle could not confirm. `*/KIND` stands
+for all objects of a kind, and `namespace/*` for all objects in a namespace."""
 
 MOST_UNCONFIRMED = 100
-"""The maximum number of objects in the annotation. A cycle that could not confirm more counts as
-unfinished."""
+"""The maximum number of entries in the annotation. If there are more objects, their namespaces are written.
+A cycle that would need more namespaces counts as unfinished."""
+
+_ALL = "*"
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -50,7 +50,12 @@ class Heartbeat:
     newest_decision: datetime | None = None
     """None if nothing has been decided."""
     unconfirmed: frozenset[Key] = frozenset()
-    """Objects whose status was not confirmed and may be outdated."""
+    """Objects whose status was not confirmed and may be outdated, or placeholders for several."""
+
+    def confirms(self, kind: str, key: Key) -> bool:
+        """Tell whether the cycle confirmed the status of an object."""
+        namespace, _ = key
+        return self.unconfirmed.isdisjoint({key, whole_kind(kind), (namespace, _ALL)})
 
     def annotations(self) -> dict[str, str]:
         """Return the annotations to write to the Lease."""
@@ -61,6 +66,21 @@ class Heartbeat:
             NEWEST_DECISION: rfc3339_micro(newest) if newest else "",
             UNCONFIRMED: ",".join(names),
         }
+
+
+def whole_kind(kind: str) -> Key:
+    """Return the placeholder for all objects of a kind."""
+    return _ALL, kind
+
+
+def shortened(unconfirmed: frozenset[Key]) -> frozenset[Key] | None:
+    """Return objects as entries of the annotation, or None if they are in too many namespaces."""
+    if len(unconfirmed) <= MOST_UNCONFIRMED:
+        return unconfirmed
+    namespaces = frozenset(
+        (namespace, name if namespace == _ALL else _ALL) for namespace, name in unconfirmed
+    )
+    return namespaces if len(namespaces) <= MOST_UNCONFIRMED else None
 
 
 def heartbeat_of(lease: Json) -> Heartbeat | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from apiserver.cluster.heartbeat import WHOLE_KIND, Heartbeat
+from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.metrics.selector import Selector
 from apiserver.metrics.series import SUBJECTS, Series, Unknown
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
@@ -95,8 +95,8 @@ class MetricIndex:
         beat = self._heartbeat
         if beat is None or isinstance(entry, Unknown) or beat.time <= entry.time:
             return entry
-        named = {(entry.namespace, _object_name(entry)), (WHOLE_KIND, SUBJECTS[entry.metric_name].kind)}
-        return entry if named & beat.unconfirmed else replace(entry, time=beat.time)
+        kind, key = SUBJECTS[entry.metric_name].kind, (entry.namespace, _object_name(entry))
+        return replace(entry, time=beat.time) if beat.confirms(kind, key) else entry
 
     def _is_stale(self, series: Series, now: dt.datetime) -> bool:
         # A time in the future, beyond clock skew, would never become stale.

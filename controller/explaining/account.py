@@ -13,6 +13,7 @@ from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 from controller.explaining.evidence import Evidence
+from controller.observe.identity import key_of
 
 OLD_SECONDS: Final = 180.0
 """Age in seconds after which an unconfirmed decision is no longer published, by default."""
@@ -103,8 +104,7 @@ def _confirmed_seconds(evidence: Evidence, now: datetime) -> float | None:
 
 
 def _is_left_behind(evidence: Evidence, beat: Heartbeat) -> bool:
-    metadata = evidence.autoscaling["metadata"]
-    return (metadata["namespace"], metadata["name"]) in beat.unconfirmed
+    return not beat.confirms("VariantAutoscaling", key_of(evidence.autoscaling))
 
 
 def _seconds(age: timedelta) -> float:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
-from apiserver.cluster.heartbeat import MOST_UNCONFIRMED, WHOLE_KIND, Heartbeat, Key
+from apiserver.cluster.heartbeat import Heartbeat, Key, shortened, whole_kind
 from apiserver.schema.json import Json
 from controller.observe.identity import key_of
 from controller.reconcilers.news import decided_time
 from controller.reconcilers.publishing import Published
 
-NO_BINDINGS: Final = frozenset({(WHOLE_KIND, "AutoscalingPolicyBinding")})
+NO_BINDINGS: Final = frozenset({whole_kind("AutoscalingPolicyBinding")})
 """Marks all bindings as unconfirmed."""
 
 
@@ -33,7 +33,8 @@ class Pulse:
     ) -> None:
         """Record a cycle that published at `time`; `statuses` are its decisions.
 
-        If too many could not be written, the cycle does not count, and all decisions become stale.
+        If too many could not be written, all decisions in their namespaces become stale. If these are too
+        many, the cycle does not count, and all decisions become stale.
         """
         newest, bound_unconfirmed = self._bound
         unconfirmed: set[Key] = set()
@@ -43,14 +44,14 @@ class Pulse:
                 unconfirmed.add(key)
             decided = decided_time(statuses[key] if key in published.written else old)
             newest = max(filter(None, (newest, decided)), default=None)
-        if len(unconfirmed) <= MOST_UNCONFIRMED:
-            silent = bound_unconfirmed | unconfirmed
+        silent = shortened(bound_unconfirmed | unconfirmed)
+        if silent is not None:
             self._last = Heartbeat(time=time, newest_decision=newest, unconfirmed=silent)
 
     def bound(self, *, newest: datetime | None, unconfirmed: frozenset[Key]) -> None:
         """Record a cycle of the bindings; the next heartbeats confirm it together with the variants."""
-        is_told = len(unconfirmed) <= MOST_UNCONFIRMED
-        self._bound = (newest, unconfirmed) if is_told else (None, NO_BINDINGS)
+        entries = shortened(unconfirmed)
+        self._bound = (None, NO_BINDINGS) if entries is None else (newest, entries)
 
     def unbound(self) -> None:
         """Record a failed cycle of the bindings: none of their decisions is confirmed."""

@@ -8,23 +8,29 @@ import pytest
 
 from apiserver.cluster.heartbeat import LAST_CYCLE, MOST_UNCONFIRMED, Heartbeat, heartbeat_of
 from apiserver.schema.json import Json
+from controller.observe.identity import key_of
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.publishing import Published
 
+VARIANT, BINDING = "VariantAutoscaling", "AutoscalingPolicyBinding"
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def stored(number: int, *, decided: object = NOW.isoformat()) -> Json:
+def stored(number: int, *, decided: object = NOW.isoformat(), namespace: str = "ns") -> Json:
     """Return a VariantAutoscaling with the time of its decision."""
     return {
-        "metadata": {"namespace": "ns", "name": f"v{number}"},
+        "metadata": {"namespace": namespace, "name": f"v{number}"},
         "status": {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": decided}},
     }
 
 
 def statuses(*autoscalings: Json) -> dict[tuple[str, str], Json]:
     """Return the stored statuses as decisions."""
-    return {("ns", item["metadata"]["name"]): item["status"] for item in autoscalings}
+    return {key_of(item): item["status"] for item in autoscalings}
+
+
+CROWD = [stored(number) for number in range(MOST_UNCONFIRMED + 1)]
+"""More objects of one namespace than the heartbeat has entries."""
 
 
 def told(pulse: Pulse) -> Heartbeat | None:
@@ -59,9 +65,35 @@ def test_an_object_without_a_decision_is_not_confirmed() -> None:
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW, unconfirmed=frozenset({("ns", "v1")}))
 
 
-def test_a_cycle_with_too_many_unconfirmed_objects_does_not_change_the_heartbeat() -> None:
+def test_many_unconfirmed_objects_make_only_their_namespace_unconfirmed() -> None:
+    """Objects of other namespaces are confirmed, and failed cycles of bindings stay recorded."""
+    pulse, other = Pulse(), stored(0, namespace="other")
+    pulse.unbound()
+
+    pulse.beat([*CROWD, other], statuses(other), Published(), time=NOW)
+
+    beat = told(pulse)
+    assert beat is not None
+    asked = [(VARIANT, ("ns", "v0")), (VARIANT, ("other", "v0")), (BINDING, ("other", "v0"))]
+    assert [beat.confirms(kind, key) for kind, key in asked] == [False, True, False]
+
+
+def test_many_unconfirmed_bindings_make_only_their_namespace_unconfirmed() -> None:
+    """Bindings of other namespaces are confirmed."""
+    pulse = Pulse()
+
+    pulse.bound(newest=NOW, unconfirmed=frozenset(map(key_of, CROWD)))
+    pulse.beat([], {}, Published(), time=NOW)
+
+    beat = told(pulse)
+    assert beat is not None
+    assert [beat.confirms(BINDING, (namespace, "v0")) for namespace in ("ns", "other")] == [False, True]
+
+
+def test_a_cycle_with_unconfirmed_objects_in_too_many_namespaces_does_not_change_the_heartbeat() -> None:
     """The previous heartbeat is kept."""
-    pulse, known = Pulse(), [stored(number) for number in range(MOST_UNCONFIRMED + 1)]
+    known = [stored(0, namespace=f"ns{number}") for number in range(MOST_UNCONFIRMED + 1)]
+    pulse = Pulse()
     pulse.beat(known, statuses(*known), Published(), time=NOW)
 
     pulse.beat(known, {}, Published(), time=NOW + timedelta(minutes=1))
