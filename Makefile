@@ -36,7 +36,7 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 test: export GOGC := 200
 test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 13 minutes on two cores
 	$(PYTEST) $(WITHOUT_CLUSTER) $(ARGS)
-	$(RUN) -m hack.controlplane build
+	PYTHONPATH=.:tests $(RUN) -m support.programs
 	$(PYTEST) -n 4 tests/controlplane $(ARGS)
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS)
 

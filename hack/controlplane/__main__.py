@@ -1,4 +1,4 @@
-"""`python -m hack.controlplane up|down|status|build`: a control plane in the background, by name."""
+"""`python -m hack.controlplane up|down|status`: a control plane in the background, by name."""
 
 from __future__ import annotations
 
@@ -31,16 +31,14 @@ def _parser() -> argparse.ArgumentParser:
         "up": (_up, "start a control plane in the background and print how to use it"),
         "down": (_down, "stop it"),
         "status": (_status, "print whether it runs; exit code 1 if it does not"),
-        "build": (_build, "build missing binaries"),
         "supervise": (_supervise, "run one in the foreground (what `up` starts)"),
     }
     for name, (run, description) in table.items():
         verb = verbs.add_parser(name, help=description, description=description)
         verb.set_defaults(run=run)
-        if name != "build":
-            verb.add_argument(
-                "--name", default="default", help="name of the control plane (default: %(default)s)"
-            )
+        verb.add_argument(
+            "--name", default="default", help="name of the control plane (default: %(default)s)"
+        )
         if name not in ("down", "status"):
             verb.add_argument("--prometheus", action="store_true", help="with Prometheus")
     return parser
@@ -79,12 +77,6 @@ def _status(options: argparse.Namespace) -> int:
     for key, value in background.state().items():
         print(f"  {key}: {value}")
     print(f"  kubeconfig: {background.kubeconfig}")
-    return 0
-
-
-def _build(options: argparse.Namespace) -> int:
-    for name, path in provide_binaries(ProgressLine(), prometheus=options.prometheus).items():
-        print(f"{name:24} {path}")
     return 0
 
 
