@@ -163,7 +163,13 @@ def test_a_model_becomes_active_and_keeps_its_scaled_replicas(cluster: Cluster) 
     cluster.wait_for_reason("qwen", "Failed", "NothingFailed")
     assert cluster.reason("qwen", "Initialized")[0] == "True"
 
-    cluster.kubectl("scale", "deployment/qwen-l4", "--replicas=3")
+    def are_scaled() -> bool:
+        """Scale until the binding decides the same: before, its autoscaler may apply an older decision."""
+        cluster.kubectl("scale", "deployment/qwen-l4", "--replicas=3")
+        status: Json = cluster.get("aspb/qwen-l4").get("status", {})
+        return status.get("desiredReplicas") == 3
+
+    wait_for(are_scaled, "a decision of three replicas")
     edited = model(backend(maxReplicas=4, autoscalingPolicy=POLICY, workers=[worker(image="engine:2")]))
     cluster.apply(edited)
     cluster.wait("deployment/qwen-l4", "jsonpath={.spec.template.spec.containers[0].image}=engine:2")
