@@ -8,6 +8,7 @@ From the snapshot to the problem:
   plan            the entry point: prepare, place, search reliefs and moves, explain, check
   preparing       all data that is computed before placement, and the placement within the limits of
                   preemption
+  incomplete      room for the missing pods of replicas that are bound in part
   demand          the capacity that each model requires: a lower bound that must be met, and an upper bound
                   above which replicas may be removed
   formulation     the problem in integers

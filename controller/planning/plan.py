@@ -22,6 +22,7 @@ from controller.planning.engine import alone, place
 from controller.planning.explain import decisions
 from controller.planning.flapping import followed
 from controller.planning.hold import hold
+from controller.planning.incomplete import completed
 from controller.planning.preparing import Prepared, prepared
 from controller.planning.problem import NumbersTooLargeError, PlacementProblem, Solution
 from controller.planning.relief import reliefs
@@ -41,15 +42,16 @@ MOST_VARIANTS = 3_000
 
 def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
     """Return the plan and the next state; without a valid answer, the current replicas are kept."""
+    whole = completed(snapshot)
     try:
-        given = prepared(snapshot, state, settings)
+        given = prepared(whole.snapshot, state, settings)
         solved, next_state = _solved(given, state)
         # The optimum of each model alone shows what it would have without the others.
         solved = replace(solved, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
     except NumbersTooLargeError as error:
         message = "numbers are too large to compare exactly"
         return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message, detail=str(error))
-    made = _plan(replace(solved, reliefs=_reliefs(solved, state)))
+    made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved, state))))
     wrong = check(snapshot, made)
     if wrong:
         message = f"the answer was refused: {count(len(wrong), 'rule')} would be broken"
@@ -83,7 +85,7 @@ def _reliefs(solved: SolvedProblem, state: PlanningState) -> Mapping[int, tuple[
 
     def again(changed: Snapshot) -> SolvedProblem | None:
         try:
-            return _solved(prepared(changed, state, settings), state)[0]
+            return _solved(prepared(completed(changed).snapshot, state, settings), state)[0]
         except NumbersTooLargeError:
             return None  # a relief that cannot be computed must not cost the plan
 

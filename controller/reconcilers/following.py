@@ -15,7 +15,7 @@ from controller.observe.identity import key_of
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.divergence import IN_STEP, Divergence, Expectation, Waiting, divergence, sentences
-from controller.reconcilers.placing import GateKeeper, let_in, strays, surge
+from controller.reconcilers.placing import GateKeeper, Shape, let_in, strays, surge
 
 _log = structlog.get_logger(__name__)
 
@@ -46,11 +46,21 @@ class PlacementFollower:
         """Keep the plan's placements, and release the gated pods that have a place in it."""
         self._expected = Expectation(snapshot=gathered.snapshot, placements=plan.placements)
         pods, targets = gathered.pods, gathered.targets
+        labels = {node.name: dict(node.labels) for node in gathered.snapshot.nodes}
+
+        def shape_of(key: tuple[str, str]) -> Shape:
+            target = targets[key]
+            return Shape(
+                pods=target.pods_in_all,
+                holding=target.pods_per_replica,
+                domain_of=lambda node: labels.get(node, {}).get(target.together_in, ""),
+            )
+
         due = let_in(
             pods,
             plan,
             acted_on=acted_on,
-            pods_of=lambda key: targets[key].pods_in_all,
+            shape_of=shape_of,
             surge_of=lambda key: surge(pods[key], targets[key]),
         )
         await self._gate_keeper.open_for((*due, *strays(world.pods, gathered.pods)))

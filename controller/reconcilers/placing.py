@@ -25,7 +25,7 @@ from controller.observe.accelerators import accelerators_of
 from controller.observe.identity import Key, key_of, seniority
 from controller.observe.leaving import is_rolling, template_of
 from controller.observe.orders import PREFIX
-from controller.observe.pods import is_present, is_ready
+from controller.observe.pods import group_of, is_present, is_ready
 from controller.observe.targets import Target
 from controller.planning.decision import Plan
 
@@ -57,35 +57,81 @@ class LetIn:
         return {"metadata": {"resourceVersion": self.pod["metadata"]["resourceVersion"]}, "spec": change}
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """What a replica of a variant consists of."""
+
+    pods: int = 1
+    holding: int = 1
+    """The number of its pods that request accelerators."""
+
+    domain_of: Callable[[str], str] = lambda _: ""
+    """Returns the domain of a node; all pods of a replica belong in one."""
+
+
 def let_in(
     planned: Mapping[Key, Sequence[Json]],
     plan: Plan,
     *,
     acted_on: Callable[[Key], bool] = lambda _: True,
-    pods_of: Callable[[Key], int] = lambda _: 1,
+    shape_of: Callable[[Key], Shape] = lambda _: Shape(),
     surge_of: Callable[[Key], int] = lambda _: 0,
 ) -> Iterator[LetIn]:
-    """Yield the gated pods of variants that may be scheduled, oldest first, each with a place of the plan.
+    """Yield the gated pods of variants that may be scheduled, each with a place of the plan.
 
-    `planned` has the pods of each variant; `pods_of` returns the number of pods of a replica. Pods beyond the
-    granted number keep waiting, because their controller is about to delete them. Only those that a rollout
-    adds, whose number `surge_of` returns, are released: older pods are deleted once they are ready. Places of
-    pods that were released before and are not bound yet are reserved. If a plan is not acted on, or counts on
-    nodes to be added, pods are released without a place, so that a node autoscaler sees them.
+    `planned` has the pods of each variant. Pods beyond the granted number, the youngest ones, keep waiting,
+    because their controller is about to delete them. Only those that a rollout adds, whose number `surge_of`
+    returns, are released: older pods are deleted once they are ready. Places of pods that were released
+    before and are not bound yet are reserved. If a plan is not acted on, or counts on nodes to be added, pods
+    are released without a place, so that a node autoscaler sees them.
     """
     granted = {item.key: item.replicas for item in plan.decisions}
     places: dict[Key, list[str]] = defaultdict(list)
     for place in plan.placements:
         places[place.namespace, place.name] += [place.node] * place.pods
     for key, pods in planned.items():
-        gated = sorted(filter(is_gated, pods), key=seniority)
-        free = iter(_untaken(places[key], pods) if acted_on(key) else ())
+        gated, shape = sorted(filter(is_gated, pods), key=seniority), shape_of(key)
         if key in granted and acted_on(key):
-            missing = max(0, granted[key] * pods_of(key) - (len(pods) - len(gated)))
+            missing = max(0, granted[key] * shape.pods - (len(pods) - len(gated)))
             gated = [*gated[:missing], *_of_new_template(gated[missing:], pods)[: surge_of(key)]]
-        for pod in gated:
-            # Pods without accelerators can run anywhere, and must not use up a place.
-            yield LetIn(pod=pod, node=next(free, None) if accelerators_of(pod["spec"]) else None)
+        free = _untaken(places[key], pods) if acted_on(key) else ()
+        nodes = dict(_placed(gated, pods, free, shape))
+        yield from (LetIn(pod=pod, node=nodes.get(key_of(pod))) for pod in gated)
+
+
+def _placed(
+    gated: Sequence[Json], pods: Iterable[Json], free: Iterable[str], shape: Shape
+) -> Iterator[tuple[Key, str]]:
+    """Yield gated pods with places: those of one replica in one domain.
+
+    Replicas of which a pod already has a node come first. Places for pods of a replica that do not exist yet
+    are reserved. Pods without accelerators can run anywhere, and must not use up a place.
+    """
+    rooms: dict[str, list[str]] = defaultdict(list)
+    for node in free:
+        rooms[shape.domain_of(node)].append(node)
+    homes = _homes(pods, shape)
+    groups: dict[str, list[Json]] = defaultdict(list)
+    for pod in gated:
+        if accelerators_of(pod["spec"]):
+            groups[group_of(pod)].append(pod)
+    for name in sorted(groups, key=lambda name: name not in homes):
+        missing = max(len(groups[name]), shape.holding - len(homes.get(name, ())))
+        # Without enough places on existing nodes, the others are on nodes to be added.
+        best = max(sorted(rooms), key=lambda domain: min(len(rooms[domain]), missing), default="")
+        room = rooms[homes[name][0] if name in homes else best]
+        yield from zip(map(key_of, groups[name]), room, strict=False)
+        del room[:missing]
+
+
+def _homes(pods: Iterable[Json], shape: Shape) -> Mapping[str, Sequence[str]]:
+    """Return the domains of the pods of each replica that are bound, or were released for a node."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    for pod in pods:
+        if is_present(pod) and not is_gated(pod) and accelerators_of(pod["spec"]):
+            bound = pod["spec"].get("nodeName")
+            homes[group_of(pod)] += map(shape.domain_of, [bound] if bound else _let_in_for(pod))
+    return {name: domains for name, domains in homes.items() if domains}
 
 
 def surge(pods: Sequence[Json], target: Target) -> int:

@@ -78,7 +78,7 @@ class Group:
         self.kubectl("apply", "--filename=-", input=listed(claim, follower))
 
     def start(self) -> None:
-        """Apply the set, and its first group as its controller would: a leader and a worker."""
+        """Apply the set, and its first group as its controller would: the worker follows a bound leader."""
         made = leader_worker_set("chat", product=PRODUCT, accelerators=4, size=2, exclusive_topology=ZONE)
         self.kubectl("apply", "--filename=-", input=listed(made))
         told = {"status": {"replicas": 1, "hpaPodSelector": f"{SET_NAME}=chat,{WORKER_INDEX}=0"}}
@@ -89,8 +89,9 @@ class Group:
             "--type=merge",
             f"--patch={json.dumps(told)}",
         )
-        parts = [_part("chat", worker=0), _part("chat-0", worker=1)]
-        self.kubectl("apply", "--filename=-", input=listed(*parts))
+        for part, worker in (("chat", 0), ("chat-0", 1)):
+            self.kubectl("apply", "--filename=-", input=listed(_part(part, worker=worker)))
+            self.wait(f"sts/{part}", "{.status.readyReplicas}=1")
 
     def wait(self, what: str, path: str) -> None:
         """Wait until a JSON path has a value."""
@@ -144,9 +145,6 @@ def test_whole_groups_are_planned_and_scaled(controller_log: Path, defined: int,
 
     group.wait("va/chat", "{.status.decision.grantedReplicas}=2")
     group.wait("lws/chat", "{.spec.replicas}=2")
-    for part in ("chat", "chat-0"):
-        group.wait(f"sts/{part}", "{.status.readyReplicas}=1")
-
     pods = group.pods()
     assert set(pods) == {"chat-0", "chat-0-1"}
     assert {ZONES[spec["nodeName"]] for spec in pods.values()} < {"pair-a", "pair-b"}

@@ -88,15 +88,20 @@ def _filled(rooms: list[int], size: int, count: int) -> list[int]:
 def _counts(
     snapshot: Snapshot, decisions: Mapping[tuple[str, str], Decision], placed: Counter[tuple[str, str]]
 ) -> Iterator[str]:
-    """Yield a message for each variant whose unbound replicas do not all have places, unless excused."""
+    """Yield a message for each variant whose unbound replicas do not all have places, unless excused.
+
+    Missing pods of replicas that are bound in part may have places.
+    """
     for variant in snapshot.variants:
         key = (variant.namespace, variant.name)
         replicas = decisions[key].replicas
-        unplaced = (replicas - len(kept_replicas(variant, replicas))) * variant.pods_per_replica
+        kept = kept_replicas(variant, replicas)
+        unplaced = (replicas - len(kept)) * variant.pods_per_replica
+        missing = sum(missing_pods(variant, hosts) for hosts in kept)
         excused = min(variant.current_replicas, replicas) if not decisions[key].signal.decides else 0
         if variant.accelerators_per_replica == 0:
             continue
-        if placed[key] > unplaced:
+        if placed[key] > unplaced + missing:
             yield f"{variant.name}: {placed[key]} places for {unplaced} pods"
         elif placed[key] < unplaced and replicas > excused:
             yield f"{variant.name}: only {placed[key]} places for {unplaced} pods"
@@ -114,6 +119,11 @@ def kept_replicas(variant: Variant, replicas: int) -> list[list[str]]:
     bound = [nodes for nodes in hosts if nodes]
     bound = bound[max(0, leaving_anyway - len(unbound)) :]
     return bound[len(bound) - min(len(bound), replicas) :]
+
+
+def missing_pods(variant: Variant, hosts: Sequence[str]) -> int:
+    """Return how many pods a bound replica lacks."""
+    return max(0, variant.pods_per_replica - len(hosts))
 
 
 def _may_use(node: Node, variant: Variant) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from controller.planning.checker.places import added_node, kept_replicas, matches_node
+from controller.planning.checker.places import added_node, kept_replicas, matches_node, missing_pods
 from controller.planning.cluster import Node
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Snapshot, Variant
@@ -33,10 +33,11 @@ def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, Decisi
         key = (variant.namespace, variant.name)
         if key in new:
             pods_on_node = Counter(new[key])
-            for hosts in kept_replicas(variant, decisions[key].replicas):
+            kept = kept_replicas(variant, decisions[key].replicas)
+            for hosts in kept:
                 pods_on_node.update(hosts)
             yield from _apart(variant, new[key], pods_on_node, added)
-            yield from _together(variant, new[key], known)
+            yield from _together(variant, new[key], kept, known)
             yield from _spread(variant, new[key], pods_on_node, nodes=known, existing=nodes)
 
 
@@ -51,16 +52,24 @@ def _apart(
             yield f"{variant.name}: {pods_on_node[node]} pods on node {node}, at most {most} may be there"
 
 
-def _together(variant: Variant, new: Counter[str], nodes: Mapping[str, Node]) -> Iterator[str]:
-    """Yield a message for each domain without a whole number of replicas."""
+def _together(
+    variant: Variant, new: Counter[str], kept: Sequence[Sequence[str]], nodes: Mapping[str, Node]
+) -> Iterator[str]:
+    """Yield a message for each domain with neither whole replicas nor missing pods of bound ones."""
     if not variant.together_in or variant.pods_per_replica == 1:
         return
+
+    def block_of(node: str) -> str:
+        return dict(nodes[node].labels).get(variant.together_in, "") if node in nodes else ""
+
+    missing = Counter[str]()
+    for hosts in kept:
+        missing[next(filter(None, map(block_of, hosts)), "")] += missing_pods(variant, hosts)
     blocks = Counter[str]()
     for node, pods in new.items():
-        labels = dict(nodes[node].labels) if node in nodes else {}
-        blocks[labels.get(variant.together_in, "")] += pods
+        blocks[block_of(node)] += pods
     for block, pods in sorted(blocks.items()):
-        if not block or pods % variant.pods_per_replica:
+        if not block or pods % variant.pods_per_replica > missing[block]:
             where = f"{variant.together_in}={block}"
             yield f"{variant.name}: {pods} pods in {where}, not a multiple of pods_per_replica"
 

@@ -13,9 +13,9 @@ from support.manifests import deployment
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.schema.json import Json, JsonValue
-from controller.observe.targets import TargetKey, TargetKind, target_of
+from controller.observe.targets import GROUP_INDEX, TargetKey, TargetKind, target_of
 from controller.planning.decision import NodePlacement, Plan
-from controller.reconcilers.placing import GATE, GateKeeper, LetIn, let_in, strays, surge
+from controller.reconcilers.placing import GATE, GateKeeper, LetIn, Shape, let_in, strays, surge
 
 KEY = ("ns", "chat")
 KEY_OF_TARGET = TargetKey(TargetKind.DEPLOYMENT, *KEY)
@@ -59,6 +59,9 @@ class Case:
 
 TWO = (pod("chat-1"), pod("chat-2"))
 UNBOUND = pod("chat-0", gates=(), affinity=LetIn(pod=pod("chat-0"), node="a").patch()["spec"]["affinity"])
+UNBOUND_IN_B = pod(
+    "chat-0", gates=(), affinity=LetIn(pod=pod("chat-0"), node="bx").patch()["spec"]["affinity"]
+)["spec"]
 CASES = {
     "each pod gets a place of the plan, oldest first": Case(
         pods=(TWO[1], TWO[0]), plan=planned(2, b=1, a=1), expected={"chat-1": "a", "chat-2": "b"}
@@ -107,9 +110,60 @@ def test_pods_of_a_group_are_released_per_replica() -> None:
     """Each replica has two pods; one without accelerators uses no place."""
     group = (pod("chat-1", accelerators=0), pod("chat-2"), pod("chat-3", accelerators=0), pod("chat-4"))
 
-    found = let_in({KEY: group}, planned(1, a=1), pods_of=lambda _: 2)
+    found = let_in({KEY: group}, planned(1, a=1), shape_of=lambda _: Shape(pods=2))
 
     assert {item.pod["metadata"]["name"]: item.node for item in found} == {"chat-1": None, "chat-2": "a"}
+
+
+def of_group(name: str, group: str, **spec: JsonValue) -> Json:
+    """Return a pod of a group, gated unless it has a node."""
+    found = pod(name, gates=() if spec else (GATE,), **spec)
+    return found | {"metadata": found["metadata"] | {"labels": {GROUP_INDEX: group}}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupCase:
+    """Pods of groups of two, places whose first letter is the zone, and the node of each released pod."""
+
+    pods: tuple[Json, ...]
+    plan: Plan
+    expected: dict[str, str | None]
+
+
+A1, A2, B3, B4 = (of_group(f"{group}-{n}", group) for n, group in ((1, "0"), (2, "0"), (3, "1"), (4, "1")))
+GROUP_CASES = {
+    "all pods of a group get places in one zone": GroupCase(
+        pods=(A1, B3, B4, A2),
+        plan=planned(2, ax=1, bx=1, ay=1, by=1),
+        expected={"0-1": "ax", "0-2": "ay", "1-3": "bx", "1-4": "by"},
+    ),
+    "a zone with a place for one pod only is kept for a group that has a pod there": GroupCase(
+        pods=(of_group("1-3", "1", nodeName="ax"), A1, A2, B4),
+        plan=planned(2, ay=1, bx=1, by=1),
+        expected={"0-1": "bx", "0-2": "by", "1-4": "ay"},
+    ),
+    "places for pods that are not created yet are reserved": GroupCase(
+        pods=(A1, B3), plan=planned(2, ax=1, bx=1, ay=1, by=1), expected={"0-1": "ax", "1-3": "bx"}
+    ),
+    "a pod follows one that was released and is not bound yet": GroupCase(
+        pods=(A1 | {"spec": UNBOUND_IN_B}, A2),
+        plan=planned(2, ax=1, bx=1, ay=1, by=1),
+        expected={"0-2": "by"},
+    ),
+    "a group whose other place is on a node to be added still prefers an existing node": GroupCase(
+        pods=(A1, A2), plan=planned(1, bx=1), expected={"0-1": "bx", "0-2": None}
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GROUP_CASES.values(), ids=GROUP_CASES)
+def test_gated_pods_of_groups_get_places_in_one_zone(case: GroupCase) -> None:
+    """The id of each case describes the situation."""
+    shape = Shape(pods=2, holding=2, domain_of=lambda node: node[0])
+
+    found = let_in({KEY: case.pods}, case.plan, shape_of=lambda _: shape)
+
+    assert {item.pod["metadata"]["name"]: item.node for item in found} == case.expected
 
 
 def of_template(name: str, template: str, **spec: JsonValue) -> Json:

@@ -1,0 +1,136 @@
+"""Room for the missing pods of replicas that are bound in part.
+
+A group of pods is incomplete while it starts, because a leader is often scheduled before its workers are
+created, and after one of its pods was deleted. Its accelerators serve nothing until all pods are bound, and
+only nodes in the domain of the bound pods will do. So its missing pods get room before anything is planned:
+planning counts such a replica as a whole one, which it may still remove.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from controller.planning.cluster import Node
+from controller.planning.decision import NodePlacement, Plan
+from controller.planning.demand import staying_replicas
+from controller.planning.inventory import admits
+from controller.planning.snapshot import Replica, Snapshot, Variant
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completed:
+    """A snapshot in which incomplete replicas are whole, as far as there is room."""
+
+    snapshot: Snapshot
+    added: Mapping[Key, Mapping[str, tuple[str, ...]]]
+    """The nodes for missing pods, by variant and replica."""
+
+    def with_places(self, plan: Plan) -> Plan:
+        """Return a plan of this snapshot with places for the missing pods of the replicas that stay."""
+        if not self.added:
+            return plan
+        granted = {item.key: item.replicas for item in plan.decisions}
+        places = Counter({(place.namespace, place.name, place.node): place.pods for place in plan.placements})
+        for variant in self.snapshot.variants:
+            added = self.added.get(variant.key, {})
+            bound = [replica for replica in staying_replicas(variant) if replica.nodes] if added else []
+            for replica in bound[max(0, len(bound) - granted[variant.key]) :]:
+                places.update((*variant.key, node) for node in added.get(replica.name, ()))
+        placements = tuple(
+            NodePlacement(namespace=namespace, name=name, node=node, pods=pods)
+            for (namespace, name, node), pods in sorted(places.items())
+        )
+        return replace(plan, placements=placements)
+
+
+def completed(snapshot: Snapshot) -> Completed:
+    """Return the snapshot with room for missing pods.
+
+    Pods that must be spread get none, because other pods may have to be placed first.
+    """
+    if not any(_incomplete(variant) for variant in snapshot.variants):
+        return Completed(snapshot=snapshot, added={})
+    rooms = _Rooms(snapshot)
+    variants = {variant.key: variant for variant in snapshot.variants}
+    added: dict[Key, Mapping[str, tuple[str, ...]]] = {}
+    for variant in sorted(snapshot.variants, key=lambda variant: (variant.priority, variant.key)):
+        nodes = {
+            replica.name: found for replica in _incomplete(variant) if (found := rooms.take(variant, replica))
+        }
+        if nodes:
+            added[variant.key] = nodes
+            variants[variant.key] = replace(variant, replicas=tuple(_whole(variant.replicas, nodes)))
+    whole = replace(snapshot, variants=tuple(variants[variant.key] for variant in snapshot.variants))
+    return Completed(snapshot=whole, added=added)
+
+
+def missing_pods(variant: Variant, hosts: Sequence[str]) -> int:
+    """Return how many pods a replica lacks that is bound to some nodes; 0 for one without a node."""
+    return variant.pods_per_replica - len(hosts) if hosts else 0
+
+
+def _incomplete(variant: Variant) -> Sequence[Replica]:
+    if variant.pods_per_replica == 1 or not variant.accelerators_per_replica or variant.spread:
+        return ()
+    return [replica for replica in staying_replicas(variant) if missing_pods(variant, replica.nodes) > 0]
+
+
+def _whole(replicas: Sequence[Replica], nodes: Mapping[str, tuple[str, ...]]) -> Iterator[Replica]:
+    for replica in replicas:
+        further = nodes.get(replica.name, ())
+        yield replace(replica, further_nodes=(*replica.further_nodes, *further)) if further else replica
+
+
+class _Rooms:
+    """The free accelerators of each node."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._nodes = {node.name: node for node in snapshot.nodes}
+        self._free = {
+            node.name: node.accelerators_allocatable - node.accelerators_used_by_others
+            for node in snapshot.nodes
+        }
+        self._pods: Counter[tuple[Key, str]] = Counter()
+        for variant in snapshot.variants:
+            for replica in staying_replicas(variant):
+                self._put(variant, replica.nodes)
+
+    def take(self, variant: Variant, replica: Replica) -> tuple[str, ...]:
+        """Return a node for each missing pod of a replica, the fullest first; none if not all have one."""
+        taken: list[str] = []
+        domain = self._domain(variant, replica)
+        for _ in range(missing_pods(variant, replica.nodes)):
+            fitting = [node for node in self._nodes.values() if self._fits(variant, node, domain)]
+            if not fitting:
+                self._put(variant, taken, pods=-1)
+                return ()
+            node = min(fitting, key=lambda node: (self._free[node.name], node.name))
+            self._put(variant, [node.name])
+            taken.append(node.name)
+        return tuple(taken)
+
+    def _fits(self, variant: Variant, node: Node, domain: str | None) -> bool:
+        most = variant.most_per_node
+        return (
+            self._free[node.name] >= variant.accelerators_per_pod
+            and (most is None or self._pods[variant.key, node.name] < most)
+            and (domain is None or dict(node.labels).get(variant.together_in) == domain)
+            and admits(node, variant)
+        )
+
+    def _domain(self, variant: Variant, replica: Replica) -> str | None:
+        """Return the domain in which the pods must be together; None for any."""
+        if not variant.together_in:
+            return None
+        known = [self._nodes[name] for name in replica.nodes if name in self._nodes]
+        return next((dict(node.labels).get(variant.together_in, "") for node in known), "")
+
+    def _put(self, variant: Variant, nodes: Sequence[str], *, pods: int = 1) -> None:
+        for name in nodes:
+            self._pods[variant.key, name] += pods
+            if name in self._free:
+                self._free[name] -= pods * variant.accelerators_per_pod
