@@ -27,7 +27,7 @@ _MOST_HEADERS: Final = 15
 
 _PATH: Final = re.compile(r"/([-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*\Z")
 _REFUSED_IN_PATHS: Final = re.compile(r"//|/\./|/\.\./|%2[fF]|/\.\.?\Z")
-_HEADER_VALUE: Final = re.compile(r"[!-~]+([\t ]?[!-~]+)*\Z")
+_HEADER_VALUE: Final = re.compile(r"[!-~]+([\t ][!-~]+)*\Z")
 _ESCAPE: Final = re.compile(r"\\Q.*?(?P<end>\\E|\Z)|\\.", re.DOTALL)
 _LEFT_OUT: Final = "; the rule is omitted"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import re2
 
@@ -26,3 +28,15 @@ def test_an_expression_matches_anywhere_even_if_it_has_quotations(regex: str) ->
     for found in (match.path.value, dict(match.headers)["x-a"].value):
         for text in ("a.b", "axb", "xa.bx", "\\Qa", "xa\\x", ""):
             assert bool(re2.search(regex, text)) is bool(re2.fullmatch(found, text)), (found, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_valid"), [("a" * 1023 + "é", False), ("a b\tc" * 200, True), ("a  b", False)]
+)
+def test_the_value_of_a_header_is_checked_in_linear_time(text: str, *, is_valid: bool) -> None:
+    """All routes wait while a regular expression is evaluated."""
+    began = time.process_time()
+    match, _ = match_of({"headers": {"x-a": {"exact": text}}}, "spec.rules[0]")
+
+    assert (match is not None) is is_valid
+    assert time.process_time() - began < 1.0
