@@ -133,7 +133,12 @@ def _preventing(model: Json, backend: Json, path: str) -> Iterator[Note]:
         known = ", ".join(ENGINES)
         yield _prevents(f"{path}.type", f"{backend['type']} is not supported; supported types are {known}")
         return
+    roles: set[str] = set()
     for part in parts_of(model, backend, path):
+        if part.role in roles:
+            text = f"there is another {part.role} worker before it, and their workloads would have one name"
+            yield _prevents(f"{part.path}.type", text)
+        roles.add(part.role)
         if not part.worker.get("image"):
             yield _prevents(f"{part.path}.image", "an engine needs an image: there is none to run")
         if not part.workers:

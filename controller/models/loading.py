@@ -72,11 +72,11 @@ def routed_pairs(objects: Iterable[Json]) -> frozenset[Pair]:
     """Return the pairs that routes lead to; the label of a ModelServer gives the backend."""
     items = list(objects)
     backends = {
-        item["metadata"]["name"]: str(item["metadata"]["labels"].get(BACKEND_LABEL, ""))
+        item["metadata"]["name"]: str((item["metadata"].get("labels") or {}).get(BACKEND_LABEL, ""))
         for item in items
         if item["kind"] == "ModelServer"
     }
-    routes = [item["spec"] for item in items if item["kind"] == "ModelRoute"]
+    routes = [item.get("spec") or {} for item in items if item["kind"] == "ModelRoute"]
     return frozenset(
         (backends.get(server, ""), adapter) for spec in routes for server, adapter in _led_to(spec)
     )
@@ -119,9 +119,10 @@ def loading(
 
 def _led_to(spec: Json) -> Iterator[tuple[str, str]]:
     """Yield the targets of requests for adapters: pairs of a server and an adapter."""
+    adapters = frozenset(spec.get("loraAdapters") or [])
     for rule in spec.get("rules") or []:
         named = ((rule.get("modelMatch") or {}).get("body") or {}).get("model")
+        asked = adapters if named is None else adapters & {named}
         for target in rule.get("targetModels") or []:
-            for adapter in spec.get("loraAdapters") or []:
-                if named in (None, adapter):
-                    yield target["modelServerName"], adapter
+            # Definitions of other projects may not require the name.
+            yield from ((str(target.get("modelServerName")), adapter) for adapter in asked)

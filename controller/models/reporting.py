@@ -210,6 +210,8 @@ def _initialized(report: Report) -> Finding:
 
 def _active(report: Report) -> Finding:
     backends = report.model["spec"]["backends"]
+    if not backends:
+        return False, ModelReason.MODEL_PROCESSING, "there is no backend"
     live = _live(report)
     waiting = [
         f"{backend['name']}: {_progress(live.get(backend['name'], []))}"

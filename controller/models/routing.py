@@ -68,11 +68,15 @@ def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
     """
     if not any(map(weight_of, backends)):
         return
-    adapters = sorted(frozenset[str]().union(*(_adapters_of(item) for item in backends if weight_of(item))))
+    having = _having(backends)
+    weighed = frozenset[str]().union(*(_adapters_of(item) for item in backends if weight_of(item)))
+    adapters = [name for name in having if name in weighed]
     chunks = [adapters[start : start + MOST_ADAPTERS] for start in range(0, len(adapters), MOST_ADAPTERS)]
     for position, chunk in enumerate(chunks or [[]]):
         suffix = f"-adapters-{position + 1}" if position else ""
-        spec: Json = {"rules": _rules(model, backends, chunk, has_model=not position)}
+        spec: Json = {
+            "rules": _rules(model, backends, {name: having[name] for name in chunk}, has_model=not position)
+        }
         if not position:
             spec["modelName"] = served_name(model)
         if chunk:
@@ -95,16 +99,17 @@ def unrouted(backends: Sequence[Json]) -> Iterator[tuple[Json, str]]:
         yield from ((backend, name) for name in sorted(_adapters_of(backend) - weighed))
 
 
-def _rules(model: Json, backends: Sequence[Json], adapters: Sequence[str], *, has_model: bool) -> list[Json]:
-    """Return one rule if every backend has all adapters, else one rule for each name."""
-    is_even = all(set(adapters) <= _adapters_of(backend) for backend in backends)
-    if is_even:
+def _rules(
+    model: Json, backends: Sequence[Json], having: Mapping[str, Sequence[Json]], *, has_model: bool
+) -> list[Json]:
+    """Return one rule if every backend has all adapters, else one rule for each name.
+
+    `having` are the backends of each adapter.
+    """
+    if all(len(some) == len(backends) for some in having.values()):
         return [_rule(model, "default", "", backends)]
     rules = [_rule(model, "default", served_name(model), backends)] if has_model else []
-    for adapter in adapters:
-        having = [backend for backend in backends if adapter in _adapters_of(backend)]
-        rules.append(_rule(model, adapter, adapter, having))
-    return rules
+    return rules + [_rule(model, adapter, adapter, some) for adapter, some in having.items()]
 
 
 def _rule(model: Json, name: str, requested: str, backends: Sequence[Json]) -> Json:
@@ -128,6 +133,15 @@ def _targets(backends: Sequence[Json]) -> Sequence[Json]:
 def weight_of(backend: Json) -> int:
     """Return the weight of a backend in routing; 0 for no requests."""
     return int(backend.get("routeWeight", DEFAULT_ROUTE_WEIGHT))
+
+
+def _having(backends: Sequence[Json]) -> Mapping[str, Sequence[Json]]:
+    """Return the backends of each adapter, by name in alphabetical order."""
+    found: dict[str, list[Json]] = {}
+    for backend in backends:
+        for name in _adapters_of(backend):
+            found.setdefault(name, []).append(backend)
+    return dict(sorted(found.items()))
 
 
 def _adapters_of(backend: Json) -> frozenset[str]:

@@ -109,22 +109,13 @@ def acts_on(item: Json, workloads: Collection[Json]) -> bool:
     return not {key_of(workload) for workload in workloads}.isdisjoint(_targets(item.get("spec") or {}))
 
 
-def is_scaled(expansion: Expansion, workload: Json) -> bool:
-    """Tell whether a binding controls the replicas of a workload."""
-    targets = [
-        target
-        for item in expansion.objects
-        if item["kind"] == "AutoscalingPolicyBinding"
-        for target in _targets(item["spec"])
-    ]
-    return key_of(workload) in targets
-
-
 def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
     """Return the objects to apply and delete now, in order."""
     uid = str(model["metadata"]["uid"])
     asked = {key_of(item): item for item in expansion.objects}
     unready = [*_unready(expansion, standing)]
+    routed = routed_pairs(item for item in standing.children.values() if belongs_to(item, uid))
+    scaled = _scaled(expansion)
     astray = _astray(model, expansion)
     apply: list[Json] = []
     held: list[str] = []
@@ -135,7 +126,7 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
         is_for_all = BACKEND_LABEL not in item["metadata"]["labels"]
         if live is not None and not expansion.is_whole and is_for_all and not astray(live):
             continue
-        wanted = _wanted(expansion, _with_routed(item, live, standing), live)
+        wanted = _wanted(_with_routed(item, live, routed), live, scaled)
         if live is not None and is_current(wanted, live, standing.applied.get(key)):
             continue
         new = _new_targets(item, live)
@@ -206,9 +197,19 @@ def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
             yield name
 
 
-def _wanted(expansion: Expansion, item: Json, live: Json | None) -> Json:
-    """Return the object to apply; replicas that a policy controls keep their current number."""
-    if live is None or item["kind"] not in WORKLOADS or not is_scaled(expansion, item):
+def _scaled(expansion: Expansion) -> frozenset[ChildKey]:
+    """Return the workloads whose replicas a binding controls."""
+    return frozenset(
+        target
+        for item in expansion.objects
+        if item["kind"] == "AutoscalingPolicyBinding"
+        for target in _targets(item["spec"])
+    )
+
+
+def _wanted(item: Json, live: Json | None, scaled: Collection[ChildKey]) -> Json:
+    """Return the object to apply; replicas of `scaled` workloads keep their current number."""
+    if live is None or key_of(item) not in scaled:
         return item
     # Leaving them out would reset them to the default, as no field manager would own them. With the resource
     # version that was read, a concurrent change causes a conflict and is not lost.
@@ -216,12 +217,11 @@ def _wanted(expansion: Expansion, item: Json, live: Json | None) -> Json:
     return {**item, "metadata": metadata, "spec": {**item["spec"], "replicas": wanted_replicas(live)}}
 
 
-def _with_routed(item: Json, live: Json | None, standing: Standing) -> Json:
-    """Return a list of adapters that keeps those still in a route: they must leave the route first."""
+def _with_routed(item: Json, live: Json | None, routed: Collection[tuple[str, str]]) -> Json:
+    """Return a list of adapters that keeps the `routed` ones: they must leave the route first."""
     if item["kind"] != "ConfigMap" or live is None:
         return item
     backend, asked = item["metadata"]["labels"][BACKEND_LABEL], listed(item)
-    routed = routed_pairs(standing.children.values())
     kept = {
         name: entry for name, entry in listed(live).items() if name not in asked and (backend, name) in routed
     }

@@ -151,7 +151,8 @@ class ModelReconciler:
         wanted = wanted_paths(expansion.objects)
         told = await self._tools.adapters.told(key, wanted, self._tools.world.pods(key))
         children = self._tools.world.children(key, ()) if wanted else {}
-        return loading(wanted, told, routed_pairs(children.values()))
+        own = (item for item in children.values() if belongs_to(item, model["metadata"]["uid"]))
+        return loading(wanted, told, routed_pairs(own))
 
     async def _acted(self, key: Key, report: Report) -> tuple[Report, bool]:
         """Take the steps of a report; return the report afterwards, and whether all steps are done."""
@@ -181,13 +182,18 @@ def older_namesake(model: Json, models: Sequence[Json]) -> str:
 
 
 def _completed(model: Json) -> tuple[Json, Sequence[Note]]:
-    """Return a Model with its defaults, and its errors: it may have been stored before our validation."""
+    """Return a Model with its defaults, and its errors: it may have been stored before our validation.
+
+    Only the names of the backends remain of an invalid one.
+    """
     found = find_version(MODELS.api_version, MODELS.kind)
     if found is None:
         raise LookupError(MODELS.kind)
     value = {**model, "apiVersion": MODELS.api_version, "kind": MODELS.kind}
     status = value.pop("status", None) or {}
-    problems = [Note(path=str(error.path), text=error.body, prevents=True) for error in judged(*found, value)]
-    completed = defaulted(found[1], value)
-    spec = {"backends": [], **(completed.get("spec") or {})}  # may have been stored without
-    return {**completed, "spec": spec, "status": status}, problems
+    if errors := judged(*found, value):
+        problems = [Note(path=str(error.path), text=error.body, prevents=True) for error in errors]
+        spec = value.get("spec") or {}
+        named = [{"name": item["name"]} for item in spec.get("backends") or [] if item.get("name")]
+        return {**value, "spec": {**spec, "backends": named}, "status": status}, problems
+    return {**defaulted(found[1], value), "status": status}, []
