@@ -28,7 +28,7 @@ class Ordered:
     unkept: tuple[tuple[int, int], ...]
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=128)  # an entry may have 300 KB of texts
 def in_order(rules: tuple[Match, ...]) -> Ordered:
     """Return matches with which a Gateway selects the first rule that applies to a request.
 
@@ -44,9 +44,9 @@ def in_order(rules: tuple[Match, ...]) -> Ordered:
             if not all(is_kept):
                 unkept.append((position, later))
         found[position] = own
-    if sum(map(len, found)) > MOST_MATCHES_IN_ROUTE:
-        pairs = tuple((first, second) for second in range(len(rules)) for first in range(second))
-        return Ordered(matches=tuple((match,) for match in rules), unkept=pairs)
+        if sum(map(len, found)) > MOST_MATCHES_IN_ROUTE:  # now, as each combination costs time
+            pairs = tuple((first, second) for second in range(len(rules)) for first in range(second))
+            return Ordered(matches=tuple((match,) for match in rules), unkept=pairs)
     return Ordered(matches=tuple(map(tuple, found)), unkept=tuple(sorted(unkept)))
 
 

@@ -45,10 +45,11 @@ def steps(route: Json, translation: Translation | None, around: Surroundings) ->
         for key, item in around.children.items()
         if key.kind != POOL_KIND and key not in wanted and belongs_to(item, route["metadata"]["uid"])
     ]
+    sharing = [(item, targets_of(item)) for item in around.sharing]
     leads_to = targets_of(route) if translation else frozenset()
     for name in sorted(leads_to | pools_of(route, around.children)):
         key = ChildKey(POOL_KIND, name)
-        owners = [item for item in around.sharing if name in targets_of(item)]
+        owners = [item for item, targets in sharing if name in targets]
         if not owners or name not in around.servers.keys() | around.invalid:
             gone += [around.children[key]] if key in around.children else []
         elif name in around.servers and (pool := pool_of(around.servers[name])[0]) is not None:
