@@ -22,7 +22,7 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.schema.json import Json
-from controller.observe.identity import key_of
+from controller.observe.identity import Key, key_of
 from controller.observe.objectives import pool_labels
 from controller.observe.pods import is_ready
 from controller.observe.projections import Projection
@@ -55,6 +55,10 @@ class TrafficCaches:
                 cluster, VARIANT_AUTOSCALINGS, reduce=_variant, without="VariantAutoscalings"
             ),
         }
+        # A scan of all routes at each change of a pod would take quadratic time in total.
+        self._routes_to: dict[Key, dict[str, None]] = {}
+        """Names of the ModelRoutes that target a ModelServer, by its namespace and name."""
+
         self._known = {resource: Grouped(key_of) for resource in (*self._needed, *self._optional)}
 
     async def run(self) -> None:
@@ -98,10 +102,12 @@ class TrafficCaches:
 
     def tell_routes(self, namespace: str, name: str) -> None:
         """Report one ModelRoute as changed, all of a namespace (no name), or all (no namespace either)."""
-        for item in self._needed[MODEL_ROUTES].items():
-            metadata = item["metadata"]
-            if namespace in {"", metadata["namespace"]} and name in {"", metadata["name"]}:
-                self._tell(MODEL_ROUTES, item)
+        if name:
+            self._changed(TrafficKey(MODEL_ROUTES.kind, namespace, name))
+        else:
+            self._tell_all(
+                MODEL_ROUTES, self.routes(namespace) if namespace else self._needed[MODEL_ROUTES].items()
+            )
 
     def get(self, key: TrafficKey) -> Json | None:
         """Return an object, or None if it does not exist."""
@@ -164,8 +170,12 @@ class TrafficCaches:
     def _route_changed(self, change: Change) -> None:
         """Report a route, and others that share a model name with it, as one may be waiting for it."""
         self._tell_all(MODEL_ROUTES, filter(None, (change.old, change.new)))
-        if not _is_about_status(change):
-            names = frozenset[str]().union(*(names_of(item) for item in (change.old, change.new) if item))
+        for item, is_new in ((change.old, False), (change.new, True)):
+            for server in targets_of(item or {}):
+                self._lead(change.key, server, is_new=is_new)
+        old, new = (names_of(item or {}) for item in (change.old, change.new))
+        if old != new:
+            names = old | new
             self._tell_all(
                 MODEL_ROUTES, (item for item in self.routes(change.key[0]) if names & names_of(item))
             )
@@ -181,11 +191,20 @@ class TrafficCaches:
         if change.old != change.new:
             self._tell_objectives(change.key[0])
 
+    def _lead(self, route: Key, server: str, *, is_new: bool) -> None:
+        """Record that a route targets a server, or that it no longer does."""
+        routes = self._routes_to.setdefault((route[0], server), {})
+        routes.pop(route[1], None)
+        if is_new:
+            routes[route[1]] = None
+        if not routes:
+            del self._routes_to[route[0], server]
+
     def _tell_routes_to(self, namespace: str, servers: Iterable[str]) -> None:
-        names = frozenset(servers)
-        self._tell_all(
-            MODEL_ROUTES, (item for item in self.routes(namespace) if names & frozenset(targets_of(item)))
-        )
+        for name in dict.fromkeys(
+            name for server in servers for name in self._routes_to.get((namespace, server), ())
+        ):
+            self._changed(TrafficKey(MODEL_ROUTES.kind, namespace, name))
 
     def _tell_objectives(self, namespace: str, pool: str = "") -> None:
         """Report the objectives of a namespace, or only those that reference one of its pools."""

@@ -19,16 +19,14 @@ class Endpoints:
     """Pods that serve or should serve requests."""
 
     pods: tuple[Json, ...]
+    ready: frozenset[str]
+    """Names of the ready pods."""
+
     resolved: Finding
     """Whether any pod is selected."""
 
     readiness: Finding
     """Whether requests find a ready pod."""
-
-    @property
-    def ready(self) -> frozenset[str]:
-        """Names of the ready pods."""
-        return frozenset(str(pod["metadata"]["name"]) for pod in self.pods if is_ready(pod))
 
     @property
     def counts(self) -> Json:
@@ -41,11 +39,13 @@ def endpoints(labels: Labels, pods: Sequence[Json]) -> Endpoints:
     found = _selected(labels, pods)
     if not found:
         missing = TrafficReason.NO_PODS, _why_none(labels, pods)
-        return Endpoints(pods=(), resolved=(False, *missing), readiness=(False, *missing))
+        return Endpoints(pods=(), ready=frozenset(), resolved=(False, *missing), readiness=(False, *missing))
+    ready = frozenset(str(pod["metadata"]["name"]) for pod in found if is_ready(pod))
     return Endpoints(
         pods=found,
+        ready=ready,
         resolved=(True, TrafficReason.RESOLVED, f"{_text(labels)} selects {count(len(found), 'pod')}"),
-        readiness=_readiness(found),
+        readiness=_readiness(found, len(ready)),
     )
 
 
@@ -72,6 +72,7 @@ def server_endpoints(server: Json, pods: Sequence[Json]) -> Endpoints:
     every = {pod["metadata"]["name"]: pod for found in roles.values() for pod in found.pods}
     return Endpoints(
         pods=tuple(every.values()),
+        ready=frozenset[str]().union(*(found.ready for found in roles.values())),
         resolved=_of_roles({role: found.resolved for role, found in roles.items()}),
         readiness=_paired(roles, str(_selector(server)["pdGroup"].get("groupKey", ""))),
     )
@@ -87,12 +88,11 @@ def _selected(labels: Labels, pods: Iterable[Json]) -> tuple[Json, ...]:
     return tuple(pod for pod in pods if selects(labels, pod) and is_present(pod))
 
 
-def _readiness(pods: Sequence[Json]) -> Finding:
-    ready = sum(map(is_ready, pods))
+def _readiness(pods: Sequence[Json], ready: int) -> Finding:
     if ready:
         return True, TrafficReason.ENDPOINTS_READY, f"{ready} of {len(pods)} pods ready"
-    by_name = sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
-    trouble = next((text for pod in by_name if (text := pod_trouble(pod))), "")
+    troubles = {str(pod["metadata"]["name"]): text for pod in pods if (text := pod_trouble(pod))}
+    trouble = troubles[min(troubles)] if troubles else ""
     text = f"0 of {len(pods)} pods ready{f': {trouble}' if trouble else ''}"
     return False, TrafficReason.NO_ENDPOINTS, text
 
@@ -101,7 +101,12 @@ def _paired(roles: Mapping[str, Endpoints], group_key: str) -> Finding:
     """Return whether ready prefill and decode pods have a group in common."""
     found = _of_roles({role: item.readiness for role, item in roles.items()})
     groups = [
-        {(pod["metadata"].get("labels") or {}).get(group_key) for pod in item.pods if is_ready(pod)} - {None}
+        {
+            (pod["metadata"].get("labels") or {}).get(group_key)
+            for pod in item.pods
+            if pod["metadata"]["name"] in item.ready
+        }
+        - {None}
         for item in roles.values()
     ]
     if not found[0]:

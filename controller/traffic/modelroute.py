@@ -47,21 +47,20 @@ def names_of(route: Json) -> frozenset[str]:
 def _targets(route: Json) -> Iterator[tuple[int, int, Json]]:
     for position, rule in enumerate((route.get("spec") or {}).get("rules") or []):
         for rank, target in enumerate(rule.get("targetModels") or []):
-            yield position, rank, target
+            if target.get("modelServerName"):  # definitions of other projects may not require it
+                yield position, rank, target
 
 
 def _accepted(route: Json, routes: Sequence[Json]) -> Finding:
     finding = acceptance(route)
-    if finding[0]:
-        for other in sorted(routes, key=seniority):
-            if seniority(other) >= seniority(route):
-                break
-            if shared := sorted(names_of(route) & names_of(other)):
-                text = (
-                    f"requests for {shared[0]!r} may be routed by the older ModelRoute"
-                    f" {other['metadata']['name']!r}: change the name of one of the two"
-                )
-                return False, TrafficReason.NAME_TAKEN, text
+    names, age = names_of(route), seniority(route)
+    older = (item for item in routes if seniority(item) < age and not names.isdisjoint(names_of(item)))
+    if finding[0] and (other := min(older, key=seniority, default=None)):
+        text = (
+            f"requests for {min(names & names_of(other))!r} may be routed by the older ModelRoute"
+            f" {other['metadata']['name']!r}: change the name of one of the two"
+        )
+        return False, TrafficReason.NAME_TAKEN, text
     return finding
 
 
@@ -94,7 +93,7 @@ def _why_failing(position: int, rule: Json, found: Mapping[str, Endpoints]) -> s
     """Return the share of a rule's requests that find no endpoint, or an empty string."""
     weights: dict[str, int] = {}
     for target in rule.get("targetModels") or []:
-        name = str(target["modelServerName"])
+        name = str(target.get("modelServerName"))
         weights[name] = weights.get(name, 0) + int(target.get("weight", DEFAULT_WEIGHT))
     whole = sum(weights.values())
     failing = [name for name, weight in weights.items() if weight and not _is_ready(found.get(name))]

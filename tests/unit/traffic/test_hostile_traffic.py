@@ -1,0 +1,56 @@
+"""ModelRoutes and pods that would take much time to evaluate, and content that is not validated."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from support.traffic import pod, route, rule, server
+
+from apiserver.schema.json import Json
+from controller.traffic.modelroute import names_of, route_found, targets_of
+
+NAMES = [f"s{number:03}" for number in range(256)]
+LARGEST = route("chat", *(rule(*NAMES[start : start + 16]) for start in range(0, 256, 16)))
+
+
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_a_route_to_all_pods_of_a_namespace_many_times_takes_a_limited_time(*, is_ready: bool) -> None:
+    """Each of its ModelServers selects all pods."""
+    pods = [pod(f"p{number}", {"app": "a"}, is_ready=is_ready) for number in range(1000)]
+    servers = {name: server(name, {"matchLabels": {"app": "a"}}) for name in NAMES}
+    began = time.process_time()
+    found = route_found(LARGEST, servers=servers, pods=pods, routes=[LARGEST])
+
+    assert time.process_time() - began < 1.5
+    assert found.members["readyEndpoints"] == (1000 if is_ready else 0)
+
+
+def test_the_oldest_of_many_namesakes_is_named_in_a_limited_time() -> None:
+    """Every route of a namespace is compared with all others."""
+    routes = [
+        route(f"r{number}", rule("a"), modelName="same", created=f"2026-01-01T00:00:{number % 60:02}Z")
+        for number in range(1, 3000)
+    ]
+    began = time.process_time()
+    for value in routes[:100]:
+        route_found(value, servers={}, pods=[], routes=routes)
+    assert time.process_time() - began < 3.0
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [None, {"rules": [{"targetModels": [{"weight": 1}, {"modelServerName": None}]}]}, {"rules": [{}]}],
+    ids=["no spec", "no names", "no targets"],
+)
+def test_a_route_without_names_is_invalid(spec: Json | None) -> None:
+    """Definitions of other projects may not require them. An error here would end the watch of all routes."""
+    value = route("chat") | {"spec": spec}
+    if spec is None:
+        del value["spec"]
+    found = route_found(value, servers={}, pods=[], routes=[value])
+
+    assert (targets_of(value), names_of(value)) == ((), frozenset())
+    assert {str(kind): str(reason) for kind, (_, reason, _) in found.findings.items()}[
+        "Accepted"
+    ] == "Invalid"
