@@ -1,12 +1,14 @@
 """Workers that process changed keys from a queue, with a delayed retry after failures.
 
-Each key waits at most once, and is processed by at most one worker.
+Each key waits at most once, and is processed by at most one worker. Namespaces take turns, so that none waits
+for thousands of keys of another.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
@@ -25,10 +27,18 @@ _log = structlog.get_logger(__name__)
 
 
 class WorkQueue(Generic[K]):
-    """A queue of keys. A key that is added while it is processed is processed again afterwards."""
+    """A queue of keys, which end in a namespace and a name.
+
+    A key that is added while it is processed is processed again afterwards.
+    """
 
     def __init__(self) -> None:
-        self._ready: asyncio.Queue[K] = asyncio.Queue()
+        self._ready: dict[str, deque[K]] = {}
+        """Keys by namespace, without empty ones."""
+
+        self._turns: asyncio.Queue[str] = asyncio.Queue()
+        """Each namespace with ready keys once."""
+
         self._waiting: set[K] = set()
         self._active: set[K] = set()
         self._timed: set[K] = set()
@@ -39,7 +49,7 @@ class WorkQueue(Generic[K]):
             return
         self._waiting.add(key)
         if key not in self._active:
-            self._ready.put_nowait(key)
+            self._put(key)
 
     def add_later(self, key: K, seconds: float) -> None:
         """Queue a key after some time."""
@@ -56,7 +66,13 @@ class WorkQueue(Generic[K]):
 
     async def take(self) -> K:
         """Wait for a key and return it; the caller must call `done` afterwards."""
-        key = await self._ready.get()
+        namespace = await self._turns.get()
+        keys = self._ready[namespace]
+        key = keys.popleft()
+        if keys:
+            self._turns.put_nowait(namespace)
+        else:
+            del self._ready[namespace]
         self._waiting.discard(key)
         self._active.add(key)
         return key
@@ -65,7 +81,14 @@ class WorkQueue(Generic[K]):
         """Mark the processing of a key as ended, whatever its result."""
         self._active.discard(key)
         if key in self._waiting:
-            self._ready.put_nowait(key)
+            self._put(key)
+
+    def _put(self, key: K) -> None:
+        namespace = key[-2]
+        if namespace not in self._ready:
+            self._ready[namespace] = deque()
+            self._turns.put_nowait(namespace)
+        self._ready[namespace].append(key)
 
 
 class Workers(Generic[K]):
