@@ -11,12 +11,12 @@ from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
 from controller.models.expansion import S3_IMAGE, ExpansionSettings
 from controller.observe.scraping import ScrapeLimits, parse_networks
+from controller.reconcilers.model_adapters import PODS_AT_A_TIME
 
 _ASK_SECONDS: Final = 3.0
 _LONGEST_PAGE_BYTES: Final = 256 << 10
 """Size in bytes for the 128 adapters of a backend, with a sentence about each."""
 
-_PODS_AT_A_TIME: Final = 32
 _DIGITS: Final = re.compile("[0-9]+")
 _FIRST_WITH_TOLERANCE: Final = 33
 """Minor version of Kubernetes; earlier ones reject objects with that field."""
@@ -61,7 +61,7 @@ def scrape_limits(config: ModelsConfig) -> ScrapeLimits:
         pod_networks=parse_networks(config.pod_networks),
         timeout_seconds=_ASK_SECONDS,
         limit_bytes=_LONGEST_PAGE_BYTES,
-        concurrency=_PODS_AT_A_TIME,
+        concurrency=PODS_AT_A_TIME * config.workers,
     )
 
 

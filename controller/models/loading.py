@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from apiserver.schema.json import Json
 from controller.models.adapters import listed
@@ -16,6 +17,9 @@ from controller.models.parts import BACKEND_LABEL
 
 Pair = tuple[str, str]
 """Names of a backend and of one of its adapters."""
+
+_MOST_SHOWN: Final = 3
+"""The number of pods for each adapter that are reported to fail; a condition has no room for more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,19 +95,20 @@ def loading(
     troubles: list[str] = []
     for backend, paths in wanted.items():
         engines = [item for item in told if item.backend == backend]
+        silent = [item for item in engines if item.silent]
+        lacks = [(item, frozenset(item.lacks(paths))) for item in engines]
         for name in paths:
-            lacking = [item for item in engines if name in item.lacks(paths)]
-            unknown = [item for item in engines if item.silent]
+            lacking = [item for item, names in lacks if name in names]
             if (backend, name) in routed:
                 is_out = bool(engines) and len(lacking) == len(engines)
             else:
-                is_out = bool(lacking or unknown)
+                is_out = bool(lacking or silent)
             if is_out:
                 unloaded.add((backend, name))
+            failing = [item for item in lacking if name in item.failed]
             troubles += [
                 f"adapter {name} is not loaded in pod {item.pod}: {item.failed[name]}"
-                for item in lacking
-                if name in item.failed
+                for item in failing[:_MOST_SHOWN]
             ]
             if waiting := [item.pod for item in lacking if name not in item.failed]:
                 awaited.append(
@@ -111,8 +116,7 @@ def loading(
                 )
         troubles += [
             f"container adapters of pod {item.pod} does not report what is loaded: {item.silent}"
-            for item in engines
-            if item.silent
+            for item in silent[:_MOST_SHOWN]
         ]
     return Loading(unloaded=frozenset(unloaded), awaited=tuple(awaited), troubles=tuple(troubles))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from apiserver.schema.json import Json
@@ -18,6 +20,14 @@ Key = tuple[str, str]
 """Namespace and name of a Model."""
 
 _MOST_SHOWN: Final = 300
+_MOST_ADAPTERS: Final = 256
+"""The number of adapters that are kept of a report: twice as many as a backend may have."""
+
+PODS_AT_A_TIME: Final = 8
+"""The number of pods of one Model that are read concurrently."""
+
+_MODEL_SECONDS: Final = 10.0
+"""The time after which no further pod of a Model is read. Silent pods would delay other Models."""
 
 _Run = tuple[str, int]
 """UID of a pod and the restart count of its containers: a restart may lose the loaded adapters."""
@@ -33,8 +43,9 @@ class PodReader(Protocol):
 class AdapterReader:
     """Caches each pod's report until more adapters are wanted of it."""
 
-    def __init__(self, pods: PodReader) -> None:
+    def __init__(self, pods: PodReader, *, seconds: Callable[[], float] = time.monotonic) -> None:
         self._pods = pods
+        self._seconds = seconds
         self._known: dict[Key, dict[_Run, Told]] = {}
 
     async def told(
@@ -50,23 +61,35 @@ class AdapterReader:
             if pod["metadata"]["labels"].get(BACKEND_LABEL) in wanted and is_present(pod) and is_ready(pod)
         }
         known = self._known.get(model, {})
-        answers = await asyncio.gather(
-            *(self._look(pod, known.get(run), wanted) for run, pod in running.items())
-        )
-        self._known[model] = dict(zip(running, answers, strict=True))
-        return answers
+        gate, due = asyncio.Semaphore(PODS_AT_A_TIME), self._seconds() + _MODEL_SECONDS
+
+        async def look(run: _Run) -> Told:
+            async with gate:
+                return await self._look(running[run], known.get(run), wanted, due)
+
+        # Silent pods come last, so that there is time for others.
+        runs = sorted(running, key=lambda run: bool(run in known and known[run].silent))
+        found = dict(zip(runs, await asyncio.gather(*map(look, runs)), strict=True))
+        self._known[model] = found
+        return [found[run] for run in running]
 
     def forget(self, model: Key) -> None:
         """Drop the reports of a deleted Model."""
         self._known.pop(model, None)
 
-    async def _look(self, pod: Json, known: Told | None, wanted: Mapping[str, Mapping[str, str]]) -> Told:
+    async def _look(
+        self, pod: Json, known: Told | None, wanted: Mapping[str, Mapping[str, str]], due: float
+    ) -> Told:
         name, backend = str(pod["metadata"]["name"]), str(pod["metadata"]["labels"][BACKEND_LABEL])
         if known is not None and not (known.silent or known.lacks(wanted[backend])):
             return known
         port = _port(pod)
         if port is None:
             return Told(pod=name, backend=backend)  # from an earlier template: it loads none at run time
+        if self._seconds() > due:
+            return Told(
+                pod=name, backend=backend, silent=f"it was not read: others took {_MODEL_SECONDS:g} s"
+            )
         try:
             page = json.loads(await self._pods.read(pod, port, "/"))
             return Told(
@@ -74,12 +97,15 @@ class AdapterReader:
             )
         except UnreadableMetricsError as error:
             return Told(pod=name, backend=backend, silent=str(error))
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return Told(pod=name, backend=backend, silent="the response is not that of a loader")
 
 
 def _texts(value: Json) -> dict[str, str]:
-    return {str(name)[:_MOST_SHOWN]: str(text)[:_MOST_SHOWN] for name, text in value.items()}
+    return {
+        str(name)[:_MOST_SHOWN]: str(text)[:_MOST_SHOWN]
+        for name, text in itertools.islice(value.items(), _MOST_ADAPTERS)
+    }
 
 
 def _run_of(pod: Json) -> _Run:

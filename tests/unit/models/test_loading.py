@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -258,3 +260,52 @@ async def test_a_pod_is_polled_until_it_has_loaded_the_wanted_adapters() -> None
     await reader.told(key, WANTED, [pod("a", restarts=1)])
     await reader.told(key, {"l4": OTHER}, [pod("a", restarts=1)])
     assert len(pods.asked) == 7
+
+
+class SlowPods:
+    """Pods that do not respond for three seconds each; time passes only then."""
+
+    def __init__(self) -> None:
+        self.now_seconds = 0.0
+        self.asked: list[str] = []
+        self.open = 0
+        self.most_open = 0
+
+    async def read(self, pod: Json, port: int, path: str) -> str:
+        """Raise the error of a timeout."""
+        self.asked.append(f"{pod['metadata']['name']}:{port}{path}")
+        self.open += 1
+        self.most_open = max(self.open, self.most_open)
+        await asyncio.sleep(0)
+        self.now_seconds += 3.0 / self.most_open
+        self.open -= 1
+        raise UnreadableMetricsError("no answer: TimeoutError: ")
+
+
+async def test_silent_pods_take_a_limited_time() -> None:
+    """The worker that reads them is then available for other Models. Next time, others come first."""
+    pods = SlowPods()
+    reader = AdapterReader(pods, seconds=lambda: pods.now_seconds)
+    given = [pod(f"p{number}") for number in range(1000)]
+
+    found = await reader.told(("chat", "qwen"), WANTED, given)
+    assert pods.now_seconds < 15.0
+    assert pods.most_open == 8
+    assert [item.pod for item in found] == [f"p{number}" for number in range(1000)]
+    assert found[-1].silent == "it was not read: others took 10 s"
+
+    first = len(pods.asked)
+    await reader.told(("chat", "qwen"), WANTED, [*given, pod("new")])
+    assert pods.asked[first] == "new:8100/"
+
+
+def test_many_failing_pods_are_not_all_reported() -> None:
+    """A condition has no room for a hundred thousand messages, which would take hundreds of megabytes."""
+    wanted = {"l4": {f"a{number}": "/weights/a" for number in range(128)}}
+    failed = dict.fromkeys(wanted["l4"], "x" * 300)
+    told = [Told(pod=f"p{number}", backend="l4", failed=failed) for number in range(1000)]
+    began = time.process_time()
+    found = loading(wanted, told, ())
+
+    assert time.process_time() - began < 2.0
+    assert len(found.troubles) == 3 * 128
