@@ -10,9 +10,10 @@ from apiserver.cluster.cache import Change
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import OptionalCache
-from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Resource
+from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, MODEL_ROUTES, NAMESPACES, Resource
 from apiserver.schema.json import Json
 from controller.gateways.installed import API_VERSIONS, Installed, installed_of, reduced
+from controller.models.kept import kept
 from controller.models.parts import MANAGED_BY
 from controller.models.standing import ChildKey, key_of
 from controller.reconcilers.gateways import RESOURCES
@@ -50,6 +51,7 @@ class GatewayCaches:
                 cluster,
                 resource,
                 label_selector=_OURS,
+                reduce=kept,
                 without=f"{resource.kind}s",
                 ask_again_seconds=_ASK_AGAIN_SECONDS,
             )
@@ -123,7 +125,8 @@ class GatewayCaches:
         self._made.take(change)
         for item in filter(None, (change.old, change.new)):
             for owner in item["metadata"].get("ownerReferences") or []:
-                self._changed(change.key[0], owner["name"])
+                if owner["kind"] == MODEL_ROUTES.kind:
+                    self._changed(change.key[0], owner["name"])
 
 
 def _definition_name(resource: Resource) -> str:

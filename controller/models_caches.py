@@ -17,13 +17,19 @@ from apiserver.cluster.resource import (
     PODS,
 )
 from apiserver.schema.json import Json
+from controller.models.adapters import LOADER
+from controller.models.kept import kept
 from controller.models.parts import MODEL_LABEL, served_name
 from controller.models.standing import ChildKey, key_of
+from controller.observe.identity import key_of as identity
 from controller.reconcilers.model import RESOURCES
 from controller.reconcilers.model_adapters import Key
 
 _UPSTREAM: Final = "modelinfers.workload.volcano.sh"
 """The definition that the upstream controller of Models uses; it shows that this controller is installed."""
+
+_POD_METADATA: Final = ("namespace", "name", "uid", "resourceVersion", "deletionTimestamp", "labels")
+_POD_STATUS: Final = ("phase", "podIP", "conditions", "initContainerStatuses", "containerStatuses")
 
 
 class ModelCaches:
@@ -32,7 +38,7 @@ class ModelCaches:
     def __init__(self, cluster: Cluster, changed: Callable[[Key], None]) -> None:
         self._changed = changed
         self._models = Cache(cluster, MODELS, reduce=without_managed_fields)
-        self._pods = Cache(cluster, PODS, label_selector=MODEL_LABEL, reduce=without_managed_fields)
+        self._pods = Cache(cluster, PODS, label_selector=MODEL_LABEL, reduce=_pod)
         self._upstream = Cache(
             cluster,
             CUSTOM_RESOURCE_DEFINITIONS,
@@ -40,19 +46,21 @@ class ModelCaches:
             metadata_only=True,
         )
         self._children = {
-            kind: Cache(cluster, resource, label_selector=MODEL_LABEL, reduce=without_managed_fields)
+            kind: Cache(cluster, resource, label_selector=MODEL_LABEL, reduce=kept)
             for kind, resource in RESOURCES.items()
             if resource is not LEADER_WORKER_SETS
         }
         self._groups = OptionalCache(
             cluster,
             LEADER_WORKER_SETS,
+            reduce=kept,
             without="LeaderWorkerSets",
             label_selector=MODEL_LABEL,
         )
         # Indexed by lookup key: a scan for each Model would take quadratic time in total.
         self._made: dict[tuple[str, ChildKey], Json] = {}
         self._made_for = Grouped(lambda item: (_model_of(item), key_of(item)))
+        self._models_of = Grouped(identity)
         self._pods_of = Grouped(lambda pod: (_model_of(pod), str(pod["metadata"]["name"])))
         self._all = (self._models, self._pods, self._upstream, *self._children.values())
 
@@ -82,7 +90,7 @@ class ModelCaches:
 
     def models(self, namespace: str) -> Sequence[Json]:
         """Return the Models of a namespace."""
-        return [item for item in self._models.items() if item["metadata"]["namespace"] == namespace]
+        return [*self._models_of.of(namespace).values()]
 
     def children(self, model: Key, asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
         """Return the objects made for a Model, and objects of any origin with the names in `asked`."""
@@ -103,10 +111,11 @@ class ModelCaches:
 
     def _model_changed(self, change: Change) -> None:
         """Report a Model, and others with its old or new served name, which may wait for that name."""
+        self._models_of.take(change)
         self._changed(change.key)
-        names = {served_name(item) for item in (change.old, change.new) if item is not None}
-        for item in self.models(change.key[0]):
-            if served_name(item) in names:
+        old, new = (None if item is None else served_name(item) for item in (change.old, change.new))
+        for item in self.models(change.key[0]) if old != new else ():
+            if served_name(item) in (old, new):
                 self._changed((change.key[0], item["metadata"]["name"]))
 
     def _child_changed(self, change: Change) -> None:
@@ -135,3 +144,18 @@ class ModelCaches:
 def _model_of(item: Json) -> Key:
     metadata = item["metadata"]
     return metadata["namespace"], metadata["labels"][MODEL_LABEL]
+
+
+def _pod(pod: Json) -> Json:
+    """Return a pod reduced to its state, its address and the ports of its loader."""
+    spec, status = pod["spec"], pod.get("status") or {}
+    loaders = [
+        {name: item[name] for name in ("name", "ports") if name in item}
+        for item in spec["containers"]
+        if item["name"] == LOADER
+    ]
+    return {
+        "metadata": {name: pod["metadata"][name] for name in _POD_METADATA if name in pod["metadata"]},
+        "spec": {"hostNetwork": spec.get("hostNetwork", False), "containers": loaders},
+        "status": {name: status[name] for name in _POD_STATUS if name in status},
+    }

@@ -20,6 +20,7 @@ from apiserver.cluster.errors import (
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
 from controller.models.applied import fingerprint
+from controller.models.kept import kept
 from controller.models.standing import WORKLOADS, ChildKey, Steps, acts_on, key_of
 from controller.reconcilers.status_writer import StatusWriter
 
@@ -60,9 +61,10 @@ class ChildWriter:
         found = dict(children)
         for key in sorted(set(asked) - children.keys()):
             try:
-                found[key] = await self._writer.cluster.get(
+                live = await self._writer.cluster.get(
                     self._resources[key.kind], key.name, namespace=namespace
                 )
+                found[key] = kept(live)
             except ClusterError as error:
                 if _is_unreachable(error):
                     raise
@@ -116,9 +118,10 @@ class ChildWriter:
         """Apply an object to the version that was read, or create it; never change a new namesake."""
         known = {"uid": live["metadata"]["uid"]} if live else {"resourceVersion": _NO_VERSION}
         body = {**item, "metadata": {**item["metadata"], **known}}
-        return await self._writer.cluster.apply(
+        answer = await self._writer.cluster.apply(
             self._resources[item["kind"]], body, field_manager=self._writer.field_manager, force=True
         )
+        return kept(answer)
 
     async def _delete(self, item: Json) -> None:
         metadata = item["metadata"]

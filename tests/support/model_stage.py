@@ -14,6 +14,7 @@ from apiserver.cluster.errors import ClusterError, Conflict, NotFound, error_of
 from apiserver.cluster.events import EventRecorder
 from controller.models.adapters import listed
 from controller.models.expansion import ExpansionSettings
+from controller.models.kept import kept
 from controller.models.loading import wanted_paths
 from controller.models.standing import ChildKey
 from controller.observe.said import UnreadableMetricsError
@@ -135,7 +136,8 @@ class ModelStage(Cluster):
             if child not in self.unseen
         }
         found = {child for child, name in owner.items() if name == key[1] or (name and child in asked)}
-        return copy.deepcopy({child: self.made[child] for child in found} | self.behind)
+        known = {child: self.made[child] for child in found} | self.behind
+        return {child: kept(copy.deepcopy(item)) for child, item in known.items()}
 
     def pods(self, key: tuple[str, str]) -> Sequence[Json]:
         """Return a ready pod for each page."""

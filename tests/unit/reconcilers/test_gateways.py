@@ -15,6 +15,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
 from controller.gateways.installed import Installed
+from controller.models.kept import kept
 from controller.models.standing import ChildKey
 from controller.reconcilers.gateways import GatewayTranslator
 from controller.reconcilers.status_writer import StatusWriter
@@ -51,7 +52,7 @@ class World:
 
     def made(self, _: str) -> Mapping[ChildKey, Json]:
         """Return the cached objects."""
-        return {key: item for key, item in self.stored.items() if key not in self.unseen}
+        return {key: kept(item) for key, item in self.stored.items() if key not in self.unseen}
 
     def servers(self, _: str) -> Mapping[str, Json]:
         """Return the one server."""

@@ -1,0 +1,62 @@
+"""The parts of an existing object that decisions read. Digests replace the rest, to detect changes.
+
+All objects with the labels of a Model's are cached, whoever made them, and each may have a megabyte. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+import msgspec
+
+from apiserver.schema.json import Json, JsonValue
+from controller.models.adapters import LIST
+from controller.observe.orders import PREFIX
+
+_METADATA: Final = (
+    "namespace",
+    "name",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "labels",
+    "ownerReferences",
+)
+_WHOLE: Final = ("apiVersion", "kind", "status")
+_SPEC: Final = ("replicas", "rules", "loraAdapters", "scalingConfiguration", "optimizerConfiguration")
+_LONGEST_LIST: Final = 128 << 10
+"""Length of a list of adapters; 128 of them with long sources have half of it."""
+
+
+def kept(value: Json) -> Json:
+    """Return an object with digests instead of what no decision reads. Equal objects give equal results."""
+    found = {name: item for name, item in value.items() if name in _WHOLE}
+    found["metadata"] = _metadata(value["metadata"])
+    for name in value.keys() - {*_WHOLE, "metadata"}:
+        item = value[name]
+        if name == "spec":
+            found[name] = {key: part if key in _SPEC else _digest(part) for key, part in (item or {}).items()}
+        elif name == "data":
+            found[name] = {key: text if _is_list(key, text) else _digest(text) for key, text in item.items()}
+        else:
+            found[name] = _digest(item)
+    return found
+
+
+def _metadata(metadata: Json) -> Json:
+    found: Json = {name: metadata[name] for name in _METADATA if name in metadata}
+    said = metadata.get("annotations") or {}
+    if annotations := {name: text for name, text in said.items() if name.startswith(PREFIX)}:
+        found["annotations"] = annotations
+    return found
+
+
+def _is_list(key: str, text: str) -> bool:
+    return key == LIST and len(text) <= _LONGEST_LIST
+
+
+def _digest(value: JsonValue) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
