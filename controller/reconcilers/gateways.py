@@ -5,6 +5,7 @@ It is part of the reconciliation of a ModelRoute (`reconcilers/traffic.py`), who
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -45,6 +46,9 @@ RESOURCES: Final[Mapping[str, Resource]] = {
 }
 """Resources of the objects made for ModelRoutes, by kind."""
 
+_MOST_DELETED: Final = 100
+"""The number of deleted objects in a namespace above which their fingerprints are dropped."""
+
 TYPES: Final = frozenset(map(str, GatewayCondition))
 
 
@@ -76,21 +80,25 @@ class GatewayTranslator:
         Raises ClusterError if the API server is unreachable, and NotLeading.
         """
         namespace = self._world.namespace(route["metadata"]["namespace"])
-        around = self._surroundings(route, namespace)
+        around = await self._surroundings(route, namespace)
         translation: Translation | None = None
         if is_opted_in(route, namespace):
-            value, faults = _judged(route)
+            value, faults = await asyncio.to_thread(_judged, route)
             parents, unread = parent_refs(route, namespace)
             if prevented := self._why_not(faults, unread):
                 # Existing objects stay. No event announces that a kind became readable, so this is retried.
                 is_final = prevented[1] is not GatewayReason.NOT_INSTALLED
                 return {GatewayCondition.TRANSLATED: prevented}, is_final
-            translation = translate(value, around.servers, parents, self._world.installed())
+            # In a thread, as the lease must be renewed while many conditions are combined.
+            translation = await asyncio.to_thread(
+                translate, value, around.servers, parents, self._world.installed()
+            )
             children = await self._children.completed(
                 around.children, route["metadata"]["namespace"], _asked(translation)
             )
             around = replace(around, children=children)
-        acted = await self._children.act(steps(route, translation, around), around.children, around.applied)
+        following = await asyncio.to_thread(steps, route, translation, around)
+        acted = await self._children.act(following, around.children, around.applied)
         if translation is not None:
             outcome = _outcome(route, translation, acted)
         elif acted.refused:
@@ -113,15 +121,20 @@ class GatewayTranslator:
             return not_translated(GatewayReason.NOT_UNDERSTOOD, [*map(str, unread)])
         return None
 
-    def _surroundings(self, route: Json, namespace: Json | None) -> Surroundings:
+    async def _surroundings(self, route: Json, namespace: Json | None) -> Surroundings:
         name = route["metadata"]["namespace"]
         children = self._world.made(name)
         known = self._routes.servers(name)
-        judged_servers = {
-            server: _judged(known[server])
+        related = {
+            server: known[server]
             for server in targets_of(route) | pools_of(route, children)
             if server in known
         }
+        judged_servers = await asyncio.to_thread(_all_judged, related)
+        applied = self._applied.setdefault(name, {})
+        if len(applied) > 2 * len(children) + _MOST_DELETED:
+            for key in applied.keys() - children.keys():
+                del applied[key]
         return Surroundings(
             sharing=[
                 item
@@ -131,7 +144,7 @@ class GatewayTranslator:
             servers={server: value for server, (value, faults) in judged_servers.items() if not faults},
             invalid=frozenset(server for server, (_, faults) in judged_servers.items() if faults),
             children=children,
-            applied=self._applied.setdefault(name, {}),
+            applied=applied,
         )
 
 
@@ -150,6 +163,10 @@ def _outcome(route: Json, translation: Translation, acted: Acted) -> Outcome:
 def _asked(translation: Translation) -> frozenset[ChildKey]:
     pools = {ChildKey(INFERENCE_POOLS.kind, name) for name in translation.pools}
     return frozenset(pools | {key_of(item) for item in translation.objects})
+
+
+def _all_judged(values: Mapping[str, Json]) -> Mapping[str, tuple[Json, list[str]]]:
+    return {name: _judged(value) for name, value in values.items()}
 
 
 def _judged(value: Json) -> tuple[Json, list[str]]:

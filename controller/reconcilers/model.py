@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -104,8 +105,9 @@ class ModelReconciler:
             self._applied.pop(key, None)  # the cluster's garbage collector deletes its objects
             self._tools.adapters.forget(key)
             return True
-        model, problems = _completed(self._tools.writer.latest(model))
-        report, is_over = await self._acted(key, await self._report(model, problems))
+        # In a thread, as the lease must be renewed while a large Model is processed. Also below.
+        found, problems = await asyncio.to_thread(_completed, self._tools.writer.latest(model))
+        report, is_over = await self._acted(key, await self._report(found, problems))
         await self._publish(report)
         return is_over and report.loading.is_done and not report.foreign
 
@@ -117,7 +119,7 @@ class ModelReconciler:
         namesake = older_namesake(model, world.models(namespace))
         expansion, adapters = Expansion(objects=(), notes=tuple(problems)), Loading()
         if not upstream and not problems:
-            expansion = expand(model, self._tools.settings)
+            expansion = await asyncio.to_thread(expand, model, self._tools.settings)
             adapters = await self._loading(model, expansion)
         asked = frozenset(map(key_of, expansion.objects))
         known = {
@@ -128,17 +130,18 @@ class ModelReconciler:
         children = await self._children.completed(known, namespace, asked)
         taken = taken_backends(expansion.objects, children, metadata["uid"])
         if adapters.unloaded or taken:
-            expansion = expand(model, self._tools.settings, adapters.unloaded, taken)
+            expansion = await asyncio.to_thread(expand, model, self._tools.settings, adapters.unloaded, taken)
         if namesake:
             objects = tuple(item for item in expansion.objects if item["kind"] != MODEL_ROUTES.kind)
             expansion = replace(expansion, objects=objects)
         applied = self._applied.setdefault((namespace, name), {})
         standing = Standing(children=children, applied=applied)
+        none = Steps(apply=(), delete=(), awaited=())
         return Report(
             model=model,
             expansion=expansion,
             standing=standing,
-            steps=Steps(apply=(), delete=(), awaited=()) if upstream else steps(model, expansion, standing),
+            steps=none if upstream else await asyncio.to_thread(steps, model, expansion, standing),
             pods=world.pods((namespace, name)),
             loading=adapters,
             upstream=upstream,
@@ -160,7 +163,7 @@ class ModelReconciler:
         standing = replace(report.standing, children=acted.children)
         is_over = acted.is_over
         if report.steps.apply:  # further steps may be possible now, and no event arrives if nothing changed
-            following = steps(report.model, report.expansion, standing)
+            following = await asyncio.to_thread(steps, report.model, report.expansion, standing)
             is_over = is_over and not (following.apply or following.delete)
         return replace(report, standing=standing, refused=acted.refused), is_over
 

@@ -6,8 +6,10 @@ idempotent.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from apiserver.cluster.resource import INFERENCE_OBJECTIVES, MODEL_ROUTES, MODEL_SERVERS, Resource
@@ -94,7 +96,8 @@ class TrafficReconciler:
         if value is None or value["metadata"].get("deletionTimestamp"):
             return True
         value = self._writer.latest(value)
-        found, further = self._found(key, value), self._further.get(key.kind)
+        # In a thread, as the lease must be renewed while many pods are selected.
+        found, further = await asyncio.to_thread(self._finding(key, value)), self._further.get(key.kind)
         findings, is_done = dict(found.findings), True
         if further is not None:
             more, is_done = await further.find(value)
@@ -107,15 +110,17 @@ class TrafficReconciler:
         )
         return is_done
 
-    def _found(self, key: TrafficKey, value: Json) -> Found:
+    def _finding(self, key: TrafficKey, value: Json) -> Callable[[], Found]:
+        """Return a function that determines the status of an object, from what the caches have now."""
         world, namespace = self._world, key.namespace
         if key.kind == INFERENCE_OBJECTIVES.kind:
-            return objective_found(value, world.pools(namespace))
+            return partial(objective_found, value, world.pools(namespace))
         if upstream := self._upstream():
-            return left_alone(key.kind, upstream)
+            return partial(left_alone, key.kind, upstream)
         if key.kind == MODEL_SERVERS.kind:
-            return server_found(value, world.pods(namespace))
-        return route_found(
+            return partial(server_found, value, world.pods(namespace))
+        return partial(
+            route_found,
             value,
             servers=world.servers(namespace),
             pods=world.pods(namespace),
