@@ -7,7 +7,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
 
-from apiserver.cluster.errors import Expired, Unavailable
+from apiserver.cluster.errors import Expired, Oversized, Unavailable
 from apiserver.cluster.resource import PODS
 from apiserver.cluster.selection import Selection
 from apiserver.cluster.slim_import import load_client_library
@@ -28,6 +28,8 @@ _Listed: TypeAlias = tuple[list[T], str]
 LIST_SECONDS = 60.0
 """The timeout of one page of a list, in seconds."""
 PAGE_SIZE = 500
+_PAGE_BYTES = 16 << 20
+"""The size above which a page is read in smaller ones. Decoded, it may take many times as much memory."""
 _WATCH_SLACK_SECONDS = 30.0
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
@@ -150,9 +152,14 @@ class Cluster:
         self, selection: Selection, kept: Callable[[Json], T], page_size: int
     ) -> _Listed[T]:
         found: list[T] = []
-        continue_token = ""
+        continue_token, size = "", page_size
         while True:
-            page = await self._list_page(selection, page_size, continue_token=continue_token)
+            try:
+                page = await self._list_page(selection, size, continue_token=continue_token)
+            except Oversized:
+                size = max(1, size // 8)
+                continue
+            size = min(page_size, size * 2)
             for item in page.get("items") or []:
                 if not selection.metadata_only:  # the items of a list of a built-in kind lack these
                     item.setdefault("apiVersion", selection.resource.api_version)
@@ -173,6 +180,7 @@ class Cluster:
             path=selection.path,
             query=query,
             accept=selection.accept(as_list=True),
+            limit_bytes=_PAGE_BYTES if page_size > 1 else None,
             timeout_seconds=LIST_SECONDS,
         )
         page = await self._transport.json(call)

@@ -88,6 +88,10 @@ class Invalid(ClusterError):  # noqa: N818 (the term of the API)
     """The request will never be accepted as it is (400, 422 and other 4xx)."""
 
 
+class Oversized(ClusterError):  # noqa: N818 (named like the API's reasons)
+    """A response is longer than its limit."""
+
+
 class Unavailable(ClusterError):  # noqa: N818 (the term of the API)
     """A network failure, a server error (5xx), a timeout or a malformed response: a retry may succeed."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 import aiohttp
 import msgspec
 
-from apiserver.cluster.errors import NotLeading, Unavailable, error_of
+from apiserver.cluster.errors import NotLeading, Oversized, Unavailable, error_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -42,6 +42,9 @@ class Call:
     body: JsonValue = None
     content_type: str = JSON_TYPE
     accept: str = JSON_TYPE
+    limit_bytes: int | None = None
+    """The size above which the response is not read; None if it is read whatever its size."""
+
     timeout_seconds: float = CALL_SECONDS
     """The timeout in seconds, from the first byte sent to the last byte read. A watch sets its own duration
     plus some slack."""
@@ -75,7 +78,14 @@ class Transport:
     async def read(self, call: Call) -> bytes:
         """Return the body of a successful response. Raises `ClusterError` for any other."""
         async with self.open(call) as response:
-            return await response.read()
+            if call.limit_bytes is None:
+                return await response.read()
+            body = bytearray()
+            async for piece in response.content.iter_any():
+                body += piece
+                if len(body) > call.limit_bytes:
+                    raise Oversized(f"{call.method} {call.path}: more than {call.limit_bytes} bytes")
+            return bytes(body)
 
     async def json(self, call: Call) -> Json:
         """Return the JSON object of a response."""
