@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from apiserver.cluster.cache import Change
+from apiserver.cluster.cache import Change, confined
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import OptionalCache
@@ -64,7 +64,7 @@ class GatewayCaches:
         for definitions in self._definitions.values():
             definitions.subscribe(self._definition_changed)
         for children in self._children.values():
-            children.subscribe(self._child_changed)
+            children.subscribe(confined(self._child_changed))
 
     async def run(self) -> None:
         """Keep all caches current until cancelled."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from apiserver.cluster.cache import Cache, Change, without_managed_fields
+from apiserver.cluster.cache import Cache, Change, confined, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
@@ -76,12 +76,12 @@ class ModelCaches:
         for cache in self._all:
             await cache.synced.wait()
         await self._groups.settled.wait()
-        self._pods.subscribe(self._pod_changed)
-        self._groups.subscribe(self._child_changed)
+        self._pods.subscribe(confined(self._pod_changed))
+        self._groups.subscribe(confined(self._child_changed))
         for children in self._children.values():
-            children.subscribe(self._child_changed)
+            children.subscribe(confined(self._child_changed))
         self._upstream.subscribe(lambda _: self._all_changed())
-        self._models.subscribe(self._model_changed)
+        self._models.subscribe(confined(self._model_changed))
 
     def why_not_current(self) -> str | None:
         """Return which cache is missing or too old to act on, or None."""

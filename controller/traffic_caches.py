@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from apiserver.cluster.cache import Cache, Change, without_managed_fields
+from apiserver.cluster.cache import Cache, Change, confined, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
@@ -59,6 +59,8 @@ class TrafficCaches:
         self._routes_to: dict[Key, dict[str, None]] = {}
         """Names of the ModelRoutes that target a ModelServer, by its namespace and name."""
 
+        self._targets: dict[Key, tuple[str, ...]] = {}
+
         self._known = {resource: Grouped(key_of) for resource in (*self._needed, *self._optional)}
 
     async def run(self) -> None:
@@ -87,7 +89,7 @@ class TrafficCaches:
         for resource, tell in told.items():
             source = self._needed.get(resource) or self._optional[resource]
             source.subscribe(self._known[resource].take)
-            source.subscribe(tell)
+            source.subscribe(confined(tell))
 
     def why_not_current(self) -> str | None:
         """Return which cache is missing or too old to act on, or None."""
@@ -170,9 +172,7 @@ class TrafficCaches:
     def _route_changed(self, change: Change) -> None:
         """Report a route, and others that share a model name with it, as one may be waiting for it."""
         self._tell_all(MODEL_ROUTES, filter(None, (change.old, change.new)))
-        for item, is_new in ((change.old, False), (change.new, True)):
-            for server in targets_of(item or {}):
-                self._lead(change.key, server, is_new=is_new)
+        self._lead(change)
         old, new = (names_of(item or {}) for item in (change.old, change.new))
         if old != new:
             names = old | new
@@ -191,14 +191,18 @@ class TrafficCaches:
         if change.old != change.new:
             self._tell_objectives(change.key[0])
 
-    def _lead(self, route: Key, server: str, *, is_new: bool) -> None:
-        """Record that a route targets a server, or that it no longer does."""
-        routes = self._routes_to.setdefault((route[0], server), {})
-        routes.pop(route[1], None)
-        if is_new:
-            routes[route[1]] = None
-        if not routes:
-            del self._routes_to[route[0], server]
+    def _lead(self, change: Change) -> None:
+        """Record which servers a route targets."""
+        namespace, name = change.key
+        for server in self._targets.pop(change.key, ()):
+            routes = self._routes_to[namespace, server]
+            del routes[name]
+            if not routes:
+                del self._routes_to[namespace, server]
+        if targets := targets_of(change.new or {}):
+            self._targets[change.key] = targets
+        for server in targets:
+            self._routes_to.setdefault((namespace, server), {})[name] = None
 
     def _tell_routes_to(self, namespace: str, servers: Iterable[str]) -> None:
         for name in dict.fromkeys(

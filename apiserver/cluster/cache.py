@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import structlog
+
 from apiserver.cluster.errors import NotFound
 from apiserver.cluster.selection import Selection
 from apiserver.cluster.watch import Timing, Watcher
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster
     from apiserver.cluster.resource import Resource
     from apiserver.schema.json import Json
+
+_log = structlog.get_logger(__name__)
 
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
@@ -170,6 +174,18 @@ class Cache:
     def _notify(self, change: Change) -> None:
         for callback in tuple(self._subscribers):
             callback(change)
+
+
+def confined(callback: Callable[[Change], None]) -> Callable[[Change], None]:
+    """Return a callback whose errors are logged: one object of unexpected form must not end the cache."""
+
+    def tell(change: Change) -> None:
+        try:
+            callback(change)
+        except Exception:  # noqa: BLE001 (an error of one object must not affect others)
+            _log.exception("change not processed", object="/".join(change.key))
+
+    return tell
 
 
 def key_of(obj: Json) -> Key:

@@ -37,8 +37,8 @@ def kept(value: Json) -> Json:
     found["metadata"] = _metadata(value["metadata"])
     for name in value.keys() - {*_WHOLE, "metadata"}:
         item = value[name]
-        if name == "spec":
-            found[name] = {key: part if key in _SPEC else _digest(part) for key, part in (item or {}).items()}
+        if name == "spec" and isinstance(item, dict):
+            found[name] = {key: part if key in _SPEC else _digest(part) for key, part in item.items()}
         elif name == "data":
             found[name] = {key: text if _is_list(key, text) else _digest(text) for key, text in item.items()}
         else:

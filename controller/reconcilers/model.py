@@ -25,6 +25,7 @@ from apiserver.kinds.judgement import judged
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json
+from apiserver.schema.undecoded import as_list, as_object
 from controller.models.expansion import Expansion, ExpansionSettings, expand
 from controller.models.loading import Loading, loading, routed_pairs, wanted_paths
 from controller.models.parts import Note, served_name
@@ -196,7 +197,8 @@ def _completed(model: Json) -> tuple[Json, Sequence[Note]]:
     status = value.pop("status", None) or {}
     if errors := judged(*found, value):
         problems = [Note(path=str(error.path), text=error.body, prevents=True) for error in errors]
-        spec = value.get("spec") or {}
-        named = [{"name": item["name"]} for item in spec.get("backends") or [] if item.get("name")]
+        spec = as_object(value.get("spec"))
+        backends = map(as_object, as_list(spec.get("backends")))
+        named = [{"name": item["name"]} for item in backends if isinstance(item.get("name"), str)]
         return {**value, "spec": {**spec, "backends": named}, "status": status}, problems
     return {**defaulted(found[1], value), "status": status}, []

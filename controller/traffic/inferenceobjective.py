@@ -53,7 +53,7 @@ def _pool(reference: Json | None, world: PoolWorld) -> Json | Finding:
     if reference is None:
         return False, TrafficReason.POOL_NOT_FOUND, "spec: not set: the objective names no pool"
     group, kind = reference.get("group", POOL_GROUP), reference.get("kind", POOL_KIND)
-    name = reference["name"]
+    name = str(reference.get("name", ""))
     if kind != POOL_KIND or group not in POOL_GROUPS:
         text = f"spec.poolRef: {kind}.{group or 'core'} is not a pool; specify an {POOL_KIND} of {POOL_GROUP}"
         return False, TrafficReason.INVALID_KIND, text

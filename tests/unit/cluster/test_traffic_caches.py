@@ -131,3 +131,19 @@ async def test_a_change_reports_exactly_the_affected_objects(
     await told.until({"END", *want})
 
     assert told.names == {"END", *want}
+
+
+async def test_a_route_of_unexpected_form_does_not_end_the_watch(api: FakeApiServer, told: Told) -> None:
+    """It was stored without validation. Once it is corrected, changes of its pods are reported for it."""
+    garbage = route("chat") | {"spec": {"rules": ["a"], "loraAdapters": [{}], "modelName": "chat"}}
+    put(api, garbage)
+    put(api, route("other", rule("a"), modelName="chat"))
+    await told.until({"chat", "other"})
+
+    put(api, route("chat", rule("b")))
+    put(api, LAST["ModelRoute"], "end")
+    await told.until({"END"})
+    told.names.clear()
+    put(api, pod("b-1", B) | {"kind": "Pod"})
+    await told.until({"chat"})
+    assert told.names == {"b", "chat"}
