@@ -6,6 +6,7 @@ Results for long texts are not cached, so a cache takes at most a few megabytes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -25,7 +26,8 @@ class _Answers(dict[str, T]):
         answer = self._function(text)
         if len(text) <= _LONGEST_CHARACTERS:
             while len(self) >= _MOST_TEXTS:
-                self.pop(next(iter(self)), None)
+                with suppress(RuntimeError):  # another thread has changed it
+                    self.pop(next(iter(self)), None)
             self[text] = answer
         return answer
 
