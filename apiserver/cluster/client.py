@@ -28,7 +28,7 @@ _Listed: TypeAlias = tuple[list[T], str]
 LIST_SECONDS = 60.0
 """The timeout of one page of a list, in seconds."""
 PAGE_SIZE = 500
-_PAGE_BYTES = 16 << 20
+_PAGE_BYTES = 8 << 20
 """The size above which a page is read in smaller ones. Decoded, it may take many times as much memory."""
 _WATCH_SLACK_SECONDS = 30.0
 _JSON_PATCH = "application/json-patch+json"

@@ -164,16 +164,6 @@ async def test_list_reads_every_page(cluster: Cluster, api: FakeApiServer) -> No
     assert len(api.requests) == 3
 
 
-async def test_a_page_of_large_objects_is_read_in_smaller_ones(cluster: Cluster, api: FakeApiServer) -> None:
-    """Five hundred objects of a megabyte would take all memory; later pages have the usual size again."""
-    for number in range(100):
-        api.put(PATH, config_map(f"c{number:03}", text="x" * (800_000 if number < 40 else 1)))
-    listed = await cluster.list(CONFIG_MAPS, page_size=64)
-
-    assert [item["metadata"]["name"] for item in listed["items"]] == [f"c{n:03}" for n in range(100)]
-    assert [request.query["limit"] for request in api.requests] == ["64", "8", "16", "32", "64"]
-
-
 async def test_list_starts_over_without_pages_if_a_continue_token_expired(
     cluster: Cluster, api: FakeApiServer
 ) -> None:
