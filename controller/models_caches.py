@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from apiserver.cluster.cache import Cache, Change, confined, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.grouped import Grouped
@@ -17,6 +19,7 @@ from apiserver.cluster.resource import (
     PODS,
 )
 from apiserver.schema.json import Json
+from apiserver.schema.undecoded import as_object
 from controller.models.adapters import LOADER
 from controller.models.kept import kept
 from controller.models.parts import MODEL_LABEL, served_name
@@ -28,6 +31,10 @@ from controller.reconcilers.model_adapters import Key
 _UPSTREAM: Final = "modelinfers.workload.volcano.sh"
 """The definition that the upstream controller of Models uses; it shows that this controller is installed."""
 
+_MOST_VALUES: Final = 100_000
+"""Upper bound of the number of values in a Model; the largest without free JSON has 40,000."""
+
+_MODEL_METADATA: Final = ("namespace", "name", "creationTimestamp")
 _POD_METADATA: Final = ("namespace", "name", "uid", "resourceVersion", "deletionTimestamp", "labels")
 _POD_STATUS: Final = ("phase", "podIP", "conditions", "initContainerStatuses", "containerStatuses")
 
@@ -37,7 +44,7 @@ class ModelCaches:
 
     def __init__(self, cluster: Cluster, changed: Callable[[Key], None]) -> None:
         self._changed = changed
-        self._models = Cache(cluster, MODELS, reduce=without_managed_fields)
+        self._models = Cache(cluster, MODELS, reduce=_sealed)
         self._pods = Cache(cluster, PODS, label_selector=MODEL_LABEL, reduce=_pod)
         self._upstream = Cache(
             cluster,
@@ -88,8 +95,13 @@ class ModelCaches:
         needed = (cache.why_not_current(within_seconds=SILENT_SECONDS) for cache in self._all)
         return next(filter(None, (*needed, self._groups.why_lost())), None)
 
+    def model(self, key: Key) -> Json | None:
+        """Return a Model, or None if it does not exist."""
+        found = self._models.get(*key)
+        return None if found is None else msgspec.json.decode(found["sealed"])
+
     def models(self, namespace: str) -> Sequence[Json]:
-        """Return the Models of a namespace."""
+        """Return the Models of a namespace, reduced to their names and age."""
         return [*self._models_of.of(namespace).values()]
 
     def children(self, model: Key, asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
@@ -144,6 +156,22 @@ class ModelCaches:
 def _model_of(item: Json) -> Key:
     metadata = item["metadata"]
     return metadata["namespace"], metadata["labels"][MODEL_LABEL]
+
+
+def _sealed(model: Json) -> Json:
+    """Return a reduced Model with all of it encoded, as a megabyte takes twenty times as much when decoded.
+
+    A Model with too many values, most of which must be in free JSON, is not read.
+    """
+    sealed = msgspec.json.encode(without_managed_fields(model))
+    if sum(map(sealed.count, (b"{", b"[", b","))) > _MOST_VALUES:
+        said = f"not read, because the object has more than {_MOST_VALUES:,} values"
+        sealed = msgspec.json.encode({**model, "spec": {"backends": said}})
+    return {
+        "metadata": {name: model["metadata"].get(name) for name in _MODEL_METADATA},
+        "spec": {"name": as_object(model.get("spec")).get("name")},
+        "sealed": sealed,
+    }
 
 
 def _pod(pod: Json) -> Json:

@@ -63,8 +63,11 @@ RESOURCES: Final[Mapping[str, Resource]] = {
 class World(Protocol):
     """Caches that the reconciler reads."""
 
+    def model(self, key: Key) -> Json | None:
+        """Return a Model, or None if it does not exist."""
+
     def models(self, namespace: str) -> Sequence[Json]:
-        """Return the Models of a namespace."""
+        """Return the Models of a namespace, reduced to their names and age."""
 
     def children(self, model: Key, asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
         """Return the objects made for a Model, and objects of any origin with the names in `asked`."""
@@ -101,7 +104,7 @@ class ModelReconciler:
         Raises ClusterError if the API server is unreachable, and NotLeading.
         """
         world = self._tools.world
-        model = next((item for item in world.models(key[0]) if item["metadata"]["name"] == key[1]), None)
+        model = world.model(key)
         if model is None or model["metadata"].get("deletionTimestamp"):
             self._applied.pop(key, None)  # the cluster's garbage collector deletes its objects
             self._tools.adapters.forget(key)

@@ -124,6 +124,10 @@ class ModelStage(Cluster):
 
     # Read by the reconciler from its caches.
 
+    def model(self, key: tuple[str, str]) -> Json | None:
+        """Return a Model."""
+        return copy.deepcopy(self.items.get(key[1]))
+
     def models(self, namespace: str) -> Sequence[Json]:
         """Return the Models."""
         return [copy.deepcopy(item) for item in self.items.values()]

@@ -112,3 +112,20 @@ async def test_the_caches_keep_little_of_large_objects(api: FakeApiServer, clust
     assert found["spec"]["containers"] == [{"name": "adapters", "ports": [{"containerPort": 8100}]}]
     assert found["status"] == status
     assert len(json.dumps([*children.values(), found])) < 4000
+
+
+async def test_a_model_with_too_many_values_is_not_read(api: FakeApiServer, cluster: Cluster) -> None:
+    """The free JSON of twenty Models could take all memory."""
+    value = named("dense")
+    value["spec"]["backends"][0]["workers"][0]["config"] = {"a": [{}] * 400_000}
+    api.put(f"{MODELS}/dense", value)
+    api.put(f"{MODELS}/usual", named("usual"))
+    caches = ModelCaches(cluster, lambda _: None)
+    running = asyncio.create_task(caches.run())
+    await caches.synced()
+    running.cancel()
+
+    dense, usual = (caches.model(("chat", name)) or {} for name in ("dense", "usual"))
+    assert dense["spec"] == {"backends": "not read, because the object has more than 100,000 values"}
+    assert usual["spec"] == named("usual")["spec"]
+    assert caches.model(("chat", "none")) is None
