@@ -94,12 +94,15 @@ def _groups(part: Part, weights: Weights) -> Json:
     leader = _template(part, weights, leader_command(part, weights), answers=True)
     worker = _template(part, weights, worker_command(part, weights), answers=False)
     return {
+        # By default, the Service by which the pods of a group find their leader has the name of the set,
+        # like the Service for requests. With this policy, there is one for each leader, with its name.
+        "networkConfig": {"subdomainPolicy": "UniquePerReplica"},
         "leaderWorkerTemplate": {
             "size": part.pods,
             "restartPolicy": "RecreateGroupOnPodRestart",
             "leaderTemplate": leader,
             "workerTemplate": worker,
-        }
+        },
     }
 
 

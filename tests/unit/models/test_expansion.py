@@ -79,6 +79,15 @@ def test_a_replica_of_several_pods_is_expanded_to_a_leaderworkerset() -> None:
     assert one(objects, "Service")["spec"]["selector"]["leaderworkerset.sigs.k8s.io/worker-index"] == "0"
 
 
+def test_the_pods_of_a_group_find_their_leader_by_another_service_than_that_for_requests() -> None:
+    """That of a LeaderWorkerSet with a shared subdomain would have the same name, and is not created then."""
+    objects = expand(model(backend(workers=[worker(pods=2)]))).objects
+    groups = one(objects, "LeaderWorkerSet")
+
+    assert groups["spec"]["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
+    assert one(objects, "Service")["metadata"]["name"] == groups["metadata"]["name"]
+
+
 def test_parallelism_in_the_config_is_not_changed() -> None:
     """No argument for it is added."""
     spread = worker(pods=2, config={"tensor_parallel_size": 16})
