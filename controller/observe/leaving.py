@@ -23,6 +23,7 @@ from controller.observe.pods import (
     removal_ranks,
     standing,
 )
+from controller.observe.targets import GROUP_REVISION
 from controller.planning.cluster import Node
 
 OURS: Final = f"{PREFIX}pod-deletion-cost"
@@ -146,5 +147,6 @@ def is_rolling(pods: Sequence[Json]) -> bool:
 
 
 def template_of(pod: Json) -> str:
-    """Return the hash of the template from which a Deployment created a pod; empty for other pods."""
-    return str((pod["metadata"].get("labels") or {}).get("pod-template-hash") or "")
+    """Return the hash of the template of a Deployment's pod, or of a group's; empty for other pods."""
+    labels = pod["metadata"].get("labels") or {}
+    return str(labels.get("pod-template-hash") or labels.get(GROUP_REVISION) or "")

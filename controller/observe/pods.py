@@ -113,6 +113,11 @@ def group_of(pod: Json) -> str:
     return (pod["metadata"].get("labels") or {}).get(GROUP_INDEX) or name
 
 
+def group_number(pod: Json) -> int:
+    """Return the index of a pod's group; 0 for a pod of no group."""
+    return _ordinal((pod["metadata"].get("labels") or {}).get(GROUP_INDEX, ""))
+
+
 def deletion_cost(pod: Json) -> int:
     """Return the pod deletion cost; 0 if missing or invalid."""
     text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")

@@ -12,16 +12,14 @@ from controller.observe.domains import Domains, domains_of, with_accelerators
 from controller.observe.neighbours import Neighbours
 from controller.observe.scheduling import node_affinity
 from controller.observe.selectors import selected_keys, selects
-from controller.observe.targets import GROUP_INDEX, WORKER_INDEX, Target, TargetKey
+from controller.observe.targets import GROUP_INDEX, GROUP_REVISION, WORKER_INDEX, Target, TargetKey
 from controller.planning.cluster import Node
 from controller.planning.snapshot import MOST_PER_NODE, MOST_SKEW, Spread
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 """A label that every node has, with a different value each."""
 
-_OF_ONE_REVISION: Final = frozenset(
-    {"pod-template-hash", "controller-revision-hash", "leaderworkerset.sigs.k8s.io/template-revision-hash"}
-)
+_OF_ONE_REVISION: Final = frozenset({"pod-template-hash", "controller-revision-hash", GROUP_REVISION})
 """Labels that are common to the pods of one revision of one target, with a value unique to it."""
 
 _OF_ONE_POD: Final = frozenset(

@@ -16,6 +16,7 @@ from controller.planning.snapshot import MOST_PODS_PER_REPLICA
 SET_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
 WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
+GROUP_REVISION: Final = "leaderworkerset.sigs.k8s.io/template-revision-hash"
 _EXCLUSIVE: Final = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 _EXCLUSIVE_PARTS: Final = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 

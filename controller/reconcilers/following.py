@@ -51,7 +51,6 @@ class PlacementFollower:
         def shape_of(key: tuple[str, str]) -> Shape:
             target = targets[key]
             return Shape(
-                pods=target.pods_in_all,
                 holding=target.pods_per_replica,
                 domain_of=lambda node: labels.get(node, {}).get(target.together_in, ""),
             )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import filterfalse
 from typing import Final
@@ -25,7 +26,7 @@ from controller.observe.accelerators import accelerators_of
 from controller.observe.identity import Key, key_of, seniority
 from controller.observe.leaving import is_rolling, template_of
 from controller.observe.orders import PREFIX
-from controller.observe.pods import group_of, is_present, is_ready
+from controller.observe.pods import group_number, group_of, is_present, is_ready
 from controller.observe.targets import Target
 from controller.planning.decision import Plan
 
@@ -61,7 +62,6 @@ class LetIn:
 class Shape:
     """What a replica of a variant consists of."""
 
-    pods: int = 1
     holding: int = 1
     """The number of its pods that request accelerators."""
 
@@ -79,9 +79,9 @@ def let_in(
 ) -> Iterator[LetIn]:
     """Yield the gated pods of variants that may be scheduled, each with a place of the plan.
 
-    `planned` has the pods of each variant. Pods beyond the granted number, the youngest ones, keep waiting,
+    `planned` has the pods of each variant in removal order. Replicas beyond the granted number keep waiting,
     because their controller is about to delete them. Only those that a rollout adds, whose number `surge_of`
-    returns, are released: older pods are deleted once they are ready. Places of pods that were released
+    returns, are released: older ones are deleted once these are ready. Places of pods that were released
     before and are not bound yet are reserved. If a plan is not acted on, or counts on nodes to be added, pods
     are released without a place, so that a node autoscaler sees them.
     """
@@ -90,13 +90,31 @@ def let_in(
     for place in plan.placements:
         places[place.namespace, place.name] += [place.node] * place.pods
     for key, pods in planned.items():
-        gated, shape = sorted(filter(is_gated, pods), key=seniority), shape_of(key)
+        gated = sorted(filter(is_gated, pods), key=_turn)
         if key in granted and acted_on(key):
-            missing = max(0, granted[key] * shape.pods - (len(pods) - len(gated)))
-            gated = [*gated[:missing], *_of_new_template(gated[missing:], pods)[: surge_of(key)]]
+            due = _due(gated, pods, granted[key], surge_of(key))
+            gated = [pod for pod in gated if group_of(pod) in due]
         free = _untaken(places[key], pods) if acted_on(key) else ()
-        nodes = dict(_placed(gated, pods, free, shape))
+        nodes = dict(_placed(gated, pods, free, shape_of(key)))
         yield from (LetIn(pod=pod, node=nodes.get(key_of(pod))) for pod in gated)
+
+
+def _turn(pod: Json) -> tuple[int, object]:
+    """Return the sort key of a gated pod: the highest groups, or the youngest pods, are deleted first."""
+    return group_number(pod), seniority(pod)
+
+
+def _due(gated: Sequence[Json], pods: Sequence[Json], granted: int, surge: int) -> AbstractSet[str]:
+    """Return the replicas whose pods may be scheduled, `granted` in all and `surge` more of the new template.
+
+    Those of which some pods were released come first: two groups that are released in part would keep each
+    other from becoming complete.
+    """
+    started = [group_of(pod) for pod in reversed(pods) if not is_gated(pod)]
+    in_order = [*dict.fromkeys([*started, *map(group_of, gated)])]
+    beyond = {*in_order[granted:]}
+    added = _of_new_template([pod for pod in gated if group_of(pod) in beyond], pods)
+    return {*in_order[:granted], *[*dict.fromkeys(map(group_of, added))][:surge]}
 
 
 def _placed(
@@ -135,9 +153,8 @@ def _homes(pods: Iterable[Json], shape: Shape) -> Mapping[str, Sequence[str]]:
 
 
 def surge(pods: Sequence[Json], target: Target) -> int:
-    """Return the number of pods that a rollout has added to those that a target requests."""
-    requested = target.replicas * target.pods_in_all
-    return max(0, len(pods) - requested) if is_rolling(pods) else 0
+    """Return the number of replicas that a rollout has added to those that a target requests."""
+    return max(0, len(set(map(group_of, pods))) - target.replicas) if is_rolling(pods) else 0
 
 
 def strays(pods: Iterable[Json], planned: Mapping[Key, Sequence[Json]]) -> Iterator[LetIn]:

@@ -9,11 +9,12 @@ import pytest
 from structlog.testing import capture_logs
 from support.decisions import decision, plan_of
 from support.manifests import deployment
+from support.workloads import leader_worker_set
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.schema.json import Json, JsonValue
-from controller.observe.targets import GROUP_INDEX, TargetKey, TargetKind, target_of
+from controller.observe.targets import GROUP_INDEX, GROUP_REVISION, TargetKey, TargetKind, target_of
 from controller.planning.decision import NodePlacement, Plan
 from controller.reconcilers.placing import GATE, GateKeeper, LetIn, Shape, let_in, strays, surge
 
@@ -106,19 +107,25 @@ def test_gated_pods_are_released_as_the_plan_has_places(case: Case) -> None:
     assert {item.pod["metadata"]["name"]: item.node for item in found} == case.expected
 
 
-def test_pods_of_a_group_are_released_per_replica() -> None:
-    """Each replica has two pods; one without accelerators uses no place."""
-    group = (pod("chat-1", accelerators=0), pod("chat-2"), pod("chat-3", accelerators=0), pod("chat-4"))
-
-    found = let_in({KEY: group}, planned(1, a=1), shape_of=lambda _: Shape(pods=2))
-
-    assert {item.pod["metadata"]["name"]: item.node for item in found} == {"chat-1": None, "chat-2": "a"}
-
-
-def of_group(name: str, group: str, **spec: JsonValue) -> Json:
+def of_group(name: str, group: str, *, accelerators: int = 1, revision: str = "a", **spec: JsonValue) -> Json:
     """Return a pod of a group, gated unless it has a node."""
-    found = pod(name, gates=() if spec else (GATE,), **spec)
-    return found | {"metadata": found["metadata"] | {"labels": {GROUP_INDEX: group}}}
+    found = pod(name, gates=() if spec else (GATE,), accelerators=accelerators, **spec)
+    labels = {GROUP_INDEX: group, GROUP_REVISION: revision}
+    return found | {"metadata": found["metadata"] | {"labels": labels}}
+
+
+def test_a_pod_of_a_group_that_has_no_accelerators_uses_no_place() -> None:
+    """Each group has two pods, of which one has accelerators."""
+    pods = (
+        of_group("0-1", "0", accelerators=0),
+        of_group("0-2", "0"),
+        of_group("1-3", "1", accelerators=0),
+        of_group("1-4", "1"),
+    )
+
+    found = let_in({KEY: pods}, planned(1, a=1))
+
+    assert {item.pod["metadata"]["name"]: item.node for item in found} == {"0-1": None, "0-2": "a"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +157,19 @@ GROUP_CASES = {
         plan=planned(2, ax=1, bx=1, ay=1, by=1),
         expected={"0-2": "by"},
     ),
+    "a second group waits if one is granted, although both together have as many pods as one has": GroupCase(
+        pods=(B3, A1), plan=planned(1, ax=1, ay=1), expected={"0-1": "ax"}
+    ),
+    "the groups with the lowest numbers are released, because they are deleted last": GroupCase(
+        pods=(of_group("10-1", "10"), of_group("9-2", "9")),
+        plan=planned(1, ax=1, ay=1),
+        expected={"9-2": "ax"},
+    ),
+    "one of two groups is completed if both were released in part": GroupCase(
+        pods=(of_group("1-3", "1", nodeName="ay"), B4, of_group("0-1", "0", nodeName="ax"), A2),
+        plan=planned(1, az=1),
+        expected={"0-2": "az"},
+    ),
     "a group whose other place is on a node to be added still prefers an existing node": GroupCase(
         pods=(A1, A2), plan=planned(1, bx=1), expected={"0-1": "bx", "0-2": None}
     ),
@@ -159,7 +179,7 @@ GROUP_CASES = {
 @pytest.mark.parametrize("case", GROUP_CASES.values(), ids=GROUP_CASES)
 def test_gated_pods_of_groups_get_places_in_one_zone(case: GroupCase) -> None:
     """The id of each case describes the situation."""
-    shape = Shape(pods=2, holding=2, domain_of=lambda node: node[0])
+    shape = Shape(holding=2, domain_of=lambda node: node[0])
 
     found = let_in({KEY: case.pods}, case.plan, shape_of=lambda _: shape)
 
@@ -221,6 +241,22 @@ def test_surge_pods_of_a_rollout_are_released(
     found = let_in({KEY: pods}, planned(granted), surge_of=lambda _: surge(pods, target))
 
     assert [item.pod["metadata"]["name"] for item in found] == want
+
+
+def test_all_pods_of_a_group_that_a_rollout_adds_are_released() -> None:
+    """With `maxUnavailable` of 0, no old group is deleted before it is ready. Old groups are incomplete."""
+    made = leader_worker_set("chat", product="A100", accelerators=1, size=3, replicas=2)
+    target = target_of(TargetKey(TargetKind.LEADER_WORKER_SET, *KEY), made)
+    old = [of_group(f"{group}-{group}", str(group), nodeName="n") for group in (1, 0)]
+    added = [of_group("2-7", "2", revision="b"), of_group("2-8", "2", revision="b")]
+
+    def released(*pods: Json) -> list[str]:
+        found = let_in({KEY: pods}, planned(2), surge_of=lambda _: surge(pods, target))
+        return [item.pod["metadata"]["name"] for item in found]
+
+    assert released(*added[:1], *old) == ["2-7"]
+    assert released(of_group("2-7", "2", revision="b", nodeName="n"), added[1], *old) == ["2-8"]
+    assert released(of_group("2-7", "2"), *old) == []
 
 
 def test_a_gated_pod_without_a_planned_variant_is_released() -> None:
