@@ -69,6 +69,31 @@ def test_a_leader_worker_group_is_one_replica_and_only_its_leader_is_scraped() -
     assert [item["metadata"]["name"] for item, _ in engine_pods(world)] == ["big-1", "big-0"]
 
 
+def groups_of(*pods: Json, **changes: object) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the names and nodes of the replicas of a LeaderWorkerSet with groups of three pods."""
+    claim = placed(variant("big", scaleTargetRef=BIG))
+    (planned,) = gathered(claim, others=(big(size=3, **changes),), pods=pods).snapshot.variants
+    return [(item.name, item.nodes) for item in planned.replicas]
+
+
+def test_a_leader_without_accelerators_takes_the_place_of_no_worker() -> None:
+    """While it is the only pod of its group, no place of the group is taken yet."""
+    leader = group_pod("big", 0, 0, node="cpu", accelerators=0)
+    workers = (group_pod("big", 0, 1, node="n1"), group_pod("big", 0, 2, node=""))
+
+    assert groups_of(leader, leader_accelerators=0) == [("big-0", ())]
+    assert groups_of(leader, *workers, leader_accelerators=0) == [("big-0", ("n1",))]
+    assert groups_of(leader, accelerators=0) == [("big-0", ("cpu",))]
+
+
+def test_a_group_whose_leader_is_being_deleted_keeps_its_name() -> None:
+    """The restart policy RecreateGroupOnPodRestart deletes the leader before its workers."""
+    leader, *workers = (group_pod("big", 0, number, node=f"n{number}", accelerators=4) for number in range(3))
+    leader["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    assert groups_of(leader, *workers) == [("big-0", ("n1", "n2"))]
+
+
 def test_an_unsupported_leader_worker_set_is_unplanned_without_affecting_others() -> None:
     """The message gives the reason."""
     claim = placed(variant("big", scaleTargetRef=BIG))
