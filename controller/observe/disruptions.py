@@ -1,11 +1,13 @@
-"""PodDisruptionBudgets: which one selects some pods, and how many evictions it currently allows."""
+"""PodDisruptionBudgets: which one selects some pods, and how many of their replicas it allows to evict."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from math import ceil
 
 from apiserver.schema.json import Json
+from controller.observe.pods import group_of
 from controller.observe.selectors import selects
 from controller.planning.ranges import MAX_REPLICAS
 
@@ -19,22 +21,30 @@ class Disruptions:
             self._at_home[budget["metadata"]["namespace"]].append(budget)
 
     def of(self, pods: Sequence[Json]) -> tuple[str, int | None]:
-        """Return the budget of some pods and its allowed evictions; an empty name and None without one.
+        """Return the budget of some pods and the replicas that it allows to evict, one after the other.
 
-        0 evictions if a pod has several budgets, because the API server then rejects its eviction, or if not
-        all pods have the same budget.
+        An empty name and None without a budget. 0 if a pod has several budgets, because the API server then
+        rejects its eviction, or if not all replicas have the same budget. It may select only some pods of
+        each group, such as the leaders. The eviction of one pod usually ends all of its group.
         """
         if not self._at_home:
             return "", None
-        found = {tuple(self.names(pod)) for pod in pods} or {()}
-        names = found.pop()
+        replicas: dict[str, Counter[str]] = defaultdict(Counter)
+        for pod in pods:
+            names = self.names(pod)
+            if len(names) > 1:
+                return "", 0
+            replicas[group_of(pod)].update(names)
+        found = {frozenset(counts) for counts in replicas.values()} or {frozenset()}
+        names = [*found.pop()]
         if found or len(names) > 1:
             return "", 0
         if not names:
             return "", None
         namespace = pods[0]["metadata"]["namespace"]
         budget = next(item for item in self._at_home[namespace] if item["metadata"]["name"] == names[0])
-        return names[0], evictions_allowed(budget)
+        pods_each = max(counts[names[0]] for counts in replicas.values())
+        return names[0], ceil(evictions_allowed(budget) / pods_each)
 
     def names(self, pod: Json) -> list[str]:
         """Return the names of the budgets that select a pod."""

@@ -155,7 +155,9 @@ class Variant:
     """Name of the PodDisruptionBudget that selects its pods; all pods under it share its allowance."""
 
     evictable_replicas: int | None = None
-    """Evictions that the budget currently allows; None without one. 0 also if budgets overlap or differ."""
+    """Replicas that the budget currently allows to evict; None without one. 0 also if budgets overlap or
+    differ.
+    """
 
     may_be_moved: bool = True
     """Whether an evicted pod may start anywhere else without affecting other pods."""

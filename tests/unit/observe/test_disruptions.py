@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.workloads import WORKER_INDEX, group_pod
 
 from apiserver.schema.json import Json
 from controller.observe.disruptions import Disruptions
@@ -19,22 +20,36 @@ def budget(name: str, selector: Json | None, allowed: int = 1, **metadata: Any) 
     }
 
 
-def pod(**labels: str) -> Json:
+def pod(name: str = "p", **labels: str) -> Json:
     """Return a pod of namespace `ns`."""
-    return {"metadata": {"namespace": "ns", "name": "p", "labels": labels}}
+    return {"metadata": {"namespace": "ns", "name": name, "labels": labels}}
 
 
 def _asks(key: str, operator: str, *values: str) -> Json:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": [*values]}]}
 
 
-WEB, DB = pod(app="web"), pod(app="db")
+WEB, DB = pod(app="web"), pod("d", app="db")
+GROUPS = [group_pod("big", group, worker) for group in (0, 1) for worker in (0, 1, 2)]
 FOUND: dict[str, tuple[list[Json], list[Json], tuple[str, int | None]]] = {
     "without budgets there is no limit": ([], [WEB], ("", None)),
     "the status gives the number of allowed evictions": (
         [budget("b", {"matchLabels": {"app": "web"}}, 3)],
-        [WEB, WEB],
+        [WEB, pod("q", app="web")],
         ("b", 3),
+    ),
+    "a group counts as all of its pods": ([budget("b", {}, 6)], GROUPS, ("b", 2)),
+    "a group is evicted if one of its pods may be": ([budget("b", {}, 1)], GROUPS, ("b", 1)),
+    "a group stays if none of its pods may be evicted": ([budget("b", {}, 0)], GROUPS, ("b", 0)),
+    "a group counts as one pod if the budget selects leaders only": (
+        [budget("b", {"matchLabels": {WORKER_INDEX: "0"}}, 2)],
+        GROUPS,
+        ("b", 2),
+    ),
+    "a group with separate budgets for leaders and workers stays": (
+        [budget("a", _asks(WORKER_INDEX, "In", "0"), 9), budget("b", _asks(WORKER_INDEX, "NotIn", "0"), 9)],
+        GROUPS,
+        ("", 0),
     ),
     "a budget that selects other pods does not apply": (
         [budget("b", {"matchLabels": {"app": "db"}})],
