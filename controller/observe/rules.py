@@ -76,6 +76,8 @@ def _read_exclusion(reading: RuleReading) -> None:
     other = reading.scene.neighbours.selected(_OF_ANY_GROUP, target.key)
     if other:
         reading.leave_out(where, f"it also applies to {other}, which is not considered")
+    if not accelerators_of(target.engine_spec):
+        reading.leave_out(where, "its leader has no accelerators, and the scheduler chooses the place by it")
     if target.pods_per_replica == 1:
         reading.spread_over(Spread(topology_key=target.together_in, counts_from_zero=True))
         return

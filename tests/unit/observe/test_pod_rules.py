@@ -259,6 +259,17 @@ def test_exclusive_topology_with_groups_of_one_pod_allows_one_per_zone() -> None
     assert grouped(nodes=FULL_ZONES, size=1) == PodRules(spread=FROM_ZERO)
 
 
+def test_a_leader_without_accelerators_is_reported_if_its_workers_have_to_follow_it() -> None:
+    """Plans place pods with accelerators only."""
+    key = TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "big")
+    fields: dict[str, Any] = {"product": L4, "accelerators": 8, "size": 3, "exclusive_topology": ZONE}
+    target = target_of(key, leader_worker_set("big", **fields, leader_accelerators=0))
+
+    (problem,) = pod_rules(target, "L4", Scene(FULL_ZONES, {}, ())).problems
+
+    assert "exclusive-topology: its leader has no accelerators" in problem
+
+
 def test_other_leader_worker_sets_that_exclusive_topology_affects_are_reported() -> None:
     """Only those of the same namespace are affected."""
     constraints: tuple[tuple[TargetKey, dict[str, Any]], ...] = (
