@@ -118,6 +118,11 @@ def group_number(pod: Json) -> int:
     return _ordinal((pod["metadata"].get("labels") or {}).get(GROUP_INDEX, ""))
 
 
+def ready_ordinals(pods: Sequence[Json]) -> tuple[int, ...]:
+    """Return the ordinals of the ready pods of a StatefulSet, or of the groups whose leaders are ready."""
+    return tuple(sorted(_ordinal(group_of(pod)) for pod in pods if has_engine(pod) and is_ready(pod)))
+
+
 def deletion_cost(pod: Json) -> int:
     """Return the pod deletion cost; 0 if missing or invalid."""
     text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")

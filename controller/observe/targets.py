@@ -97,6 +97,11 @@ class Target:
         return self.key.kind is TargetKind.DEPLOYMENT
 
     @property
+    def removes_unready_first(self) -> bool:
+        """Whether pods that are not ready are removed before others, as far as is known."""
+        return self.key.kind not in (TargetKind.STATEFUL_SET, TargetKind.LEADER_WORKER_SET)
+
+    @property
     def may_move(self) -> bool:
         """Whether an evicted pod may start anywhere else without affecting other pods."""
         is_known = self.key.kind in (TargetKind.DEPLOYMENT, TargetKind.STATEFUL_SET)

@@ -10,7 +10,7 @@ from apiserver.schema.json import Json
 from controller.observe.classes import priority_of
 from controller.observe.objectives import Objective
 from controller.observe.orders import orders_of
-from controller.observe.pods import has_engine
+from controller.observe.pods import has_engine, ready_ordinals
 from controller.observe.policies import Policies
 from controller.observe.prices import Cost, accelerator_of
 from controller.observe.replicas import ReportAge, replicas_of
@@ -64,6 +64,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         cost_per_replica=_cost_of(autoscaling, around),
         current_replicas=current_replicas,
         replicas=replicas_of(target, around.pods, around.report_age),
+        ready_ordinals=() if target.removes_unready_first else ready_ordinals(around.pods),
         desired_replicas=_status(autoscaling, "desiredOptimizedAlloc").get("numReplicas"),
         min_replicas=low,
         max_replicas=high,

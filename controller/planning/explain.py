@@ -12,7 +12,7 @@ from operator import attrgetter
 from controller.planning.case import Case, cases
 from controller.planning.decision import BoundBy, Decision, Reason, Relief
 from controller.planning.demand import rate_of
-from controller.planning.formulation import ordered_replicas
+from controller.planning.formulation import ordered_replicas, outlasting_replicas
 from controller.planning.load import RATE_UNIT, REQUESTS, Signal
 from controller.planning.problem import LimitKind
 from controller.planning.solved_problem import SolvedProblem
@@ -206,11 +206,13 @@ def _minimum(case: Case) -> Verdict | None:
 
 
 def _served(case: Case) -> Verdict:
-    young = "; spare replicas stay until there are enough rates for a trend" if _is_spared(case) else ""
+    spared = "; spare replicas stay until there are enough rates for a trend" if _is_spared(case) else ""
+    if case.granted == outlasting_replicas(case.variant, case.demand):
+        spared = "; ready replicas stay until those with lower ordinals are ready"
     return Verdict(
         bound_by=BoundBy.DEMAND,
         reason=_movement(case),
-        message=f"{case.variant.name} {_change(case)}: {_load(case)}{young}",
+        message=f"{case.variant.name} {_change(case)}: {_load(case)}{spared}",
     )
 
 

@@ -81,6 +81,21 @@ def held_replicas(variant: Variant) -> int:
     return wanted if variant.max_replicas is None else min(wanted, variant.max_replicas)
 
 
+def outlasting_replicas(variant: Variant, demand: ModelDemand) -> int:
+    """Return the replicas to keep because ready ones would be removed before others; 0 if ready ones go last.
+
+    Without them, a target that removes its highest ordinals first could be left without a ready replica. If
+    the model has several variants, each of them keeps as many ready ones as the demand needs.
+    """
+    rate, most = serving_rate(variant), allowed_replicas(variant)
+    if not rate or ordered_replicas(variant) is not None:
+        return 0
+    ready = sorted(ordinal for ordinal in variant.ready_ordinals if ordinal < most)
+    needed = min(len(ready), -(-demand.continuity_rate // rate))
+    least = ready[needed - 1] + 1 if needed else 0
+    return least if least > needed else 0
+
+
 def _rows(demand: ModelDemand, *, model: int, first_variant: int) -> list[CoverRow]:
     name = f"{demand.namespace}/{demand.model_id}"
 
@@ -102,7 +117,8 @@ def _rows(demand: ModelDemand, *, model: int, first_variant: int) -> list[CoverR
     for index, variant in enumerate(demand.variants, start=first_variant):
         if least := max(variant.min_replicas, ordered_replicas(variant) or 0):
             rows.append(row(Stage.MINIMUM, least, ((index, 1),)))
-        if not is_decided and (held := held_replicas(variant)):
+        held = outlasting_replicas(variant, demand) if is_decided else held_replicas(variant)
+        if held:
             rows.append(row(Stage.DEMAND, held, ((index, 1),)))
     if required := demand.required_rate:
         rows.append(row(Stage.DEMAND, required, capacity(rate_of)))

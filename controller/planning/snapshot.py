@@ -105,6 +105,9 @@ class Variant:
     the missing ones are yet to be created. If more, the first ones are leaving.
     """
 
+    ready_ordinals: tuple[int, ...] = ()
+    """Ordinals of the ready replicas, if those with the highest are removed first, whatever their state."""
+
     desired_replicas: int | None = None
     """The last published decision; None before the first."""
 

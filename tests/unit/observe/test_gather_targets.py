@@ -33,6 +33,7 @@ def test_a_stateful_set_is_planned_with_its_own_autoscaler() -> None:
     (planned,) = found.snapshot.variants
     assert (planned.current_replicas, planned.min_replicas, planned.max_replicas) == (2, 2, 5)
     assert [item.name for item in planned.replicas] == ["chat-1", "chat-0"]
+    assert planned.ready_ordinals == (0, 1)
     assert found.snapshot.nodes[0].accelerators_used_by_others == 1
     assert found.unheeded == {}
 
@@ -92,6 +93,17 @@ def test_a_group_whose_leader_is_being_deleted_keeps_its_name() -> None:
     leader["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
     assert groups_of(leader, *workers) == [("big-0", ("n1", "n2"))]
+
+
+def test_groups_with_a_ready_leader_are_told_by_their_numbers() -> None:
+    """A scale-down removes the highest. A Deployment's pods that are not ready go first."""
+    pending = group_pod("big", 0, 0, node="", accelerators=4)
+    ready = [group_pod("big", 2, worker, node="n", accelerators=4) for worker in (0, 1)]
+    claim = placed(variant("big", scaleTargetRef=BIG))
+
+    found = gathered(claim, placed(variant("chat")), others=(big(),), pods=(pending, *ready, pod("chat-x")))
+
+    assert {item.name: item.ready_ordinals for item in found.snapshot.variants} == {"big": (2,), "chat": ()}
 
 
 def test_an_unsupported_leader_worker_set_is_unplanned_without_affecting_others() -> None:

@@ -66,6 +66,7 @@ FULL = PlanningInputs(
                 pinned_replicas=3,
                 disruption_budget="a",
                 evictable_replicas=1,
+                ready_ordinals=(1,),
             ),
         ),
         models=(ModelRule(namespace="llm", model_id="llama", idle_seconds=30.0),),

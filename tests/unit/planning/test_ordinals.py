@@ -1,0 +1,109 @@
+"""Targets that remove their highest ordinals first keep ready replicas until lower ordinals are ready."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from planning_builders import load, node, variant
+from small_snapshots import constrained_snapshot
+from support.campaign import often
+
+from controller.planning.checker import check
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Replica, Snapshot
+from controller.planning.state import PlanningState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.decision import Decision
+    from controller.planning.snapshot import Variant
+
+SETTINGS = Settings(deterministic_seconds=2.0, wall_seconds=60.0)
+
+
+def numbered(*ready: bool, has_ordinals: bool = True) -> Variant:
+    """Return a variant with one replica per node, the lowest ordinal first; each serves 1,000."""
+    replicas = [Replica(name=f"a-{i}", node=f"n{i}", ready=is_ready) for i, is_ready in enumerate(ready)]
+    if not has_ordinals:
+        replicas.sort(key=lambda item: -item.ready)
+    return replace(
+        variant("a", size=4, serves=1000),
+        replicas=tuple(reversed(replicas)),
+        current_replicas=len(ready),
+        ready_ordinals=tuple(i for i, is_ready in enumerate(ready) if is_ready and has_ordinals),
+    )
+
+
+def decided(*variants: Variant, rates: Sequence[float], nodes: int = 4) -> Sequence[Decision]:
+    """Return the decisions for variants of different models with some loads."""
+    world = Snapshot(
+        nodes=tuple(node(f"n{number}", 4) for number in range(nodes)),
+        variants=variants,
+        loads=tuple(load(rate, item.model_id) for item, rate in zip(variants, rates, strict=True)),
+    )
+    found, _ = plan(world, PlanningState(), SETTINGS)
+    assert found.solver.is_answered, found.solver.message
+    return found.decisions
+
+
+@pytest.mark.parametrize(
+    ("item", "rate", "want"),
+    [
+        pytest.param(numbered(False, True), 300, 2, id="the only ready one stays"),
+        pytest.param(numbered(False, True, True), 300, 2, id="a ready one stays, the other is removed"),
+        pytest.param(numbered(False, True, True), 1500, 3, id="as many as the load needs stay"),
+        pytest.param(numbered(True, False), 300, 1, id="one that is not ready is removed"),
+        pytest.param(numbered(True, False, True), 300, 1, id="the lowest ordinal is enough"),
+        pytest.param(numbered(False, True, has_ordinals=False), 300, 1, id="ready ones go last anyway"),
+        pytest.param(numbered(False, True), 0, 1, id="without load none is needed"),
+        pytest.param(replace(numbered(False, True), pinned_replicas=1), 300, 1, id="a pin takes precedence"),
+        pytest.param(replace(numbered(False, True), max_replicas=1), 300, 1, id="maxReplicas is respected"),
+    ],
+)
+def test_ready_replicas_are_kept_as_long_as_lower_ordinals_are_not_ready(
+    item: Variant, rate: float, want: int
+) -> None:
+    """The load alone needs one replica, or two."""
+    (found,) = decided(item, rates=(rate,))
+
+    assert found.replicas == want
+
+
+def test_the_message_says_why_replicas_beyond_the_load_stay() -> None:
+    """Otherwise the utilization would suggest that one is superfluous."""
+    (found,) = decided(numbered(False, True), rates=(300,))
+
+    assert found.message.endswith("; ready replicas stay until those with lower ordinals are ready")
+
+
+def test_higher_priorities_preempt_them() -> None:
+    """They count like replicas that the load needs; the last one of a model stays."""
+    urgent = replace(variant("urgent", size=4, serves=1000, model_id="urgent"), priority=1)
+    spare = replace(numbered(False, True), priority=50)
+
+    found = decided(spare, urgent, rates=(300, 10_000), nodes=2)
+
+    assert {item.name: item.replicas for item in found} == {"a": 1, "urgent": 1}
+
+
+def test_plans_with_ordinals_follow_all_rules() -> None:
+    """In random clusters, any replicas are ready."""
+    settings, kept = replace(SETTINGS, relief_solves=0), 0
+    for seed in range(often(100)):
+        random = Random(seed)
+        plain = constrained_snapshot(random)
+        world = replace(plain, variants=tuple(_with_ordinals(random, item) for item in plain.variants))
+        found, _ = plan(world, PlanningState(), settings)
+        assert check(world, found) == (), seed
+        kept += any("lower ordinals" in item.message for item in found.decisions)
+    assert kept > 3
+
+
+def _with_ordinals(random: Random, item: Variant) -> Variant:
+    ordinals = range(len(item.replicas))
+    return replace(item, ready_ordinals=tuple(number for number in ordinals if random.random() < 0.5))
