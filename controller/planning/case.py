@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from controller.planning.decision import Alternative, BoundBy
-from controller.planning.demand import ModelDemand, allowed_replicas, provided_rate, rate_of
-from controller.planning.formulation import held_replicas, ordered_replicas
+from controller.planning.demand import (
+    ModelDemand,
+    allowed_replicas,
+    provided_rate,
+    rate_of,
+    staying_replicas,
+)
+from controller.planning.formulation import held_replicas, ordered_replicas, outlasting_replicas
 from controller.planning.problem import PER_MILLE, UNLIMITED_REPLICAS, LimitRow, per_mille_missing
 from controller.planning.shortage import Scarcity
 from controller.planning.snapshot import Variant
@@ -214,8 +220,33 @@ def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> in
     return max(placed, stays if ordered is None else min(stays, ordered))
 
 
+def _granted(solved: SolvedProblem) -> Sequence[int]:
+    """Return the replicas of each variant to publish, in order.
+
+    If fewer would remove ready replicas, and others would get their nodes, these others wait without a place,
+    as far as limits allow it.
+    """
+    asked = [(variant, demand) for demand in solved.demands for variant in demand.variants]
+    placed = solved.granted.replicas
+    granted = [published_replicas(*asked[v], number) for v, number in enumerate(placed)]
+    for v, (variant, demand) in enumerate(asked):
+        least = outlasting_replicas(variant, demand) if demand.signal.decides else 0
+        bound = sum([bool(replica.nodes) for replica in staying_replicas(variant)]) if least else 0
+        if bound <= granted[v] < least:
+            more = [*granted[:v], least, *granted[v + 1 :]]
+            granted = more if all(_is_within(row, more, asked) for row in solved.problem.limits) else granted
+    return granted
+
+
+def _is_within(row: LimitRow, granted: Sequence[int], asked: Sequence[tuple[Variant, ModelDemand]]) -> bool:
+    """Return whether replicas exceed neither a limit nor its current use."""
+    now = sum(amount * asked[v][0].current_replicas for v, amount in row.terms)
+    return sum(amount * granted[v] for v, amount in row.terms) <= max(row.limit, now)
+
+
 def cases(solved: SolvedProblem) -> Iterator[Case]:
     """Yield the case of each variant, in order."""
+    granted = _granted(solved)
     for model, demand in enumerate(solved.demands):
         own = solved.variants_of(model)
         placed = solved.granted.replicas[own.start : own.stop]
@@ -239,5 +270,5 @@ def cases(solved: SolvedProblem) -> Iterator[Case]:
                 variant=variant,
                 wanted=whole.wanted[position],
                 placed=placed[position],
-                granted=published_replicas(variant, demand, placed[position]),
+                granted=granted[own.start + position],
             )

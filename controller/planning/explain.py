@@ -45,6 +45,10 @@ def _decision(case: Case) -> Decision:
     reliefs = case.solved.reliefs.get(whole.model, ())
     if verdict.reason is Reason.SHORTAGE and reliefs:
         verdict = replace(verdict, message=f"{verdict.message}; {_helps(reliefs)} would help")
+    if case.granted > case.placed and not _is_frozen(case):
+        waiting = count(case.granted - case.placed, "replica")
+        text = f"{verdict.message}; {waiting} without a place: fewer would remove ready ones"
+        verdict = replace(verdict, message=text)
     excess = tuple(case.solved.excess_of.get(case.number, ()))
     if excess:
         verdict = replace(verdict, message=f"{verdict.message}; {'; '.join(excess)}")

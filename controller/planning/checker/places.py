@@ -98,7 +98,10 @@ def _counts(
         kept = kept_replicas(variant, replicas)
         unplaced = (replicas - len(kept)) * variant.pods_per_replica
         missing = sum(missing_pods(variant, hosts) for hosts in kept)
-        excused = min(variant.current_replicas, replicas) if not decisions[key].signal.decides else 0
+        whole = len(kept) + placed[key] // variant.pods_per_replica
+        removes_ready = any(whole <= ordinal < variant.current_replicas for ordinal in variant.ready_ordinals)
+        is_excused = removes_ready or not decisions[key].signal.decides
+        excused = min(variant.current_replicas, replicas) if is_excused else 0
         if variant.accelerators_per_replica == 0:
             continue
         if placed[key] > unplaced + missing:

@@ -12,6 +12,7 @@ from small_snapshots import constrained_snapshot
 from support.campaign import often
 
 from controller.planning.checker import check
+from controller.planning.cluster import Quota
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot
@@ -39,10 +40,12 @@ def numbered(*ready: bool, has_ordinals: bool = True) -> Variant:
     )
 
 
-def decided(*variants: Variant, rates: Sequence[float], nodes: int = 4) -> Sequence[Decision]:
+def decided(
+    *variants: Variant, rates: Sequence[float], nodes: Sequence[int] = range(4)
+) -> Sequence[Decision]:
     """Return the decisions for variants of different models with some loads."""
     world = Snapshot(
-        nodes=tuple(node(f"n{number}", 4) for number in range(nodes)),
+        nodes=tuple(node(f"n{number}", 4) for number in nodes),
         variants=variants,
         loads=tuple(load(rate, item.model_id) for item, rate in zip(variants, rates, strict=True)),
     )
@@ -81,12 +84,43 @@ def test_the_message_says_why_replicas_beyond_the_load_stay() -> None:
     assert found.message.endswith("; ready replicas stay until those with lower ordinals are ready")
 
 
+def waiting(*ready: bool, **changes: object) -> Variant:
+    """Return such a variant whose lowest ordinal has no node."""
+    item = numbered(False, *ready)
+    unbound = replace(item.replicas[-1], node=None)
+    return replace(item, replicas=(unbound, *item.replicas[:-1]), **changes)
+
+
+def test_ready_replicas_do_not_make_room_for_lower_ordinals() -> None:
+    """The node of the lowest one has failed, and there is no other: a smaller number would help nobody."""
+    (found,) = decided(waiting(True, True), rates=(2500,), nodes=(1, 2))
+
+    assert found.replicas == 3
+    assert "; 1 replica without a place: fewer would remove ready ones" in found.message
+
+
+def test_a_quota_takes_precedence_over_replicas_that_wait() -> None:
+    """The other model gets what the waiting replica would use of the quota."""
+    other = variant("other", size=4, serves=1000, model_id="other")
+    world = Snapshot(
+        nodes=(node("n1", 4), node("n2", 4, accelerator="A100")),
+        variants=(waiting(True, priority=50), replace(other, accelerator="A100", priority=1)),
+        loads=(load(300), load(300, "other")),
+        quotas=(Quota(name="q", namespace="llm", accelerators=8),),
+    )
+
+    found, _ = plan(world, PlanningState(), SETTINGS)
+
+    assert found.solver.is_answered, found.solver.message
+    assert {item.name: item.replicas for item in found.decisions} == {"a": 1, "other": 1}
+
+
 def test_higher_priorities_preempt_them() -> None:
     """They count like replicas that the load needs; the last one of a model stays."""
     urgent = replace(variant("urgent", size=4, serves=1000, model_id="urgent"), priority=1)
     spare = replace(numbered(False, True), priority=50)
 
-    found = decided(spare, urgent, rates=(300, 10_000), nodes=2)
+    found = decided(spare, urgent, rates=(300, 10_000), nodes=(0, 1))
 
     assert {item.name: item.replicas for item in found} == {"a": 1, "urgent": 1}
 
