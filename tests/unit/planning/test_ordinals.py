@@ -141,3 +141,10 @@ def test_plans_with_ordinals_follow_all_rules() -> None:
 def _with_ordinals(random: Random, item: Variant) -> Variant:
     ordinals = range(len(item.replicas))
     return replace(item, ready_ordinals=tuple(number for number in ordinals if random.random() < 0.5))
+
+
+def test_a_variant_without_replicas_keeps_no_ready_ones() -> None:
+    """Its message says only that no requests come."""
+    (decision,) = decided(replace(numbered(), may_scale_to_zero=True), rates=(0,))
+
+    assert decision.message == "a stays at 0 replicas: no requests come"
