@@ -8,11 +8,11 @@ planning counts such a replica as a whole one, which it may still remove.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, repeat
 
-from controller.planning.cluster import Node
 from controller.planning.decision import NodePlacement, Plan
 from controller.planning.demand import staying_replicas
 from controller.planning.inventory import admits
@@ -58,9 +58,8 @@ def completed(snapshot: Snapshot) -> Completed:
     variants = {variant.key: variant for variant in snapshot.variants}
     added: dict[Key, Mapping[str, tuple[str, ...]]] = {}
     for variant in sorted(snapshot.variants, key=lambda variant: (variant.priority, variant.key)):
-        nodes = {
-            replica.name: found for replica in _incomplete(variant) if (found := rooms.take(variant, replica))
-        }
+        incomplete = _incomplete(variant)
+        nodes = rooms.take(variant, incomplete) if incomplete else {}
         if nodes:
             added[variant.key] = nodes
             variants[variant.key] = replace(variant, replicas=tuple(_whole(variant.replicas, nodes)))
@@ -99,38 +98,41 @@ class _Rooms:
             for replica in staying_replicas(variant):
                 self._put(variant, replica.nodes)
 
-    def take(self, variant: Variant, replica: Replica) -> tuple[str, ...]:
-        """Return a node for each missing pod of a replica, the fullest first; none if not all have one."""
-        taken: list[str] = []
-        domain = self._domain(variant, replica)
-        for _ in range(missing_pods(variant, replica.nodes)):
-            fitting = [node for node in self._nodes.values() if self._fits(variant, node, domain)]
-            if not fitting:
-                self._put(variant, taken, pods=-1)
-                return ()
-            node = min(fitting, key=lambda node: (self._free[node.name], node.name))
-            self._put(variant, [node.name])
-            taken.append(node.name)
-        return tuple(taken)
+    def take(self, variant: Variant, replicas: Sequence[Replica]) -> Mapping[str, tuple[str, ...]]:
+        """Return a node for each missing pod, the fullest first, by replica; only replicas that get all."""
+        domains: dict[str | None, list[str]] = defaultdict(list)
+        for node in self._nodes.values():
+            if self._free[node.name] >= variant.accelerators_per_pod and admits(node, variant):
+                domains[self._domain(variant, [node.name])].append(node.name)
+        found: dict[str, tuple[str, ...]] = {}
+        for replica in replicas:
+            domain = self._domain(variant, replica.nodes)
+            names = [] if domain is None else domains[domain]
+            names.sort(key=lambda name: (self._free[name], name))
+            missing = missing_pods(variant, replica.nodes)
+            taken = tuple(islice(self._places(variant, names), missing))
+            if len(taken) == missing:
+                self._put(variant, taken)
+                found[replica.name] = taken
+        return found
 
-    def _fits(self, variant: Variant, node: Node, domain: str | None) -> bool:
+    def _places(self, variant: Variant, names: Sequence[str]) -> Iterator[str]:
+        """Yield each node as often as a pod fits on it."""
         most = variant.most_per_node
-        return (
-            self._free[node.name] >= variant.accelerators_per_pod
-            and (most is None or self._pods[variant.key, node.name] < most)
-            and (domain is None or dict(node.labels).get(variant.together_in) == domain)
-            and admits(node, variant)
-        )
+        for name in names:
+            fitting = self._free[name] // variant.accelerators_per_pod
+            allowed = fitting if most is None else min(fitting, most - self._pods[variant.key, name])
+            yield from repeat(name, max(0, allowed))
 
-    def _domain(self, variant: Variant, replica: Replica) -> str | None:
-        """Return the domain in which the pods must be together; None for any."""
+    def _domain(self, variant: Variant, nodes: Sequence[str]) -> str | None:
+        """Return the domain of pods on some nodes, empty if all nodes are in one; None if it is unknown."""
         if not variant.together_in:
-            return None
-        known = [self._nodes[name] for name in replica.nodes if name in self._nodes]
-        return next((dict(node.labels).get(variant.together_in, "") for node in known), "")
+            return ""
+        known = [self._nodes[name] for name in nodes if name in self._nodes]
+        return next((dict(node.labels).get(variant.together_in) for node in known), None) or None
 
-    def _put(self, variant: Variant, nodes: Sequence[str], *, pods: int = 1) -> None:
+    def _put(self, variant: Variant, nodes: Sequence[str]) -> None:
         for name in nodes:
-            self._pods[variant.key, name] += pods
+            self._pods[variant.key, name] += 1
             if name in self._free:
-                self._free[name] -= pods * variant.accelerators_per_pod
+                self._free[name] -= variant.accelerators_per_pod
