@@ -33,8 +33,8 @@ UNCONFIRMED = "stowplan.dev/unconfirmed"
 for all objects of a kind, and `namespace/*` for all objects in a namespace."""
 
 MOST_UNCONFIRMED = 100
-"""The maximum number of entries in the annotation. If there are more objects, their namespaces are written.
-A cycle that would need more namespaces counts as unfinished."""
+"""The maximum number of entries for one kind. If there are more objects, their namespaces are written. A
+cycle that would need more namespaces counts as unfinished."""
 
 _ALL = "*"
 
@@ -74,12 +74,10 @@ def whole_kind(kind: str) -> Key:
 
 
 def shortened(unconfirmed: frozenset[Key]) -> frozenset[Key] | None:
-    """Return objects as entries of the annotation, or None if they are in too many namespaces."""
+    """Return objects of a kind as entries of the annotation, or None if they are in too many namespaces."""
     if len(unconfirmed) <= MOST_UNCONFIRMED:
         return unconfirmed
-    namespaces = frozenset(
-        (namespace, name if namespace == _ALL else _ALL) for namespace, name in unconfirmed
-    )
+    namespaces = frozenset((namespace, _ALL) for namespace, _ in unconfirmed)
     return namespaces if len(namespaces) <= MOST_UNCONFIRMED else None
 
 

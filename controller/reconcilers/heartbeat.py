@@ -44,9 +44,9 @@ class Pulse:
                 unconfirmed.add(key)
             decided = decided_time(statuses[key] if key in published.written else old)
             newest = max(filter(None, (newest, decided)), default=None)
-        silent = shortened(bound_unconfirmed | unconfirmed)
-        if silent is not None:
-            self._last = Heartbeat(time=time, newest_decision=newest, unconfirmed=silent)
+        entries = shortened(frozenset(unconfirmed))
+        if entries is not None:
+            self._last = Heartbeat(time=time, newest_decision=newest, unconfirmed=bound_unconfirmed | entries)
 
     def bound(self, *, newest: datetime | None, unconfirmed: frozenset[Key]) -> None:
         """Record a cycle of the bindings; the next heartbeats confirm it together with the variants."""

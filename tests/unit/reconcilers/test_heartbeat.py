@@ -90,6 +90,22 @@ def test_many_unconfirmed_bindings_make_only_their_namespace_unconfirmed() -> No
     assert [beat.confirms(BINDING, (namespace, "v0")) for namespace in ("ns", "other")] == [False, True]
 
 
+def test_unconfirmed_objects_of_the_two_kinds_are_counted_separately() -> None:
+    """Neither needs all entries, so objects without an entry are confirmed."""
+    pulse = Pulse()
+    variants, bindings = (
+        [stored(0, namespace=f"{kind}{number}") for number in range(MOST_UNCONFIRMED)] for kind in "vb"
+    )
+
+    pulse.bound(newest=NOW, unconfirmed=frozenset(map(key_of, bindings)))
+    pulse.beat(variants, {}, Published(), time=NOW)
+
+    beat = told(pulse)
+    assert beat is not None
+    for kind, namespace in ((VARIANT, "v0"), (BINDING, "b0")):
+        assert [beat.confirms(kind, (namespace, name)) for name in ("v0", "v1")] == [False, True]
+
+
 def test_a_cycle_with_unconfirmed_objects_in_too_many_namespaces_does_not_change_the_heartbeat() -> None:
     """The previous heartbeat is kept."""
     known = [stored(0, namespace=f"ns{number}") for number in range(MOST_UNCONFIRMED + 1)]
