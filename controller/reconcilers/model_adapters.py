@@ -29,6 +29,8 @@ PODS_AT_A_TIME: Final = 8
 _MODEL_SECONDS: Final = 10.0
 """The time after which no further pod of a Model is read. Silent pods would delay other Models."""
 
+_UNREAD: Final = f"it was not read: others took {_MODEL_SECONDS:g} s"
+
 _Run = tuple[str, int]
 """UID of a pod and the restart count of its containers: a restart may lose the loaded adapters."""
 
@@ -67,10 +69,11 @@ class AdapterReader:
             async with gate:
                 return await self._look(running[run], known.get(run), wanted, due)
 
-        # Silent pods come last, so that there is time for others.
-        runs = sorted(running, key=lambda run: bool(run in known and known[run].silent))
+        # Silent pods come last, so that there is time for others, and take turns.
+        turns = dict.fromkeys(run for run in (*known, *running) if run in running)
+        runs = sorted(turns, key=lambda run: bool(run in known and known[run].silent))
         found = dict(zip(runs, await asyncio.gather(*map(look, runs)), strict=True))
-        self._known[model] = found
+        self._known[model] = dict(sorted(found.items(), key=lambda item: item[1].silent != _UNREAD))
         return [found[run] for run in running]
 
     def forget(self, model: Key) -> None:
@@ -87,9 +90,7 @@ class AdapterReader:
         if port is None:
             return Told(pod=name, backend=backend)  # from an earlier template: it loads none at run time
         if self._seconds() > due:
-            return Told(
-                pod=name, backend=backend, silent=f"it was not read: others took {_MODEL_SECONDS:g} s"
-            )
+            return Told(pod=name, backend=backend, silent=_UNREAD)
         try:
             page = json.loads(await self._pods.read(pod, port, "/"))
             return Told(

@@ -299,6 +299,17 @@ async def test_silent_pods_take_a_limited_time() -> None:
     assert pods.asked[first] == "new:8100/"
 
 
+async def test_silent_pods_take_turns() -> None:
+    """Otherwise the same ones would take all the time again, and others would never be read."""
+    pods = SlowPods()
+    reader = AdapterReader(pods, seconds=lambda: pods.now_seconds)
+    given = [pod(f"p{number}") for number in range(100)]
+    for _ in range(10):
+        await reader.told(("chat", "qwen"), WANTED, given)
+
+    assert {pods.asked.count(f"p{number}:8100/") for number in range(100)} == {3, 4}
+
+
 def test_many_failing_pods_are_not_all_reported() -> None:
     """A condition has no room for a hundred thousand messages, which would take hundreds of megabytes."""
     wanted = {"l4": {f"a{number}": "/weights/a" for number in range(128)}}
