@@ -97,8 +97,8 @@ class GatewayCaches:
         return installed_of(item for name in readable for item in self._definitions[name].items())
 
     def made(self, namespace: str) -> Mapping[ChildKey, Json]:
-        """Return the objects that were made for the ModelRoutes of a namespace."""
-        return self._made.of(namespace)
+        """Return the objects that were made for the ModelRoutes of a namespace, as a copy for threads."""
+        return {**self._made.of(namespace)}
 
     async def _run_when_served(self, name: str, children: OptionalCache) -> None:
         await self._served[name].wait()

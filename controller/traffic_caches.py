@@ -117,8 +117,8 @@ class TrafficCaches:
         return self._known[resource].of(key.namespace).get(key.name)
 
     def servers(self, namespace: str) -> Mapping[str, Json]:
-        """Return the ModelServers of a namespace by name."""
-        return self._known[MODEL_SERVERS].of(namespace)
+        """Return the ModelServers of a namespace by name, as a copy for threads."""
+        return {**self._known[MODEL_SERVERS].of(namespace)}
 
     def routes(self, namespace: str) -> Sequence[Json]:
         """Return the ModelRoutes of a namespace."""
@@ -132,7 +132,7 @@ class TrafficCaches:
         """Return the objects that the status of InferenceObjectives in a namespace depends on."""
         return PoolWorld(
             pools={
-                resource.group: self._known[resource].of(namespace)
+                resource.group: {**self._known[resource].of(namespace)}
                 for resource in _POOLS
                 if self._optional[resource].is_readable
             },

@@ -58,9 +58,10 @@ def put(api: FakeApiServer, value: Json, namespace: str = "chat", **metadata: ob
 
 
 class Told:
-    """The keys that the caches report."""
+    """The caches, and the keys that they report."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster) -> None:
+        self.caches = TrafficCaches(cluster, self.add)
         self.names: set[str] = set()
         self._told = asyncio.Event()
 
@@ -84,10 +85,9 @@ async def told(api: FakeApiServer, cluster: Cluster) -> AsyncIterator[Told]:
         put(api, value)
     for value in (server("end", {"matchLabels": A}), objective("end"), objective("end-2", "last")):
         put(api, value, "end")
-    found = Told()
-    caches = TrafficCaches(cluster, found.add)
-    running = asyncio.create_task(caches.run())
-    await caches.synced()
+    found = Told(cluster)
+    running = asyncio.create_task(found.caches.run())
+    await found.caches.synced()
     await found.until({"a", "b", "chat", "other", "urgent", "lost", "END"})
     found.names.clear()
     yield found
@@ -147,3 +147,16 @@ async def test_a_route_of_unexpected_form_does_not_end_the_watch(api: FakeApiSer
     put(api, pod("b-1", B) | {"kind": "Pod"})
     await told.until({"chat"})
     assert told.names == {"b", "chat"}
+
+
+async def test_what_a_reconciliation_reads_does_not_change_afterwards(api: FakeApiServer, told: Told) -> None:
+    """It is evaluated in a thread, for which a change during an iteration is an error."""
+    servers, pools = told.caches.servers("chat"), told.caches.pools("chat").pools
+    put(api, server("new", {"matchLabels": A}))
+    put(api, pool("new", A))
+    put(api, LAST["InferencePool"], "end")
+    await told.until({"new", "END"})
+
+    assert servers.keys() == {"a", "b"}
+    assert {name for group in pools.values() for name in group} == {"llama"}
+    assert told.caches.servers("chat").keys() == {"a", "b", "new"}
