@@ -93,7 +93,7 @@ def _why_failing(position: int, rule: Json, found: Mapping[str, Endpoints]) -> s
     """Return the share of a rule's requests that find no endpoint, or an empty string."""
     weights: dict[str, int] = {}
     for target in rule.get("targetModels") or []:
-        name = str(target.get("modelServerName"))
+        name = str(target.get("modelServerName") or "a target without modelServerName")
         weights[name] = weights.get(name, 0) + int(target.get("weight", DEFAULT_WEIGHT))
     whole = sum(weights.values())
     failing = [name for name, weight in weights.items() if weight and not _is_ready(found.get(name))]

@@ -8,6 +8,7 @@ import pytest
 from support.traffic import pod, route, rule, server
 
 from apiserver.schema.json import Json
+from controller.traffic.conditions import TrafficCondition
 from controller.traffic.modelroute import names_of, route_found, targets_of
 
 NAMES = [f"s{number:03}" for number in range(256)]
@@ -54,3 +55,14 @@ def test_a_route_without_names_is_invalid(spec: Json | None) -> None:
     assert {str(kind): str(reason) for kind, (_, reason, _) in found.findings.items()}[
         "Accepted"
     ] == "Invalid"
+
+
+def test_a_target_without_a_name_is_reported_as_such() -> None:
+    """Its share of the requests finds no endpoint."""
+    value = route("chat", rule("a") | {"targetModels": [{"weight": 1}]})
+    found = route_found(value, servers={}, pods=[], routes=[value])
+
+    assert found.findings[TrafficCondition.READY][2] == (
+        "spec.rules[0]: 100 % of requests find no endpoint:"
+        " a target without modelServerName: the ModelServer does not exist"
+    )
