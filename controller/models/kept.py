@@ -27,8 +27,8 @@ _METADATA: Final = (
 )
 _WHOLE: Final = ("apiVersion", "kind", "status")
 _SPEC: Final = ("replicas", "rules", "loraAdapters", "scalingConfiguration", "optimizerConfiguration")
-_LONGEST_LIST: Final = 128 << 10
-"""Length of a list of adapters; 128 of them with long sources have half of it."""
+_LONGEST_LIST: Final = 768 << 10
+"""Length of a list of adapters; 256 with the longest sources, of which 128 leave a route, have less."""
 
 
 def kept(value: Json) -> Json:

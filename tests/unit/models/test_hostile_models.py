@@ -81,3 +81,22 @@ async def test_an_object_of_someone_else_without_labels_is_left_alone() -> None:
 
     assert stage.reason("Failed")[0] == "ObjectExists"
     assert "ConfigMap qwen-l4" in stage.applied
+
+
+async def test_an_adapter_of_the_longest_list_leaves_it_after_the_route() -> None:
+    """The list has all adapters that a backend may have, with sources of almost the longest length."""
+    names = [f"a{rank:03}-{'a' * 58}" for rank in range(128)]
+    long = [{**item, "artifactURL": f"{item['artifactURL']}/{'s' * 1900}"} for item in adapters(*names)]
+    stage = ModelStage()
+    stage.put(loading_backend() | {"loraAdapters": long})
+    await stage.settle()
+    stage.load("pod", *names)
+    await stage.settle()
+    assert names[0] in stage.routed
+
+    stage.put(loading_backend() | {"loraAdapters": long[1:]})
+    await stage.reconcile()
+    assert names[0] not in stage.routed
+    assert stage.listed == set(names)
+    await stage.settle()
+    assert stage.listed == set(names[1:])
