@@ -203,8 +203,8 @@ def test_all_objects_of_a_deleted_model_are_deleted(cluster: Cluster) -> None:
 
     cluster.kubectl("delete", "model/qwen")
     for kind in KINDS:
-        if cluster.names(kind):
-            cluster.wait(f"{kind}/{cluster.names(kind)[0]}", "delete")
+        for name in cluster.names(kind):
+            cluster.wait(f"{kind}/{name}", "delete")
 
 
 @pytest.mark.parametrize("cascade", ["background", "foreground"])
