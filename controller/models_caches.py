@@ -25,7 +25,7 @@ from controller.models.kept import kept
 from controller.models.parts import MODEL_LABEL, served_name
 from controller.models.standing import ChildKey, key_of
 from controller.observe.identity import key_of as identity
-from controller.reconcilers.model import RESOURCES
+from controller.reconcilers.model import RESOURCES, UNREAD
 from controller.reconcilers.model_adapters import Key
 
 _UPSTREAM: Final = "modelinfers.workload.volcano.sh"
@@ -165,8 +165,8 @@ def _sealed(model: Json) -> Json:
     """
     sealed = msgspec.json.encode(without_managed_fields(model))
     if sum(map(sealed.count, (b"{", b"[", b","))) > _MOST_VALUES:
-        said = f"not read, because the object has more than {_MOST_VALUES:,} values"
-        sealed = msgspec.json.encode({**model, "spec": {"backends": said}})
+        why = f"not read, because the object has more than {_MOST_VALUES:,} values: shorten `config`"
+        sealed = msgspec.json.encode({**model, "spec": {}, UNREAD: why})
     return {
         "metadata": {name: model["metadata"].get(name) for name in _MODEL_METADATA},
         "spec": {"name": as_object(model.get("spec")).get("name")},

@@ -60,6 +60,10 @@ RESOURCES: Final[Mapping[str, Resource]] = {
 """Resources of the objects made for Models, by kind."""
 
 
+UNREAD: Final = "unread"
+"""Member of a cached Model without its spec: why it is not read."""
+
+
 class World(Protocol):
     """Caches that the reconciler reads."""
 
@@ -198,6 +202,9 @@ def _completed(model: Json) -> tuple[Json, Sequence[Note]]:
         raise LookupError(MODELS.kind)
     value = {**model, "apiVersion": MODELS.api_version, "kind": MODELS.kind}
     status = value.pop("status", None) or {}
+    if why := value.pop(UNREAD, ""):
+        problems = [Note(path="spec", text=str(why), prevents=True)]
+        return {**value, "spec": {"backends": []}, "status": status}, problems
     if errors := judged(*found, value):
         problems = [Note(path=str(error.path), text=error.body, prevents=True) for error in errors]
         spec = as_object(value.get("spec"))

@@ -11,6 +11,7 @@ from support.model_stage import ModelStage
 from support.models import adapters, backend, loading_backend, split, worker
 
 from apiserver.schema.json import Json
+from controller.reconcilers.model import UNREAD
 
 _MOST_CPU_SECONDS: Final = 3.0
 """CPU time of a reconciliation, which the double of the API server doubles. Usually it is milliseconds."""
@@ -69,6 +70,19 @@ async def test_a_model_without_a_valid_backend_is_not_active(backends: list[Json
 
     assert stage.reason("Failed")[0] == "BackendNotMade"
     assert stage.reason("Active") == ("ModelProcessing", "there is no backend")
+
+
+async def test_a_model_that_is_not_read_says_why() -> None:
+    """Its objects stay as they are."""
+    stage = ModelStage()
+    stage.put(backend())
+    await stage.settle()
+    before = {*stage.made}
+    stage.items["qwen"] |= {"spec": {}, UNREAD: "not read, because it is too large"}
+    await stage.settle()
+
+    assert stage.reason("Failed") == ("BackendNotMade", "spec: not read, because it is too large")
+    assert {*stage.made} == before
 
 
 async def test_an_object_of_someone_else_without_labels_is_left_alone() -> None:
