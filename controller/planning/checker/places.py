@@ -9,6 +9,9 @@ from controller.planning.cluster import Node, NodePool, NodeRequirement, Taint, 
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Snapshot, Variant
 
+_MOST_PACKED = 64
+"""The number of accelerators of a node above which combinations of pods would take too long to try."""
+
 _MOST_DIGITS = 19
 """Maximum digits of a 64-bit integer."""
 
@@ -53,15 +56,16 @@ def _requests(snapshot: Snapshot, plan: Plan, placed: Counter[tuple[str, str]]) 
             yield f"node pool {request.pool}: {request.nodes} nodes cannot be added"
             continue
         to_come = added_node(pool)
-        rooms = [pool.accelerators_per_node] * request.nodes
-        asking = [(variants[namespace, name], count) for namespace, name, count in request.pods]
-        for variant, count in sorted(asking, key=lambda item: -_pod_size(item[0])):
-            placed[variant.namespace, variant.name] += count
-            size = _pod_size(variant)
-            fits = sum(room // size for room in rooms) if size else count
-            if not _may_use(to_come, variant) or fits < count:
-                yield f"{variant.name}: {count} pods do not fit the nodes to be added to {pool.name}"
-            rooms = _filled(rooms, size, count)
+        pods: Counter[int] = Counter()
+        for namespace, name, count in request.pods:
+            variant = variants[namespace, name]
+            placed[namespace, name] += count
+            pods[_pod_size(variant)] += count
+            if not _may_use(to_come, variant):
+                yield f"{name}: may not go to the nodes to be added to {pool.name}"
+        if not fit_on_equal_nodes(pods, accelerators=pool.accelerators_per_node, nodes=request.nodes):
+            asked = ", ".join(f"{count} of {size}" for size, count in sorted(pods.items()))
+            yield f"node pool {request.pool}: pods by accelerators ({asked}) do not fit {request.nodes} nodes"
 
 
 def added_node(pool: NodePool) -> Node:
@@ -75,14 +79,61 @@ def added_node(pool: NodePool) -> Node:
     )
 
 
-def _filled(rooms: list[int], size: int, count: int) -> list[int]:
-    """Return the free accelerators of the nodes after `count` pods of a size fill them in order."""
-    left = []
-    for room in rooms:
-        here = min(count, room // size) if size else 0
-        count -= here
-        left.append(room - here * size)
-    return left
+def fit_on_equal_nodes(pods: Mapping[int, int], *, accelerators: int, nodes: int) -> bool:
+    """Return whether pods, by size, are found to fit on empty nodes.
+
+    Placing the largest pods first succeeds if the sizes divide each other. Otherwise, filling one node after
+    the other as far as possible finds most packings that leave no room. A packing that neither finds counts
+    as impossible.
+    """
+    left = Counter({size: count for size, count in pods.items() if size and count})
+    if sum(size * count for size, count in left.items()) > accelerators * nodes:
+        return False
+    if _fit_by_size(left, [accelerators] * nodes):
+        return True
+    return accelerators <= _MOST_PACKED and _fit_by_node(left, accelerators, nodes)
+
+
+def _fit_by_size(pods: Mapping[int, int], rooms: list[int]) -> bool:
+    for size, count in sorted(pods.items(), reverse=True):
+        left = count
+        for node, room in enumerate(rooms):
+            here = min(left, room // size)
+            rooms[node] -= here * size
+            left -= here
+        if left:
+            return False
+    return True
+
+
+def _fit_by_node(pods: Counter[int], accelerators: int, nodes: int) -> bool:
+    left = Counter(pods)
+    for _ in range(nodes):
+        first = max(left, default=0)
+        if 0 < first <= accelerators:
+            left -= Counter([first])
+            left -= _fullest(sorted((+left).items(), reverse=True), accelerators - first)
+    return not left
+
+
+def _fullest(pods: Sequence[tuple[int, int]], room: int) -> Counter[int]:
+    """Return the pods, from counts by size in descending order, that leave the least room."""
+    if not pods:
+        return Counter()
+    (size, most), *others = pods
+    best: Counter[int] = Counter()
+    for count in range(min(most, room // size), -1, -1):
+        found = _fullest(others, room - count * size)
+        found[size] += count
+        if _sum(found) > _sum(best):
+            best = found
+        if _sum(best) == room:
+            break
+    return best
+
+
+def _sum(pods: Counter[int]) -> int:
+    return sum(size * count for size, count in pods.items())
 
 
 def _counts(

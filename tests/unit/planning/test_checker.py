@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from planning_builders import load, node, variant
 
 from controller.planning.checker import check
+from controller.planning.checker.places import fit_on_equal_nodes
 from controller.planning.cluster import Taint, Toleration
 from controller.planning.decision import NodePlacement, Reason
 from controller.planning.load import Signal
@@ -128,3 +132,41 @@ def test_a_placement_that_contradicts_the_node_selector_is_reported() -> None:
     picky = replace(WORLD.variants[0], node_selector=frozenset({("pool", "x")}))
 
     assert "a: may not go to node n1" in check(replace(WORLD, variants=(picky, WORLD.variants[1])), GOOD)
+
+
+@pytest.mark.parametrize(
+    ("pods", "accelerators", "nodes", "fits"),
+    [
+        pytest.param({4: 1, 3: 2, 2: 3}, 8, 2, True, id="without a rest, if the largest do not come first"),
+        pytest.param({8: 2, 4: 1, 1: 4}, 8, 3, True, id="sizes that divide each other"),
+        pytest.param({5: 2, 3: 1}, 8, 1, False, id="more than there is"),
+        pytest.param({5: 3}, 8, 2, False, id="too large for what each node has left"),
+        pytest.param({0: 9}, 8, 0, True, id="pods without accelerators need no node"),
+        pytest.param({9: 1}, 8, 2, False, id="a pod larger than a node"),
+        pytest.param({}, 8, 0, True, id="no pods"),
+    ],
+)
+def test_pods_fit_on_equal_nodes(pods: dict[int, int], accelerators: int, nodes: int, *, fits: bool) -> None:
+    """The id of each case describes the situation."""
+    assert fit_on_equal_nodes(pods, accelerators=accelerators, nodes=nodes) is fits
+
+
+@given(st.lists(st.lists(st.integers(1, 16), min_size=1, max_size=3), min_size=1, max_size=3))
+def test_pods_are_never_found_to_fit_on_nodes_that_are_too_few(packed: list[list[int]]) -> None:
+    """Compared with all ways to place them, on as many nodes as hold them and on one less."""
+    accelerators, pods = max(map(sum, packed)), Counter(size for own in packed for size in own)
+    for nodes in (len(packed) - 1, len(packed)):
+        found = fit_on_equal_nodes(pods, accelerators=accelerators, nodes=nodes)
+        assert not found or _fit_somehow([*pods.elements()], [accelerators] * nodes)
+
+
+def _fit_somehow(pods: list[int], rooms: list[int]) -> bool:
+    """Try all ways to place the pods."""
+    if not pods:
+        return True
+    size, *others = pods
+    return any(
+        _fit_somehow(others, [*rooms[:index], room - size, *rooms[index + 1 :]])
+        for index, room in enumerate(rooms)
+        if room >= size and room not in rooms[:index]
+    )
