@@ -118,9 +118,13 @@ def group_number(pod: Json) -> int:
     return _ordinal((pod["metadata"].get("labels") or {}).get(GROUP_INDEX, ""))
 
 
-def ready_ordinals(pods: Sequence[Json]) -> tuple[int, ...]:
-    """Return the ordinals of the ready pods of a StatefulSet, or of the groups whose leaders are ready."""
-    return tuple(sorted(_ordinal(group_of(pod)) for pod in pods if has_engine(pod) and is_ready(pod)))
+def ready_ordinals(pods: Sequence[Json], first: int) -> tuple[int, ...]:
+    """Return the ordinals, less `first`, of a StatefulSet's ready pods or of groups with a ready leader.
+
+    Pods with lower ordinals are not counted: a StatefulSet whose first ordinal was raised deletes them.
+    """
+    ready = sorted(_ordinal(group_of(pod)) for pod in pods if has_engine(pod) and is_ready(pod))
+    return tuple(ordinal - first for ordinal in ready if ordinal >= first)
 
 
 def deletion_cost(pod: Json) -> int:

@@ -82,6 +82,9 @@ class Target:
     together_in: str = ""
     """Node label whose value all pods of one replica share."""
 
+    first_ordinal: int = 0
+    """The lowest ordinal of its replicas, if they have ordinals."""
+
     has_own_volumes: bool = False
     parts_are_exclusive: bool = False
     """Whether parts of a replica use exclusive topology domains of their own."""
@@ -130,6 +133,7 @@ def target_of(key: TargetKey, value: Json) -> Target:
         pod_spec=template["spec"],
         engine_spec=template["spec"],
         labels=(_labels(template),),
+        first_ordinal=int((spec.get("ordinals") or {}).get("start") or 0),
         has_own_volumes=bool(spec.get("volumeClaimTemplates")),
     )
 

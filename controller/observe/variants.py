@@ -64,7 +64,9 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         cost_per_replica=_cost_of(autoscaling, around),
         current_replicas=current_replicas,
         replicas=replicas_of(target, around.pods, around.report_age),
-        ready_ordinals=() if target.removes_unready_first else ready_ordinals(around.pods),
+        ready_ordinals=()
+        if target.removes_unready_first
+        else ready_ordinals(around.pods, target.first_ordinal),
         desired_replicas=_status(autoscaling, "desiredOptimizedAlloc").get("numReplicas"),
         min_replicas=low,
         max_replicas=high,

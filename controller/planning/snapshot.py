@@ -106,7 +106,7 @@ class Variant:
     """
 
     ready_ordinals: tuple[int, ...] = ()
-    """Ordinals of the ready replicas, if those with the highest are removed first, whatever their state."""
+    """Ordinals of the ready replicas, from 0, if the highest are removed first, whatever their state."""
 
     desired_replicas: int | None = None
     """The last published decision; None before the first."""

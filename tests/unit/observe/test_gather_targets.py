@@ -38,6 +38,18 @@ def test_a_stateful_set_is_planned_with_its_own_autoscaler() -> None:
     assert found.unheeded == {}
 
 
+def test_ordinals_are_counted_from_the_first_one_of_a_stateful_set() -> None:
+    """The first of two pods is removed last, whatever its number. Pods below it are about to be deleted."""
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "chat"}
+    target = placed(stateful_set("chat", product=A100, accelerators=1, replicas=2))
+    target["spec"]["ordinals"] = {"start": 1}
+    pods = tuple(stateful_pod("chat", number) for number in range(3))
+
+    found = gathered(placed(variant("set", scaleTargetRef=reference)), others=(target,), pods=pods)
+
+    assert [item.ready_ordinals for item in found.snapshot.variants] == [(0, 1)]
+
+
 def big(**changes: object) -> Json:
     """Return a LeaderWorkerSet whose groups have two pods with four accelerators each."""
     fields: Json = {"product": A100, "accelerators": 4, "size": 2} | changes
