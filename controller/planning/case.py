@@ -234,14 +234,13 @@ def _granted(solved: SolvedProblem) -> Sequence[int]:
         bound = sum([bool(replica.nodes) for replica in staying_replicas(variant)]) if least else 0
         if bound <= granted[v] < least:
             more = [*granted[:v], least, *granted[v + 1 :]]
-            granted = more if all(_is_within(row, more, asked) for row in solved.problem.limits) else granted
+            granted = more if all(_is_within(row, more) for row in solved.problem.limits) else granted
     return granted
 
 
-def _is_within(row: LimitRow, granted: Sequence[int], asked: Sequence[tuple[Variant, ModelDemand]]) -> bool:
-    """Return whether replicas exceed neither a limit nor its current use."""
-    now = sum(amount * asked[v][0].current_replicas for v, amount in row.terms)
-    return sum(amount * granted[v] for v, amount in row.terms) <= max(row.limit, now)
+def _is_within(row: LimitRow, granted: Sequence[int]) -> bool:
+    """Return whether replicas do not exceed a limit, which allows current ones unless it applies at once."""
+    return sum(amount * granted[v] for v, amount in row.terms) <= row.limit
 
 
 def cases(solved: SolvedProblem) -> Iterator[Case]:

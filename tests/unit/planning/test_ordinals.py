@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from planning_builders import load, node, variant
@@ -12,10 +13,10 @@ from small_snapshots import constrained_snapshot
 from support.campaign import often
 
 from controller.planning.checker import check
-from controller.planning.cluster import Quota
+from controller.planning.cluster import Budget, Quota
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
-from controller.planning.snapshot import Replica, Snapshot
+from controller.planning.snapshot import ModelRule, Replica, Snapshot
 from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
@@ -113,6 +114,26 @@ def test_a_quota_takes_precedence_over_replicas_that_wait() -> None:
 
     assert found.solver.is_answered, found.solver.message
     assert {item.name: item.replicas for item in found.decisions} == {"a": 1, "other": 1}
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param({"budgets": (Budget(name="b", cost_per_hour=Decimal(2), is_strict=True),)}, id="budget"),
+        pytest.param({"models": (ModelRule(namespace="llm", model_id="llama", max_replicas=2),)}, id="model"),
+    ],
+)
+def test_limits_that_apply_at_once_take_precedence_over_replicas_that_wait(limits: dict[str, Any]) -> None:
+    """Three replicas exist, and two are allowed."""
+    item = waiting(True, True, cost_per_replica=Decimal(1))
+    world = Snapshot(
+        nodes=(node("n1", 4), node("n2", 4)), variants=(item,), loads=(load(2500, item.model_id),), **limits
+    )
+
+    found, _ = plan(world, PlanningState(), SETTINGS)
+
+    assert found.solver.is_answered, found.solver.message
+    assert [item.replicas for item in found.decisions] == [2]
 
 
 def test_higher_priorities_preempt_them() -> None:
