@@ -211,7 +211,8 @@ def _minimum(case: Case) -> Verdict | None:
 
 def _served(case: Case) -> Verdict:
     spared = "; spare replicas stay until there are enough rates for a trend" if _is_spared(case) else ""
-    if case.granted and case.granted == outlasting_replicas(case.variant, case.demand):
+    needs_fewer = case.whole.provided_rate - rate_of(case.variant) >= case.demand.required_rate
+    if needs_fewer and case.granted and case.granted == outlasting_replicas(case.variant, case.demand):
         spared = "; ready replicas stay until those with lower ordinals are ready"
     return Verdict(
         bound_by=BoundBy.DEMAND,
