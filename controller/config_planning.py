@@ -153,7 +153,7 @@ class PlanningConfig:
 
     drain_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.drain_seconds)
     """Time in seconds within which waiting requests should be processed once the replicas ordered for them
-    are ready."""
+    are ready. In a shortage, a shorter time takes more replicas from lower priorities."""
 
     try_unknown_variants: bool = _SIZING.tries_unknown_variants
     """Whether a variant that never ran and has no profile may be started, at first with one replica, on an

@@ -163,7 +163,7 @@ class SizingSettings:
     forecast_confidence: float = 0.95
     """Probability that the load stays below the forecast's upper bound."""
 
-    drain_seconds: float = 60.0
+    drain_seconds: float = 300.0
     """Time to work off a backlog once requested replicas are ready."""
 
     history_seconds: float = 300.0
