@@ -46,13 +46,13 @@ class PlacementFollower:
         """Keep the plan's placements, and release the gated pods that have a place in it."""
         self._expected = Expectation(snapshot=gathered.snapshot, placements=plan.placements)
         pods, targets = gathered.pods, gathered.targets
-        labels = {node.name: dict(node.labels) for node in gathered.snapshot.nodes}
+        labels = {node.name: node.labels for node in gathered.snapshot.nodes}
 
         def shape_of(key: tuple[str, str]) -> Shape:
             target = targets[key]
             return Shape(
                 holding=target.pods_per_replica,
-                domain_of=lambda node: labels.get(node, {}).get(target.together_in, ""),
+                domain_of=lambda node: dict(labels.get(node, ())).get(target.together_in, ""),
             )
 
         due = let_in(

@@ -91,6 +91,8 @@ def let_in(
         places[place.namespace, place.name] += [place.node] * place.pods
     for key, pods in planned.items():
         gated = sorted(filter(is_gated, pods), key=_turn)
+        if not gated:
+            continue
         if key in granted and acted_on(key):
             due = _due(gated, pods, granted[key], surge_of(key))
             gated = [pod for pod in gated if group_of(pod) in due]
