@@ -11,7 +11,7 @@ import hashlib
 
 import msgspec
 
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, JsonValue
 
 _NO_CONTENT = ("apiVersion", "kind", "metadata", "status")
 
@@ -22,7 +22,12 @@ def fingerprint(wanted: Json, live: Json) -> str:
     Metadata counts only as far as it is applied, because others may add to it. Replicas do not count.
     """
     parts = [_metadata(wanted, wanted), _content(wanted), _metadata(live, wanted), _content(live)]
-    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:16]
+    return digest(parts)
+
+
+def digest(value: JsonValue) -> str:
+    """Return a digest of JSON, which does not depend on the order of keys."""
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
 
 
 def is_current(wanted: Json, live: Json, applied: str | None) -> bool:

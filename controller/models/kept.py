@@ -5,26 +5,15 @@ All objects with the labels of a Model's are cached, whoever made them, and each
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
-import msgspec
-
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json
 from controller.models.adapters import LIST
+from controller.models.applied import digest
+from controller.observe.identity import METADATA
 from controller.observe.orders import PREFIX
 
-_METADATA: Final = (
-    "namespace",
-    "name",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "labels",
-    "ownerReferences",
-)
+_METADATA: Final = (*METADATA, "labels", "ownerReferences")
 _WHOLE: Final = ("apiVersion", "kind", "status")
 _SPEC: Final = ("replicas", "rules", "loraAdapters", "scalingConfiguration", "optimizerConfiguration")
 _LONGEST_LIST: Final = 768 << 10
@@ -38,11 +27,11 @@ def kept(value: Json) -> Json:
     for name in value.keys() - {*_WHOLE, "metadata"}:
         item = value[name]
         if name == "spec" and isinstance(item, dict):
-            found[name] = {key: part if key in _SPEC else _digest(part) for key, part in item.items()}
+            found[name] = {key: part if key in _SPEC else digest(part) for key, part in item.items()}
         elif name == "data":
-            found[name] = {key: text if _is_list(key, text) else _digest(text) for key, text in item.items()}
+            found[name] = {key: text if _is_list(key, text) else digest(text) for key, text in item.items()}
         else:
-            found[name] = _digest(item)
+            found[name] = digest(item)
     return found
 
 
@@ -56,7 +45,3 @@ def _metadata(metadata: Json) -> Json:
 
 def _is_list(key: str, text: str) -> bool:
     return key == LIST and len(text) <= _LONGEST_LIST
-
-
-def _digest(value: JsonValue) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]

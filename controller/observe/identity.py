@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from apiserver.schema.json import Json
 
 Key = tuple[str, str]
 """Namespace and name."""
+
+METADATA: Final = (
+    "namespace",
+    "name",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+)
+"""Fields of the metadata that say which object it is, and since when."""
 
 
 def key_of(value: Json) -> Key:

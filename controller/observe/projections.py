@@ -18,6 +18,7 @@ from apiserver.cluster.cache import without_managed_fields
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.schema.json import Json
 from controller.observe.devices import DRIVERS
+from controller.observe.identity import METADATA
 from controller.observe.movable import SAFE_TO_EVICT
 from controller.observe.orders import PREFIX
 from controller.observe.pods import DELETION_COST
@@ -28,15 +29,6 @@ _MOST_SHARED: Final = 50_000
 _DIGEST_BYTES: Final = 16
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
-_METADATA: Final = (
-    "namespace",
-    "name",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-)
 _OWNER: Final = ("apiVersion", "kind", "name", "uid", "controller")
 _POD_SPEC: Final = (
     "hostNetwork",
@@ -92,7 +84,7 @@ class Projection:
 
     def metadata(self, metadata: Json) -> Json:
         """Return the projection of an object's metadata."""
-        found = _of(metadata, _METADATA)
+        found = _of(metadata, METADATA)
         if namespace := found.get("namespace"):
             found["namespace"] = intern(namespace)
         if labels := metadata.get("labels"):
@@ -136,11 +128,11 @@ class Projection:
         """Return the projection of a ResourceSlice: devices with their types, and their node."""
         spec = _of(value["spec"], ("driver", "nodeName", "pool"))
         spec["devices"] = [self._device(device) for device in value["spec"].get("devices") or []]
-        return {"metadata": _of(value["metadata"], _METADATA), "spec": spec}
+        return {"metadata": _of(value["metadata"], METADATA), "spec": spec}
 
     def resource_claim(self, value: Json) -> Json:
         """Return the projection of a ResourceClaim: its requests and its allocation."""
-        found: Json = {"metadata": _of(value["metadata"], _METADATA)}
+        found: Json = {"metadata": _of(value["metadata"], METADATA)}
         found["spec"] = self.shared(value.get("spec") or {})
         allocation = (value.get("status") or {}).get("allocation")
         if allocation is not None:
