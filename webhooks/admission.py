@@ -183,9 +183,10 @@ def _has_same_spec(old: ReviewedObject, new: ReviewedObject) -> bool:
 
 
 def _aside(kind: Kind, value: ReviewedObject, *, but: str = "") -> tuple[JsonValue, ...]:
-    owners = (value.metadata or {}).get("ownerReferences")
-    telling = (_annotation(value, name) for name in telling_annotations(kind) if name != but)
-    return owners, _label(kind, value), *telling
+    metadata = value.metadata or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    telling = [annotations.get(name) for name in telling_annotations(kind) if name != but]
+    return metadata.get("ownerReferences"), labels.get(telling_label(kind)), *telling
 
 
 def _label(kind: Kind, value: ReviewedObject) -> str | None:

@@ -9,8 +9,9 @@ from typing import Final
 from aiohttp import web
 
 from apiserver.schema.json import Json
-from apiserver.serving.bodies import Bodies, Room, answered
+from apiserver.serving.bodies import Answer, Bodies, Room
 from apiserver.serving.logger import EventLogger
+from apiserver.serving.requests import PostHandler, Posts
 from webhooks.convert import UnconvertibleError, convert_all
 from webhooks.review import (
     SMALL_BYTES,
@@ -42,7 +43,6 @@ bytes."""
 _JSON: Final = "application/json"
 _log = EventLogger(__name__)
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Decide = Callable[[AdmissionRequest], Awaitable[Verdict]]
 
 
@@ -52,8 +52,8 @@ Judges = Mapping[str, Decide]
 
 def application(
     judges: Callable[[], Awaitable[Judges]], *, admission_limit_bytes: int, conversion_limit_bytes: int
-) -> web.Application:
-    """Return the application with `/mutate`, `/validate` and `/convert`.
+) -> Posts:
+    """Return the handlers of `/mutate`, `/validate` and `/convert`.
 
     The first two wait until `judges` has loaded; `/convert` does not need it.
     """
@@ -71,25 +71,22 @@ def application(
         large_bytes=largest,
         shared=shared,
     )
-    app = web.Application()
-    for verb in ("mutate", "validate"):
-        judged = partial(_judged, verb, judges)
-        route = _route(judged, admissions, limit_bytes=admission_limit_bytes, times=ADMISSION_TIMES)
-        app.router.add_post(f"/{verb}", route)
-    route = _route(_converted, conversions, limit_bytes=conversion_limit_bytes, times=CONVERSION_TIMES)
-    app.router.add_post("/convert", route)
-    return app
+    judged = partial(_handler, bodies=admissions, limit_bytes=admission_limit_bytes, times=ADMISSION_TIMES)
+    return {
+        "/mutate": judged(partial(_judged, "mutate", judges)),
+        "/validate": judged(partial(_judged, "validate", judges)),
+        "/convert": _handler(
+            _converted, bodies=conversions, limit_bytes=conversion_limit_bytes, times=CONVERSION_TIMES
+        ),
+    }
 
 
-def _route(
-    answer: Callable[[bytes], Awaitable[web.Response]], bodies: Bodies, *, limit_bytes: int, times: int
-) -> Handler:
-    async def handle(request: web.Request) -> web.Response:
+def _handler(answer: Answer, *, bodies: Bodies, limit_bytes: int, times: int) -> PostHandler:
+    async def handle(request: web.BaseRequest) -> web.Response:
         # The size of a compressed body would be unbounded, and API servers compress none.
         if request.headers.get("Content-Encoding"):
             return _malformed("compressed bodies are not supported")
-        async with bodies.read(request, limit_bytes=limit_bytes, times=times) as body:
-            return await answered(request, await answer(body))
+        return await bodies.answer(request, answer, limit_bytes=limit_bytes, times=times)
 
     return handle
 

@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
 from aiohttp import web
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
 
 SMALL_ANSWER_BYTES: Final = 64 << 10
 """The maximum size of a small response, in bytes."""
@@ -32,6 +29,9 @@ ANSWER_SECONDS: Final = 10.0
 PATIENCE_SECONDS: Final = 8.0
 """The maximum time for which a body waits to be decoded, in seconds: API servers wait 10 s for admission, and
 30 s for conversion."""
+
+Answer: TypeAlias = Callable[[bytes], Awaitable[web.Response]]
+"""A function that returns the response to a body."""
 
 _AGAIN: Final = {"Retry-After": "1"}
 
@@ -50,13 +50,27 @@ class Bodies:
         self._large_bytes = large_bytes
         self._large = Room(large_bytes), shared
 
-    @asynccontextmanager
-    async def read(self, request: web.Request, *, limit_bytes: int, times: int) -> AsyncIterator[bytes]:
-        """Yield a request body, and reserve `times` its size until the context exits.
+    async def answer(
+        self, request: web.BaseRequest, answer: Answer, *, limit_bytes: int, times: int
+    ) -> web.Response:
+        """Return the response to a request body, for which `times` its size is reserved meanwhile.
 
-        Raises HTTPRequestEntityTooLarge beyond the limit, and HTTPServiceUnavailable if the body is aborted
-        in favor of others or finds no room in time.
+        A large response is returned only after it is sent. Raises HTTPRequestEntityTooLarge beyond the limit,
+        and HTTPServiceUnavailable if the body is aborted in favor of others or finds no room in time.
         """
+        content = request.content
+        if content.is_eof() and content.total_bytes <= min(self._small_bytes, limit_bytes):
+            amount = content.total_bytes * times
+            if self._small.take_at_once(amount):
+                try:
+                    return await _sent(request, await answer(content.read_nowait()))
+                finally:
+                    self._small.give(amount)
+        return await self._answer_in_turn(request, answer, limit_bytes=limit_bytes, times=times)
+
+    async def _answer_in_turn(
+        self, request: web.BaseRequest, answer: Answer, *, limit_bytes: int, times: int
+    ) -> web.Response:
         taken: list[Room] = []
         body, amount = _Body(request), 0
         try:
@@ -72,7 +86,7 @@ class Bodies:
                 raise _unavailable() from None
             finally:
                 self._arriving.forget(body)
-            yield text
+            return await _sent(request, await answer(text))
         finally:
             for room in taken:
                 room.give(amount)
@@ -86,11 +100,11 @@ async def _wait(body: _Body, rooms: Sequence[Room], amount: int, taken: list[Roo
             taken.append(room)
 
 
-async def answered(request: web.Request, response: web.Response) -> web.Response:
+async def _sent(request: web.BaseRequest, response: web.Response) -> web.Response:
     """Return a response, a large one only after it is sent; abort a client that does not read it in time.
 
-    Must be called while the room of the request body is held, since a written response waits in memory for
-    the client. aiohttp keeps the last response of an idle connection, so a large one loses its body.
+    Until then, a written response waits in memory for the client. aiohttp keeps the last response of an idle
+    connection, so a large one loses its body.
     """
     if (response.content_length or 0) <= SMALL_ANSWER_BYTES:
         return response
@@ -110,7 +124,7 @@ async def answered(request: web.Request, response: web.Response) -> web.Response
 class _Body:
     """A body that is held as bytes, in part or completely."""
 
-    request: web.Request
+    request: web.BaseRequest
     held_bytes: int = 0
     patience: asyncio.Timeout | None = None
     """The timeout of waiting for room, once the body is complete."""

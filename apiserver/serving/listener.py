@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from aiohttp import web
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import ssl
 
     from apiserver.serving.options import Limits, ServerOptions
+    from apiserver.serving.requests import Posts, Requests, Server
 
 _HEADER_LIMIT = 512
 
@@ -22,7 +23,7 @@ _HEADER_LIMIT = 512
 class Listener:
     """An open port. Create it with `open`."""
 
-    def __init__(self, runner: web.AppRunner, acceptor: Acceptor, connections: Connections) -> None:
+    def __init__(self, runner: web.BaseRunner, acceptor: Acceptor, connections: Connections) -> None:
         self._runner = runner
         self._acceptor = acceptor
         self._connections = connections
@@ -31,7 +32,7 @@ class Listener:
     @classmethod
     async def open(
         cls,
-        application: web.Application,
+        application: web.Application | Server,
         limits: Limits,
         *,
         host: str | None,
@@ -39,14 +40,7 @@ class Listener:
         context: ssl.SSLContext | None = None,
     ) -> Self:
         """Listen on a port (0: any free one) of `host` (None: all addresses). Raises `OSError` if in use."""
-        runner = web.AppRunner(
-            application,
-            access_log=None,
-            keepalive_timeout=limits.keep_alive_seconds,
-            shutdown_timeout=limits.finish_seconds,
-            max_headers=_HEADER_LIMIT,  # the aggregator sends one header per group of the user
-            auto_decompress=False,  # no legitimate client compresses requests
-        )
+        runner = _runner_of(application, limits)
         await runner.setup()
         assert runner.server is not None
         connections = Connections(
@@ -81,6 +75,18 @@ class Listener:
             await self._sweeping
 
 
+def _runner_of(application: web.Application | Server, limits: Limits) -> web.BaseRunner:
+    options: dict[str, Any] = {
+        "access_log": None,
+        "keepalive_timeout": limits.keep_alive_seconds,
+        "max_headers": _HEADER_LIMIT,  # the aggregator sends one header per group of the user
+        "auto_decompress": False,  # no legitimate client compresses requests
+    }
+    if isinstance(application, web.Application):
+        return web.AppRunner(application, shutdown_timeout=limits.finish_seconds, **options)
+    return web.ServerRunner(web.Server(application, **options), shutdown_timeout=limits.finish_seconds)
+
+
 class ProcessListeners:
     """The listeners of one process: HTTPS for its application, plain HTTP for health and metrics."""
 
@@ -96,9 +102,15 @@ class ProcessListeners:
         named = {"https": self._https, "metrics": self._metrics, "health": self._health}
         return ", ".join(f"{name} {listener.port}" for name, listener in named.items() if listener)
 
-    async def open_https(self, application: web.Application, context: ssl.SSLContext) -> None:
+    async def open_https(
+        self, application: web.Application | Posts, requests: Requests, context: ssl.SSLContext
+    ) -> None:
         """Open the HTTPS port, if configured."""
-        self._https = await self._open(application, self._options.port, context=context)
+        if isinstance(application, web.Application):
+            application.middlewares.insert(0, requests.middleware())
+            self._https = await self._open(application, self._options.port, context=context)
+        else:
+            self._https = await self._open(requests.server(application), self._options.port, context=context)
 
     async def open_plain(self, *, health: web.Application, metrics: web.Application) -> None:
         """Open the health and metrics ports, if configured."""
@@ -119,7 +131,11 @@ class ProcessListeners:
                 await listener.close()
 
     async def _open(
-        self, application: web.Application, port: int | None, *, context: ssl.SSLContext | None = None
+        self,
+        application: web.Application | Server,
+        port: int | None,
+        *,
+        context: ssl.SSLContext | None = None,
     ) -> Listener | None:
         if port is None:
             return None

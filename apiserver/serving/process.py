@@ -22,7 +22,7 @@ from apiserver.serving.listener import ProcessListeners
 from apiserver.serving.logger import EventLogger
 from apiserver.serving.memory import ask_for_blocks
 from apiserver.serving.options import ServerOptions
-from apiserver.serving.requests import request_middleware
+from apiserver.serving.requests import Posts, Requests
 from apiserver.serving.supervisor import Supervisor
 from apiserver.serving.tls import ServerTls
 
@@ -42,7 +42,7 @@ _OTHER_DESCRIPTORS = 512
 
 
 def run_server(
-    application: web.Application | None,
+    application: web.Application | Posts | None,
     options: ServerOptions,
     *,
     readiness: Readiness,
@@ -71,7 +71,7 @@ def run_server(
 
 
 async def _serve(
-    application: web.Application | None,
+    application: web.Application | Posts | None,
     options: ServerOptions,
     *,
     readiness: Readiness,
@@ -86,8 +86,9 @@ async def _serve(
         if application is not None:
             tls = tls or _tls_of(options)
             jobs.append(tls.follow)
-            _equip(application, tls, readiness=readiness, metrics=metrics)
-            await listeners.open_https(application, tls.context)
+            _watch_certificate(tls, readiness=readiness, metrics=metrics)
+            requests = Requests(metrics, readiness, clock=asyncio.get_running_loop().time)
+            await listeners.open_https(application, requests, tls.context)
         await listeners.open_plain(health=health_application(readiness), metrics=metrics_application(metrics))
     except OSError as error:
         log.critical("cannot listen", address=options.bind_address or "all", error=str(error))
@@ -142,11 +143,7 @@ def _tls_of(options: ServerOptions) -> ServerTls:
     return ServerTls(options.certificate_path, options.key_path)
 
 
-def _equip(
-    application: web.Application, tls: ServerTls, *, readiness: Readiness, metrics: ProcessMetrics
-) -> None:
-    """Add the middleware, readiness check and metric that every HTTPS process has."""
-    clock = asyncio.get_running_loop().time
-    application.middlewares.insert(0, request_middleware(metrics, readiness, clock=clock))
+def _watch_certificate(tls: ServerTls, *, readiness: Readiness, metrics: ProcessMetrics) -> None:
+    """Add the readiness check and the metric that every HTTPS process has."""
     readiness.add("certificate", tls.why_not_ready)
     metrics.certificate_end.set_function(lambda: tls.served.end_seconds if tls.served else 0.0)

@@ -76,11 +76,13 @@ class ProcessMetrics:
             buckets=REQUEST_BUCKETS,
             registry=self.registry,
         )
-        self.requests_in_progress = Gauge(
+        self.requests_in_progress = 0
+        """The number of requests that have arrived and are not answered yet."""
+        Gauge(
             "stowplan_http_requests_in_progress",
             "Requests that have arrived and are not answered yet.",
             registry=self.registry,
-        )
+        ).set_function(lambda: self.requests_in_progress)
         self._lag = Histogram(
             "stowplan_event_loop_lag_seconds",
             "How late the event loop ran a timer, probed twice a second.",

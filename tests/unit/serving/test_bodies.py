@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from aiohttp import StreamReader, web
 from aiohttp.base_protocol import BaseProtocol
-from aiohttp.test_utils import TestServer, make_mocked_request
+from aiohttp.test_utils import RawTestServer, make_mocked_request
 
 from apiserver.serving.bodies import Bodies, Room
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 UNIT: Final = 1 << 16
 SMALL_BYTES: Final = 16 * UNIT
@@ -31,16 +31,17 @@ class Served:
         self._bodies = Bodies(
             arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=DECODED, shared=Room(DECODED)
         )
-        self.app = web.Application(client_max_size=1 << 30)
-        self.app.router.add_post("/{times}", self._handle)
 
-    async def _handle(self, request: web.Request) -> web.Response:
-        times = int(request.match_info["times"])
-        async with self._bodies.read(request, limit_bytes=LIMIT, times=times) as body:
-            async with self.entered:
-                self.held.append(len(body))
-                self.entered.notify_all()
-            await self.let_go.wait()
+    async def handle(self, request: web.BaseRequest) -> web.Response:
+        """Respond with the size of the body, whose decoded size is the path times as large."""
+        times = int(request.path.removeprefix("/"))
+        return await self._bodies.answer(request, self._answer, limit_bytes=LIMIT, times=times)
+
+    async def _answer(self, body: bytes) -> web.Response:
+        async with self.entered:
+            self.held.append(len(body))
+            self.entered.notify_all()
+        await self.let_go.wait()
         return web.Response(text=str(len(body)))
 
 
@@ -51,9 +52,9 @@ async def served() -> Served:
 
 
 @pytest.fixture
-async def server(served: Served) -> AsyncIterator[TestServer]:
+async def server(served: Served) -> AsyncIterator[RawTestServer]:
     """Run the server on a loopback address."""
-    started = TestServer(served.app)
+    started = RawTestServer(served.handle)
     async with started:
         yield started
 
@@ -84,7 +85,7 @@ class Sender:
         self._writer.close()
 
 
-async def begun(server: TestServer, size: int, times: int = 0) -> Sender:
+async def begun(server: RawTestServer, size: int, times: int = 0) -> Sender:
     """Send the headers of a request with a body of this size."""
     reader, writer = await asyncio.open_connection(server.host, server.port)
     head = f"POST /{times} HTTP/1.1\r\nHost: h\r\nContent-Length: {size}\r\n\r\n"
@@ -92,7 +93,7 @@ async def begun(server: TestServer, size: int, times: int = 0) -> Sender:
     return Sender(reader, writer)
 
 
-async def test_a_body_over_the_limit_is_rejected_by_its_content_length(server: TestServer) -> None:
+async def test_a_body_over_the_limit_is_rejected_by_its_content_length(server: RawTestServer) -> None:
     """No part of the body is read."""
     sender = await begun(server, LIMIT + 1)
 
@@ -101,7 +102,7 @@ async def test_a_body_over_the_limit_is_rejected_by_its_content_length(server: T
 
 
 async def test_the_largest_unfinished_body_is_dropped_if_memory_is_exhausted(
-    served: Served, server: TestServer
+    served: Served, server: RawTestServer
 ) -> None:
     """Requests with less received data get responses, even one that starts when no memory is left."""
     served.let_go.set()
@@ -121,7 +122,7 @@ async def test_the_largest_unfinished_body_is_dropped_if_memory_is_exhausted(
 
 
 async def test_large_bodies_are_decoded_in_turn_and_small_ones_in_parallel(
-    served: Served, server: TestServer
+    served: Served, server: RawTestServer
 ) -> None:
     """A body counts with its maximum decoded size until its request is finished."""
     sizes = [20 * UNIT, 24 * UNIT, UNIT]
@@ -140,7 +141,7 @@ async def test_large_bodies_are_decoded_in_turn_and_small_ones_in_parallel(
 
 
 async def test_a_body_whose_decoded_size_exceeds_the_memory_is_decoded_alone(
-    served: Served, server: TestServer
+    served: Served, server: RawTestServer
 ) -> None:
     """It waits for all others, and others wait for it."""
     served.let_go.set()
@@ -161,28 +162,56 @@ def whole(size: int) -> web.Request:
     return make_mocked_request("POST", "/", payload=payload)
 
 
-async def test_small_bodies_are_read_while_large_complete_ones_wait_for_decoding() -> None:
-    """The largest waiting body is rejected, and the others keep waiting."""
+def nearly_whole(size: int) -> web.Request:
+    """Return a request whose body has been received, but whose end arrives later."""
+    loop = asyncio.get_running_loop()
+    protocol = BaseProtocol(loop)
+    protocol.connection_made(asyncio.Transport())
+    payload = StreamReader(protocol, limit=size)
+    payload.feed_data(b"x" * size)
+    loop.call_soon(payload.feed_eof)
+    return make_mocked_request("POST", "/", payload=payload)
+
+
+@pytest.mark.parametrize(
+    ("small", "rejected"),
+    [
+        pytest.param(whole, 0, id="they arrive at once"),
+        pytest.param(nearly_whole, 128 * UNIT, id="they arrive in parts"),
+    ],
+)
+async def test_small_bodies_are_read_while_large_complete_ones_wait_for_decoding(
+    small: Callable[[int], web.Request], rejected: int
+) -> None:
+    """Only small ones that arrive in parts need memory: the largest waiting body is rejected for them."""
     bodies = Bodies(
         arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=DECODED, shared=Room(DECODED)
     )
     let_go = asyncio.Event()
 
+    async def answer(body: bytes) -> web.Response:
+        if len(body) > SMALL_BYTES:
+            await let_go.wait()
+        return web.Response(text=str(len(body)))
+
     async def read(size: int) -> int:
-        async with bodies.read(whole(size), limit_bytes=LIMIT, times=64) as body:
-            if size > SMALL_BYTES:
-                await let_go.wait()
-            return len(body)
+        request = small(size) if size == SMALL_BYTES else whole(size)
+        response = await bodies.answer(request, answer, limit_bytes=LIMIT, times=64)
+        return int(response.text or "")
 
     sizes = (64 * UNIT, 120 * UNIT, 128 * UNIT, *[SMALL_BYTES] * 3)
     async with asyncio.timeout(PATIENCE_SECONDS):
         reading = asyncio.gather(*map(read, sizes), return_exceptions=True)
-        await asyncio.sleep(0)  # each has run until it has to wait
+        for _ in range(3):
+            await asyncio.sleep(0)  # each has run until it has to wait
         let_go.set()
         came = await reading
 
-    assert isinstance(came.pop(2), web.HTTPServiceUnavailable)
-    assert came == [size for size in sizes if size != 128 * UNIT]
+    for size, outcome in zip(sizes, came, strict=True):
+        if size == rejected:
+            assert isinstance(outcome, web.HTTPServiceUnavailable)
+        else:
+            assert outcome == size
 
 
 async def test_one_kind_of_request_cannot_use_all_memory() -> None:
@@ -192,15 +221,23 @@ async def test_one_kind_of_request_cannot_use_all_memory() -> None:
         Bodies(arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=share, shared=shared)
         for share in (DECODED // 2, DECODED)
     )
-    async with (
-        asyncio.timeout(PATIENCE_SECONDS),
-        one.read(whole(64 * UNIT), limit_bytes=LIMIT, times=64),
-        other.read(whole(DECODED // 2), limit_bytes=LIMIT, times=1) as body,
-    ):
-        assert len(body) == DECODED // 2
+
+    async def answer_other(_: bytes) -> web.Response:
+        """Answer a request of the other kind, while the first one holds its room."""
+        body = whole(DECODED // 2)
+        return await other.answer(body, answer_with_size, limit_bytes=LIMIT, times=1)
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        response = await one.answer(whole(64 * UNIT), answer_other, limit_bytes=LIMIT, times=64)
+    assert response.text == str(DECODED // 2)
 
 
-async def test_a_closed_connection_releases_its_memory(served: Served, server: TestServer) -> None:
+async def answer_with_size(body: bytes) -> web.Response:
+    """Respond with the size of a body."""
+    return web.Response(text=str(len(body)))
+
+
+async def test_a_closed_connection_releases_its_memory(served: Served, server: RawTestServer) -> None:
     """A later body of the maximum size is accepted."""
     served.let_go.set()
     for _ in range(8):

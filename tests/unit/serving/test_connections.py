@@ -14,7 +14,7 @@ from apiserver.serving.accepting import Acceptor, listening_socket
 from apiserver.serving.connections import Connections
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
-from apiserver.serving.requests import request_middleware
+from apiserver.serving.requests import Requests
 from apiserver.serving.tls import ServerTls
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ async def bench() -> AsyncIterator[Bench]:
     """Run the server with a limit of four connections."""
     bench = Bench()
     application = web.Application()
-    middleware = request_middleware(ProcessMetrics("t", "0"), Readiness(), clock=lambda: bench.now)
-    application.middlewares.append(middleware)
+    requests = Requests(ProcessMetrics("t", "0"), Readiness(), clock=lambda: bench.now)
+    application.middlewares.append(requests.middleware())
     application.router.add_route("*", "/echo", bench.echo)
     application.router.add_post("/ignore", bench.ignore)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)

@@ -1,17 +1,12 @@
-"""Handling of error responses by the request middleware."""
+"""Handling of error responses by the server."""
 
 from __future__ import annotations
 
 import gc
 import weakref
-from time import monotonic
 
 from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
-
-from apiserver.serving.process_metrics import ProcessMetrics
-from apiserver.serving.readiness import Readiness
-from apiserver.serving.requests import request_middleware
+from support.posting import client_of
 
 
 class Held:
@@ -22,16 +17,12 @@ async def test_a_rejected_request_holds_no_memory_while_its_connection_is_idle()
     """Otherwise many clients with one rejected request each could exhaust the memory."""
     held: list[weakref.ref[Held]] = []
 
-    async def refuse(_: web.Request) -> web.Response:
+    async def refuse(_: web.BaseRequest) -> web.Response:
         local = Held()
         held.append(weakref.ref(local))
         raise web.HTTPServiceUnavailable(headers={"Retry-After": "1"}, text="later\n")
 
-    app = web.Application(
-        middlewares=[request_middleware(ProcessMetrics("t", "0"), Readiness(), clock=monotonic)]
-    )
-    app.router.add_post("/", refuse)
-    async with TestClient(TestServer(app)) as client:
+    async with client_of({"/": refuse}) as client:
         async with client.post("/") as response:
             assert (response.status, response.headers["Retry-After"]) == (503, "1")
             assert await response.text() == "later\n"

@@ -9,8 +9,8 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
-from aiohttp.web import Application, HTTPUnprocessableEntity, Request, Response
+from aiohttp.web import HTTPUnprocessableEntity, Response
+from support.posting import Client, client_of
 
 from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.bodies import SMALL_ANSWER_BYTES
@@ -26,8 +26,6 @@ SPEC = {"modelID": "m", "scaleTargetRef": TARGET}
 MANY = 10_000
 MEGABYTE = 1 << 20
 
-Client = TestClient[Request, Application]
-
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
@@ -38,7 +36,7 @@ async def client() -> AsyncIterator[Client]:
         return judges_of(scaling, CachedReferents(""))
 
     app = application(judges, admission_limit_bytes=8 << 20, conversion_limit_bytes=64 << 20)
-    async with TestClient(TestServer(app)) as started:
+    async with client_of(app) as started:
         yield started
 
 

@@ -15,10 +15,9 @@ from random import Random
 
 import aiohttp
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
-from aiohttp.web import Application, Request
 from judges import garbage
 from support.campaign import often
+from support.posting import Client, client_of
 
 from apiserver.kinds.scalable import SCALABLE
 from apiserver.schema.json import JsonValue
@@ -34,8 +33,6 @@ ANSWERED, REFUSED, TOO_LARGE = 200, 400, 413
 PATIENCE_SECONDS = 60
 MANY, SOME = often(150), 100
 
-Client = TestClient[Request, Application]
-
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
@@ -46,7 +43,7 @@ async def client() -> AsyncIterator[Client]:
         return judges_of(scaling, CachedReferents(""))
 
     app = application(judges, admission_limit_bytes=8 << 20, conversion_limit_bytes=16 << 20)
-    async with TestClient(TestServer(app)) as started:
+    async with client_of(app) as started:
         yield started
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
+from support.posting import client_of
 from support.reviews import ANYBODY, review, variant
 
 from apiserver.schema.json import Json
@@ -152,7 +152,7 @@ async def test_reviews_wait_for_admission_to_be_ready_and_conversion_does_not(pa
         return judges_of(ANYBODY, CachedReferents(""))
 
     app = application(judges, admission_limit_bytes=MEGABYTE, conversion_limit_bytes=MEGABYTE)
-    async with asyncio.timeout(PATIENCE_SECONDS), TestClient(TestServer(app)) as client:
+    async with asyncio.timeout(PATIENCE_SECONDS), client_of(app) as client:
         waiting = asyncio.create_task(
             client.post(path, json={"kind": "AdmissionReview", "request": review(variant())})
         )

@@ -1,0 +1,31 @@
+"""An HTTP server in this process for handlers of POST requests, and clients for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import TypeAlias
+
+from aiohttp import web
+from aiohttp.test_utils import RawTestServer, TestClient
+
+from apiserver.serving.process_metrics import ProcessMetrics
+from apiserver.serving.readiness import Readiness
+from apiserver.serving.requests import Posts, Requests
+
+Client: TypeAlias = TestClient[web.BaseRequest, None]
+
+
+def server(posts: Posts) -> RawTestServer:
+    """Return a server that handles requests as our processes do."""
+    requests = Requests(ProcessMetrics("test", "0"), Readiness(), clock=monotonic)
+    return RawTestServer(requests.server(posts))
+
+
+@asynccontextmanager
+async def client_of(posts: Posts) -> AsyncIterator[Client]:
+    """Serve handlers on a loopback address, and yield a client."""
+    client: Client = TestClient(server(posts))
+    async with client:
+        yield client
