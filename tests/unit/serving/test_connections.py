@@ -232,12 +232,15 @@ async def test_a_connection_without_a_tls_handshake_is_closed_for_a_new_one(
     try:
         stuck = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(4)]
         await bench.until(lambda: len(bench.connections) == 4)
+        secure = []
         for reader, _ in stuck:
             _, writer = await asyncio.open_connection(
                 "127.0.0.1", listener.port, ssl=files.client_context(), server_hostname="stowplan-test.ns.svc"
             )
-            writer.transport.abort()
+            secure.append(writer)
             await gone(reader)
+        for writer in secure:
+            writer.transport.abort()
         await bench.until(lambda: len(bench.connections) == 0)
     finally:
         await listener.close()
