@@ -38,7 +38,7 @@ _TYPES: Final[Mapping[str, type | UnionType]] = {
     "any": object,
 }
 
-_NESTING: Final = (dict, list)
+_NESTING: Final = frozenset({dict, list})
 
 DEEPEST: Final = 64
 """The maximum depth of a declared object. Deeper values could exhaust the stack of recursive functions."""
@@ -49,13 +49,13 @@ FREE_LEVELS: Final = 100
 
 def is_deeper_than(value: JsonValue, levels: int) -> bool:
     """Tell whether a value is nested deeper than a number of levels, without recursion."""
-    nested = [value] if isinstance(value, _NESTING) else []
+    nested = [value] if type(value) in _NESTING else []
     for _ in range(levels):
         nested = [
             inner
             for item in nested
-            for inner in (item.values() if isinstance(item, dict) else item)
-            if isinstance(inner, _NESTING)
+            for inner in (item.values() if type(item) is dict else item)
+            if type(inner) in _NESTING
         ]
         if not nested:
             return False
