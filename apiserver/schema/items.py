@@ -7,7 +7,7 @@ report it only at the list.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -28,15 +28,23 @@ class EachItem(Rule):
     when: Condition
     reason: ClassVar[str] = "FieldValueInvalid"
 
-    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+    def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
         """Return an error for each item that breaks the rule, at its member."""
-        if not self.when.holds(value):
+        if not self.is_broken(value):
             return ()
         return [
             self._error(path.child(self.items).index(position).child(self._member()), item)
             for position, item in enumerate(value.get(self.items, []))
             if self._is_broken_by(item)
         ]
+
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether the condition holds and an item breaks the rule."""
+        if self.when.holds(value):
+            for item in value.get(self.items, ()):
+                if self._is_broken_by(item):
+                    return True
+        return False
 
     def cel(self) -> Sequence[CelRule]:
         """Return the single CEL rule."""
@@ -297,11 +305,13 @@ class ItemOfEachWhen(Rule):
     needed: tuple[str, ...]
     when: Condition
 
-    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+    def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
         """Return an error at the list for each value that no item has."""
         if not self.when.holds(value) or self.items not in value:
             return ()
         found = {item.get(self.name) for item in value[self.items]}
+        if found.issuperset(self.needed):
+            return ()
         missing = [wanted for wanted in self.needed if wanted not in found]
         return [required(path.child(self.items), self._message(wanted)) for wanted in missing]
 

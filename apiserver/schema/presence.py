@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ class Excludes(Rule):
     name: str
     others: tuple[str, ...]
 
-    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+    def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
         """Return an error for each field that is set together with the one that excludes it."""
         if self.name not in value:
             return ()
@@ -95,7 +95,7 @@ class AllOrNone(Rule):
     unless: str
     beside: tuple[str, ...] = ()
 
-    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+    def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
         """Return an error for each missing field if others are set."""
         if self.unless in value or not any(name in value for name in self.names):
             return ()
@@ -136,11 +136,11 @@ class AtMostOneOf(Rule):
 
     names: tuple[str, ...]
 
-    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+    def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
         """Return an error for each field that is set together with an earlier one."""
-        present = [name for name in self.names if name in value]
-        if len(present) <= 1:
+        if len(value) <= 1:
             return ()
+        present = [name for name in self.names if name in value]
         return [forbidden(path.child(name), _not_beside(self._before(name))) for name in present[1:]]
 
     def cel(self) -> Sequence[CelRule]:
@@ -161,7 +161,7 @@ class ExactlyOneOf(Rule):
 
     names: tuple[str, ...]
 
-    def check(self, value: Json, path: FieldPath) -> Iterable[FieldError]:
+    def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
         """Return an error if none is set, or one for each field set together with an earlier one."""
         present = [name for name in self.names if name in value]
         if len(present) == 1:

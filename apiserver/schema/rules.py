@@ -9,7 +9,7 @@ express. More rules are in `presence`, `filling`, `comparison`, `transitions` an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -61,16 +61,14 @@ class Rule(ABC):
 
     __slots__ = ()
 
-    def check(self, value: JsonValue, path: FieldPath) -> Iterable[FieldError]:
-        """Return the errors of a raw value. Called for every object, and most have none."""
+    def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
+        """Return the errors of a raw value."""
         del value, path
         return ()
 
     def is_broken(self, value: JsonValue) -> bool:
         """Tell whether a raw value has an error. Called for every object, and most break no rule."""
-        for _ in self.check(value, _NOWHERE):
-            return True
-        return False
+        return bool(self.check(value, _NOWHERE))
 
     def cel(self) -> Sequence[CelRule]:
         """Return the rule in CEL; empty if only the webhook can check it."""
@@ -90,10 +88,11 @@ class Demand(Rule):
     __slots__ = ()
     reason: ClassVar[str] = "FieldValueInvalid"
 
-    def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield the error, if any."""
-        if self.is_broken(value):
-            yield self._error(value, path.child(self._field()) if self._field() else path)
+    def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
+        """Return the error, if any."""
+        if not self.is_broken(value):
+            return ()
+        return [self._error(value, path.child(self._field()) if self._field() else path)]
 
     @abstractmethod
     def is_broken(self, value: JsonValue) -> bool:
@@ -144,10 +143,12 @@ class Transition(Rule):
 class WebhookOnly(Rule):
     """A rule given as a function, since CEL cannot express it within the API server's cost budget."""
 
-    function: Callable[[JsonValue, FieldPath], Iterable[FieldError]]
+    function: Callable[[JsonValue, FieldPath], Sequence[FieldError]]
+    """Returns the errors. Called for every object, and most have none."""
+
     sentence: str
 
-    def check(self, value: JsonValue, path: FieldPath) -> Iterable[FieldError]:
+    def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
         """Return the errors that the function finds."""
         return self.function(value, path)
 
@@ -162,7 +163,7 @@ class WithoutCel(Rule):
 
     rule: Rule
 
-    def check(self, value: JsonValue, path: FieldPath) -> Iterable[FieldError]:
+    def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
         """Return the errors that the wrapped rule finds."""
         return self.rule.check(value, path)
 

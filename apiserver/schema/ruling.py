@@ -8,7 +8,7 @@ is built.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -40,17 +40,22 @@ class UniqueKeys(Rule):
 
     names: tuple[str, ...]
 
-    def check(self, value: list[JsonValue], path: FieldPath) -> Iterator[FieldError]:
-        """Yield an error for each item with the keys of an earlier one."""
+    def check(self, value: list[JsonValue], path: FieldPath) -> Sequence[FieldError]:
+        """Return an error for each item with the keys of an earlier one."""
+        found: list[FieldError] = []
         seen: set[tuple[str, ...]] = set()
         for position, item in enumerate(value):
             key = item_key(item, self.names)
             if key and key in seen:
-                yield errors.duplicate(path.index(position), {n: item[n] for n in self.names if n in item})
+                keys = {name: item[name] for name in self.names if name in item}
+                found.append(errors.duplicate(path.index(position), keys))
             seen.add(key)
+        return found
 
     def is_broken(self, value: list[JsonValue]) -> bool:
         """Tell whether two items have the same keys; in most lists the first key alone shows that none do."""
+        if len(value) <= 1:
+            return False
         name = self.names[0]
         return len({item.get(name) for item in value}) != len(value) and Rule.is_broken(self, value)
 
@@ -63,10 +68,9 @@ class UniqueKeys(Rule):
 class Shallow(Rule):
     """Free JSON must not be nested too deeply to be processed. OpenAPI has no keyword for this."""
 
-    def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield the error, if any."""
-        if self.is_broken(value):
-            yield errors.too_deep(path, FREE_LEVELS)
+    def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
+        """Return the error, if any."""
+        return [errors.too_deep(path, FREE_LEVELS)] if self.is_broken(value) else ()
 
     def is_broken(self, value: JsonValue) -> bool:
         """Tell whether the value is nested too deeply."""
@@ -148,12 +152,9 @@ def _source(here: Ruled, known: dict[str, Any], *, place: str | None, depth: int
         yield f"{value} = {value}[:{here.most}]"
     for rule in here.rules:
         name = f"rule{len(known)}"
-        known[name], (known[f"of_{name}"], is_told) = rule, _question(rule)
-        ask = f"if of_{name}({value}):" if is_told else f"for _ in of_{name}({value}, nowhere):"
-        if place is None:
-            yield f"{ask} return True"
-        else:
-            yield f"{ask} found.append(({name}, {value}, ({place}))){'' if is_told else '; break'}"
+        known[name], (known[f"of_{name}"], also) = rule, _question(rule)
+        then = "return True" if place is None else f"found.append(({name}, {value}, ({place})))"
+        yield f"if of_{name}({value}{also}): {then}"
     for member, below in here.members:
         yield f"if {member!r} in {value}:"
         yield f" {inside} = {value}[{member!r}]"
@@ -173,13 +174,13 @@ def _inner(place: str | None, part: str) -> str | None:
     return None if place is None else f"{place}{part}, "
 
 
-def _question(rule: Rule) -> tuple[Callable[..., Any], bool]:
-    """Return the check of a rule, without wrappers, and whether it returns a bool or yields errors."""
+def _question(rule: Rule) -> tuple[Callable[..., Any], str]:
+    """Return a function that is true of values that break a rule, and its arguments after the value."""
     while isinstance(rule, WithoutCel):
         rule = rule.rule
     if type(rule).is_broken is not Rule.is_broken:
-        return rule.is_broken, True
-    return rule.function if isinstance(rule, WebhookOnly) else rule.check, False
+        return rule.is_broken, ""
+    return rule.function if isinstance(rule, WebhookOnly) else rule.check, ", nowhere"
 
 
 def rule_errors(found: Iterable[Broken]) -> Iterator[FieldError]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from apiserver.kinds.core.affinity import Affinity
@@ -53,13 +52,15 @@ class ConditionSeen:
     status: str
 
 
-def _whole_accelerators(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    for member in ("limits", "requests"):
-        listed = value.get(member) or {}
-        for name in (name for name in RESOURCE_NAMES if name in listed):
-            amount = quantities.amount(listed[name])
-            if amount is not None and amount != amount.to_integral_value():
-                yield errors.invalid(path.child(member).key(name), listed[name], "must be an integer")
+def _whole_accelerators(value: Json, path: FieldPath) -> list[FieldError]:
+    return [
+        errors.invalid(path.child(member).key(name), quantity, "must be an integer")
+        for member in ("limits", "requests")
+        for name, quantity in (value.get(member) or {}).items()
+        if name in RESOURCE_NAMES
+        and (amount := quantities.amount(quantity)) is not None
+        and amount != amount.to_integral_value()
+    ]
 
 
 @declaration(WebhookOnly(_whole_accelerators, "Numbers of accelerators are integers."))

@@ -7,7 +7,7 @@ webhook checks what the schema cannot express. Limits on counts are ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import Annotated
 
 from apiserver.kinds.core.labels import LabelKey, Selector
@@ -22,28 +22,25 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.rules import WebhookOnly
 
 
-def _label_key_list_errors(value: Json, path: FieldPath) -> Iterable[FieldError]:
+def _label_key_list_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
     if "matchLabelKeys" not in value and "mismatchLabelKeys" not in value:
         return ()
-    return _errors_of_key_lists(value, path)
-
-
-def _errors_of_key_lists(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    matched, mismatched = value.get("matchLabelKeys", []), set(value.get("mismatchLabelKeys", []))
     selector = value.get("labelSelector")
     if selector is None:
-        for name, keys in (("matchLabelKeys", matched), ("mismatchLabelKeys", mismatched)):
-            if keys:
-                yield errors.forbidden(path.child(name), "may not be set when `labelSelector` is not set")
-        return
+        named = (name for name in ("matchLabelKeys", "mismatchLabelKeys") if value.get(name))
+        detail = "may not be set when `labelSelector` is not set"
+        return [errors.forbidden(path.child(name), detail) for name in named]
+    matched, mismatched = value.get("matchLabelKeys", []), set(value.get("mismatchLabelKeys", []))
+    found: list[FieldError] = []
     selected = {*selector.get("matchLabels", {})}
     selected |= {expression.get("key") for expression in selector.get("matchExpressions", [])}
     for position, key in enumerate(matched):
         here = path.child("matchLabelKeys").index(position)
         if key in selected:
-            yield errors.invalid(here, key, "exists in both `matchLabelKeys` and `labelSelector`")
+            found.append(errors.invalid(here, key, "exists in both `matchLabelKeys` and `labelSelector`"))
         if key in mismatched:
-            yield errors.invalid(here, key, "exists in both `matchLabelKeys` and `mismatchLabelKeys`")
+            found.append(errors.invalid(here, key, "exists in both `matchLabelKeys` and `mismatchLabelKeys`"))
+    return found
 
 
 @declaration(

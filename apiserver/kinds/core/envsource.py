@@ -6,7 +6,7 @@ Length limits are ours where the API server has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 import re2
@@ -51,41 +51,39 @@ _BYTE_DIVISORS: Final = (
 )
 
 
-def _field_path_errors(value: str, path: FieldPath) -> Iterable[FieldError]:
-    return () if value in _FIELDS or len(value) > _LONGEST_FIELD else _entry_errors(value, path)
-
-
-def _entry_errors(value: str, path: FieldPath) -> Iterator[FieldError]:
+def _field_path_errors(value: str, path: FieldPath) -> Sequence[FieldError]:
+    if not value or value in _FIELDS or len(value) > _LONGEST_FIELD:
+        return ()
     entry = _ENTRY.search(value)
     if entry is None:
-        if value:
-            yield errors.unsupported(path, value, _FIELDS)
-    elif entry.group(1) not in {"metadata.labels", "metadata.annotations"}:
-        yield errors.invalid(path, value, "only metadata.labels and metadata.annotations take a key")
-    else:
-        key = entry.group(2)
-        is_annotation = entry.group(1) == "metadata.annotations"
-        for detail in label_key_errors(key.lower() if is_annotation else key):
-            yield errors.invalid(path, value, detail)
+        return [errors.unsupported(path, value, _FIELDS)]
+    member, key = entry.groups()
+    if member not in {"metadata.labels", "metadata.annotations"}:
+        return [errors.invalid(path, value, "only metadata.labels and metadata.annotations take a key")]
+    faults = label_key_errors(key.lower() if member == "metadata.annotations" else key)
+    return [errors.invalid(path, value, detail) for detail in faults]
 
 
-def _resource_errors(value: str, path: FieldPath) -> Iterator[FieldError]:
+def _resource_errors(value: str, path: FieldPath) -> Sequence[FieldError]:
     is_known = not value or value in _RESOURCES or len(value) > _LONGEST_RESOURCE
-    if not is_known and not value.startswith(_HUGE_PAGES):
-        yield errors.unsupported(path, value, _RESOURCES)
+    if is_known or value.startswith(_HUGE_PAGES):
+        return ()
+    return [errors.unsupported(path, value, _RESOURCES)]
 
 
-def _divisor_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
+def _divisor_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
     divisor = amount(value.get("divisor", "0"))
     is_cpu = value.get("resource") in {"limits.cpu", "requests.cpu"}
     allowed = _CPU_DIVISORS if is_cpu else _BYTE_DIVISORS
-    if divisor and divisor not in {amount(text) for text in allowed}:
-        yield errors.unsupported(path.child("divisor"), value["divisor"], allowed)
+    if not divisor or divisor in {amount(text) for text in allowed}:
+        return ()
+    return [errors.unsupported(path.child("divisor"), value["divisor"], allowed)]
 
 
-def _backstep_errors(value: str, path: FieldPath) -> Iterator[FieldError]:
-    if len(value) <= _LONGEST_PATH and ".." in value.split("/"):
-        yield errors.invalid(path, value, "must not contain '..'")
+def _backstep_errors(value: str, path: FieldPath) -> Sequence[FieldError]:
+    if len(value) > _LONGEST_PATH or ".." not in value.split("/"):
+        return ()
+    return [errors.invalid(path, value, "must not contain '..'")]
 
 
 @declaration()

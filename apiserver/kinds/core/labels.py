@@ -7,7 +7,7 @@ Rules and wording: `k8s.io/apimachinery/pkg/api/validate/content/kube.go` and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, Literal
 
 import re2
@@ -36,7 +36,7 @@ _LONGEST_KEY: Final = _LONGEST_PREFIX + 1 + _LONGEST_NAME
 _PREFIX_TOO_LONG: Final = f"prefix part must be no more than {_LONGEST_PREFIX} characters"
 
 
-def _long_prefix(value: str, path: FieldPath) -> Iterable[FieldError]:
+def _long_prefix(value: str, path: FieldPath) -> Sequence[FieldError]:
     if len(value) <= _LONGEST_PREFIX or len(value) > _LONGEST_KEY or value.find("/") <= _LONGEST_PREFIX:
         return ()
     return [errors.invalid(path, value, _PREFIX_TOO_LONG)]

@@ -8,7 +8,7 @@ express. Limits on counts are ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 import re2
@@ -34,7 +34,7 @@ Weight = Annotated[Int32, Range(1, 100)]
 """The weight of a preference, from 1 to 100."""
 
 
-def _comparison_errors(value: Json, path: FieldPath) -> Iterable[FieldError]:
+def _comparison_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
     if value.get("operator") not in {"Gt", "Lt"}:
         return ()
     values, here = value.get("values", []), path.child("values")
@@ -52,7 +52,16 @@ def _value_errors(text: str) -> tuple[str, ...]:
     return label_value_errors(text)
 
 
-def _required_value_errors(value: Json, path: FieldPath) -> list[FieldError]:
+def _required_value_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
+    wrong = [
+        text
+        for term in value.get("nodeSelectorTerms", ())
+        for expression in term.get("matchExpressions", ())
+        for text in expression.get("values", ())
+        if _value_errors(text)
+    ]
+    if not wrong:
+        return ()
     return [
         errors.invalid(
             FieldPath(

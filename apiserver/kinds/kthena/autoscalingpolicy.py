@@ -13,7 +13,7 @@ Length limits of text and lists are ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Final, Literal
 
@@ -34,7 +34,7 @@ _MOST: Final = Decimal(2**63 - 1)
 _POSITIVE: Final = re2.compile(quantities.POSITIVE_PATTERN)
 
 
-def storable(value: JsonValue, path: FieldPath) -> Iterable[FieldError]:
+def storable(value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
     """Return an error for a quantity that Kubernetes would round: one too fine or too large.
 
     The schema rejects text that is not a positive quantity, or that is too long.

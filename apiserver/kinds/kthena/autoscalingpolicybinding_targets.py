@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -114,13 +114,14 @@ def _beside(spec: Json, below: tuple[str | int, ...]) -> Json:
     return found
 
 
-def fully_named(reference: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield an error for a reference with only one of kind and API version."""
+def fully_named(reference: Json, path: FieldPath) -> Sequence[FieldError]:
+    """Return an error for a reference with only one of kind and API version."""
     kind, api_version = reference.get("kind"), reference.get("apiVersion")
     if api_version and not kind:
-        yield errors.required(path.child("kind"), "must be set together with `apiVersion`")
+        return [errors.required(path.child("kind"), "must be set together with `apiVersion`")]
     if kind and kind != DEFAULT_KIND and not api_version:
-        yield errors.required(path.child("apiVersion"), _what_to_write(kind))
+        return [errors.required(path.child("apiVersion"), _what_to_write(kind))]
+    return ()
 
 
 def _what_to_write(kind: str) -> str:
@@ -131,25 +132,26 @@ def _what_to_write(kind: str) -> str:
     return f"must be set to the group and version of the kind, such as {examples}"
 
 
-def distinct_targets(params: list[Json], path: FieldPath) -> Iterator[FieldError]:
-    """Yield an error for each item with the same target as an earlier one."""
+def distinct_targets(params: list[Json], path: FieldPath) -> list[FieldError]:
+    """Return an error for each item with the same target as an earlier one."""
+    found: list[FieldError] = []
     seen: set[tuple[str, str, str]] = set()
     for position, param in enumerate(params):
         reference = param.get("target", {}).get("targetRef", {})
         meant = target_object(reference)
         identity = (meant.group, meant.kind, meant.name)
         if meant.name and identity in seen:
-            yield errors.duplicate(path.index(position).child("target", "targetRef"), reference)
+            found.append(errors.duplicate(path.index(position).child("target", "targetRef"), reference))
         seen.add(identity)
+    return found
 
 
-def own_namespace(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield an error for each target outside the binding's namespace; none if that is unset."""
+def own_namespace(value: Json, path: FieldPath) -> list[FieldError]:
+    """Return an error for each target outside the binding's namespace; none if that is unset."""
     own = (value.get("metadata") or {}).get("namespace")
-    if not own:
-        return
-    for below, target in targets_of(value.get("spec", {})):
-        namespace = target.get("targetRef", {}).get("namespace")
-        if namespace and namespace != own:
-            where = FieldPath((*path.parts, "spec", *below, "targetRef", "namespace"))
-            yield errors.invalid(where, namespace, "must be the namespace of the binding itself, or left out")
+    detail = "must be the namespace of the binding itself, or left out"
+    return [
+        errors.invalid(FieldPath((*path.parts, "spec", *below, "targetRef", "namespace")), namespace, detail)
+        for below, target in (targets_of(value.get("spec", {})) if own else ())
+        if (namespace := target.get("targetRef", {}).get("namespace")) and namespace != own
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import re2
@@ -21,17 +21,18 @@ _LONGEST: Final = 320
 _NUMERIC: Final = re2.compile(r"^(\[(?P<six>[^\]]*)\]|(?P<four>[0-9.]+)):")
 
 
-def _numeric_host(value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
+def _numeric_host(value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
     found = _NUMERIC.search(value) if len(value) <= _LONGEST else None
     if found is None:
-        return
+        return ()
     try:
         if found.group("six") is not None:
             ipaddress.IPv6Address(found.group("six"))
         else:
             ipaddress.IPv4Address(found.group("four"))
     except ipaddress.AddressValueError:
-        yield invalid(path, value, "must have a valid IP address where the host is no DNS name")
+        return [invalid(path, value, "must have a valid IP address where the host is no DNS name")]
+    return ()
 
 
 HostPort = Annotated[

@@ -6,7 +6,7 @@ with a letter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,16 +42,18 @@ class ServiceNames(Rule):
     that.
     """
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield an error for the name of the Model, and one for each backend."""
+    def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
+        """Return an error for the name of the Model, and one for each backend."""
         del path
+        found: list[FieldError] = []
         model = _model_name(value)
         if model and not "a" <= model[0] <= "z":
-            yield errors.invalid(FieldPath().child("metadata", "name"), model, _LETTER)
+            found.append(errors.invalid(FieldPath().child("metadata", "name"), model, _LETTER))
         for position, backend in enumerate(_backends(value)):
             name = _service_name(model, backend)
             if len(name) > _LONGEST:
-                yield _too_long(position, backend, f"its Service would be named {name}", len(name))
+                found.append(_too_long(position, backend, f"its Service would be named {name}", len(name)))
+        return found
 
     def cel(self) -> Sequence[CelRule]:
         """Return one rule for the first letter, and one for the lengths."""
@@ -78,14 +80,19 @@ class ServiceNames(Rule):
         return f"The name of a Model begins with a letter. Names of its Services are limited: {_LENGTHS}"
 
 
-def _spanning_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield an error for each backend whose engines span nodes and whose pod labels would be too long.
+def _spanning_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
+    """Return an error for each backend whose engines span nodes and whose pod labels would be too long.
 
     All but the first pod of an engine belong to a StatefulSet with the name of the first pod, and have a
     label with the name of its revision. Source: `sigs.k8s.io/lws/pkg/controllers/pod_controller.go`.
     """
     del path
-    for position, backend in enumerate(_backends(value)):
+    backends = _backends(value)
+    spanning = [1 for each in backends for worker in each.get("workers", ()) if worker.get("pods", 1) > 1]
+    if not spanning:
+        return ()
+    found: list[FieldError] = []
+    for position, backend in enumerate(backends):
         engines = [
             backend.get("maxReplicas", 1) * worker.get("replicas", 1)
             for worker in backend.get("workers", [])
@@ -95,22 +102,30 @@ def _spanning_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
             continue
         last = f"{name}-{max(engines) - 1:.0f}"  # the schema rejects what is not a number
         if (length := len(last) + _REVISION_CHARACTERS) > _LONGEST:
-            yield _too_long(position, backend, f"a label of its pods would be {last}-REVISION", length)
+            found.append(
+                _too_long(position, backend, f"a label of its pods would be {last}-REVISION", length)
+            )
+    return found
 
 
-def _own_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield an error for each backend with a workload that has the same name as one of an earlier backend."""
+def _own_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
+    """Return an error for each backend with a workload of the same name as one of an earlier backend."""
     del path
+    backends = _backends(value)
+    if not [1 for backend in backends if backend.get("name", "").endswith(_PARTS)]:
+        return ()
+    found: list[FieldError] = []
     model = _model_name(value)
     owners: dict[str, str] = {}
-    for position, backend in enumerate(_backends(value)):
+    for position, backend in enumerate(backends):
         name = str(backend.get("name", ""))
         for role in _PARTS if _is_parted(backend) else ("",):
             other = owners.setdefault(f"{name}{role}", name)
             if other != name:
                 text = f"backend {other} has a workload {model}-{name}{role} as well: rename one of both"
                 where = FieldPath().child("spec", "backends").index(position).child("name")
-                yield errors.invalid(where, name, text)
+                found.append(errors.invalid(where, name, text))
+    return found
 
 
 NAMES: Final = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final
 
 import re2
@@ -24,10 +24,9 @@ _UNKNOWN_TO_GO: Final = "\\C"
 """An escape for any single byte, which the C++ library supports but Go does not."""
 
 
-def _compiles(value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
+def _compiles(value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
     fault = compile_fault(value)
-    if fault:
-        yield invalid(path, value, f"must be a regular expression in RE2 syntax: {fault}")
+    return [invalid(path, value, f"must be a regular expression in RE2 syntax: {fault}")] if fault else ()
 
 
 def compile_fault(regex: str) -> str:

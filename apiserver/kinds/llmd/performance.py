@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import re2
@@ -35,14 +34,15 @@ EXPECTED_PARAMETERS: Final = {"decodeParms": ("alpha", "beta"), "prefillParms": 
 """The parameters of each phase. Others are allowed and ignored."""
 
 
-def numeric_parameters(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield an error for each parameter that is not a non-negative decimal number."""
-    for phase in EXPECTED_PARAMETERS:
-        parameters = value.get(phase)
-        for name, text in parameters.items() if isinstance(parameters, dict) else ():
-            if isinstance(text, str) and len(text) <= LONGEST_PARAMETER and not _is_number(text):
-                detail = "must be a non-negative decimal number such as 20.58"
-                yield errors.invalid(path.child(phase).key(name), text, detail)
+def numeric_parameters(value: Json, path: FieldPath) -> list[FieldError]:
+    """Return an error for each parameter that is not a non-negative decimal number."""
+    detail = "must be a non-negative decimal number such as 20.58"
+    return [
+        errors.invalid(path.child(phase).key(name), text, detail)
+        for phase in EXPECTED_PARAMETERS
+        for name, text in value.get(phase, {}).items()
+        if len(text) <= LONGEST_PARAMETER and not _is_number(text)
+    ]
 
 
 def missing_parameters(profile: Json) -> list[str]:
