@@ -7,7 +7,7 @@ them. Limits on counts are ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -102,28 +102,21 @@ def _amount_errors(
         yield errors.invalid(path, quantity, f"must be a positive integer multiple of {name}")
 
 
-def _is_plain_count(name: str, quantity: str | int) -> bool:
-    """Tell cheaply whether an entry is valid: a well-named resource with an amount in digits."""
-    return isinstance(quantity, str) and quantity.isdigit() and _resource(name).takes_any_count
-
-
 def _entry_errors(name: str, quantity: str | int, path: FieldPath) -> Iterator[FieldError]:
     resource = _resource(name)
     yield from (errors.invalid(path, name, detail) for detail in resource.faults)
     yield from _amount_errors(name, resource, quantity, path)
 
 
-def _pair_errors(name: str, request: str | int, limits: Json, path: FieldPath) -> Iterable[FieldError]:
+def _pair_errors(name: str, request: str | int, limits: Json, path: FieldPath) -> Sequence[FieldError]:
+    is_flexible = can_be_overcommitted(name)
     if name not in limits:
-        if can_be_overcommitted(name):
+        if is_flexible:
             return ()
         detail = "must be set for a resource that cannot be overcommitted"
         return [errors.required(path.child("limits").key(name), detail)]
     wanted, most = quantities.amount(request), quantities.amount(limits[name])
-    if wanted is None or most is None or wanted == most:
-        return ()
-    is_flexible = can_be_overcommitted(name)
-    if is_flexible and wanted < most:
+    if wanted is None or most is None or (wanted <= most if is_flexible else wanted == most):
         return ()
     demand = "less than or equal to" if is_flexible else "equal to"
     here = path.child("requests").key(name)
@@ -136,7 +129,7 @@ def resource_errors(value: Json, path: FieldPath) -> list[FieldError]:
     limits, requests = value.get("limits", {}), value.get("requests", {})
     for side, amounts in (("limits", limits), ("requests", requests)):
         for name, quantity in amounts.items():
-            if name not in _STANDARD and not _is_plain_count(name, quantity):
+            if name not in _STANDARD and not (str(quantity).isdigit() and _resource(name).takes_any_count):
                 found += _entry_errors(name, quantity, path.child(side).key(name))
     for name, request in requests.items():
         if request != limits.get(name):

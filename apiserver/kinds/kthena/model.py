@@ -51,7 +51,7 @@ _WITHOUT: Final = Beside("autoscalingPolicy", "spec.autoscalingPolicy", is_set=F
 
 def _adapter_names(value: Json, path: FieldPath) -> list[FieldError]:
     spec = value.get("spec", {})
-    taken = {(value.get("metadata") or {}).get("name"), spec.get("name")} - {None, ""}
+    taken = ((value.get("metadata") or {}).get("name"), spec.get("name"))
     return [
         errors.invalid(
             FieldPath((*path.parts, "spec", "backends", position, "loraAdapters", rank, "name")),
@@ -60,7 +60,7 @@ def _adapter_names(value: Json, path: FieldPath) -> list[FieldError]:
         )
         for position, backend in enumerate(spec.get("backends", []))
         for rank, adapter in enumerate(backend.get("loraAdapters", []))
-        if adapter.get("name") in taken
+        if adapter.get("name") and adapter["name"] in taken
     ]
 
 
