@@ -33,18 +33,19 @@ def config_advice(where: str, workers: list[Json]) -> Iterator[str]:
         if not isinstance(config, dict):
             yield f"{here}: not an object with the arguments of the engine, so it has no effect"
             continue
-        yield from _port(here, config, ports)
-        yield from _transfer(here, config, str(worker.get("type")), connectors)
+        if config.get("port") is not None:
+            yield from _port(here, config["port"], ports)
+        for name in _TRANSFER:
+            if name in config:
+                yield from _transfer(f"{here}.{name}", config[name], str(worker.get("type")), connectors)
+                break
     if len(ports) > 1:
         yield f"{where}.workers: engines listen on different ports: {', '.join(map(str, sorted(ports)))}"
     if len(connectors) > 1:
         yield f"{where}.workers: kv_connector differs: {', '.join(sorted(connectors))[:60]}"
 
 
-def _port(here: str, config: Json, ports: set[int]) -> Iterator[str]:
-    port = config.get("port")
-    if port is None:
-        return
+def _port(here: str, port: JsonValue, ports: set[int]) -> Iterator[str]:
     if isinstance(port, bool) or not str(port).isascii() or not str(port).isdigit():
         yield f"{here}.port: not a number"
     elif not 1 <= int(str(port)[:6]) <= _HIGHEST_PORT:
@@ -53,18 +54,15 @@ def _port(here: str, config: Json, ports: set[int]) -> Iterator[str]:
         ports.add(int(port))
 
 
-def _transfer(here: str, config: Json, worker_type: str, connectors: set[str]) -> Iterator[str]:
-    name = next((name for name in _TRANSFER if name in config), None)
-    if name is None:
-        return
-    found = transfer_of(config[name])
+def _transfer(here: str, value: JsonValue, worker_type: str, connectors: set[str]) -> Iterator[str]:
+    found = transfer_of(value)
     if not isinstance(found, dict) or not isinstance(found.get("kv_connector"), str):
-        yield f"{here}.{name}: not a JSON object with a kv_connector"
+        yield f"{here}: not a JSON object with a kv_connector"
         return
     connectors.add(found["kv_connector"])
     allowed = _ROLES.get(worker_type)
     if allowed and found.get("kv_role") not in allowed:
-        yield f"{here}.{name}: kv_role of a {worker_type} worker is {' or '.join(allowed)}"
+        yield f"{here}: kv_role of a {worker_type} worker is {' or '.join(allowed)}"
 
 
 def transfer_of(value: JsonValue) -> JsonValue:

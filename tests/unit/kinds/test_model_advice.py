@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import product
 from typing import Any
 
 import pytest
@@ -204,3 +205,19 @@ def test_probably_unintended_values_cause_warnings(spec: Json, want: list[str]) 
 def test_a_generated_name_causes_no_warning_about_its_length() -> None:
     """The API server generates it later, so its length is unknown."""
     assert model_advice({"metadata": {"generateName": "llama-"}, "spec": backend()}) == []
+
+
+def test_every_pod_name_that_is_too_long_causes_a_warning_and_no_other_does() -> None:
+    """Each part of the name counts: the model, the backend, the type, and all numbers up to their limits."""
+    counts = (0, 1, 2, 11, 1_000_000)
+    parts = product((3, 20, 40), range(1, 60, 3), ("server", "coordinator"), counts[1:], counts, counts)
+    for model, name, role, most, replicas, pods in parts:
+        last = f"{most - 1}-{role}-{max(replicas - 1, 0)}-{max(pods - 1, 0)}"
+        length = len(f"{'m' * model}-{'b' * name}-{last}")
+        members = {"name": "b" * name, "maxReplicas": most}
+        worker = {"image": "a", "type": role, "replicas": replicas, "pods": pods}
+        spec = {"backends": [BACKEND | members | {"workers": [worker]}]}
+        found = model_advice({"metadata": {"name": "m" * model}, "spec": spec})
+
+        assert any(f"pod names with {length} characters" in text for text in found) == (length > 63)
+        assert sum("pod names" in text for text in found) == (length > 63)
