@@ -88,8 +88,7 @@ def _spanning_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
     """
     del path
     backends = _backends(value)
-    spanning = [1 for each in backends for worker in each.get("workers", ()) if worker.get("pods", 1) > 1]
-    if not spanning:
+    if not any(worker.get("pods", 1) > 1 for each in backends for worker in each.get("workers", ())):
         return ()
     found: list[FieldError] = []
     for position, backend in enumerate(backends):
@@ -112,7 +111,7 @@ def _own_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
     """Return an error for each backend with a workload of the same name as one of an earlier backend."""
     del path
     backends = _backends(value)
-    if not [1 for backend in backends if backend.get("name", "").endswith(_PARTS)]:
+    if not any(backend.get("name", "").endswith(_PARTS) for backend in backends):
         return ()
     found: list[FieldError] = []
     model = _model_name(value)
