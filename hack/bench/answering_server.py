@@ -17,7 +17,7 @@ import uvloop
 from aiohttp import web
 
 from hack.bench.in_process import Answerer
-from hack.bench.server_process import ADDRESS
+from hack.calling.server_process import ADDRESS
 
 _LIMIT_BYTES: Final = 64 << 20
 

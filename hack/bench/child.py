@@ -8,7 +8,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import ParamSpec, TypeVar
 
-from hack.bench.cores import Cores
+from hack.calling.cores import Cores
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hack.bench.connection import ConnectionBrokenError
 from hack.bench.frame import Frame
-from hack.bench.load import WrongAnswerError
 from hack.bench.machine import Machine, busyness, look
 from hack.bench.measurement import Part
+from hack.calling.connection import ConnectionBrokenError
+from hack.calling.load import WrongAnswerError
 from hack.controlplane import ControlPlaneError
 
 _COULD_NOT_RUN = (ConnectionBrokenError, ControlPlaneError, OSError, WrongAnswerError)

@@ -12,7 +12,7 @@ import numpy as np
 
 from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.in_process import Answerer, cpu_per_call_seconds, frozen_heap
-from hack.bench.load import Served
+from hack.calling.load import Served
 
 T = TypeVar("T")
 Key = tuple[Any, ...]

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from hack.bench.cores import Cores
 from hack.bench.machine import LOADS_US, Machine, Pace, loads_us, look
-from hack.bench.received import model
-from hack.bench.reviews import create
+from hack.calling.cores import Cores
+from hack.calling.received import model
+from hack.calling.reviews import create
 
 
 @dataclass(kw_only=True, slots=True)

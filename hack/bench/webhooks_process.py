@@ -14,10 +14,10 @@ import yaml
 
 from apiserver.schema.json import Json
 from hack.bench.compared import OURS
-from hack.bench.connection import Answer, Connection
-from hack.bench.cores import Cores
-from hack.bench.load import WrongAnswerError, ask
-from hack.bench.server_process import ADDRESS, Server, new_identity, serving
+from hack.calling.connection import Answer, Connection
+from hack.calling.cores import Cores
+from hack.calling.load import WrongAnswerError, ask
+from hack.calling.server_process import ADDRESS, Server, new_identity, serving
 from hack.controlplane.network import free_port
 
 _PYTHON: Final = (sys.executable, "-m")

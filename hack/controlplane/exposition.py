@@ -19,3 +19,10 @@ def durations(exposition: str, name: str, *labels: str) -> Mapping[tuple[str, ..
                 key = tuple(sample.labels.get(label, "") for label in labels)
                 found[key][part == "_sum"] += sample.value
     return {key: (round(calls), seconds) for key, (calls, seconds) in found.items()}
+
+
+def conversions(exposition: str) -> tuple[int, float, int]:
+    """Return the number of conversion calls, their total seconds, and the number of failed ones."""
+    found = durations(exposition, "apiserver_crd_conversion_webhook_duration_seconds", "succeeded")
+    failed, _ = found.get(("false",), (0, 0.0))
+    return sum(calls for calls, _ in found.values()), sum(spent for _, spent in found.values()), failed

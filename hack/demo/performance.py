@@ -12,7 +12,7 @@ from rich.console import Console
 
 from apiserver.cluster.client import Cluster
 from controller.caches import Caches
-from hack.bench.cores import memory_mebibytes
+from hack.calling.cores import memory_mebibytes
 from hack.controlplane import ControlPlane
 from hack.controlplane.binaries import provide_binaries
 from hack.controlplane.progress import ProgressLine

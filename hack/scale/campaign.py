@@ -25,7 +25,7 @@ from controller.planning.settings import Settings
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
 from controller.solver import Solver
-from hack.bench.cores import memory_mebibytes
+from hack.calling.cores import memory_mebibytes
 from hack.controlplane import ControlPlane
 from hack.controlplane.auditing import AuditLog
 from hack.scale import fleet

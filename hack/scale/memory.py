@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from apiserver.kinds.llmd.conversion import HUB
-from hack.bench.conversion import objects
-from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request, review
-from hack.bench.cores import memory_mebibytes
-from hack.bench.load import ask
-from hack.bench.server_process import ADDRESS, Server, new_identity
+from hack.calling import variants as objects
+from hack.calling.conversion_reviews import SERVER_NAME, converted_objects, http_request, review
+from hack.calling.cores import memory_mebibytes
+from hack.calling.load import ask
+from hack.calling.server_process import ADDRESS, Server, new_identity
 from hack.controlplane import ControlPlane
 from hack.controlplane.network import free_port
 from hack.controlplane.process import Process

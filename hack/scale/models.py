@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import Final
 
 from apiserver.schema.json import Json
-from hack.bench.cores import cpu_seconds
 from hack.bench.goals import Goal
+from hack.calling.cores import cpu_seconds
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
 from hack.controlplane.nodes import Node, create_nodes

@@ -19,25 +19,24 @@ from support.replicas import PATIENCE_SECONDS, SERVING_PORT, Caller, Replica
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
-from hack.bench.connection import Connection
-from hack.bench.conversion import objects
-from hack.bench.conversion.calls import account
-from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request, review
-from hack.bench.conversion.upgraded import collection
-from hack.bench.cores import memory_mebibytes
-from hack.bench.load import ask
-from hack.bench.received import submitted
-from hack.bench.reviews import create
-from hack.bench.reviews import http_request as webhook_request
-from hack.bench.server_process import ADDRESS, Server
+from hack.calling import variants
+from hack.calling.connection import Connection
+from hack.calling.conversion_reviews import SERVER_NAME, converted_objects, http_request, review
+from hack.calling.cores import memory_mebibytes
+from hack.calling.load import ask
+from hack.calling.received import submitted
+from hack.calling.reviews import create
+from hack.calling.reviews import http_request as webhook_request
+from hack.calling.server_process import ADDRESS, Server
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
+from hack.controlplane.exposition import conversions
 from hack.controlplane.network import free_port
 from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
 
-STORED = objects.mixed(objects.OLD, 6)
+STORED = variants.mixed(variants.OLD, 6)
 MANY = 10_000
 MEGABYTE = 1 << 20
 RETAINED_MEBIBYTES = 24
@@ -72,7 +71,7 @@ def decided(connection: Connection, value: Json) -> None:
 def test_conversion_answers_while_the_api_server_cannot_be_reached(tmp_path: Path) -> None:
     """No process listens at the address of the API server, and objects are still converted."""
     with served(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (_, dial), dial() as connection:
-        (found,) = asked(connection, [objects.legacy(1)], HUB)
+        (found,) = asked(connection, [variants.legacy(1)], HUB)
 
     assert found["spec"]["scaleTargetRef"]["name"] == "llama-8b-a100-1"
 
@@ -83,10 +82,10 @@ def test_conversion_answers_before_the_caches_are_synced(tmp_path: Path) -> None
         silent.settimeout(PATIENCE_SECONDS)
         kubeconfig = kubeconfig_for(tmp_path, silent.getsockname()[1])
         with served(tmp_path, kubeconfig) as (_, dial), dial() as connection:
-            before = asked(connection, [objects.legacy(1)], HUB)
+            before = asked(connection, [variants.legacy(1)], HUB)
             caller, _ = silent.accept()
             with caller:
-                meanwhile = asked(connection, [objects.legacy(1)], HUB)
+                meanwhile = asked(connection, [variants.legacy(1)], HUB)
 
     assert before == meanwhile
     assert before[0]["apiVersion"] == HUB
@@ -94,8 +93,8 @@ def test_conversion_answers_before_the_caches_are_synced(tmp_path: Path) -> None
 
 def test_long_lists_and_large_objects_are_not_kept_in_memory(tmp_path: Path) -> None:
     """Ten thousand mixed objects, and one of a megabyte, are converted in both directions twice."""
-    many = objects.mixed(objects.OLD, MANY)
-    large = objects.released_current(1)
+    many = variants.mixed(variants.OLD, MANY)
+    large = variants.released_current(1)
     large["metadata"]["annotations"] = {"note": "ü" * (MEGABYTE // 2)}
     with served(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (process, dial):
         with dial() as connection:
@@ -158,19 +157,19 @@ def replicas() -> Iterator[tuple[ControlPlane, dict[str, Replicas]]]:
         for each in behind.values():
             each.restore()
         control_plane.kubectl("wait", "--for=condition=Available", f"apiservice/{API}", "--timeout=60s")
-        control_plane.kubectl("create", "namespace", objects.NAMESPACE)
+        control_plane.kubectl("create", "namespace", variants.NAMESPACE)
         yield control_plane, behind
 
 
 def read(client: Client, number: int) -> None:
     """Read one of the objects in the version that is not stored, which requires its conversion."""
     name = STORED[number % len(STORED)]["metadata"]["name"]
-    assert client.value("GET", f"{collection(SPOKE)}/{name}")["apiVersion"] == SPOKE
+    assert client.value("GET", f"{variants.collection(SPOKE)}/{name}")["apiVersion"] == SPOKE
 
 
 def write(client: Client, number: int) -> None:
     """Change an object in the version that is not stored."""
-    path = f"{collection(SPOKE)}/{STORED[0]['metadata']['name']}"
+    path = f"{variants.collection(SPOKE)}/{STORED[0]['metadata']['name']}"
     value = client.value("GET", path)
     value["spec"]["variantCost"] = f"{number + 1}.50"
     assert client.value("PUT", path, value)["spec"]["variantCost"] == f"{number + 1}.50"
@@ -194,7 +193,7 @@ def test_a_rolling_restart_under_load_fails_no_request(
     control_plane, behind = replicas
     with closing(Client(control_plane.server, control_plane.directory / "pki")) as client:
         for value in STORED:
-            client.call("POST", collection(SPOKE), submitted(value))
+            client.call("POST", variants.collection(SPOKE), submitted(value))
 
     with (
         Caller(control_plane, read) as reader,
@@ -212,15 +211,14 @@ def test_a_rolling_restart_under_load_fails_no_request(
             behind[name].restore()
             another.wait_for(CALLS_IN_BETWEEN)
 
-    conversions, _, failures = account(control_plane.kubectl("get", "--raw=/metrics").stdout)
+    calls, _, failures = conversions(control_plane.kubectl("get", "--raw=/metrics").stdout)
     tell(
         f"{len(SERVING) * ROLLS} rolls: {reader.calls} reads, {writer.calls} writes, {discoverer.calls} calls"
         f" of the metrics API, {failures} failed conversions"
     )
     assert (reader.failure, writer.failure, discoverer.failure) == (None, None, None)
     assert failures == 0, complaints(control_plane)
-    assert conversions > reader.calls + writer.calls
-    stored = json.loads(
-        control_plane.kubectl("get", f"--raw={collection(HUB)}/{STORED[0]['metadata']['name']}").stdout
-    )
+    assert calls > reader.calls + writer.calls
+    name = STORED[0]["metadata"]["name"]
+    stored = json.loads(control_plane.kubectl("get", f"--raw={variants.collection(HUB)}/{name}").stdout)
     assert stored["spec"]["variantCost"] == f"{writer.calls}.50"

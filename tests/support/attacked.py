@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import aiohttp
 import yaml
 
-from hack.bench.conversion.reviews import SERVER_NAME
-from hack.bench.cores import memory_mebibytes
-from hack.bench.reviews import create
-from hack.bench.server_process import ADDRESS, Server, new_identity, serving
+from hack.calling.conversion_reviews import SERVER_NAME
+from hack.calling.cores import memory_mebibytes
+from hack.calling.reviews import create
+from hack.calling.server_process import ADDRESS, Server, new_identity, serving
 from hack.controlplane.network import free_port
 from support.reviews import variant
 

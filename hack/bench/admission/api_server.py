@@ -12,7 +12,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from hack.bench.admission import objects
-from hack.bench.received import model, submitted
+from hack.calling.received import model, submitted
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client, ConflictError, RefusedError
 from hack.controlplane.exposition import durations

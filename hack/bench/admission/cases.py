@@ -11,11 +11,11 @@ import jsonpatch
 import msgspec
 
 from apiserver.schema.json import Json, JsonValue
-from hack.bench import reviews
 from hack.bench.admission import objects
 from hack.bench.admission.straightforward import Verb
-from hack.bench.load import WrongAnswerError
-from hack.bench.reviews import http_request
+from hack.calling import reviews
+from hack.calling.load import WrongAnswerError
+from hack.calling.reviews import http_request
 
 Outcome = Literal["allowed", "patched", "refused"]
 

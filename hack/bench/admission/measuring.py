@@ -17,9 +17,9 @@ from hack.bench.command import NothingChosenError
 from hack.bench.compared import EMPTY, OURS, STRAIGHTFORWARD
 from hack.bench.costs import Key, by_turns, in_process, rows, summed
 from hack.bench.frame import Frame
-from hack.bench.load import Served, drive
 from hack.bench.measurement import Part, part_of
 from hack.bench.webhooks_process import Target, running_servers
+from hack.calling.load import Served, drive
 from hack.controlplane import ControlPlaneError
 from hack.controlplane.client import RefusedError
 

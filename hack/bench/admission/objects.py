@@ -9,7 +9,7 @@ from typing import Final
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json, JsonValue
-from hack.bench.received import model, received
+from hack.calling.received import model, received
 
 
 def spoilt(value: Json) -> Json:

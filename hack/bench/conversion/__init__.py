@@ -6,7 +6,7 @@ objects in interleaved rounds: in process, from bytes to bytes, and as processes
 then shows the effect on its users: the latency of reads and writes with and without conversion, and the time
 until it serves reads after a restart, compared with a converter that only changes `apiVersion`.
 
-- a run: `measuring`, with `cases` of `objects` in `reviews`; results: `report`, `goals`
+- a run: `measuring`, with `cases`; results: `report`, `goals`
 - servers: `straightforward`, `trivial`; the start of ours: `start`
 - on a control plane: `upgraded`, `calls`, `restarts`
 """

@@ -12,11 +12,9 @@ import numpy as np
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
-from hack.bench.conversion import objects
-from hack.bench.conversion.upgraded import collection
-from hack.bench.received import submitted
+from hack.calling import variants
+from hack.calling.received import submitted
 from hack.controlplane.client import Client
-from hack.controlplane.exposition import durations
 
 _WARM_UP: Final = 5
 _NAME: Final = "bench-hub"
@@ -45,15 +43,15 @@ def waits(seconds: Sequence[float]) -> Waits:
 
 def measure_calls(client: Client, *, calls: int) -> dict[str, Waits]:
     """Return the latency of each type of call, interleaved on one connection. Raises RefusedError."""
-    value = submitted(objects.current(1))
+    value = submitted(variants.current(1))
     value["metadata"]["name"] = _NAME
-    client.call("POST", collection(HUB), value)
-    hub, spoke = f"{collection(HUB)}/{_NAME}", f"{collection(SPOKE)}/{_NAME}"
-    old = objects.legacy(0)["metadata"]["name"]
+    client.call("POST", variants.collection(HUB), value)
+    hub, spoke = f"{variants.collection(HUB)}/{_NAME}", f"{variants.collection(SPOKE)}/{_NAME}"
+    old = variants.legacy(0)["metadata"]["name"]
     sorts: dict[str, Callable[[int], float]] = {
         READ_STORED: lambda _: client.timed("GET", hub)[0],
         READ_OLD: lambda _: client.timed("GET", spoke)[0],
-        READ_OLD_STORED: lambda _: client.timed("GET", f"{collection(HUB)}/{old}")[0],
+        READ_OLD_STORED: lambda _: client.timed("GET", f"{variants.collection(HUB)}/{old}")[0],
         WRITE_STORED: lambda number: _written(client, hub, number),
         WRITE_OLD: lambda number: _written(client, spoke, number),
     }
@@ -75,10 +73,3 @@ def _written(client: Client, path: str, number: int) -> float:
     if json.loads(answered)["spec"]["variantCost"] != value["spec"]["variantCost"]:
         raise RuntimeError(f"{path} was not changed")
     return seconds
-
-
-def account(exposition: str) -> tuple[int, float, int]:
-    """Return conversion calls, their total seconds, and failed calls, from the API server's metrics."""
-    found = durations(exposition, "apiserver_crd_conversion_webhook_duration_seconds", "succeeded")
-    failed, _ = found.get(("false",), (0, 0.0))
-    return sum(calls for calls, _ in found.values()), sum(spent for _, spent in found.values()), failed

@@ -9,11 +9,12 @@ from typing import Final
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE
 from apiserver.schema.json import Json
 from hack.bench.compared import OURS, STRAIGHTFORWARD
-from hack.bench.conversion import objects, straightforward
-from hack.bench.conversion.reviews import converted_objects, review
+from hack.bench.conversion import straightforward
 from hack.bench.costs import Key
 from hack.bench.in_process import Answerer
-from hack.bench.load import WrongAnswerError
+from hack.calling import variants
+from hack.calling.conversion_reviews import converted_objects, review
+from hack.calling.load import WrongAnswerError
 from webhooks.convert import converted
 from webhooks.review import decode_conversion, encode_converted
 
@@ -31,7 +32,7 @@ ANSWERERS: Final[Mapping[str, Answerer]] = {OURS: answer_ours, STRAIGHTFORWARD: 
 MANY: Final = (100, 5000)
 """Numbers of objects in long lists."""
 
-_NEW: Final = (objects.current, objects.decided)
+_NEW: Final = (variants.current, variants.decided)
 _KEPT_BY: Final = frozenset({ANNOTATION, straightforward.ANNOTATION})
 
 
@@ -62,11 +63,11 @@ def cases(sizes: Sequence[int] = MANY) -> Sequence[Case]:
 
     Raises WrongAnswerError unless both servers agree on each, and converting back restores the original.
     """
-    found = [case for name, make in objects.SHAPES.items() for case in _there_and_back(name, [make(7)])]
+    found = [case for name, make in variants.SHAPES.items() for case in _there_and_back(name, [make(7)])]
     for count in sizes:
-        found += _there_and_back("nothing kept", objects.mixed((objects.current,), count))
-        found += _there_and_back("written in v1alpha1", objects.mixed(objects.OLD, count))
-        found += _there_and_back("written in v1alpha2", objects.mixed(_NEW, count))
+        found += _there_and_back("nothing kept", variants.mixed((variants.current,), count))
+        found += _there_and_back("written in v1alpha1", variants.mixed(variants.OLD, count))
+        found += _there_and_back("written in v1alpha2", variants.mixed(_NEW, count))
     return found
 
 

@@ -15,14 +15,14 @@ from hack.bench.conversion.cases import ANSWERERS, Case, cases, key
 from hack.bench.conversion.goals import one_object_and_many, restart_goal
 from hack.bench.conversion.report import OF_RESTARTS, calls_table, in_process_table, tls_table
 from hack.bench.conversion.restarts import measure_restarts
-from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request
 from hack.bench.conversion.start import measure_starts, start_goal, starts_table
 from hack.bench.conversion.upgraded import client_of, upgraded
 from hack.bench.costs import by_turns, in_process, rows, summed
 from hack.bench.frame import Frame
-from hack.bench.load import Served, WrongAnswerError, drive
 from hack.bench.measurement import Part, part_of
 from hack.bench.webhooks_process import Target, running_servers
+from hack.calling.conversion_reviews import SERVER_NAME, converted_objects, http_request
+from hack.calling.load import Served, WrongAnswerError, drive
 from hack.controlplane import ControlPlaneError
 from hack.controlplane.client import RefusedError
 

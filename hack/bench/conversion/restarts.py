@@ -19,13 +19,14 @@ from typing import Final
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
 from hack.bench.compared import OURS
-from hack.bench.conversion.calls import account
-from hack.bench.conversion.reviews import PATH
-from hack.bench.conversion.upgraded import CRD, client_of, collection
-from hack.bench.server_process import ADDRESS, new_identity, serving
+from hack.bench.conversion.upgraded import CRD, client_of
 from hack.bench.webhooks_process import answering
+from hack.calling import variants
+from hack.calling.conversion_reviews import PATH
+from hack.calling.server_process import ADDRESS, new_identity, serving
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client, RefusedError
+from hack.controlplane.exposition import conversions
 from hack.controlplane.network import free_port
 from hack.controlplane.process import Process
 
@@ -102,7 +103,7 @@ def _restarted(control_plane: ControlPlane, converter: str, *, stored: int) -> R
     served = time.monotonic() - began
     client.close()
     exposition = control_plane.kubectl("get", "--raw", "/metrics").stdout
-    calls, seconds, failures = account(exposition)
+    calls, seconds, failures = conversions(exposition)
     return Restart(
         converter=converter,
         live_seconds=live,
@@ -115,7 +116,7 @@ def _restarted(control_plane: ControlPlane, converter: str, *, stored: int) -> R
 
 def _lists_all(client: Client, version: str, stored: int) -> bool:
     """Tell whether a version lists all objects; `resourceVersion=0` reads from the cache."""
-    return len(client.value("GET", f"{collection(version)}?resourceVersion=0")["items"]) == stored
+    return len(client.value("GET", f"{variants.collection(version)}?resourceVersion=0")["items"]) == stored
 
 
 def _until(process: Process, is_so: Callable[[], bool]) -> None:

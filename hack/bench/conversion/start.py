@@ -12,11 +12,11 @@ from typing import Final
 
 from hack.bench.compared import OURS
 from hack.bench.conversion.cases import Case
-from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request
-from hack.bench.cores import Cores, cpu_seconds
 from hack.bench.goals import Goal
 from hack.bench.table import aligned
 from hack.bench.webhooks_process import running_servers
+from hack.calling.conversion_reviews import SERVER_NAME, converted_objects, http_request
+from hack.calling.cores import Cores, cpu_seconds
 
 _MOST_SECONDS: Final = 0.5
 _BEGAN: Final = 19

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from apiserver.schema.json import Json
-from hack.bench.conversion.reviews import PATH
 from hack.bench.in_process import Answerer
+from hack.calling.conversion_reviews import PATH
 
 GROUP: Final = "llmd.ai"
 SPOKE: Final = f"{GROUP}/v1alpha1"

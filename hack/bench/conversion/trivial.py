@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from hack.bench.conversion.reviews import PATH
 from hack.bench.in_process import Answerer
+from hack.calling.conversion_reviews import PATH
 
 _review: Final = msgspec.json.Decoder(dict[str, Any])
 _encode: Final = msgspec.json.Encoder().encode

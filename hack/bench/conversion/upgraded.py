@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from apiserver.schema.json import Json
-from hack.bench.conversion import objects
-from hack.bench.received import submitted
+from hack.calling import variants
+from hack.calling.received import submitted
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
 from hack.installation import Installation
@@ -42,11 +42,6 @@ def client_of(control_plane: ControlPlane) -> Client:
     return Client(control_plane.server, control_plane.directory / "pki")
 
 
-def collection(version: str) -> str:
-    """Return the path of the collection of all objects in a version."""
-    return f"/apis/{version}/namespaces/{objects.NAMESPACE}/variantautoscalings"
-
-
 def stored_old(spec: Json) -> Json:
     """Return the spec of a CRD that stores the old version without conversion, like earlier releases."""
     versions = [version | {"storage": not version["storage"]} for version in spec["versions"]]
@@ -57,8 +52,8 @@ def _fill(control_plane: ControlPlane, stored: int) -> None:
     client = client_of(control_plane)
     spec = client.value("GET", _CRD_PATH)["spec"]
     _replace(client, stored_old(spec))
-    control_plane.kubectl("create", "namespace", objects.NAMESPACE)
-    values = [submitted(value) for value in objects.mixed(objects.OLD, stored)]
+    control_plane.kubectl("create", "namespace", variants.NAMESPACE)
+    values = [submitted(value) for value in variants.mixed(variants.OLD, stored)]
     with ThreadPoolExecutor(_WRITERS) as pool:
         parts = [values[n::_WRITERS] for n in range(_WRITERS)]
         list(pool.map(_create_all, [control_plane] * _WRITERS, parts))
@@ -73,5 +68,5 @@ def _replace(client: Client, spec: Json) -> None:
 def _create_all(control_plane: ControlPlane, values: list[Json]) -> None:
     client = client_of(control_plane)
     for value in values:
-        client.call("POST", collection(value["apiVersion"]), value)
+        client.call("POST", variants.collection(value["apiVersion"]), value)
     client.close()

@@ -13,10 +13,10 @@ from controller.closedloop.scoring import reversals
 from controller.planning.problem import PlacementProblem, Solution
 from controller.uncollected import uncollected
 from hack.bench.child import ChildError, in_child
-from hack.bench.cores import Cores, memory_mebibytes
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
 from hack.bench.placement.outcome import Bound, Job, Outcome
 from hack.bench.table import grouped
+from hack.calling.cores import Cores, memory_mebibytes
 from hack.fleets import score
 from hack.fleets.scenario import Scenario, after
 from hack.fleets.score import Unmet

@@ -21,11 +21,11 @@ from controller.planning.moves import fewest_evictions
 from controller.planning.problem import PlacementProblem, Solution, Stage, freed
 from controller.uncollected import uncollected
 from hack.bench.child import in_child
-from hack.bench.cores import Cores, memory_mebibytes
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.engines import effort_within
 from hack.bench.placement.fragments import Fragments, Rule, fragments
 from hack.bench.table import Columns
+from hack.calling.cores import Cores, memory_mebibytes
 from hack.fleets import score
 from hack.fleets.families_loads import TIGHT
 from hack.fleets.fleet import Mix, fleet

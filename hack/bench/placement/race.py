@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from hack.bench.compared import OURS
-from hack.bench.cores import Cores
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.child import run
 from hack.bench.placement.engines import GAPS, HIGHS, HIGHS_ROUGH
 from hack.bench.placement.outcome import Job, Outcome
 from hack.bench.table import Columns
+from hack.calling.cores import Cores
 from hack.fleets.catalogue import Instance
 
 FAMILY: Final = "race"

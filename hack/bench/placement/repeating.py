@@ -23,10 +23,10 @@ from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 from hack.bench.child import ChildError, in_child
-from hack.bench.cores import Cores
 from hack.bench.goals import Goal
 from hack.bench.placement.planning import SHARE
 from hack.bench.table import Columns
+from hack.calling.cores import Cores
 from hack.fleets.worlds import FACTORS, carried_out, changed, world
 
 FAMILIES: Final = {f"again-{name.removeprefix('plan-')}": name for name in FACTORS}

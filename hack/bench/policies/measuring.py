@@ -20,6 +20,7 @@ from hack.bench.frame import Frame
 from hack.bench.goals import Goal
 from hack.bench.measurement import Part, part_of
 from hack.bench.policies.live import PACE, LiveRun, live
+from hack.bench.policies.observed import check_reference
 from hack.bench.policies.trajectories import HOUR_SECONDS, Course, Trajectory, trajectories
 from hack.bench.policies.world import BindingFleet
 from hack.bench.table import Columns, Row, aligned, ratio_of
@@ -71,7 +72,11 @@ class CycleCost:
 
 
 def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
-    """Measure in this process, with the garbage collector disabled as in the controller's cycles."""
+    """Measure in this process, with the garbage collector disabled as in the controller's cycles.
+
+    Raises WrongAnswerError if the reference algorithm is not what was observed.
+    """
+    check_reference()
     costs = []
     for is_joint in (False, True):
         fleet = BindingFleet(bindings=options.bindings, is_joint=is_joint)

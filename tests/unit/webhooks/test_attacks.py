@@ -18,8 +18,8 @@ import pytest
 from support.attacked import Attacked, attacked
 from support.campaign import rounds, share, tell
 
-from hack.bench.conversion.reviews import SERVER_NAME
-from hack.bench.server_process import ADDRESS
+from hack.calling.conversion_reviews import SERVER_NAME
+from hack.calling.server_process import ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

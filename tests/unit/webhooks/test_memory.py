@@ -12,7 +12,7 @@ from support.attacked import Attacked, attacked
 from support.campaign import rounds, share, tell
 from support.reviews import variant
 
-from hack.bench.conversion.reviews import SERVER_NAME
+from hack.calling.conversion_reviews import SERVER_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from apiserver.schema.json import Json
-from hack.bench import reviews
+from hack.calling import reviews
 
 PATH: Final = "/convert"
 SERVER_NAME: Final = "stowplan-conversion.stowplan-system.svc"

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hack.bench.connection import Answer, Connection
-from hack.bench.cores import cpu_seconds
+from hack.calling.connection import Answer, Connection
+from hack.calling.cores import cpu_seconds
 
 _PATIENCE_SECONDS: Final = 30.0
 

@@ -11,7 +11,7 @@ from typing import Final
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.schema.json import Json
-from hack.bench.received import CREATED, managed, owned_fields
+from hack.calling.received import CREATED, managed, owned_fields
 
 NAMESPACE: Final = "inference-production"
 
@@ -101,6 +101,11 @@ OLD: Final = (legacy, profiled, released_current)
 def mixed(makes: tuple[Make, ...], count: int) -> list[Json]:
     """Return `count` objects, cycling through the shapes."""
     return [makes[number % len(makes)](number) for number in range(count)]
+
+
+def collection(version: str) -> str:
+    """Return the path on the API server of all objects in a version."""
+    return f"/apis/{version}/namespaces/{NAMESPACE}/variantautoscalings"
 
 
 def _current_spec(number: int) -> Json:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from hack.bench.cores import Cores, cpu_seconds, memory_mebibytes
+from hack.calling.cores import Cores, cpu_seconds, memory_mebibytes
 
 WORK = 200_000
 

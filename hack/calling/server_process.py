@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hack.bench.connection import Connection
+from hack.calling.connection import Connection
 from hack.controlplane import ControlPlaneError
 from hack.controlplane.certificates import Authority
 from hack.controlplane.process import Process
