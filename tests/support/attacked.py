@@ -105,7 +105,8 @@ class Attacked:
         self.slowest_seconds = max(self.slowest_seconds, time.monotonic() - began)
         self.results.append(found["response"]["result"])
 
-    async def _keep_reading(self, enough: asyncio.Event) -> None:
+    async def keep_reading(self, enough: asyncio.Event) -> None:
+        """Read until the event is set, but at least 20 times."""
         while not (enough.is_set() and len(self.results) >= READS_AT_LEAST):
             await self.read()
             await asyncio.sleep(0)
@@ -124,7 +125,7 @@ async def attacked(directory: Path, *, patience_seconds: float) -> AsyncIterator
             found, enough = Attacked(server, session), asyncio.Event()
             await found.load()
             async with asyncio.TaskGroup() as group:
-                group.create_task(found._keep_reading(enough))
+                group.create_task(found.keep_reading(enough))
                 yield found
                 enough.set()
         peak = found.peak_mebibytes()

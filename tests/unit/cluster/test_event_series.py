@@ -77,4 +77,3 @@ def test_the_number_of_remembered_objects_is_bounded() -> None:
 
     assert series.decide(occurrence(name=str(REMEMBERED_OBJECTS + 9)), NOW) is None
     assert series.decide(occurrence(name="0"), NOW) is not None
-    assert len(series._objects) == REMEMBERED_OBJECTS

@@ -92,5 +92,5 @@ def test_a_route_to_a_server_without_ready_pods_is_a_gap() -> None:
 
     for template in (item["spec"]["template"] for item in objects if item["kind"] == "Deployment"):
         assert profile_of({"metadata": {"name": "p"}, "spec": template["spec"]}).model_id == "chat"
-    assert model_story._gaps([*objects, *pods]) == [servers[1]["metadata"]["name"]]
-    assert model_story._routes(objects) == {name: {"chat", "sql"} for name in reversed(BOTH)}
+    assert model_story.gaps([*objects, *pods]) == [servers[1]["metadata"]["name"]]
+    assert model_story.routes(objects) == {name: {"chat", "sql"} for name in reversed(BOTH)}

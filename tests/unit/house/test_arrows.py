@@ -42,6 +42,19 @@ def test_files_and_functions_stay_short(path: Path) -> None:
     assert long == [] or path.is_relative_to(ROOT / "tests")
 
 
+def test_no_test_imports_a_benchmark() -> None:
+    """What both need is in `hack.calling` or in another package of its own."""
+    importing = [
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "tests")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("hack.bench.")
+    ]
+
+    assert importing == []
+
+
 SERVING_IMPORTS = {
     "webhooks.app": {"ortools", "numpy", "kubernetes_asyncio", "jsonschema", "controller"},
     "apiserver.cli": {"ortools", "numpy", "kubernetes_asyncio", "aiohttp", "webhooks", "controller"},
@@ -63,7 +76,7 @@ def test_a_process_loads_only_what_it_needs(module: str, unwanted: set[str]) -> 
 )
 def test_only_commands_that_print_with_rich_load_it(verb: str, is_colorful: bool) -> None:
     """The logging library structlog would import it for every process."""
-    program = f"import sys, apiserver.cli; apiserver.cli._loaded('{verb}'); print('rich.text' in sys.modules)"
+    program = f"import sys, apiserver.cli; apiserver.cli.loaded('{verb}'); print('rich.text' in sys.modules)"
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert finished.stdout.strip() == str(is_colorful)

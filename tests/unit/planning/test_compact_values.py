@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
-import pytest
 from planning_builders import EFFORT
 from small_problems import constrained_problem, rank, small_problem
 from support.campaign import often
-from support.compact import lexicographic, place
+from support.compact import place
 from support.plain_problems import demand, terms
 
 from controller.planning.problem import Bin, GrowthTerms, PlacementProblem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ortools.sat.python import cp_model
 
 EFFORTS = (1e-3, 3e-3, 1e-2)
 SEEDS = range(5160, 5160 + often(25))
@@ -46,25 +39,6 @@ def test_reported_values_are_those_of_the_replicas() -> None:
             added = made.added or (0,) * len(problem.growth)
             assert [proof.value for proof in made.proofs] == rank(problem, made.replicas, added)
             assert all(proof.bound <= proof.value for proof in made.proofs)
-
-
-def test_each_step_starts_from_a_feasible_hint(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hint has a value for every variable, because the solver cannot start from a partial solution."""
-    begun: list[tuple[int, ...]] = []
-    minimize: Callable[..., object] = lexicographic._minimize
-
-    def watch(model: cp_model.CpModel, *given: object, hint: tuple[int, ...], **named: object) -> object:
-        solver = lexicographic._solver(EFFORT, share=1.0)
-        solver.parameters.fix_variables_to_their_hinted_value = True
-        lexicographic._hint(model, hint)
-        begun.append(lexicographic._solve(model, solver))
-        assert begun[-1] == hint
-        return minimize(model, *given, hint=hint, **named)
-
-    monkeypatch.setattr(lexicographic, "_minimize", watch)
-    for problem in (*_problems(), *_growing()):
-        place(problem, effort=EFFORT)
-    assert len(begun) > len(SEEDS)
 
 
 def test_no_node_is_added_that_only_the_greedy_order_needs() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
 
 from apiserver.serving.accepting import Acceptor, listening_socket
-from apiserver.serving.connections import Connections
+from apiserver.serving.connections import Connections, Guard
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.requests import Requests
@@ -26,6 +26,21 @@ HEAD = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n"
 GET = b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
+class Admitting(Connections):
+    """Connections that remember all that they have admitted."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        """See `Connections`."""
+        super().__init__(*given, **named)
+        self.admitted: list[Guard] = []
+
+    def admit(self) -> Guard | None:
+        """See `Connections`."""
+        guard = super().admit()
+        self.admitted += [guard] if guard else []
+        return guard
+
+
 class Bench:
     """A server on a loopback port with a fake clock."""
 
@@ -34,13 +49,16 @@ class Bench:
         self.now = 0.0
         self.port = 0
         self.release = asyncio.Event()
-        self.connections: Connections
+        self.connections: Admitting
+        self.waiting = 0
+        """The number of requests that wait for `release`."""
         self.kept: dict[asyncio.StreamReader, asyncio.StreamWriter] = {}
         self._writers: list[asyncio.StreamWriter] = []
 
     async def echo(self, request: web.Request) -> web.Response:
         """Respond with the body; to a GET only once released."""
         if request.method == "GET":
+            self.waiting += 1
             await self.release.wait()
         return web.Response(body=await request.read())
 
@@ -70,7 +88,7 @@ class Bench:
 
     def unfinished(self) -> int:
         """Return the number of connections with an unfinished request."""
-        return sum(guard.is_unfinished_since(self.now) for guard in self.connections._open)
+        return sum(guard.is_unfinished_since(self.now) for guard in self.connections.admitted)
 
 
 @pytest.fixture
@@ -85,7 +103,7 @@ async def bench() -> AsyncIterator[Bench]:
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     assert runner.server is not None
-    bench.connections = Connections(runner.server, limit=4, unfinished_seconds=10.0, clock=lambda: bench.now)
+    bench.connections = Admitting(runner.server, limit=4, unfinished_seconds=10.0, clock=lambda: bench.now)
     server = Acceptor(listening_socket("127.0.0.1", 0), bench.connections, None)
     bench.port = server.port
     yield bench
@@ -138,7 +156,7 @@ async def test_idle_and_busy_connections_are_not_closed(bench: Bench) -> None:
     idle, idle_writer = await bench.client(HEAD + b"\r\nabcd")
     await answer(idle, b"abcd")
     busy, busy_writer = await bench.client(GET)
-    await bench.until(lambda: any(guard._busy for guard in bench.connections._open))
+    await bench.until(lambda: bench.waiting == 1)
     busy_writer.write(HEAD)
     silent, _ = await bench.client()
     await bench.until(lambda: len(bench.connections) == 3)
@@ -212,8 +230,7 @@ async def test_if_all_had_responses_the_least_recently_used_connection_is_closed
 async def test_a_new_connection_is_rejected_while_all_others_are_being_served(bench: Bench) -> None:
     """Once they have their responses, a new connection is accepted."""
     busy = [(await bench.client(GET))[0] for _ in range(4)]
-    await bench.until(lambda: all(guard._busy for guard in bench.connections._open))
-    await bench.until(lambda: bench.unfinished() == 0)
+    await bench.until(lambda: bench.waiting == 4 and bench.unfinished() == 0)
     refused, _ = await bench.client(HEAD + b"\r\nabcd")
     await gone(refused)
 

@@ -12,6 +12,7 @@ from apiserver.schema.paths import FieldPath
 from webhooks.claims import Claims, own_way_only, targets_only
 
 TARGET = Reference(path=FieldPath(), group="apps", kind="Deployment", name="llama", is_scaled=True)
+OTHER_TARGET = Reference(path=FieldPath(), group="apps", kind="Deployment", name="qwen", is_scaled=True)
 
 
 def binding(*names: str) -> Json:
@@ -28,7 +29,7 @@ def others(claims: Claims, own: str = "other") -> list[tuple[str, str]]:
 
 
 def test_the_index_follows_added_changed_and_deleted_objects() -> None:
-    """It excludes the object under review, and keeps no empty entries."""
+    """It excludes the object under review."""
     claims, kind, key = Claims(), "AutoscalingPolicyBinding", ("ns", "b")
     claims.take(kind, Change(key=key, old=None, new=binding("llama", "qwen")))
     assert others(claims) == [(kind, "b")]
@@ -37,8 +38,9 @@ def test_the_index_follows_added_changed_and_deleted_objects() -> None:
 
     claims.take(kind, Change(key=key, old=binding("llama", "qwen"), new=binding("qwen")))
     assert others(claims) == []
+    assert list(claims.others(OTHER_TARGET, "ns", (kind, "x"))) == [(kind, "b")]
     claims.take(kind, Change(key=key, old=binding("qwen"), new=None))
-    assert claims._claimants == {}
+    assert list(claims.others(OTHER_TARGET, "ns", (kind, "x"))) == []
 
 
 def test_objects_with_unreadable_targets_claim_none() -> None:
