@@ -7,8 +7,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import EFFORT
-from small_problems import (
+from support.campaign import TIMES, often
+from support.planning_builders import EFFORT
+from support.small_problems import (
     added_nodes,
     best_rank,
     check_claims,
@@ -17,7 +18,6 @@ from small_problems import (
     rank,
     small_problem,
 )
-from support.campaign import TIMES, often
 
 from controller.planning.engine import Engine, place
 from controller.planning.inputs import PlanningInputs, from_json, to_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from planning_builders import load, node, variant
+from support.planning_builders import load, node, variant
 
 from controller.planning.plan import plan
 from controller.planning.settings import Settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planning_builders import load, node, variant
+from support.planning_builders import load, node, variant
 
 from controller.planning.checker import check
 from controller.planning.checker.places import fit_on_equal_nodes

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import EFFORT, capacity, demand, node, variant, world
 from support.compact import place
+from support.planning_builders import EFFORT, capacity, demand, node, variant, world
 
 from controller.planning.formulation import formulate
 from controller.planning.load import Signal

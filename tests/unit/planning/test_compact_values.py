@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from planning_builders import EFFORT
-from small_problems import constrained_problem, rank, small_problem
 from support.campaign import often
 from support.compact import place
 from support.plain_problems import demand, terms
+from support.planning_builders import EFFORT
+from support.small_problems import constrained_problem, rank, small_problem
 
 from controller.planning.problem import Bin, GrowthTerms, PlacementProblem
 

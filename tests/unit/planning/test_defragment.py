@@ -8,8 +8,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from planning_builders import load, node, variant
 from support.campaign import often
+from support.planning_builders import load, node, variant
 
 from controller.planning.checker import check
 from controller.planning.checker.moves import move_problems

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from planning_builders import load, variant
+from support.planning_builders import load, variant
 
 from controller.planning.demand import ModelDemand, model_demands, staying_replicas
 from controller.planning.formulation import held_replicas

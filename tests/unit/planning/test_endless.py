@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from planning_builders import load, node, variant
+from support.planning_builders import load, node, variant
 
 from controller.planning.decision import Plan, SolverStatus
 from controller.planning.load import ModelLoad

@@ -6,10 +6,10 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from planning_builders import EFFORT
-from small_problems import added_nodes, best_rank, is_possible, rank, small_problem
 from support import compact, plain_problems
 from support.campaign import often
+from support.planning_builders import EFFORT
+from support.small_problems import added_nodes, best_rank, is_possible, rank, small_problem
 
 from controller.planning import engine
 from controller.planning.problem import Bin, PlacementProblem, Solution

@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import EFFORT
 from support.campaign import often
+from support.planning_builders import EFFORT
 
 from controller.planning import engine
 from hack.fleets.catalogue import FAMILIES, Instance

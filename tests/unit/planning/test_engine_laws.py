@@ -7,10 +7,17 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import EFFORT
-from small_problems import added_nodes, best_rank, check_claims, constrained_problem, rank, small_problem
 from support.campaign import often
 from support.plain_problems import demand, terms
+from support.planning_builders import EFFORT
+from support.small_problems import (
+    added_nodes,
+    best_rank,
+    check_claims,
+    constrained_problem,
+    rank,
+    small_problem,
+)
 
 from controller.planning.engine import Engine, alone, place
 from controller.planning.engine.levels import with_values

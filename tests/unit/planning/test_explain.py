@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from explain_builders import (
+from support.explain_builders import (
     LIMITED,
     NOBODY_KNOWS,
     SURGE,
@@ -16,7 +16,7 @@ from explain_builders import (
     nodes_of,
     small,
 )
-from planning_builders import load, node, variant
+from support.planning_builders import load, node, variant
 
 from controller.planning.decision import BoundBy, Reason
 from controller.planning.load import CapacitySource, Signal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from explain_builders import (
+from support.explain_builders import (
     NOBODY_KNOWS,
     PER_SECOND,
     Case,
@@ -17,7 +17,7 @@ from explain_builders import (
     nodes_of,
     small,
 )
-from planning_builders import capacity, load, variant
+from support.planning_builders import capacity, load, variant
 
 from controller.planning.decision import BoundBy, Reason
 from controller.planning.load import CapacitySource, Signal

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import load, node, variant
+from support.planning_builders import load, node, variant
 
 from controller.planning.decision import BoundBy
 from controller.planning.plan import plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from planning_builders import load, node, variant
+from support.planning_builders import load, node, variant
 
 from controller.planning.checker import check
 from controller.planning.cluster import NodePool

@@ -6,9 +6,9 @@ from dataclasses import replace
 from decimal import Decimal
 from random import Random
 
-from planning_builders import load, node, variant
-from small_snapshots import small_snapshot
 from support.campaign import often
+from support.planning_builders import load, node, variant
+from support.small_snapshots import small_snapshot
 
 from controller.planning.decision import SolverStatus
 from controller.planning.hold import hold

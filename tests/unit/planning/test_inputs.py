@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from planning_builders import capacity, load, node, variant
+from support.planning_builders import capacity, load, node, variant
 
 from controller.planning.cluster import (
     Budget,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from planning_builders import node, variant
+from support.planning_builders import node, variant
 
 from controller.planning.cluster import Node, Taint, Toleration
 from controller.planning.inventory import admits, bins

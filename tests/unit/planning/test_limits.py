@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from planning_builders import capacity, load, node, variant
+from support.planning_builders import capacity, load, node, variant
 
 from controller.planning.cluster import Budget, NodePool, NodeRequirement, Quota
 from controller.planning.decision import BoundBy, Plan, Reason, ReliefKind, SolverStatus

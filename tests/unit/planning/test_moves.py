@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Never, cast
 
 import numpy as np
 import pytest
-from planning_builders import EFFORT
 from support.campaign import often
+from support.planning_builders import EFFORT
 
 from controller.planning.moves import Evictions, Kind, fewest_evictions
 

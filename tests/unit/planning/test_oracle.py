@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planning_builders import EFFORT, capacity, demand, node, variant, world
 from support.campaign import often
 from support.compact import place
+from support.planning_builders import EFFORT, capacity, demand, node, variant, world
 
 from controller.planning import engine
 from controller.planning.formulation import formulate

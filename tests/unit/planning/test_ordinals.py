@@ -8,9 +8,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from planning_builders import load, node, variant
-from small_snapshots import constrained_snapshot
 from support.campaign import often
+from support.planning_builders import load, node, variant
+from support.small_snapshots import constrained_snapshot
 
 from controller.planning.checker import check
 from controller.planning.cluster import Budget, Quota

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planning_builders import capacity, load, node, variant
 from support.campaign import often
+from support.planning_builders import capacity, load, node, variant
 
 from controller.planning.checker import check
 from controller.planning.decision import BoundBy, NodePlacement, Reason, SolverStatus

@@ -7,9 +7,9 @@ from decimal import Decimal
 from random import Random
 
 import pytest
-from planning_builders import EFFORT, load, node, variant
-from small_snapshots import small_snapshot
 from support.campaign import often
+from support.planning_builders import EFFORT, load, node, variant
+from support.small_snapshots import small_snapshot
 
 from controller.planning.checker import check
 from controller.planning.cluster import Budget

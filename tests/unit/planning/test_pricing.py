@@ -7,8 +7,8 @@ from random import Random
 
 import numpy as np
 import pytest
-from small_problems import small_problem
 from support.campaign import often
+from support.small_problems import small_problem
 
 from controller.planning.engine.options import NONE, Options, options_of
 from controller.planning.engine.patterns import is_allowed, shortfalls

@@ -10,10 +10,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import EFFORT, load, node, variant
-from small_snapshots import constrained_snapshot, small_snapshot
 from support.campaign import often
 from support.compact import place
+from support.planning_builders import EFFORT, load, node, variant
+from support.small_snapshots import constrained_snapshot, small_snapshot
 
 from controller.offline.changes import Changes, changed
 from controller.planning.additions import Addition

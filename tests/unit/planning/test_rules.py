@@ -10,11 +10,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from planning_builders import EFFORT, node, variant
-from small_problems import added_nodes, best_rank, constrained_problem, is_possible, keeps_rules, rank
-from small_snapshots import constrained_snapshot
 from support import compact
 from support.campaign import often
+from support.planning_builders import EFFORT, node, variant
+from support.small_problems import added_nodes, best_rank, constrained_problem, is_possible, keeps_rules, rank
+from support.small_snapshots import constrained_snapshot
 
 from controller.planning import engine
 from controller.planning.checker import check

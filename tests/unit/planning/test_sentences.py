@@ -6,8 +6,8 @@ import re
 from random import Random
 
 import pytest
-from small_snapshots import small_snapshot
 from support.campaign import often
+from support.small_snapshots import small_snapshot
 
 from controller.planning.decision import Decision, Plan
 from controller.planning.plan import plan

@@ -7,7 +7,7 @@ import pickle
 from decimal import Decimal
 
 import pytest
-from planning_builders import load, node, variant
+from support.planning_builders import load, node, variant
 
 from controller.planning.cluster import Budget
 from controller.planning.load import Capacity, CapacitySource, ModelLoad, RateLimit, Target

@@ -8,10 +8,10 @@ import pickle
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from planning_builders import load, node, variant
+from support import rogue_worker
+from support.planning_builders import load, node, variant
 
 from controller.planning.decision import Reason, SolverStatus
 from controller.planning.plan import plan
@@ -21,7 +21,7 @@ from controller.planning.state import PlanningState
 from controller.solver import Solver
 from controller.solver_worker import frame
 
-ROGUE = str(Path(__file__).with_name("rogue_worker.py"))
+ROGUE = rogue_worker.__file__
 LOADS = (load(25_000),)
 GOOD = Snapshot(nodes=(node("n", 8),), variants=(variant("a", "n", serves=12_800),), loads=LOADS)
 BAD = Snapshot(nodes=GOOD.nodes, variants=(variant("rogue", "n", serves=12_800),), loads=LOADS)

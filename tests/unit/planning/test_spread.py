@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from planning_builders import EFFORT
 from support.plain_problems import demand, terms
+from support.planning_builders import EFFORT
 
 from controller.planning.engine import place
 from controller.planning.engine.spread import bins_by_domain, orders

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planning_builders import variant
+from support.planning_builders import variant
 
 from controller.planning.demand import provided_rate
 from controller.planning.wording import utilization_text

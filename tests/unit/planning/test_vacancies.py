@@ -7,10 +7,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import EFFORT
-from small_problems import constrained_problem, is_possible, small_problem
 from support.campaign import often
 from support.plain_problems import demand, terms
+from support.planning_builders import EFFORT
+from support.small_problems import constrained_problem, is_possible, small_problem
 
 from controller.planning.engine import place
 from controller.planning.problem import Bin, GrowthTerms, PlacementProblem

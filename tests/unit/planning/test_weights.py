@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from planning_builders import load, node, variant
+from support.planning_builders import load, node, variant
 
 from controller.planning.demand import model_demands
 from controller.planning.formulation import formulate

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from support import echo_server
 
 from apiserver.serving import authority
 from apiserver.serving.authority import KeyPair
@@ -144,10 +145,9 @@ def start(files: CertificateFiles) -> Callable[..., Any]:
 
     @asynccontextmanager
     async def run(**options: object) -> AsyncIterator[ServerProcess]:
-        program = Path(__file__).with_name("echo_server.py")
         settings = {"certificate": str(files.certificate), "key": str(files.key)} | options
         process = await asyncio.create_subprocess_exec(
-            sys.executable, str(program), json.dumps(settings), stderr=asyncio.subprocess.PIPE
+            sys.executable, echo_server.__file__, json.dumps(settings), stderr=asyncio.subprocess.PIPE
         )
         server = ServerProcess(process)
         try:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-
-from planning_builders import capacity, load, node, variant
+from typing import Any
 
 from controller.planning.cluster import Node
 from controller.planning.decision import BoundBy, Decision, Reason
@@ -13,6 +12,7 @@ from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.state import PlanningState
+from support.planning_builders import capacity, load, node, variant
 
 PER_SECOND = 10**6
 """One request per second in millionths."""
@@ -34,22 +34,23 @@ def decide(nodes: list[Node], *variants: Variant, loads: tuple[ModelLoad, ...] =
     return {decision.name: decision for decision in made.decisions}
 
 
-def asked(rate: float, **changes: object) -> ModelLoad:
+def asked(rate: float, **changes: Any) -> ModelLoad:
     """Return a load of some requests per second, with a dead band around it."""
     return load(rate * PER_SECOND, **changes)
 
 
-def growing(now: float, upper: float, **changes: object) -> ModelLoad:
+def growing(now: float, upper: float, **changes: Any) -> ModelLoad:
     """Return a load with a forecast for the 140 s that a start takes."""
     return asked(upper, requests_per_second=now, start_seconds=140.0, **changes)
 
 
-def llama(*hosts: str | None, **changes: object) -> Variant:
+def llama(*hosts: str | None, **changes: Any) -> Variant:
     """Return a variant that takes a whole node and whose capacity has limits by target."""
-    return variant("llama-70b", *hosts, **{"size": 8, "capacity": LIMITED} | changes)
+    given: dict[str, Any] = {"size": 8, "capacity": LIMITED} | changes
+    return variant("llama-70b", *hosts, **given)
 
 
-def small(name: str, *hosts: str | None, **changes: object) -> Variant:
+def small(name: str, *hosts: str | None, **changes: Any) -> Variant:
     """Return a variant of one accelerator that serves 12.8 requests per second."""
     return variant(name, *hosts, **{"serves": 12.8 * PER_SECOND} | changes)
 

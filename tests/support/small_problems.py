@@ -34,7 +34,7 @@ def small_problem(random: Random) -> PlacementProblem:
     free = [random.choice((1, 2, 4, 8)) for _ in range(random.randint(1, 3))]
     bins = 1 if random.random() < 0.5 else 2
     home = [random.randrange(bins) for _ in free]
-    variants, rows, members = [], [], []
+    variants, rows, members = list[VariantTerms](), list[CoverRow](), list[range]()
     for model in range(random.randint(1, 3)):
         own = range(len(variants), len(variants) + random.randint(1, 2))
         members.append(own)
@@ -81,7 +81,7 @@ def constrained_problem(random: Random) -> PlacementProblem:
     zone = [*range(zones), *(random.randrange(zones) for _ in range(random.randint(0, 2)))]
     rack = [random.choice((0, 0, 1, NO_DOMAIN)) for _ in zone]
     free = [random.choice((1, 2, 2, 4)) for _ in zone]
-    variants, rows = [], []
+    variants, rows = list[VariantTerms](), list[CoverRow]()
     for model in range(random.randint(1, 2)):
         own = range(len(variants), len(variants) + random.randint(1, 2))
         variants += [
@@ -89,8 +89,8 @@ def constrained_problem(random: Random) -> PlacementProblem:
         ]
         rows += _rows(random, model, own, variants)
     for terms in variants:
-        for nodes in terms.bound:
-            for node in nodes:
+        for taken in terms.bound:
+            for node in taken:
                 free[node] -= terms.accelerators
     allowed = [v for v, terms in enumerate(variants) if terms.accelerators]
     groups: dict[tuple[int, bool], list[int]] = defaultdict(list)

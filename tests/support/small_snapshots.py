@@ -6,11 +6,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from planning_builders import capacity, load, node, variant
-
 from controller.planning.cluster import Budget, NodePool, Quota, Taint, Toleration
 from controller.planning.load import Signal
 from controller.planning.snapshot import ModelRule, Replica, Snapshot, Spread
+from support.planning_builders import capacity, load, node, variant
 
 if TYPE_CHECKING:
     from random import Random
