@@ -28,3 +28,18 @@ async def test_a_rejected_request_holds_no_memory_while_its_connection_is_idle()
             assert await response.text() == "later\n"
         gc.collect()
         assert [found() for found in held] == [None]
+
+
+async def test_a_server_of_post_requests_rejects_other_paths_and_methods() -> None:
+    """As the HTTP library's own routing does; the query belongs to no path."""
+
+    async def answer(_: web.BaseRequest) -> web.Response:
+        return web.Response(text="here")
+
+    async with client_of({"/known": answer}) as client:
+        async with client.post("/known?timeout=10s") as response:
+            assert await response.text() == "here"
+        async with client.post("/known/") as response:
+            assert response.status == 404
+        async with client.get("/known") as response:
+            assert (response.status, response.headers["Allow"]) == (405, "POST")
