@@ -33,6 +33,12 @@ UNKNOWN_CLAIM: Final = "stowplan.dev/unknown-claim"
 PRODUCT: Final = "stowplan.dev/device-product"
 """Pseudo-label of a node for the type of its devices, where no other label names it."""
 
+PROVISIONED_PRODUCT_LABELS: Final = (
+    "karpenter.k8s.aws/instance-gpu-name",
+    "karpenter.azure.com/sku-gpu-name",
+)
+"""Labels by which Karpenter names the accelerator type, of its nodes and in requirements for new ones."""
+
 PRODUCT_LABELS: Final = (
     "nvidia.com/gpu.product",
     "amd.com/gpu.product-name",
@@ -41,6 +47,7 @@ PRODUCT_LABELS: Final = (
     "cloud.google.com/gke-accelerator",
     "cloud.google.com/gke-tpu-accelerator",
     "k8s.amazonaws.com/accelerator",
+    *PROVISIONED_PRODUCT_LABELS,
     PRODUCT,
 )
 """Node labels that name the accelerator type, the most specific first."""
@@ -80,7 +87,7 @@ def product_of(labels: Mapping[str, str]) -> str:
 
 def accelerators_in(quantities: Json) -> int:
     """Return the number of accelerators in a resource list; extended resources are always integers."""
-    return sum(_count(quantities[name]) for name in (*RESOURCE_NAMES, DEVICES) if name in quantities)
+    return sum(whole(quantities[name]) for name in (*RESOURCE_NAMES, DEVICES) if name in quantities)
 
 
 def accelerators_of(pod_spec: Json, names: Sequence[str] = RESOURCE_NAMES) -> int:
@@ -102,7 +109,7 @@ def _asked(container: Json, names: Sequence[str]) -> int:
     return accelerators_in({name: quantities[name] for name in names if name in quantities})
 
 
-def _count(quantity: str | int) -> int:
+def whole(quantity: str | int) -> int:
     """Return a quantity rounded up to an integer; 0 for an invalid one, which the API server rejects."""
     found = _QUANTITY.match(str(quantity))
     if found is None:

@@ -12,12 +12,15 @@ from decimal import Decimal
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.accelerators import RESOURCE_NAMES, accelerators_in, normalised, product_of
+from controller.observe.accelerators import (
+    PROVISIONED_PRODUCT_LABELS,
+    RESOURCE_NAMES,
+    accelerators_in,
+    product_of,
+    whole,
+)
 from controller.observe.scheduling import repellent_taints
 from controller.planning.cluster import NodePool
-
-TYPE_LABELS: Final = ("karpenter.k8s.aws/instance-gpu-name", "karpenter.azure.com/sku-gpu-name")
-"""Labels that name the accelerator type of new nodes."""
 
 COUNT_LABELS: Final = ("karpenter.k8s.aws/instance-gpu-count", "karpenter.azure.com/sku-gpu-count")
 """Labels with the number of accelerators per node."""
@@ -25,9 +28,18 @@ COUNT_LABELS: Final = ("karpenter.k8s.aws/instance-gpu-count", "karpenter.azure.
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 """Existing nodes of the same instance type show what a new one has."""
 
-_ACCELERATOR_LABELS: Final = frozenset({*TYPE_LABELS, *COUNT_LABELS})
+_ACCELERATOR_LABELS: Final = frozenset({*PROVISIONED_PRODUCT_LABELS, *COUNT_LABELS})
 _EXCLUDING: Final = frozenset({"NotIn", "DoesNotExist", "Lt", "Lte"})
 _POOL_LABEL: Final = "karpenter.sh/nodepool"
+_INITIALIZED: Final = "karpenter.sh/initialized"
+"""Label that a node gets when it is ready, has its devices, and has lost its startup taints."""
+
+_DISRUPTED: Final = "karpenter.sh/disrupted"
+"""Taint of a node that is about to be removed."""
+
+_NODES: Final = "nodes"
+"""Name of the limit on the number of nodes."""
+
 _MOST_NODES: Final = 10**5
 _MOST_ACCELERATORS: Final = 10**4
 
@@ -45,14 +57,31 @@ def karpenter_pools(objects: Sequence[Json], nodes: Sequence[Json]) -> Karpenter
     found: list[NodePool] = []
     problems: list[str] = []
     for item in objects:
-        if not _is_about_accelerators(item) or item["metadata"].get("deletionTimestamp"):
+        if not _is_about_accelerators(item) or not _is_in_use(item):
+            continue
+        where = f"Karpenter NodePool {item['metadata']['name']}"
+        if why_not := _why_not_ready(item):
+            problems.append(f"{where} is not ready, so no nodes of it are planned: {why_not}")
             continue
         try:
             found.append(_pool(item, nodes))
         except ValueError as error:
-            where = f"Karpenter NodePool {item['metadata']['name']}"
             problems.append(f"{where}: {error}; to plan with its nodes, declare it in planning.nodePools")
     return KarpenterPools(pools=tuple(found), problems=tuple(problems))
+
+
+def _is_in_use(item: Json) -> bool:
+    """Return whether pods that wait make Karpenter add nodes: with `replicas`, their number is fixed."""
+    return not item["metadata"].get("deletionTimestamp") and item["spec"].get("replicas") is None
+
+
+def _why_not_ready(item: Json) -> str:
+    """Return why Karpenter ignores a NodePool, for instance without its node class; empty if it does not."""
+    conditions = (item.get("status") or {}).get("conditions") or []
+    ready = next((condition for condition in conditions if condition["type"] == "Ready"), None)
+    if ready is None or ready["status"] != "False":
+        return ""
+    return str(ready.get("message") or ready.get("reason") or "its condition Ready is False")
 
 
 def _is_about_accelerators(item: Json) -> bool:
@@ -79,18 +108,18 @@ def _pool(item: Json, nodes: Sequence[Json]) -> NodePool:
         accelerator=accelerator,
         accelerators_per_node=number,
         price_per_node=Decimal(0),
-        nodes_addable=min(_remaining(item, own) // number, _MOST_NODES),
+        nodes_addable=min(_nodes_below_limits(item, own, twin, number), _MOST_NODES),
         labels=frozenset(labels.items()),
         taints=repellent_taints((item["spec"]["template"].get("spec") or {}).get("taints") or []),
     )
 
 
 def _type(labels: Mapping[str, str], twin: Json) -> str:
-    named = next((normalised(labels[label]) for label in TYPE_LABELS if labels.get(label)), "")
-    found = named or product_of(labels) or product_of(_labels(twin))
+    found = product_of(labels) or product_of(_labels(twin))
     if not found:
         raise ValueError(
-            f"its requirements leave the accelerator's type open (none has one {TYPE_LABELS[0]})"
+            "its requirements leave the accelerator's type open"
+            f" (none has one {PROVISIONED_PRODUCT_LABELS[0]})"
         )
     return found
 
@@ -104,13 +133,41 @@ def _number(labels: Mapping[str, str], twin: Json) -> int:
     return number
 
 
-def _remaining(item: Json, own: Sequence[Json]) -> int:
-    """Return the accelerators below the limit; launched nodes that are not registered yet count by status."""
+def _nodes_below_limits(item: Json, own: Sequence[Json], twin: Json, number: int) -> int:
+    """Return how many nodes are missing below the limits, including those that are being added.
+
+    Karpenter's own count includes a machine from its launch. Here it counts as a node to come until it can
+    run pods: otherwise the pods for which it is launched would have no place in the meantime. Nodes that are
+    being removed do not count, as in Karpenter's own count. Raises ValueError without an applicable limit.
+    """
+    joined = [node for node in own if _has_joined(node)]
+    sample = next((node for node in (*joined, twin) if _accelerators_on(node)), {})
     ceilings = item["spec"].get("limits") or {}
-    if not any(name in ceilings for name in RESOURCE_NAMES):
-        raise ValueError("it has no limit of accelerators (spec.limits, such as nvidia.com/gpu)")
-    counted = accelerators_in((item.get("status") or {}).get("resources") or {})
-    return max(0, accelerators_in(ceilings) - max(counted, sum(map(_accelerators_on, own))))
+    rooms = []
+    if any(name in ceilings for name in RESOURCE_NAMES):
+        rooms.append((accelerators_in(ceilings) - sum(map(_accelerators_on, joined))) // number)
+    for name in ceilings.keys() - RESOURCE_NAMES:
+        if each := _capacity(sample, name):
+            used = sum(_capacity(node, name) for node in joined)
+            rooms.append((whole(ceilings[name]) - used) // each)
+    if not rooms:
+        raise ValueError("it has no limit of accelerators (spec.limits, such as nvidia.com/gpu) or of nodes")
+    return max(0, min(rooms))
+
+
+def _has_joined(node: Json) -> bool:
+    """Return whether a node can run pods, and is not being removed."""
+    taints = (node.get("spec") or {}).get("taints") or []
+    is_leaving = node["metadata"].get("deletionTimestamp") or any(
+        taint["key"] == _DISRUPTED for taint in taints
+    )
+    return _labels(node).get(_INITIALIZED) == "true" and not is_leaving
+
+
+def _capacity(node: Json, name: str) -> int:
+    """Return what a node counts towards a limit; 0 if unknown."""
+    capacity = (node.get("status") or {}).get("capacity") or {}
+    return 1 if name == _NODES else whole(capacity.get(name, 0))
 
 
 def _pinned(item: Json) -> dict[str, str]:

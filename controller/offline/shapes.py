@@ -206,6 +206,14 @@ class NodePoolSpec:
 
     template: Machine
     limits: Maybe[dict[str, Quantity]] = UNSET
+    replicas: Maybe[Annotated[int, Range(0)]] = UNSET
+
+
+@declaration()
+class NodePoolStatus:
+    """The conditions of a node pool."""
+
+    conditions: Maybe[tuple[ConditionSeen, ...]] = UNSET
 
 
 @declaration()
@@ -214,6 +222,7 @@ class NodePool:
 
     metadata: Metadata
     spec: NodePoolSpec
+    status: Maybe[NodePoolStatus] = UNSET
 
 
 @declaration()
