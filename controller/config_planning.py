@@ -61,7 +61,12 @@ class NodePoolConfig:
     """Price of one node per hour, on top of the cost of its replicas; 0 if their cost includes it."""
 
     nodes_addable: Annotated[int, Range(0, 10**5)] = 1
-    """The maximum number of nodes that can be added."""
+    """The maximum number of nodes that can be added. Not used with `maxNodes`."""
+
+    max_nodes: Annotated[int, Range(0, 10**5)] = 0
+    """The maximum size of the pool, as configured in its node autoscaler. The existing nodes that have its
+    `labels` and accelerators are subtracted from it. 0 if unknown: then `nodesAddable` applies, however many
+    nodes exist."""
 
     lead_seconds: Annotated[int, Range(0, 10**6)] = 0
     """Time from the request for a node until pods run on it, in seconds; 0 if unknown."""
@@ -248,6 +253,12 @@ def planning_problems(planning: PlanningConfig) -> list[str]:
     if planning.fresh_seconds > planning.held_seconds:
         problems.append("planning.heldSeconds: must be at least planning.freshSeconds")
     problems += _repeated("nodePools", [pool.name for pool in planning.node_pools])
+    problems += [
+        f"planning.nodePools[{position}].labels: must not be empty with maxNodes, which counts existing nodes"
+        " by them"
+        for position, pool in enumerate(planning.node_pools)
+        if pool.max_nodes and not pool.labels
+    ]
     problems += _repeated("budgets", [budget.name for budget in planning.budgets])
     costs = {
         f"nodePools[{position}].pricePerNode": pool.price_per_node
@@ -307,6 +318,7 @@ def pools_of(planning: PlanningConfig) -> tuple[NodePool, ...]:
             accelerators_per_node=pool.accelerators_per_node,
             price_per_node=Decimal(pool.price_per_node),
             nodes_addable=pool.nodes_addable,
+            max_nodes=pool.max_nodes or None,
             lead_seconds=float(pool.lead_seconds),
             labels=frozenset(pool.labels.items()),
             taints=frozenset(

@@ -18,7 +18,7 @@ from controller.observe.disruptions import Disruptions
 from controller.observe.identity import Key, key_of, seniority
 from controller.observe.idleness import Idleness
 from controller.observe.inventory import inventory, oversized
-from controller.observe.karpenter import karpenter_pools
+from controller.observe.karpenter import KarpenterPools, karpenter_pools
 from controller.observe.leaving import leaving_order
 from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
@@ -40,7 +40,7 @@ from controller.observe.targets import (
 from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target
 from controller.observe.variants import Surroundings, claim_of, variant_of, why_unheeded
 from controller.planning.cluster import Budget, Node, NodePool
-from controller.planning.inventory import node_to_come
+from controller.planning.inventory import growing, node_to_come
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
 from controller.sizing.records import VariantFacts
 
@@ -166,11 +166,9 @@ def gather(
     groups, disruptions = by_target(world.pods), Disruptions(world.disruption_budgets)
     autoscalers = {_scaled(item): item for item in world.autoscalers}
     hold_seconds = terms.minimum_hold_seconds
-    growth = karpenter_pools(world.node_pools, world.nodes)
-    declared = {pool.name for pool in terms.pools}
-    found_pools = (pool for pool in growth.pools if pool.name not in declared)
-    terms = replace(terms, pools=(*terms.pools, *found_pools))
     nodes = {node.name: node for node in inventory(world.nodes, world.pods, frozenset())}
+    growth = _pools(world, terms, [*nodes.values()])
+    terms = replace(terms, pools=growth.pools)
     reach = Reach([*nodes.values(), *map(node_to_come, terms.pools)])
     targets, unplannable = _targets(world)
     scene = Scene(world.nodes, targets, world.pods)
@@ -236,6 +234,15 @@ def _targets(world: World) -> tuple[Mapping[TargetKey, Target], Mapping[TargetKe
         except Exception as error:  # noqa: BLE001 (an error of one target must not affect others)
             unplannable[key] = unplanned_target(key, error)
     return found, unplannable
+
+
+def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:
+    """Return the declared pools as they can still grow, and Karpenter's that are not declared."""
+    found = karpenter_pools(world.node_pools, world.nodes)
+    declared = {pool.name for pool in terms.pools}
+    own_pools = (growing(pool, nodes) for pool in terms.pools)
+    others = (pool for pool in found.pools if pool.name not in declared)
+    return replace(found, pools=(*own_pools, *others))
 
 
 def _in_order(

@@ -26,6 +26,7 @@ from controller.offline.naming import first_of
 from controller.offline.reading import Problem
 from controller.offline.yaml_text import documents_of, placed
 from controller.planning.inputs import PlanningInputs
+from controller.planning.inventory import growing
 from controller.planning.settings import Settings
 from controller.sizing.records import SizingSettings
 
@@ -70,9 +71,10 @@ class Configuring:
         if not self.is_given:
             return inputs
         saved, declared = inputs.snapshot, {pool.name for pool in self.terms.pools}
+        own_pools = (growing(pool, saved.nodes) for pool in self.terms.pools)
         snapshot = replace(
             saved,
-            pools=(*self.terms.pools, *(pool for pool in saved.pools if pool.name not in declared)),
+            pools=(*own_pools, *(pool for pool in saved.pools if pool.name not in declared)),
             budgets=self.terms.budgets,
             variants=tuple(
                 replace(variant, may_scale_to_zero=self.scales_to_zero) for variant in saved.variants

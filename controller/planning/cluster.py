@@ -125,6 +125,9 @@ class NodePool:
     nodes_addable: int
     """The maximum number of nodes that can still be added."""
 
+    max_nodes: int | None = None
+    """The maximum number of nodes, including those that exist; None if unknown."""
+
     lead_seconds: float = 0.0
     """Time from requesting a node until pods run on it, in seconds."""
 
@@ -138,6 +141,7 @@ class NodePool:
             accelerators_per_node=(self.accelerators_per_node, 1, MOST_ACCELERATORS),
             price_per_node=(self.price_per_node, 0, 10**9),
             nodes_addable=(self.nodes_addable, 0, 10**5),
+            max_nodes=(self.max_nodes or 0, 0, 10**5),
             lead_seconds=(self.lead_seconds, 0, 10**6),
         )
         refuse(wrong, f"node pool {self.name}")

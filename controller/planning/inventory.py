@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from controller.planning.cluster import Node, NodePool, NodeRequirement, Taint, Toleration
 from controller.planning.problem import Bin
@@ -132,6 +133,17 @@ def node_to_come(pool: NodePool) -> Node:
         labels=pool.labels,
         taints=pool.taints,
     )
+
+
+def growing(pool: NodePool, nodes: Sequence[Node]) -> NodePool:
+    """Return a pool with the nodes that can be added below its maximum size, if that is known.
+
+    A node that starts is not among `nodes` before it has accelerators, so it is still one to come.
+    """
+    if pool.max_nodes is None:
+        return pool
+    existing = sum(pool.labels <= node.labels for node in nodes)
+    return replace(pool, nodes_addable=max(0, pool.max_nodes - existing))
 
 
 def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> tuple[list[int], list[tuple[int, ...]]]:

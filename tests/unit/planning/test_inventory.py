@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from support.planning_builders import node, variant
 
-from controller.planning.cluster import Node, Taint, Toleration
-from controller.planning.inventory import admits, bins
+from controller.planning.cluster import Node, NodePool, Taint, Toleration
+from controller.planning.inventory import admits, bins, growing
 from controller.planning.problem import Bin
 from controller.planning.snapshot import Variant
 
@@ -110,3 +112,21 @@ def test_nodes_that_admit_the_same_variants_are_one_bin(
 ) -> None:
     """A bin also lists the sizes of the replicas of its variants."""
     assert list(bins(nodes, variants)[0]) == want
+
+
+def test_nodes_with_the_labels_of_a_pool_count_towards_its_maximum_size() -> None:
+    """Without a known maximum, the number of nodes that can be added stays as declared."""
+    pool = NodePool(
+        name="flex",
+        accelerator="H100",
+        accelerators_per_node=8,
+        price_per_node=Decimal(0),
+        nodes_addable=1,
+        max_nodes=3,
+        labels=FLEX,
+    )
+    nodes = [node("a", 8, labels=FLEX | {("zone", "a")}), node("b", 8, labels=FLEX), node("c", 8)]
+
+    assert growing(pool, nodes).nodes_addable == 1
+    assert growing(replace(pool, max_nodes=1), nodes).nodes_addable == 0
+    assert growing(replace(pool, max_nodes=None, nodes_addable=7), nodes).nodes_addable == 7

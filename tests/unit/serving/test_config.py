@@ -290,6 +290,21 @@ def test_duplicate_pool_names_and_excessive_prices_are_reported(tmp_path: Path) 
     assert len(problems) == 3
 
 
+def test_a_maximum_of_a_node_pool_needs_labels_by_which_to_count_nodes(tmp_path: Path) -> None:
+    """Without labels, every node would count."""
+    file = tmp_path / "config.yaml"
+    pool = "name: a, accelerator: H100, acceleratorsPerNode: 8, maxNodes: 4"
+    file.write_text(f"planning: {{nodePools: [{{{pool}}}]}}\n", encoding="utf-8")
+    assert config_problems(parsed([], file)) == [
+        "planning.nodePools[0].labels: must not be empty with maxNodes, which counts existing nodes by them"
+    ]
+
+    file.write_text(f"planning: {{nodePools: [{{{pool}, labels: {{pool: a}}}}]}}\n", encoding="utf-8")
+    (found,) = pools_of(parsed([], file).planning)
+
+    assert found.max_nodes == 4
+
+
 def test_sizing_is_configured_in_percent_and_seconds(tmp_path: Path) -> None:
     """The history for the trend spans a fixed number of intervals."""
     file = tmp_path / "config.yaml"
