@@ -62,22 +62,26 @@ _FACTORS: Final = (
 )
 
 _VENDORS: Final = frozenset({"NVIDIA", "AMD", "INTEL", "TESLA", "GEFORCE", "INSTINCT", "RADEON"})
-_DETAIL: Final = re.compile(r"^(\d+GB?|PCIE|SXM\d*|HBM\d*E?|NVL|OAM|MIG.*|SHARED)$")
+_DETAIL: Final = re.compile(r"^(\d+GB?|PCIE|SXM\d*|HBM\d*E?|NVL|OAM)$")
+_PART: Final = frozenset({"MIG", "SHARED"})
+"""Words that begin the description of a part of an accelerator: a MIG device, or a share of its time."""
+
+_SUPPLIERS: Final = frozenset(name.partition("/")[0] for name in RESOURCE_NAMES)
 
 
 def normalised(product: str) -> str:
     """Return the short name of a product: `NVIDIA-A100-PCIE-80GB` becomes `A100`, as people call it.
 
-    Vendor names are removed, and everything from the first memory size or form factor on. The result is
-    upper-case, so that different spellings match.
+    Vendor names are removed, and everything from the first memory size or form factor on, except that a part
+    of an accelerator stays a type of its own: `NVIDIA-A100-SXM4-40GB-MIG-1g.5gb` becomes `A100-MIG-1G.5GB`.
+    The result is upper-case, so that different spellings match.
     """
     words = [word for word in re.split(r"[-_ ]+", product.upper()) if word]
     while len(words) > 1 and words[0] in _VENDORS:
         words.pop(0)
-    for position, word in enumerate(words):
-        if position and _DETAIL.match(word):
-            return "-".join(words[:position])
-    return "-".join(words)
+    part = next((position for position, word in enumerate(words) if word in _PART), len(words))
+    detail = (position for position in range(1, part) if _DETAIL.match(words[position]))
+    return "-".join([*words[: next(detail, part)], *words[part:]])
 
 
 def product_of(labels: Mapping[str, str]) -> str:
@@ -101,6 +105,20 @@ def accelerators_of(pod_spec: Json, names: Sequence[str] = RESOURCE_NAMES) -> in
     sidecars = [item for item in starters if item.get("restartPolicy") == "Always"]
     steady = sum(_asked(item, names) for item in [*(pod_spec.get("containers") or []), *sidecars])
     return claimed + max([steady, *(_asked(item, names) for item in starters if item not in sidecars)])
+
+
+def uncounted(pod_spec: Json) -> Sequence[str]:
+    """Return the resources of accelerator vendors that a pod without accelerators requests, such as parts."""
+    if accelerators_of(pod_spec):
+        return ()
+    named = {
+        name
+        for container in [*(pod_spec.get("containers") or []), *(pod_spec.get("initContainers") or [])]
+        for quantities in (container.get("resources") or {}).values()
+        if isinstance(quantities, Mapping)
+        for name in quantities
+    }
+    return sorted(name for name in named if "/" in name and name.partition("/")[0] in _SUPPLIERS)
 
 
 def _asked(container: Json, names: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
-from controller.observe.accelerators import accelerators_of
+from controller.observe.accelerators import RESOURCE_NAMES, accelerators_of, uncounted
 from controller.observe.asks import Ask, binding_of, stand_ins, with_asks
 from controller.observe.conditions import ConditionReason
 from controller.observe.disruptions import Disruptions
@@ -267,6 +267,11 @@ def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surrounding
     seen.pods[key], seen.targets[key], seen.cost_sources[key] = around.pods, target, around.cost[1]
     seen.facts[key], seen.doubts[key] = facts, doubts
     seen.problems += around.rules.problems
+    if names := uncounted(target.pod_spec):
+        seen.problems.append(
+            f"the pods of VariantAutoscaling {'/'.join(key)} request {', '.join(names)}, which planning does"
+            f" not count: no node limits its replicas; planning counts {', '.join(RESOURCE_NAMES)}"
+        )
     seen.unheeded |= {key: why} if why else {}
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from apiserver.schema.json import Json
-from controller.observe.accelerators import accelerators_in, accelerators_of, normalised, product_of
+from controller.observe.accelerators import (
+    accelerators_in,
+    accelerators_of,
+    normalised,
+    product_of,
+    uncounted,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,13 +27,16 @@ from controller.observe.accelerators import accelerators_in, accelerators_of, no
         ("Intel-Gaudi-2-96GB", "GAUDI-2"),
         ("nvidia-h100-80gb", "H100"),
         ("Tesla-T4", "T4"),
+        ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "A100-MIG-1G.5GB"),
+        ("NVIDIA-L40S-SHARED", "L40S-SHARED"),
+        ("NVIDIA-H100-80GB-HBM3-MIG-2g.20gb-SHARED", "H100-MIG-2G.20GB-SHARED"),
         ("A100", "A100"),
         ("nvidia", "NVIDIA"),
         ("", ""),
     ],
 )
 def test_product_names_are_normalised_to_the_accelerator_type(product: str, want: str) -> None:
-    """Vendor, memory size and form factor are removed."""
+    """Vendor, memory size and form factor are removed, but a part is not a whole accelerator."""
     assert normalised(product) == want
 
 
@@ -87,3 +96,25 @@ def test_the_request_of_a_pod_is_computed_from_its_containers_as_by_the_schedule
 ) -> None:
     """The larger of the sum over containers and sidecars and of each init container counts."""
     assert accelerators_of(spec) == want
+
+
+def asking(*names: str) -> Json:
+    """Return a container with a limit of 1 of some resources."""
+    return {"resources": {"limits": dict.fromkeys(names, "1"), "claims": [{"name": "one"}]}}
+
+
+UNCOUNTED = {
+    "a MIG device": ([asking("nvidia.com/mig-1g.5gb", "cpu")], ["nvidia.com/mig-1g.5gb"]),
+    "a share": ([asking("nvidia.com/gpu.shared")], ["nvidia.com/gpu.shared"]),
+    "a network device next to accelerators": ([container(1), asking("nvidia.com/hostdev")], []),
+    "resources of nobody known": ([asking("cpu", "example.com/x")], []),
+    "no resources": ([{"name": "engine"}], []),
+}
+
+
+@pytest.mark.parametrize(("containers", "want"), UNCOUNTED.values(), ids=UNCOUNTED.keys())
+def test_resources_of_accelerators_that_are_not_counted_are_named(
+    containers: list[Json], want: list[str]
+) -> None:
+    """Such replicas would seem to fit on any node."""
+    assert list(uncounted({"containers": containers})) == want

@@ -294,6 +294,18 @@ def test_a_model_without_replicas_has_no_grace_rule() -> None:
     assert gathered(placed(variant("chat"))).snapshot.models == ()
 
 
+def test_pods_with_a_part_of_an_accelerator_are_reported() -> None:
+    """Planning knows no limit on how many of them fit."""
+    parts = placed(deployment("chat", product=A100, accelerators=2, replicas=1))
+    limits = parts["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    limits.clear()
+    limits["nvidia.com/mig-1g.5gb"] = "1"
+
+    (problem,) = gathered(placed(variant("chat")), deployments=(parts,)).problems
+
+    assert problem.startswith("the pods of VariantAutoscaling ns/chat request nvidia.com/mig-1g.5gb, which")
+
+
 def test_limits_and_node_pools_come_from_settings_and_from_the_cluster() -> None:
     """A declared node pool takes precedence over Karpenter's NodePool of the same name."""
     declared = NodePool(
