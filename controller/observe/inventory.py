@@ -10,7 +10,7 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.pods import is_present, is_stuck, target_of_pod
-from controller.observe.scheduling import repellent_taints
+from controller.observe.scheduling import is_leaving, repellent_taints
 from controller.observe.targets import TargetKey
 from controller.planning.cluster import MOST_ACCELERATORS, NAME_FIELD, MovablePod, Node
 
@@ -80,7 +80,7 @@ def _node(node: Json, held: int, movable: tuple[MovablePod, ...]) -> Node:
         movable=movable,
         labels=labels_of(node),
         taints=repellent_taints(spec.get("taints") or []),
-        schedulable=not spec.get("unschedulable") and _is_ready(status),
+        schedulable=not spec.get("unschedulable") and _is_ready(status) and not is_leaving(node),
     )
 
 

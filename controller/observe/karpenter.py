@@ -19,7 +19,7 @@ from controller.observe.accelerators import (
     product_of,
     whole,
 )
-from controller.observe.scheduling import repellent_taints
+from controller.observe.scheduling import is_leaving, repellent_taints
 from controller.planning.cluster import NodePool
 
 COUNT_LABELS: Final = ("karpenter.k8s.aws/instance-gpu-count", "karpenter.azure.com/sku-gpu-count")
@@ -33,9 +33,6 @@ _EXCLUDING: Final = frozenset({"NotIn", "DoesNotExist", "Lt", "Lte"})
 _POOL_LABEL: Final = "karpenter.sh/nodepool"
 _INITIALIZED: Final = "karpenter.sh/initialized"
 """Label that a node gets when it is ready, has its devices, and has lost its startup taints."""
-
-_DISRUPTED: Final = "karpenter.sh/disrupted"
-"""Taint of a node that is about to be removed."""
 
 _NODES: Final = "nodes"
 """Name of the limit on the number of nodes."""
@@ -157,11 +154,7 @@ def _nodes_below_limits(item: Json, own: Sequence[Json], twin: Json, number: int
 
 def _has_joined(node: Json) -> bool:
     """Return whether a node can run pods, and is not being removed."""
-    taints = (node.get("spec") or {}).get("taints") or []
-    is_leaving = node["metadata"].get("deletionTimestamp") or any(
-        taint["key"] == _DISRUPTED for taint in taints
-    )
-    return _labels(node).get(_INITIALIZED) == "true" and not is_leaving
+    return _labels(node).get(_INITIALIZED) == "true" and not is_leaving(node)
 
 
 def _capacity(node: Json, name: str) -> int:

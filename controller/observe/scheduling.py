@@ -19,6 +19,19 @@ MOST_VALUES: Final = 2000
 or one for each of some hundred nodes.
 """
 
+_REMOVED_SOON: Final = frozenset(
+    {
+        "ToBeDeletedByClusterAutoscaler",
+        "karpenter.sh/disrupted",
+        "karpenter.sh/disruption",
+        "node.kubernetes.io/out-of-service",
+        "cloud.google.com/impending-node-termination",
+        "aws-node-termination-handler/spot-itn",
+        "aws-node-termination-handler/asg-lifecycle-termination",
+    }
+)
+"""Taints of nodes that are about to be drained and removed, or whose machine is gone."""
+
 _REPELLENT: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -71,6 +84,13 @@ def repellent_taints(taints: Sequence[Json]) -> frozenset[Taint]:
         for taint in taints
         if taint["effect"] in _REPELLENT and taint["key"] != MOVING
     )
+
+
+def is_leaving(node: Json) -> bool:
+    """Return whether a node is being removed, so that its pods have to leave whatever they tolerate."""
+    taints = (node.get("spec") or {}).get("taints") or []
+    is_deleted = node["metadata"].get("deletionTimestamp") is not None
+    return is_deleted or any(taint["key"] in _REMOVED_SOON for taint in taints)
 
 
 def _term(term: Json) -> tuple[NodeRequirement, ...]:

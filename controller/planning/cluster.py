@@ -96,7 +96,8 @@ class Node:
     labels: frozenset[tuple[str, str]] = frozenset()
     taints: frozenset[Taint] = frozenset()
     schedulable: bool = True
-    """Whether the node is ready and not cordoned. Pods on an unschedulable node stay; no new pods go there.
+    """Whether the node is ready, and neither cordoned nor being removed. Pods on an unschedulable node stay;
+    no new pods go there.
     """
 
     def __post_init__(self) -> None:

@@ -54,3 +54,33 @@ def test_node_affinity_matches_nodes_as_in_the_scheduler(spec: Json, want: bool)
     (node,) = inventory([NODE], [], frozenset())
 
     assert meets(node, node_affinity(spec)) is want
+
+
+REMOVED = {
+    "no taint": ({}, True),
+    "a taint of its own": ({"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}}, True),
+    "a candidate of the Cluster Autoscaler": (
+        {"spec": {"taints": [{"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}]}},
+        True,
+    ),
+    "removed by the Cluster Autoscaler": (
+        {"spec": {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]}},
+        False,
+    ),
+    "disrupted by Karpenter": (
+        {"spec": {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}},
+        False,
+    ),
+    "deleted, with a finalizer": (
+        {"metadata": NODE["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "want"), REMOVED.values(), ids=REMOVED.keys())
+def test_a_node_that_is_being_removed_takes_no_new_pods(change: Json, want: bool) -> None:
+    """This holds whatever pods tolerate, because they would be evicted again."""
+    (node,) = inventory([NODE | change], [], frozenset())
+
+    assert node.schedulable is want
