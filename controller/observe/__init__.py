@@ -7,7 +7,7 @@ translate Kubernetes objects, `idleness` tracks the last activity of models, and
 - engines: `endpoints`, `credentials`, `bounded` bodies, parsing of an `exposition`, `origins` of series,
   `series` and what is `said` by them; performance and command lines: `performance`, `arguments`
 - objects: `identity`, and those that are `unplanned`; scale targets: `targets`, `scales`; pods: `replicas`,
-  `lateness`, `leaving` order, `movable` ones, `disruptions`
+  `lateness`, `waiting` for nodes, `leaving` order, `movable` ones, `disruptions`
 - devices: `devices`, `claims`; rules of pods: `rule_reading`, `rules`, `neighbours`, `selectors`, `domains`
 - service classes, priorities and costs: `classes`, `objectives`, `prices`; among tenants: `grants`
 - bindings: `bound`, and their `asks` of the plan

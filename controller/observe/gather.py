@@ -39,6 +39,7 @@ from controller.observe.targets import (
 )
 from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target
 from controller.observe.variants import Surroundings, claim_of, variant_of, why_unheeded
+from controller.observe.waiting import stalled_replicas
 from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import growing, node_to_come
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
@@ -174,7 +175,7 @@ def gather(
     scene = Scene(world.nodes, targets, world.pods)
 
     def around(autoscaling: Json, target: Target) -> Surroundings:
-        pods = groups.get(target.key, ())
+        pods, accelerator = groups.get(target.key, ()), accelerator_of(autoscaling, target.pod_spec)
         return Surroundings(
             target=target,
             pods=_in_order(target, pods, nodes, terms),
@@ -185,8 +186,9 @@ def gather(
             report_age=report_age,
             held_since_seconds=now_seconds - hold_seconds if hold_seconds else None,
             disruption=disruptions.of(pods),
-            rules=pod_rules(target, accelerator_of(autoscaling, target.pod_spec), scene),
+            rules=pod_rules(target, accelerator, scene),
             objective=objectives.of(target, pods),
+            stalled_replicas=stalled_replicas(pods, terms.pools, accelerator, now_seconds=now_seconds),
         )
 
     seen = _Seen(problems=[*growth.problems])

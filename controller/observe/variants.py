@@ -47,6 +47,9 @@ class Surroundings:
     objective: Objective | None = None
     """The most important InferenceObjective of the pods, if objectives apply."""
 
+    stalled_replicas: int = 0
+    """Replicas that have waited too long for a node."""
+
 
 def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
     """Return the record of one VariantAutoscaling (v1alpha2). Raises ValueError for numbers out of range."""
@@ -86,6 +89,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         together_in=target.together_in,
         spread=around.rules.spread,
         most_per_node=around.rules.most_per_node,
+        stalled_replicas=around.stalled_replicas,
     )
 
 

@@ -101,6 +101,11 @@ def allowed_replicas(variant: Variant) -> int:
     return min(variant.current_replicas, variant.max_replicas)
 
 
+def _anticipated(variant: Variant) -> int:
+    """Return the replicas that exist or start; those that wait in vain would be replaced again and again."""
+    return max(0, allowed_replicas(variant) - variant.stalled_replicas)
+
+
 def rate_of(variant: Variant) -> int:
     """Return the capacity of one replica in millionths of a request per second; 0 if it is not counted on."""
     return variant.capacity.rate if variant.capacity and variant.capacity.is_usable else 0
@@ -141,7 +146,7 @@ def _model_demand(
         variants=tuple(variants),
         lower_rate=rate_up(load.required_requests_per_second),
         upper_rate=None if releasable is None else rate_up(releasable),
-        anticipated_rate=provided_rate(variants, [allowed_replicas(variant) for variant in variants]),
+        anticipated_rate=provided_rate(variants, [_anticipated(variant) for variant in variants]),
         supply_rate=sum([serving_rate(variant) * ready_replicas(variant) for variant in variants]),
         min_replicas=rule.min_replicas if rule else 0,
     )

@@ -47,7 +47,8 @@ def _decision(case: Case) -> Decision:
         verdict = replace(verdict, message=f"{verdict.message}; {_helps(reliefs)} would help")
     if case.granted > case.placed and not _is_frozen(case):
         waiting = count(case.granted - case.placed, "replica")
-        text = f"{verdict.message}; {waiting} without a place: fewer would remove ready ones"
+        why = "no node was added" if case.variant.stalled_replicas else "fewer would remove ready ones"
+        text = f"{verdict.message}; {waiting} without a place: {why}"
         verdict = replace(verdict, message=text)
     excess = tuple(case.solved.excess_of.get(case.number, ()))
     if excess:

@@ -99,7 +99,7 @@ def bins(
     """
     groups: dict[_Kind, list[int]] = defaultdict(list)
     everywhere = [*nodes, *(node_to_come(pool) for pool in pools)]
-    eligible, users = _eligible(everywhere, variants)
+    eligible, users = _eligible(everywhere, variants, existing=len(nodes))
     keys = [frozenset(s.topology_key for v in own if (s := variants[v].spread)) for own in users]
     kinds = [
         (
@@ -146,9 +146,12 @@ def growing(pool: NodePool, nodes: Sequence[Node]) -> NodePool:
     return replace(pool, nodes_addable=max(0, pool.max_nodes - existing))
 
 
-def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> tuple[list[int], list[tuple[int, ...]]]:
+def _eligible(
+    nodes: Sequence[Node], variants: Sequence[Variant], *, existing: int
+) -> tuple[list[int], list[tuple[int, ...]]]:
     """Return the group number of each node, and the eligible variants of each group.
 
+    The first `existing` nodes exist, the others are to come, for all variants but those that waited in vain.
     Variants and nodes with equal attributes are compared only once.
     """
     users: dict[tuple[object, ...], list[int]] = defaultdict(list)
@@ -160,6 +163,7 @@ def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> tuple[list[
                 variant.node_affinity,
                 variant.tolerations,
                 topology_keys(variant),
+                variant.stalled_replicas > 0,
             )
             users[key].append(index)
     keys = {key for variant in variants for key, _ in variant.node_selector}
@@ -169,12 +173,18 @@ def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> tuple[list[
     known: dict[tuple[object, ...], int] = {}
     numbers: dict[tuple[int, ...], int] = {}
     result = []
-    for node in nodes:
+    for position, node in enumerate(nodes):
+        exists = position < existing
         labels = frozenset(label for label in node.labels if label[0] in keys)
         present = frozenset(key for key, _ in node.labels if key in needed) if needed else needed
-        kind = (node.schedulable, node.accelerator, labels, present, node.taints)
+        kind = (exists, node.schedulable, node.accelerator, labels, present, node.taints)
         if kind not in known:
-            matching = [group for group in users.values() if admits(node, variants[group[0]])]
+            firsts = ((group, variants[group[0]]) for group in users.values())
+            matching = [
+                group
+                for group, first in firsts
+                if admits(node, first) and (exists or not first.stalled_replicas)
+            ]
             members = tuple(sorted(index for group in matching for index in group))
             known[kind] = numbers.setdefault(members, len(numbers))
         result.append(known[kind])

@@ -165,6 +165,11 @@ class Variant:
     may_be_moved: bool = True
     """Whether an evicted pod may start anywhere else without affecting other pods."""
 
+    stalled_replicas: int = 0
+    """Replicas that have waited so long for a node that nodes to be added do not count for this variant. They
+    continue to wait as long as the model would use them on unlimited nodes.
+    """
+
     def __post_init__(self) -> None:
         wrong = out_of_range(
             accelerators_per_replica=(self.accelerators_per_replica, 0, 10**4),
@@ -174,6 +179,7 @@ class Variant:
             max_replicas=(self.max_replicas or 0, 0, MAX_REPLICAS),
             pinned_replicas=(self.pinned_replicas or 0, 0, MAX_REPLICAS),
             held_replicas=(self.held_replicas, 0, MAX_REPLICAS),
+            stalled_replicas=(self.stalled_replicas, 0, MAX_REPLICAS),
             priority=(self.priority, 1, LOWEST_PRIORITY),
             evictable_replicas=(self.evictable_replicas or 0, 0, MAX_REPLICAS),
             start_seconds=(self.start_seconds, 0, MOST_START_SECONDS),

@@ -144,6 +144,6 @@ def _served(variants: Sequence[Variant], seconds: float) -> float:
     for variant in variants:
         if variant.capacity is not None:
             ready = min(variant.ready_replicas, variant.current_replicas)
-            coming = max(0, variant.current_replicas - ready)
+            coming = max(0, variant.current_replicas - ready - variant.stalled_replicas)
             whole += variant.capacity.requests_per_second * (ready + coming / 2) * seconds
     return whole

@@ -120,6 +120,7 @@ def _variant(random: Random, name: str, nodes: list[Node]) -> Variant:
         held_replicas=random.choice((0, 0, 0, 1)),
         tolerations=frozenset({Toleration(operator="Exists")} if random.random() < 0.5 else ()),
         node_selector=frozenset({("pool", "a")} if random.random() < 0.2 else ()),
+        stalled_replicas=sum(pod.node is None for pod in pods) if random.random() < 0.2 else 0,
     )
 
 

@@ -61,7 +61,7 @@ def _requests(snapshot: Snapshot, plan: Plan, placed: Counter[tuple[str, str]]) 
             variant = variants[namespace, name]
             placed[namespace, name] += count
             pods[_pod_size(variant)] += count
-            if not _may_use(to_come, variant):
+            if not _may_use(to_come, variant) or variant.stalled_replicas:
                 yield f"{name}: may not go to the nodes to be added to {pool.name}"
         if not fit_on_equal_nodes(pods, accelerators=pool.accelerators_per_node, nodes=request.nodes):
             asked = ", ".join(f"{count} of {size}" for size, count in sorted(pods.items()))
@@ -151,7 +151,7 @@ def _counts(
         missing = sum(missing_pods(variant, hosts) for hosts in kept)
         whole = len(kept) + placed[key] // variant.pods_per_replica
         removes_ready = any(whole <= ordinal < variant.current_replicas for ordinal in variant.ready_ordinals)
-        is_excused = removes_ready or not decisions[key].signal.decides
+        is_excused = removes_ready or variant.stalled_replicas or not decisions[key].signal.decides
         excused = min(variant.current_replicas, replicas) if is_excused else 0
         if variant.accelerators_per_replica == 0:
             continue

@@ -306,6 +306,18 @@ def test_pods_with_a_part_of_an_accelerator_are_reported() -> None:
     assert problem.startswith("the pods of VariantAutoscaling ns/chat request nvidia.com/mig-1g.5gb, which")
 
 
+def test_replicas_that_wait_in_vain_for_a_node_are_counted() -> None:
+    """Plans then do not count on nodes to be added for them."""
+    waiting = pod("chat-1", node="")
+    waiting["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "lastTransitionTime": "1969-12-31T23:00:00Z"}
+    ]
+
+    (found,) = gathered(placed(variant("chat")), pods=(waiting,)).snapshot.variants
+
+    assert found.stalled_replicas == 1
+
+
 def test_limits_and_node_pools_come_from_settings_and_from_the_cluster() -> None:
     """A declared node pool takes precedence over Karpenter's NodePool of the same name."""
     declared = NodePool(
