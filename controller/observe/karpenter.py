@@ -22,7 +22,10 @@ from controller.observe.accelerators import (
 from controller.observe.scheduling import is_leaving, repellent_taints
 from controller.planning.cluster import NodePool
 
-COUNT_LABELS: Final = ("karpenter.k8s.aws/instance-gpu-count", "karpenter.azure.com/sku-gpu-count")
+COUNT_LABELS: Final = (
+    "karpenter.k8s.aws/instance-gpu-count",
+    "karpenter.azure.com/sku-gpu-count",
+)
 """Labels with the number of accelerators per node."""
 
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
@@ -96,7 +99,8 @@ def _asks_for_some(demand: Json) -> bool:
 def _pool(item: Json, nodes: Sequence[Json]) -> NodePool:
     """Return the record of one NodePool. Raises ValueError if it does not determine type, count or limit."""
     name = item["metadata"]["name"]
-    labels = _pinned(item)
+    possible = _possible_labels(item)
+    labels = {key: next(iter(values)) for key, values in possible.items() if len(values) == 1}
     twin = _twin(labels, nodes)
     accelerator, number = _type(labels, twin), _number(labels, twin)
     own = [node for node in nodes if _labels(node).get(_POOL_LABEL) == name]
@@ -106,7 +110,7 @@ def _pool(item: Json, nodes: Sequence[Json]) -> NodePool:
         accelerators_per_node=number,
         price_per_node=Decimal(0),
         nodes_addable=min(_nodes_below_limits(item, own, twin, number), _MOST_NODES),
-        labels=frozenset(labels.items()),
+        labels=frozenset((key, value) for key, values in possible.items() for value in values),
         taints=repellent_taints((item["spec"]["template"].get("spec") or {}).get("taints") or []),
     )
 
@@ -163,14 +167,18 @@ def _capacity(node: Json, name: str) -> int:
     return 1 if name == _NODES else whole(capacity.get(name, 0))
 
 
-def _pinned(item: Json) -> dict[str, str]:
-    """Return the labels that every new node will have."""
-    pinned = {
-        demand["key"]: str(demand["values"][0])
-        for demand in _requirements(item)
-        if demand.get("operator") == "In" and len(demand.get("values") or []) == 1
-    }
-    return {**_template_labels(item), **pinned, _POOL_LABEL: item["metadata"]["name"]}
+def _possible_labels(item: Json) -> Mapping[str, frozenset[str]]:
+    """Return the values that labels of new nodes may have, for labels of which these are known."""
+    own = {**_template_labels(item), _POOL_LABEL: item["metadata"]["name"]}
+    possible = {key: frozenset({value}) for key, value in own.items()}
+    for demand in _requirements(item):
+        if demand["operator"] == "In":
+            listed = frozenset(map(str, demand.get("values") or []))
+            possible[demand["key"]] = possible.get(demand["key"], listed) & listed
+    for demand in _requirements(item):
+        if demand["operator"] == "NotIn" and demand["key"] in possible:
+            possible[demand["key"]] -= frozenset(map(str, demand.get("values") or []))
+    return possible
 
 
 def _twin(labels: Mapping[str, str], nodes: Sequence[Json]) -> Json:

@@ -133,7 +133,9 @@ class NodePool:
     """Time from requesting a node until pods run on it, in seconds."""
 
     labels: frozenset[tuple[str, str]] = frozenset()
-    """Labels of the nodes that are added."""
+    """Labels of the nodes that are added. Of several values of one label, a node gets one that its pods
+    select.
+    """
 
     taints: frozenset[Taint] = frozenset()
 

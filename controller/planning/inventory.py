@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from controller.planning.cluster import Node, NodePool, NodeRequirement, Taint, Toleration
@@ -22,7 +22,7 @@ def admits(node: Node, variant: Variant) -> bool:
     """Return whether a new pod of the variant may be placed on the node, regardless of free accelerators."""
     return (
         node.schedulable
-        and topology_keys(variant) <= {key for key, _ in node.labels}
+        and topology_keys(variant) == known_labels(node, topology_keys(variant))
         and variant.accelerator in ("", node.accelerator)
         and satisfies(node, variant.node_selector, variant.node_affinity, variant.tolerations)
     )
@@ -48,14 +48,24 @@ def topology_keys(variant: Variant) -> frozenset[str]:
 
 
 def meets(node: Node, terms: Sequence[Sequence[NodeRequirement]]) -> bool:
-    """Return whether a node meets all requirements of at least one term; True without terms."""
-    labels = dict(node.labels)
-    return not terms or any(term and all(_meets(labels, item) for item in term) for term in terms)
+    """Return whether a node meets all requirements of at least one term; True without terms.
+
+    Of a node to be added, whose labels may have several values, it is enough that one of them does.
+    """
+    if not terms:
+        return True
+    labels: dict[str, list[str]] = defaultdict(list)
+    for key, value in node.labels:
+        labels[key].append(value)
+    return any(term and all(_is_met(labels.get(item.key), item) for item in term) for term in terms)
 
 
-def _meets(labels: Mapping[str, str], requirement: NodeRequirement) -> bool:
-    """Return whether labels meet one core/v1 requirement; Gt and Lt compare integers."""
-    value = labels.get(requirement.key)
+def _is_met(values: Sequence[str] | None, requirement: NodeRequirement) -> bool:
+    return any(_meets(value, requirement) for value in values or (None,))
+
+
+def _meets(value: str | None, requirement: NodeRequirement) -> bool:
+    """Return whether the value of a label meets a core/v1 requirement; Gt and Lt compare integers."""
     match requirement.operator:
         case "In":
             return value in requirement.values
@@ -71,6 +81,12 @@ def _meets(labels: Mapping[str, str], requirement: NodeRequirement) -> bool:
             if number is None or bound is None:
                 return False
             return number > bound if operator == "Gt" else number < bound
+
+
+def known_labels(node: Node, keys: frozenset[str]) -> frozenset[str]:
+    """Return those of some labels of which a node has exactly one value."""
+    found = Counter(key for key, _ in node.labels if key in keys)
+    return frozenset(key for key, number in found.items() if number == 1)
 
 
 def _number(text: str) -> int | None:
@@ -176,7 +192,7 @@ def _eligible(
     for position, node in enumerate(nodes):
         exists = position < existing
         labels = frozenset(label for label in node.labels if label[0] in keys)
-        present = frozenset(key for key, _ in node.labels if key in needed) if needed else needed
+        present = known_labels(node, needed) if needed else needed
         kind = (exists, node.schedulable, node.accelerator, labels, present, node.taints)
         if kind not in known:
             firsts = ((group, variants[group[0]]) for group in users.values())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from controller.planning.cluster import Node
-from controller.planning.inventory import meets, topology_keys
+from controller.planning.inventory import known_labels, meets, topology_keys
 from controller.planning.problem import EMPTY_DOMAIN, NO_DOMAIN, SpreadTerms
 from controller.planning.snapshot import Variant
 
@@ -23,7 +23,7 @@ class Topologies:
     @cached_property
     def _numbers(self) -> list[dict[str, int]]:
         """The number of each domain by label value, per topology."""
-        labels = [dict(node.labels) for node in (*self._nodes, *self._to_come)] if self._keys else []
+        labels = [self._labels(node) for node in (*self._nodes, *self._to_come)] if self._keys else []
         return [
             {value: number for number, value in enumerate(sorted({of[key] for of in labels if key in of}))}
             for key in self._keys
@@ -31,11 +31,16 @@ class Topologies:
 
     def domains(self, node: Node) -> tuple[int, ...]:
         """Return the domain of a node in each topology."""
-        labels = dict(node.labels) if self._keys else {}
+        labels = self._labels(node) if self._keys else {}
         return tuple(
             numbers.get(labels.get(key, ""), NO_DOMAIN)
             for key, numbers in zip(self._keys, self._numbers, strict=True)
         )
+
+    def _labels(self, node: Node) -> dict[str, str]:
+        """Return the labels that name a domain; one with several possible values names none."""
+        known = known_labels(node, frozenset(self._keys))
+        return {key: value for key, value in node.labels if key in known}
 
     def of_nodes(self) -> tuple[tuple[int, ...], ...]:
         """Return the domain of each node, per topology."""

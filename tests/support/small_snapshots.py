@@ -49,7 +49,7 @@ def constrained_snapshot(random: Random) -> Snapshot:
         world,
         nodes=nodes,
         variants=tuple(_constrained(random, item, names) for item in world.variants),
-        pools=tuple(replace(pool, labels=_places(random)) for pool in world.pools),
+        pools=tuple(replace(pool, labels=_places(random) | _places(random)) for pool in world.pools),
     )
 
 

@@ -181,36 +181,50 @@ def missing_pods(variant: Variant, hosts: Sequence[str]) -> int:
 
 
 def _may_use(node: Node, variant: Variant) -> bool:
-    has_label = not variant.spread or variant.spread.topology_key in dict(node.labels)
+    has_label = not variant.spread or label_of(node, variant.spread.topology_key) is not None
     tolerated = all(any(_accepts(t, taint) for t in variant.tolerations) for taint in node.taints)
     return node.schedulable and has_label and tolerated and matches_node(node, variant)
 
 
 def matches_node(node: Node, variant: Variant) -> bool:
     """Return whether a node matches the variant's pods, ignoring taints and cordons."""
-    labels = dict(node.labels)
     return (
         (not variant.accelerator or node.accelerator == variant.accelerator)
-        and all(labels.get(key) == value for key, value in variant.node_selector)
-        and (not variant.node_affinity or any(_matches(term, labels) for term in variant.node_affinity))
+        and all(value in _values(node, key) for key, value in variant.node_selector)
+        and (not variant.node_affinity or any(_matches(term, node) for term in variant.node_affinity))
     )
 
 
-def _matches(term: Sequence[NodeRequirement], labels: dict[str, str]) -> bool:
-    """Return whether labels satisfy all requirements of a node selector term; an empty one matches none."""
+def _values(node: Node, key: str) -> list[str]:
+    """Return the values that a label of a node has; of a node to be added it may have several."""
+    return [value for name, value in node.labels if name == key]
+
+
+def label_of(node: Node, key: str) -> str | None:
+    """Return the value of a node's label, or None if it has none, or several possible ones."""
+    values = _values(node, key)
+    return values[0] if len(values) == 1 else None
+
+
+def _matches(term: Sequence[NodeRequirement], node: Node) -> bool:
+    """Return whether a node satisfies all requirements of a node selector term; an empty one matches none."""
     verdicts = []
     for item in term:
-        present, value = item.key in labels, labels.get(item.key, "")
-        numbers = [n for n in map(_integer, (value, *item.values)) if n is not None]
-        comparable = present and len(numbers) == len(item.values) + 1 == 2  # noqa: PLR2004 (label and bound)
+        values = _values(node, item.key)
+        bounds = [n for n in map(_integer, item.values) if n is not None]
+        numbers = (
+            [n for n in map(_integer, values) if n is not None]
+            if len(bounds) == len(item.values) == 1
+            else []
+        )
         verdicts.append(
             {
-                "In": present and value in item.values,
-                "NotIn": value not in item.values or not present,
-                "Exists": present,
-                "DoesNotExist": not present,
-                "Gt": comparable and numbers[0] > numbers[-1],
-                "Lt": comparable and numbers[0] < numbers[-1],
+                "In": any(value in item.values for value in values),
+                "NotIn": any(value not in item.values for value in values) or not values,
+                "Exists": bool(values),
+                "DoesNotExist": not values,
+                "Gt": any(number > bounds[0] for number in numbers),
+                "Lt": any(number < bounds[0] for number in numbers),
             }[item.operator]
         )
     return bool(verdicts) and all(verdicts)

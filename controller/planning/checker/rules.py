@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from controller.planning.checker.places import added_node, kept_replicas, matches_node, missing_pods
+from controller.planning.checker.places import added_node, kept_replicas, label_of, matches_node, missing_pods
 from controller.planning.cluster import Node
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Snapshot, Variant
@@ -60,7 +60,7 @@ def _together(
         return
 
     def block_of(node: str) -> str:
-        return dict(nodes[node].labels).get(variant.together_in, "") if node in nodes else ""
+        return (label_of(nodes[node], variant.together_in) if node in nodes else None) or ""
 
     missing = Counter[str]()
     for hosts in kept:
@@ -89,7 +89,7 @@ def _spread(
     if variant.spread is None:
         return
     key = variant.spread.topology_key
-    domain_of = {name: dict(node.labels).get(key) for name, node in nodes.items()}
+    domain_of = {name: label_of(node, key) for name, node in nodes.items()}
     counts = _domains(variant, key, existing) or _domains(variant, key, nodes)
     for node, pods in pods_on_node.items():
         if (domain := domain_of.get(node)) in counts and domain is not None:
@@ -104,5 +104,5 @@ def _spread(
 
 def _domains(variant: Variant, key: str, nodes: Mapping[str, Node]) -> dict[str, int]:
     """Return the domains of a topology on nodes that match the variant, each with no pod."""
-    matching = (dict(node.labels) for node in nodes.values() if matches_node(node, variant))
-    return {labels[key]: 0 for labels in matching if key in labels}
+    matching = (label_of(node, key) for node in nodes.values() if matches_node(node, variant))
+    return {domain: 0 for domain in matching if domain is not None}

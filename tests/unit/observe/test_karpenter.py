@@ -11,6 +11,7 @@ from controller.planning.cluster import Taint
 GPU = "karpenter.k8s.aws/instance-gpu-name"
 COUNT = "karpenter.k8s.aws/instance-gpu-count"
 INSTANCE = "node.kubernetes.io/instance-type"
+ZONE = "topology.kubernetes.io/zone"
 
 
 def pool(requirements: dict[str, list[str]], *, limits: Json | None = None, **members: object) -> Json:
@@ -45,11 +46,11 @@ def node(name: str, count: int, *taints: str, joined: bool = True, **labels: str
     }
 
 
-PINNED = {GPU: ["h100"], COUNT: ["8"], "topology.kubernetes.io/zone": ["a", "b"]}
+PINNED = {GPU: ["h100"], COUNT: ["8"], ZONE: ["a", "b"]}
 
 
 def test_a_fully_determined_node_pool_gives_labels_taints_and_addable_nodes() -> None:
-    """Labels with several allowed values are left out."""
+    """A label with several allowed values has all of them, for pods that select one."""
     nodes = [node("one", 8, pool="gpus"), node("other", 8, pool="another")]
 
     (found,) = karpenter_pools([pool(PINNED)], nodes).pools
@@ -57,8 +58,13 @@ def test_a_fully_determined_node_pool_gives_labels_taints_and_addable_nodes() ->
     assert (found.name, found.accelerator, found.accelerators_per_node) == ("gpus", "H100", 8)
     assert found.nodes_addable == 3
     assert found.labels == {
-        ("team", "chat"), (GPU, "h100"), (COUNT, "8"), ("karpenter.sh/nodepool", "gpus")
-    }  # fmt: skip
+        ("team", "chat"),
+        ("karpenter.sh/nodepool", "gpus"),
+        (GPU, "h100"),
+        (COUNT, "8"),
+        (ZONE, "a"),
+        (ZONE, "b"),
+    }
     assert found.taints == {Taint(key="gpu")}
 
 
@@ -112,6 +118,21 @@ def test_a_node_pool_that_is_not_ready_is_reported_and_not_used() -> None:
         )
     )
     assert karpenter_pools([unknown], []).pools
+
+
+def test_excluded_values_of_a_label_are_left_out() -> None:
+    """If one value remains, every new node has it."""
+    item = pool({GPU: ["h100", "a100"], COUNT: ["8"]})
+    item["spec"]["template"]["spec"]["requirements"] += [
+        {"key": GPU, "operator": "NotIn", "values": ["a100"]},
+        {"key": ZONE, "operator": "NotIn", "values": ["c"]},
+        {"key": "generation", "operator": "Gt", "values": ["5"]},
+    ]
+
+    (found,) = karpenter_pools([item], []).pools
+
+    assert found.accelerator == "H100"
+    assert not {key for key, _ in found.labels} & {ZONE, "generation"}
 
 
 def test_an_existing_node_of_the_only_instance_type_gives_type_and_number() -> None:

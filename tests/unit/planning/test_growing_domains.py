@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
+import pytest
 from support.planning_builders import load, node, variant
 
 from controller.planning.checker import check
-from controller.planning.cluster import NodePool
+from controller.planning.cluster import NodePool, NodeRequirement, Operator
 from controller.planning.decision import NodeRequest, Plan, SolverStatus
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
@@ -28,6 +30,11 @@ def _pool(key: str, value: str, *, nodes: int = 1) -> NodePool:
         nodes_addable=nodes,
         labels=frozenset({(key, value)}),
     )
+
+
+def requires(operator: Operator, *values: str) -> NodeRequirement:
+    """Return a requirement on the zone of a node."""
+    return NodeRequirement(key="zone", operator=operator, values=values)
 
 
 def _planned(asked: Variant, pool: NodePool, replicas: int, zones: dict[str, int]) -> Plan:
@@ -84,3 +91,28 @@ def test_the_limit_of_pods_per_node_holds_for_nodes_to_be_added() -> None:
     assert made.solver.status is not SolverStatus.FAILED
     assert made.decisions[0].replicas == 3
     assert [request.pods for request in made.requests] == [(("llm", "chat", 2),)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "want"),
+    [
+        pytest.param({"node_selector": frozenset({("zone", "b")})}, 1, id="selects a zone of the pool"),
+        pytest.param({"node_selector": frozenset({("zone", "c")})}, 0, id="selects another zone"),
+        pytest.param({"node_affinity": ((requires("In", "a", "c"),),)}, 1, id="requires one of two zones"),
+        pytest.param({"node_affinity": ((requires("NotIn", "a"),),)}, 1, id="excludes one zone of the pool"),
+        pytest.param({"node_affinity": ((requires("NotIn", "a", "b"),),)}, 0, id="excludes all of them"),
+        pytest.param({"spread": Spread(topology_key="zone")}, 0, id="is spread over zones"),
+    ],
+)
+def test_pods_select_one_of_the_possible_labels_of_nodes_to_be_added(
+    asked: dict[str, Any], want: int
+) -> None:
+    """The zone of a new node is open until pods select it, so it is unknown how many zones get pods."""
+    pool = replace(_pool("zone", "a", nodes=9), labels=frozenset({("zone", "a"), ("zone", "b")}))
+    item = variant("chat", serves=SERVES, **asked)
+    world = Snapshot(nodes=(), variants=(item,), pools=(pool,), loads=(load(WANTED, start_seconds=0),))
+
+    made, _ = plan(world, PlanningState(), Settings())
+
+    assert made.solver.status is SolverStatus.OPTIMAL
+    assert sum(request.nodes for request in made.requests) == want
