@@ -35,6 +35,7 @@ PRODUCT: Final = "stowplan.dev/device-product"
 
 PROVISIONED_PRODUCT_LABELS: Final = (
     "karpenter.k8s.aws/instance-gpu-name",
+    "eks.amazonaws.com/instance-gpu-name",
     "karpenter.azure.com/sku-gpu-name",
 )
 """Labels by which Karpenter names the accelerator type, of its nodes and in requirements for new ones."""

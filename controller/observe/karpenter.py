@@ -24,6 +24,7 @@ from controller.planning.cluster import NodePool
 
 COUNT_LABELS: Final = (
     "karpenter.k8s.aws/instance-gpu-count",
+    "eks.amazonaws.com/instance-gpu-count",
     "karpenter.azure.com/sku-gpu-count",
 )
 """Labels with the number of accelerators per node."""

@@ -64,6 +64,7 @@ def test_the_most_specific_node_label_gives_the_accelerator_type() -> None:
 
     assert product_of(labels) == "L40S"
     assert product_of({"karpenter.k8s.aws/instance-gpu-name": "h100"}) == "H100"
+    assert product_of({"eks.amazonaws.com/instance-gpu-name": "l40s"}) == "L40S"
     assert product_of({"kubernetes.io/arch": "amd64"}) == ""
 
 
