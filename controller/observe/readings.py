@@ -41,7 +41,7 @@ class Totals:
     """Sum of the times between consecutive tokens of a request, in seconds."""
 
     inter_tokens: float
-    """Number of such times."""
+    """Tokens that came after such times: several with each, if a speculative step had several accepted."""
 
     prompt_lengths: PromptLengths = NO_LENGTHS
 
@@ -140,6 +140,10 @@ def _totals(said: Said, *, running: int) -> Totals:
     said.refuse_missing([meaning for meaning, value in found.items() if value is None])
     said.refuse_partial([Meaning.WAITING, *found])
     counted = {field: found[meaning] or 0.0 for field, meaning in names.items()}
+    if said.kind is Kind.VLLM:
+        # vLLM observes one time per step and request. SGLang counts every token.
+        later = counted["generation_tokens"] - counted["first_tokens"]
+        counted["inter_tokens"] = max(counted["inter_tokens"], later)
     return Totals(
         **counted,
         prompt_lengths=_prompt_lengths(said),

@@ -60,7 +60,7 @@ class EngineInterval(LengthCounts):
     """Sum of the times between two tokens of a request, in seconds."""
 
     inter_tokens: float
-    """Number of such times."""
+    """Tokens that came after such times: several with each, if a speculative step had several accepted."""
 
     restarted: bool = False
     """Whether the engine restarted within the interval: its requests may be retries."""

@@ -113,6 +113,17 @@ def test_old_series_names_give_the_same_reading(text: str, want: tuple[float, fl
     assert (reading.kv_usage, totals_of(reading).inter_token_seconds) == want
 
 
+def test_a_step_of_vllm_that_yields_several_tokens_counts_with_all_of_them() -> None:
+    """With speculative decoding, the time between two tokens is that of a step divided by its tokens."""
+    line = 'vllm:generation_tokens_total{engine="0",model_name="m"}'
+    speculative = VLLM.replace(f"{line} 900.0", f"{line} 2680.0")
+
+    totals = totals_of(read(speculative))
+
+    assert totals.inter_tokens == (2680 - 10) + (700 - 8)
+    assert totals.inter_token_seconds == 16
+
+
 @pytest.mark.parametrize(
     ("text", "want"),
     [
