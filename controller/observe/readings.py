@@ -35,7 +35,13 @@ class Totals:
 
     generation_tokens: float
     finished: float
-    """Requests that ended, for any reason."""
+    """Requests that ended; vLLM does not count those that clients aborted."""
+
+    begun: float
+    """Requests whose prompt tokens were counted."""
+
+    ended: float
+    """Requests all of whose generated tokens were counted; it decreases while prompts are in progress."""
 
     inter_token_seconds: float
     """Sum of the times between consecutive tokens of a request, in seconds."""
@@ -140,12 +146,16 @@ def _totals(said: Said, *, running: int) -> Totals:
     said.refuse_missing([meaning for meaning, value in found.items() if value is None])
     said.refuse_partial([Meaning.WAITING, *found])
     counted = {field: found[meaning] or 0.0 for field, meaning in names.items()}
+    begun = ended = counted["finished"]  # SGLang counts tokens when a request ends
     if said.kind is Kind.VLLM:
+        begun = counted["first_tokens"]
+        ended = begun - running
         # vLLM observes one time per step and request. SGLang counts every token.
-        later = counted["generation_tokens"] - counted["first_tokens"]
-        counted["inter_tokens"] = max(counted["inter_tokens"], later)
+        counted["inter_tokens"] = max(counted["inter_tokens"], counted["generation_tokens"] - begun)
     return Totals(
         **counted,
+        begun=begun,
+        ended=ended,
         prompt_lengths=_prompt_lengths(said),
         computed_prompt_tokens=_computed(said, counted["prompt_tokens"]),
     )

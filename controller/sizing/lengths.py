@@ -27,11 +27,11 @@ def total(counts: Iterable[LengthCounts]) -> LengthCounts:
     """Return the sum of some counts."""
     every = list(counts)
     return LengthCounts(
-        first_tokens=sum([item.first_tokens for item in every]),
+        begun=sum([item.begun for item in every]),
         prompt_tokens=sum([item.prompt_tokens for item in every]),
         computed_prompt_tokens=sum([item.computed_prompt_tokens for item in every]),
         generation_tokens=sum([item.generation_tokens for item in every]),
-        finished=sum([item.finished for item in every]),
+        ended=sum([item.ended for item in every]),
         prompt_lengths=added([item.prompt_lengths for item in every]),
     )
 
@@ -39,13 +39,13 @@ def total(counts: Iterable[LengthCounts]) -> LengthCounts:
 def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
     """Return the lengths that follow from counts, with former values where nothing was counted.
 
-    Returns None as long as no request has begun, or none has finished.
+    Returns None as long as no request has begun, or none has ended.
     """
-    prompt = _mean(counts.prompt_tokens, counts.first_tokens) or (before.prompt if before else None)
-    output = _mean(counts.generation_tokens, counts.finished) or (before.output if before else None)
+    prompt = _mean(counts.prompt_tokens, counts.begun) or (before.prompt if before else None)
+    output = _output(counts, before)
     if prompt is None or output is None:
         return None
-    computed = _mean(counts.computed_prompt_tokens, counts.first_tokens)
+    computed = _mean(counts.computed_prompt_tokens, counts.begun)
     if computed is None:
         computed = before.computed if before else prompt
     inequality = _inequality(counts.prompt_lengths)
@@ -67,6 +67,19 @@ def added(histograms: list[PromptLengths]) -> PromptLengths:
     bounds = known[-1][0]
     alike = [counts for others, counts in known if others == bounds]
     return bounds, tuple(map(sum, zip(*alike, strict=True)))
+
+
+def _output(counts: LengthCounts, before: Lengths | None) -> float | None:
+    """Return the mean answer, or the former one until a request has begun and one has ended.
+
+    While more requests begin than end, tokens per begun request are less than the answers will have, and
+    tokens per ended request are more; while fewer begin, the opposite. At a steady load, both are the mean.
+    """
+    begun, ended = [_mean(counts.generation_tokens, number) for number in (counts.begun, counts.ended)]
+    if begun is None or ended is None:
+        return before.output if before else None
+    # The second one counts twice: too many replicas at the beginning of a load are the lesser harm.
+    return math.cbrt(begun * ended * ended)
 
 
 def _mean(tokens: float, requests: float) -> float | None:

@@ -29,8 +29,8 @@ MAX_NUM_SEQS = 256
 class LengthCounts:
     """Counts from which the lengths of requests follow; those of several intervals can be added."""
 
-    first_tokens: float
-    """Requests that got their first token."""
+    begun: float
+    """Requests whose prompt tokens were counted."""
 
     prompt_tokens: float
     """Prompt tokens of these requests."""
@@ -39,8 +39,10 @@ class LengthCounts:
     """Prompt tokens of these requests that were not found in the prefix cache."""
 
     generation_tokens: float
-    finished: float
-    """Requests that got their last token."""
+    ended: float
+    """Requests whose last token was counted, also those that clients aborted. It can be negative for a short
+    time, because engines with a prompt in progress count it among the running requests.
+    """
 
     prompt_lengths: PromptLengths = NO_LENGTHS
     """Finished requests by prompt length."""
@@ -48,10 +50,13 @@ class LengthCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EngineInterval(LengthCounts):
-    """What one engine counted between two responses. All amounts but `waiting_change` are at least 0."""
+    """What one engine counted between two responses; all but `waiting_change` and `ended` is at least 0."""
 
     seconds: float
     """Time between the two responses, or since a new engine's start; greater than 0."""
+
+    first_tokens: float
+    """Requests that got their first token."""
 
     waiting_change: float
     """Growth of the queue in requests; negative when it shrank."""

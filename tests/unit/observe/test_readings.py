@@ -55,6 +55,8 @@ def test_engines_of_one_pod_are_aggregated() -> None:
                 prompt_tokens=8000,
                 generation_tokens=1600,
                 finished=16,
+                begun=18,
+                ended=16,
                 inter_token_seconds=16,
                 inter_tokens=1582,
                 prompt_lengths=((500, 1000, math.inf), (10, 16, 16)),
@@ -80,6 +82,8 @@ def test_the_processes_of_one_sglang_engine_are_counted_once() -> None:
                 prompt_tokens=8000,
                 generation_tokens=1600,
                 finished=16,
+                begun=16,
+                ended=16,
                 inter_token_seconds=16,
                 inter_tokens=1582,
                 time_to_first_token_seconds=2,
@@ -122,6 +126,26 @@ def test_a_step_of_vllm_that_yields_several_tokens_counts_with_all_of_them() -> 
 
     assert totals.inter_tokens == (2680 - 10) + (700 - 8)
     assert totals.inter_token_seconds == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(VLLM, (18, 18 - 2), id="vLLM: 18 got a first token, 2 are running"),
+        pytest.param(
+            without(VLLM, 'vllm:request_success_total{engine="1"')
+            + 'vllm:request_success_total{engine="1",model_name="m",finished_reason="stop"} 0.0\n',
+            (18, 18 - 2),
+            id="vLLM does not count aborted requests as finished",
+        ),
+        pytest.param(SGLANG, (16, 16), id="SGLang counts the tokens of finished requests"),
+    ],
+)
+def test_requests_begin_and_end_when_their_tokens_are_counted(text: str, want: tuple[float, float]) -> None:
+    """Mean lengths are tokens divided by these numbers."""
+    totals = totals_of(read(text))
+
+    assert (totals.begun, totals.ended) == want
 
 
 @pytest.mark.parametrize(
@@ -351,6 +375,7 @@ def test_random_series_give_plausible_values_or_are_rejected(garbage: list[Serie
         totals.prompt_tokens,
         totals.generation_tokens,
         totals.finished,
+        totals.begun,
         totals.inter_token_seconds,
         totals.inter_tokens,
         totals.time_to_first_token_seconds,
