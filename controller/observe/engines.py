@@ -162,7 +162,7 @@ def _counted(before: Part, now: Part, *, seconds: float) -> EngineInterval:
     prompt_tokens = totals.prompt_tokens - former.prompt_tokens
     computed = prompt_tokens
     if totals.computed_prompt_tokens is not None and former.computed_prompt_tokens is not None:
-        computed = max(0.0, totals.computed_prompt_tokens - former.computed_prompt_tokens)
+        computed = totals.computed_prompt_tokens - former.computed_prompt_tokens
     return EngineInterval(
         seconds=seconds,
         first_tokens=totals.first_tokens - former.first_tokens,

@@ -53,7 +53,9 @@ class Totals:
 
     time_to_first_token_seconds: float
     computed_prompt_tokens: float | None = None
-    """Prompt tokens that were not found in the prefix cache; None if the engine does not report them."""
+    """Prompt tokens that were not found in a cache; None if the engine does not report them. vLLM counts hits
+    when a prompt is scheduled, before the prompt, so this can decrease.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,10 +189,10 @@ def _none_of(found: Mapping[Meaning, float | None], meanings: Sequence[Meaning])
 
 
 def _computed(said: Said, prompt_tokens: float) -> float | None:
-    if said.kind is Kind.VLLM:
-        return said.optional(Meaning.COMPUTED_PROMPT_TOKENS)
     cached = said.optional(Meaning.CACHED_PROMPT_TOKENS)
-    return None if cached is None or cached > prompt_tokens else prompt_tokens - cached
+    if cached is None:
+        return None
+    return prompt_tokens - cached - (said.optional(Meaning.LOADED_PROMPT_TOKENS) or 0.0)
 
 
 def _prompt_lengths(said: Said) -> PromptLengths:

@@ -45,8 +45,9 @@ def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
     output = _output(counts, before)
     if prompt is None or output is None:
         return None
-    computed = _mean(counts.computed_prompt_tokens, counts.begun)
-    if computed is None:
+    if counts.begun >= 1 and counts.prompt_tokens > 0:
+        computed = counts.computed_prompt_tokens / counts.begun
+    else:
         computed = before.computed if before else prompt
     inequality = _inequality(counts.prompt_lengths)
     if inequality is None:

@@ -36,7 +36,9 @@ class LengthCounts:
     """Prompt tokens of these requests."""
 
     computed_prompt_tokens: float
-    """Prompt tokens of these requests that were not found in the prefix cache."""
+    """Prompt tokens of these requests that were not found in a cache. It can be negative for a short time,
+    because hits are counted before the prompts.
+    """
 
     generation_tokens: float
     ended: float
@@ -50,7 +52,7 @@ class LengthCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EngineInterval(LengthCounts):
-    """What one engine counted between two responses; all but `waiting_change` and `ended` is at least 0."""
+    """What one engine counted between two responses."""
 
     seconds: float
     """Time between the two responses, or since a new engine's start; greater than 0."""

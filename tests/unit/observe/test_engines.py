@@ -308,7 +308,7 @@ def test_readings_in_quick_succession_give_no_interval() -> None:
         pytest.param(None, None, 3_000.0, id="all prompt tokens if the engine has no such counter"),
         pytest.param(1_000.0, 1_700.0, 700.0, id="without the tokens that were cached"),
         pytest.param(None, 700.0, 3_000.0, id="all prompt tokens if the earlier reading has no such counter"),
-        pytest.param(1_000.0, 900.0, 0.0, id="never negative"),
+        pytest.param(1_000.0, 900.0, -100.0, id="hits of a prompt that has not been counted yet"),
     ],
 )
 def test_computed_prompt_tokens_exclude_cached_ones(

@@ -131,6 +131,21 @@ def test_a_step_of_vllm_that_yields_several_tokens_counts_with_all_of_them() -> 
 @pytest.mark.parametrize(
     ("text", "want"),
     [
+        pytest.param(VLLM, 8000 - 1700 - 300, id="hits of the engine's cache and of a connector's"),
+        pytest.param(without(VLLM, "vllm:external"), 8000 - 1700, id="no connector"),
+        pytest.param(without(VLLM, "vllm:prefix"), None, id="unknown without the engine's hits"),
+        pytest.param(SGLANG, 6500, id="SGLang"),
+        pytest.param(without(SGLANG, "sglang:cached"), None, id="SGLang before the first hit"),
+    ],
+)
+def test_prompt_tokens_found_in_a_cache_are_not_computed(text: str, want: float | None) -> None:
+    """If an engine reports no hits, all tokens count as computed."""
+    assert totals_of(read(text)).computed_prompt_tokens == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
         pytest.param(VLLM, (18, 18 - 2), id="vLLM: 18 got a first token, 2 are running"),
         pytest.param(
             without(VLLM, 'vllm:request_success_total{engine="1"')
@@ -379,7 +394,6 @@ def test_random_series_give_plausible_values_or_are_rejected(garbage: list[Serie
         totals.inter_token_seconds,
         totals.inter_tokens,
         totals.time_to_first_token_seconds,
-        totals.computed_prompt_tokens or 0.0,
         *totals.prompt_lengths[1],
     ]
     assert 0 <= reading.kv_usage <= 1
@@ -387,13 +401,15 @@ def test_random_series_give_plausible_values_or_are_rejected(garbage: list[Serie
     assert 0 <= reading.running <= 1e7
     assert reading.kv_tokens is None or reading.kv_tokens > 0
     assert all(0 <= value <= 1e17 for value in counters)
+    assert -1e16 <= (totals.computed_prompt_tokens or 0.0) <= totals.prompt_tokens
     assert reading.time_seconds <= 5.0
 
 
 @given(st.data())
 def test_one_invalid_required_value_makes_the_reading_invalid(data: st.DataObject) -> None:
     """It is not left out of a sum."""
-    series = parse_exposition(without(VLLM, "vllm:cache", "vllm:request_pr"))
+    optional = ("vllm:cache", "vllm:request_pr", "vllm:prefix", "vllm:external")
+    series = parse_exposition(without(VLLM, *optional))
     position = data.draw(st.integers(0, len(series) - 1))
     bad = data.draw(st.sampled_from([math.nan, math.inf, -math.inf, -1.0, 1e300]))
     spoiled = series[position]

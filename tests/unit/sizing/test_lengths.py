@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from controller.sizing.lengths import Lengths, lengths_of
@@ -56,3 +58,13 @@ def test_the_former_mean_answer_applies_until_requests_have_begun_and_ended(
     assert found is not None
     assert found.output == 300
     assert lengths_of(counts(begun=begun, ended=ended, tokens=9_000), None) is None
+
+
+def test_prompts_that_were_all_transferred_from_elsewhere_cost_a_token() -> None:
+    """This is the case in the decoding pods of a disaggregated engine."""
+    transferred = replace(counts(begun=60, ended=60, tokens=12_000), computed_prompt_tokens=0.0)
+
+    found = lengths_of(transferred, FORMER)
+
+    assert found is not None
+    assert (found.prompt, found.computed) == (1000, 1)
