@@ -102,6 +102,7 @@ class EngineRecords:
                 waiting=record.reading.waiting,
                 running=record.reading.running,
                 kv_tokens=record.reading.kv_tokens,
+                engines=record.reading.engines,
                 interval=record.interval,
             )
             for key, record in self.records.items()
@@ -135,11 +136,12 @@ def _of_other_endpoints(record: EngineRecord, reading: Reading) -> EngineRecord:
     """Return the record with a reading whose endpoints differ from those of the last one.
 
     What an endpoint counted while its responses were missing is not of one cycle, and what the others counted
-    in the meantime is incomplete: the rate is unknown, and counting continues from here. The cache size is
-    kept until the same endpoints have responded twice, because an endpoint that missed a scrape has not lost
-    its cache.
+    in the meantime is incomplete: the rate is unknown, and counting continues from here. The cache size and
+    the number of engines are kept until the same endpoints have responded twice, because an endpoint that
+    missed a scrape has not lost them.
     """
-    return EngineRecord(reading=replace(reading, kv_tokens=record.reading.kv_tokens))
+    known = record.reading
+    return EngineRecord(reading=replace(reading, kv_tokens=known.kv_tokens, engines=known.engines))
 
 
 def _between(before: Reading, now: Reading) -> EngineInterval | None:

@@ -80,6 +80,8 @@ class Reading:
 
     parts: Mapping[Endpoint, Part]
     model_names: frozenset[str]
+    engines: int = 1
+    """Number of engines, each with a batch of its own: more than one with data parallelism."""
 
     @property
     def waiting(self) -> int:
@@ -121,6 +123,7 @@ def reading_of(series: Iterable[Series], *, time_seconds: float) -> Reading:
         kv_tokens=_kv_tokens(said),
         parts=parts,
         model_names=said.model_names(),
+        engines=len(said.by_meaning[Meaning.WAITING]),
     )
 
 

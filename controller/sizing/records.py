@@ -88,6 +88,9 @@ class EngineReport:
     kv_tokens: int | None
     """Size of the KV cache in tokens; None if the engine does not report it."""
 
+    engines: int = 1
+    """Number of engines of the replica, each with a batch of its own."""
+
     interval: EngineInterval | None = None
     """None if there is no earlier response, or no new one since the last cycle."""
 
@@ -144,6 +147,8 @@ class VariantFacts:
     """Performance from the status, where learning continues after a restart."""
 
     max_num_seqs: int = MAX_NUM_SEQS
+    """Maximum sequences of one engine's batch."""
+
     start_seconds: tuple[float, ...] = ()
     """Time from creation until ready, of each pod that is ready."""
 

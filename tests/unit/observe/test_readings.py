@@ -66,6 +66,7 @@ def test_engines_of_one_pod_are_aggregated() -> None:
             waiting=7,
         ),
         model_names=frozenset({"m"}),
+        engines=2,
     )
 
 
@@ -115,52 +116,6 @@ def test_old_series_names_give_the_same_reading(text: str, want: tuple[float, fl
     reading = read(text)
 
     assert (reading.kv_usage, totals_of(reading).inter_token_seconds) == want
-
-
-def test_a_step_of_vllm_that_yields_several_tokens_counts_with_all_of_them() -> None:
-    """With speculative decoding, the time between two tokens is that of a step divided by its tokens."""
-    line = 'vllm:generation_tokens_total{engine="0",model_name="m"}'
-    speculative = VLLM.replace(f"{line} 900.0", f"{line} 2680.0")
-
-    totals = totals_of(read(speculative))
-
-    assert totals.inter_tokens == (2680 - 10) + (700 - 8)
-    assert totals.inter_token_seconds == 16
-
-
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        pytest.param(VLLM, 8000 - 1700 - 300, id="hits of the engine's cache and of a connector's"),
-        pytest.param(without(VLLM, "vllm:external"), 8000 - 1700, id="no connector"),
-        pytest.param(without(VLLM, "vllm:prefix"), None, id="unknown without the engine's hits"),
-        pytest.param(SGLANG, 6500, id="SGLang"),
-        pytest.param(without(SGLANG, "sglang:cached"), None, id="SGLang before the first hit"),
-    ],
-)
-def test_prompt_tokens_found_in_a_cache_are_not_computed(text: str, want: float | None) -> None:
-    """If an engine reports no hits, all tokens count as computed."""
-    assert totals_of(read(text)).computed_prompt_tokens == want
-
-
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        pytest.param(VLLM, (18, 18 - 2), id="vLLM: 18 got a first token, 2 are running"),
-        pytest.param(
-            without(VLLM, 'vllm:request_success_total{engine="1"')
-            + 'vllm:request_success_total{engine="1",model_name="m",finished_reason="stop"} 0.0\n',
-            (18, 18 - 2),
-            id="vLLM does not count aborted requests as finished",
-        ),
-        pytest.param(SGLANG, (16, 16), id="SGLang counts the tokens of finished requests"),
-    ],
-)
-def test_requests_begin_and_end_when_their_tokens_are_counted(text: str, want: tuple[float, float]) -> None:
-    """Mean lengths are tokens divided by these numbers."""
-    totals = totals_of(read(text))
-
-    assert (totals.begun, totals.ended) == want
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from support.sizing_cycles import H100, TARGETS, Watch, facts, variant
+from support.sizing_cycles import H100, TARGETS, Watch, facts, interval, report, variant
 
 from controller.planning.load import CapacitySource, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import (
+    EngineInterval,
     Learned,
     Profile,
     SizingSettings,
@@ -21,6 +22,13 @@ from controller.sizing.records import (
     VariantFacts,
 )
 from controller.sizing.sizing import sized
+
+SUMMED = tuple(
+    item.name
+    for item in fields(EngineInterval)
+    if item.name not in {"seconds", "prompt_lengths", "restarted"}
+)
+"""Counts that are sums over the engines of a pod."""
 
 
 def test_a_declared_profile_gives_the_capacity_before_engines_run() -> None:
@@ -135,3 +143,24 @@ def test_a_running_variant_is_usable_if_only_an_estimated_one_meets_the_targets(
     assert [item.capacity.is_usable for item in found.variants if item.capacity] == [True, False]
     assert found.variants[0].capacity is not None
     assert found.variants[0].capacity.unreachable
+
+
+def test_a_replica_of_eight_engines_serves_eight_times_as_much_as_one() -> None:
+    """Each has a batch of 256 sequences of its own, and computes a prompt as slowly as a single one."""
+    single = Watch(variants=(variant(ready=1),), facts=facts())
+    eight = Watch(variants=(variant(ready=1),), facts=facts())
+    prompt, output = 20_000.0, 300.0
+    for number in range(60):
+        rate = 0.2 + 0.1 * (number % 5)
+        one = interval(rate, prompt=prompt, output=output)
+        all_of_them = replace(one, **{name: 8 * getattr(one, name) for name in SUMMED})
+        alone = single.see({"llama-0": report(one, kv_tokens=4_000_000)}).snapshot.variants[0].capacity
+        found = eight.see({"llama-0": report(all_of_them, kv_tokens=32_000_000, engines=8)})
+        together = found.snapshot.variants[0].capacity
+
+    assert alone is not None
+    assert together is not None
+    assert together.requests_per_second == together.limits[0].requests_per_second
+    for limit, other in zip(together.limits, alone.limits, strict=True):
+        assert limit.target is other.target
+        assert limit.requests_per_second == pytest.approx(8 * other.requests_per_second, rel=0.1)
