@@ -164,3 +164,25 @@ def test_a_replica_of_eight_engines_serves_eight_times_as_much_as_one() -> None:
     for limit, other in zip(together.limits, alone.limits, strict=True):
         assert limit.target is other.target
         assert limit.requests_per_second == pytest.approx(8 * other.requests_per_second, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("itl_seconds", "want"),
+    [
+        pytest.param(0.08, (), id="eight times the time of an idle engine's step"),
+        pytest.param(
+            0.0103,
+            ("ITL 10.3 ms is only met at less than 10 % of a replica's throughput",),
+            id="almost out of reach",
+        ),
+    ],
+)
+def test_a_target_that_leaves_little_of_a_replicas_throughput_is_reported(
+    itl_seconds: float, want: tuple[str, ...]
+) -> None:
+    """An idle engine's step takes 8 ms. Planning orders the replicas that the target needs in any case."""
+    known = Learned(parameters=H100, samples=1000.0, kv_tokens=384_000)
+    strict = VariantFacts(targets=Targets(itl_seconds=itl_seconds), learned=known)
+    watch = Watch(variants=(variant(),), facts={("llm", "llama"): strict})
+
+    assert watch.steady(10, each=1.0).problems.get(("llm", "llama"), ()) == want
