@@ -216,7 +216,8 @@ def of_two(time_seconds: float, *requests: float | None, waiting: int = 0) -> Re
         for number, finished in enumerate(requests)
         if finished is not None
     }
-    return replace(reading(time_seconds, counted(0, prompt_tokens=0)), parts=parts, kv_tokens=80 * len(parts))
+    one = reading(time_seconds, counted(0, prompt_tokens=0))
+    return replace(one, parts=parts, kv_tokens=80 * len(parts), engines=len(parts))
 
 
 SEVERAL: dict[str, tuple[tuple[Reading, ...], float | None]] = {
@@ -257,13 +258,15 @@ def test_the_restart_of_one_endpoint_discards_only_its_own_queue() -> None:
     assert (found.waiting_change, found.restarted) == (2.0 + 12.0, True)
 
 
-def test_the_cache_of_an_endpoint_is_kept_for_one_missed_scrape() -> None:
-    """The cache of an endpoint that misses two scrapes is no longer counted."""
+def test_the_cache_and_the_engine_of_an_endpoint_are_kept_for_one_missed_scrape() -> None:
+    """Those of an endpoint that misses two scrapes are no longer counted."""
     reports = watched(of_two(0, 5, 9), of_two(15, None, 9), of_two(30, 5, 9), of_two(45, None, 9))
     gone = watched(of_two(0, 5, 9), of_two(15, None, 9), of_two(30, None, 9))
 
     assert [report and report.kv_tokens for report in reports] == [160, 160, 160, 160]
     assert [report and report.kv_tokens for report in gone] == [160, 160, 80]
+    assert [report and report.engines for report in reports] == [2, 2, 2, 2]
+    assert [report and report.engines for report in gone] == [2, 2, 1]
 
 
 OLD_NEWS = {
