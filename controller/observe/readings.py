@@ -53,9 +53,11 @@ class Totals:
 
     time_to_first_token_seconds: float
     computed_prompt_tokens: float | None = None
-    """Prompt tokens that were not found in a cache; None if the engine does not report them. vLLM counts hits
-    when a prompt is scheduled, before the prompt, so this can decrease.
-    """
+    """Prompt tokens of finished requests that were not found in a cache; None if the engine does not report
+    them."""
+
+    finished_prompt_tokens: float | None = None
+    """All prompt tokens of the same requests. vLLM does not count requests that clients aborted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,6 +165,7 @@ def _totals(said: Said, *, running: int) -> Totals:
         ended=ended,
         prompt_lengths=_prompt_lengths(said),
         computed_prompt_tokens=_computed(said, counted["prompt_tokens"]),
+        finished_prompt_tokens=_finished(said, counted["prompt_tokens"]),
     )
 
 
@@ -192,10 +195,15 @@ def _none_of(found: Mapping[Meaning, float | None], meanings: Sequence[Meaning])
 
 
 def _computed(said: Said, prompt_tokens: float) -> float | None:
+    # vLLM's counters of hits are not used: a waiting request without room in the cache counts in every step.
+    if said.kind is Kind.VLLM:
+        return said.optional(Meaning.COMPUTED_PROMPT_TOKENS)
     cached = said.optional(Meaning.CACHED_PROMPT_TOKENS)
-    if cached is None:
-        return None
-    return prompt_tokens - cached - (said.optional(Meaning.LOADED_PROMPT_TOKENS) or 0.0)
+    return None if cached is None or cached > prompt_tokens else prompt_tokens - cached
+
+
+def _finished(said: Said, prompt_tokens: float) -> float | None:
+    return said.optional(Meaning.FINISHED_PROMPT_TOKENS) if said.kind is Kind.VLLM else prompt_tokens
 
 
 def _prompt_lengths(said: Said) -> PromptLengths:

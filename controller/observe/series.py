@@ -29,7 +29,8 @@ class Meaning(StrEnum):
     SECONDS_TO_FIRST = "sum of the times to first token"
     PROMPT_TOKENS = "prompt tokens processed"
     CACHED_PROMPT_TOKENS = "prompt tokens found in the prefix cache"
-    LOADED_PROMPT_TOKENS = "prompt tokens whose cache came from elsewhere"
+    COMPUTED_PROMPT_TOKENS = "prompt tokens that finished requests computed"
+    FINISHED_PROMPT_TOKENS = "prompt tokens of finished requests"
     GENERATION_TOKENS = "tokens generated"
     FINISHED = "requests finished"
     SECONDS_BETWEEN = "sum of the times between tokens"
@@ -78,8 +79,8 @@ SERIES: Final = (
     Named(_V, Meaning.INTER_TOKENS, "vllm:inter_token_latency_seconds_count", "0.10.2"),
     Named(_V, Meaning.INTER_TOKENS, "vllm:time_per_output_token_seconds_count", "0.4.0", "0.12"),
     Named(_V, Meaning.PROMPT_LENGTHS, "vllm:request_prompt_tokens_bucket", _UNKNOWN),
-    Named(_V, Meaning.CACHED_PROMPT_TOKENS, "vllm:prefix_cache_hits_total", "0.9.2"),
-    Named(_V, Meaning.LOADED_PROMPT_TOKENS, "vllm:external_prefix_cache_hits_total", _UNKNOWN),
+    Named(_V, Meaning.FINISHED_PROMPT_TOKENS, "vllm:request_prompt_tokens_sum", _UNKNOWN),
+    Named(_V, Meaning.COMPUTED_PROMPT_TOKENS, "vllm:request_prefill_kv_computed_tokens_sum", _UNKNOWN),
     Named(_S, Meaning.KV_USAGE, "sglang:token_usage", _EARLY),
     Named(_S, Meaning.WAITING, "sglang:num_queue_reqs", _EARLY),
     Named(_S, Meaning.RUNNING, "sglang:num_running_reqs", _EARLY),

@@ -79,7 +79,7 @@ def performance(
     facts: VariantFacts, before: VariantMemory | None, reports: Sequence[EngineReport]
 ) -> Performance:
     """Return a variant's performance after a cycle; `before` is None in the first one."""
-    memory = VariantMemory(former=facts.learned) if before is None else before
+    memory = VariantMemory(former=facts.learned, engines=facts.engines) if before is None else before
     prior, prior_source = _prior(facts, memory)
     samples = [
         found

@@ -36,9 +36,7 @@ class LengthCounts:
     """Prompt tokens of these requests."""
 
     computed_prompt_tokens: float
-    """Prompt tokens of these requests that were not found in a cache. It can be negative for a short time,
-    because hits are counted before the prompts.
-    """
+    """Prompt tokens of these requests that were not found in a cache."""
 
     generation_tokens: float
     ended: float
@@ -145,6 +143,9 @@ class VariantFacts:
     profile: Profile | None = None
     learned: Learned | None = None
     """Performance from the status, where learning continues after a restart."""
+
+    engines: int = 1
+    """Engines of a replica by its arguments, which count until one has reported."""
 
     max_num_seqs: int = MAX_NUM_SEQS
     """Maximum sequences of one engine's batch."""

@@ -102,7 +102,7 @@ def sample_of(interval: EngineInterval, *, engines: int = 1) -> Sample | None:
     return Sample(
         tau_seconds=tau,
         decoded=interval.inter_tokens / busy_seconds,
-        prompted=max(0.0, interval.computed_prompt_tokens) / busy_seconds,
+        prompted=interval.computed_prompt_tokens / busy_seconds,
         weight=1.0 if is_busy else _IDLE_WEIGHT,
         requests=max(1.0, interval.first_tokens),
     )
