@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from aiohttp import web
@@ -62,6 +63,8 @@ class Requests:
                 return await self._serve(request, _not_found, _UNMATCHED)
             if request.method != "POST":
                 return await self._serve(request, _not_allowed, _UNMATCHED)
+            if "Expect" in request.headers:
+                found = partial(_continued, found)
             return await self._serve(request, found, request.path)
 
         return serve
@@ -98,6 +101,14 @@ class Requests:
         if self._readiness.is_draining:
             response.force_close()
         return response
+
+
+async def _continued(handler: PostHandler, request: web.BaseRequest) -> web.Response:
+    """Tell a client that waits to send the body, as RFC 9110, section 10.1.1, requires."""
+    if request.headers["Expect"].lower() != "100-continue":
+        raise web.HTTPExpectationFailed
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    return await handler(request)
 
 
 async def _not_found(_: web.BaseRequest) -> web.Response:

@@ -39,6 +39,10 @@ async def test_a_server_of_post_requests_rejects_other_paths_and_methods() -> No
     async with client_of({"/known": answer}) as client:
         async with client.post("/known?timeout=10s") as response:
             assert await response.text() == "here"
+        async with client.post("/known", data=b"body", expect100=True) as response:
+            assert await response.text() == "here"
+        async with client.post("/known", headers={"Expect": "more"}) as response:
+            assert response.status == 417
         async with client.post("/known/") as response:
             assert response.status == 404
         async with client.get("/known") as response:
