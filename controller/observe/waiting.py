@@ -28,10 +28,15 @@ def stalled_replicas(
 ) -> int:
     """Return how many replicas of a variant without any node have waited too long for one.
 
-    `pools` are all node pools; those with the variant's accelerators determine how long a node takes.
+    `pools` are all node pools; those with the variant's accelerators determine how long a node takes. If no
+    node of them can be added, there is nothing to wait for, and the result is 0.
     """
-    leads = [pool.lead_seconds for pool in pools if accelerator in ("", pool.accelerator)]
-    limit_seconds = max(_LEAST_SECONDS, _USUAL_LEADS * max(leads, default=0.0))
+    leads = [
+        pool.lead_seconds for pool in pools if pool.nodes_addable and accelerator in ("", pool.accelerator)
+    ]
+    if not leads:
+        return 0
+    limit_seconds = max(_LEAST_SECONDS, _USUAL_LEADS * max(leads))
     bound = {group_of(pod) for pod in pods if pod["spec"].get("nodeName")}
     waiting = {
         group_of(pod)

@@ -313,16 +313,20 @@ def test_replicas_that_wait_in_vain_for_a_node_are_counted() -> None:
         {"type": "PodScheduled", "status": "False", "lastTransitionTime": "1969-12-31T23:00:00Z"}
     ]
 
-    (found,) = gathered(placed(variant("chat")), pods=(waiting,)).snapshot.variants
+    terms = Terms(pools=(DECLARED,))
+
+    (found,) = gathered(placed(variant("chat")), pods=(waiting,), terms=terms).snapshot.variants
 
     assert found.stalled_replicas == 1
 
 
+DECLARED = NodePool(
+    name="gpus", accelerator="A100", accelerators_per_node=8, price_per_node=Decimal(9), nodes_addable=1
+)
+
+
 def test_limits_and_node_pools_come_from_settings_and_from_the_cluster() -> None:
     """A declared node pool takes precedence over Karpenter's NodePool of the same name."""
-    declared = NodePool(
-        name="gpus", accelerator="A100", accelerators_per_node=8, price_per_node=Decimal(9), nodes_addable=1
-    )
     requirements = [
         {"key": "karpenter.k8s.aws/instance-gpu-name", "operator": "In", "values": ["a100"]},
         {"key": "karpenter.k8s.aws/instance-gpu-count", "operator": "In", "values": ["8"]},
@@ -334,7 +338,7 @@ def test_limits_and_node_pools_come_from_settings_and_from_the_cluster() -> None
         "metadata": {"namespace": "ns", "name": "q"},
         "spec": {"hard": {"requests.nvidia.com/gpu": "6"}},
     }
-    terms = Terms(pools=(declared,), budgets=(Budget(name="b", cost_per_hour=Decimal(100)),))
+    terms = Terms(pools=(DECLARED,), budgets=(Budget(name="b", cost_per_hour=Decimal(100)),))
 
     found = gathered(placed(variant("chat")), quotas=(quota,), node_pools=pools, terms=terms)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -12,6 +13,9 @@ from controller.observe.waiting import stalled_replicas
 from controller.planning.cluster import NodePool
 
 NOW = 10_000.0
+POOL = NodePool(
+    name="h100", accelerator="H100", accelerators_per_node=8, price_per_node=Decimal(0), nodes_addable=1
+)
 
 
 def pod(name: str, minutes: int, *, node: str = "", group: str = "", gate: str = "") -> Json:
@@ -40,19 +44,20 @@ CASES: dict[str, tuple[list[Json], int]] = {
 @pytest.mark.parametrize(("pods", "want"), CASES.values(), ids=CASES.keys())
 def test_replicas_without_a_node_are_stalled_after_a_quarter_of_an_hour(pods: list[Json], want: int) -> None:
     """A group that is bound in part needs room in its domain, and not new nodes."""
-    assert stalled_replicas(pods, [], "H100", now_seconds=NOW) == want
+    assert stalled_replicas(pods, [POOL], "H100", now_seconds=NOW) == want
+
+
+@pytest.mark.parametrize(
+    "pools", [(), (replace(POOL, nodes_addable=0),), (replace(POOL, accelerator="A100"),)], ids=repr
+)
+def test_nobody_waits_for_nodes_that_cannot_be_added(pools: tuple[NodePool, ...]) -> None:
+    """Replicas without a place are then not granted, and node autoscalers need not see their pods."""
+    assert stalled_replicas([pod("a", 16)], pools, "H100", now_seconds=NOW) == 0
 
 
 @pytest.mark.parametrize(("accelerator", "want"), [("H100", 0), ("A100", 1), ("", 0)])
 def test_a_longer_lead_time_of_nodes_is_waited_for_three_times(accelerator: str, want: int) -> None:
     """It is declared for pools of one accelerator type."""
-    slow = NodePool(
-        name="slow",
-        accelerator="H100",
-        accelerators_per_node=8,
-        price_per_node=Decimal(0),
-        nodes_addable=1,
-        lead_seconds=400,
-    )
+    pools = (replace(POOL, lead_seconds=400), replace(POOL, name="a100", accelerator="A100"))
 
-    assert stalled_replicas([pod("a", 18)], [slow], accelerator, now_seconds=NOW) == want
+    assert stalled_replicas([pod("a", 18)], pools, accelerator, now_seconds=NOW) == want
