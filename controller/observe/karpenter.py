@@ -190,7 +190,9 @@ def _twin(labels: Mapping[str, str], nodes: Sequence[Json]) -> Json:
 
 
 def _requirements(item: Json) -> Iterator[Json]:
-    yield from (item["spec"]["template"].get("spec") or {}).get("requirements") or []
+    for demand in (item["spec"]["template"].get("spec") or {}).get("requirements") or []:
+        if demand.get("key") and demand.get("operator"):
+            yield demand
 
 
 def _template_labels(item: Json) -> Mapping[str, str]:
