@@ -220,26 +220,32 @@ def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> in
     return max(placed, stays if ordered is None else min(stays, ordered))
 
 
-def waiting_replicas(variant: Variant, wanted: int) -> int:
-    """Return the replicas to keep although some of them wait in vain for a node; 0 if none does."""
-    return min(allowed_replicas(variant), wanted) if variant.stalled_replicas else 0
+def waiting_replicas(variant: Variant, most: int) -> int:
+    """Return the replicas to keep, up to `most`, if some of them wait in vain for a node; 0 if none does."""
+    return min(allowed_replicas(variant), most) if variant.stalled_replicas else 0
 
 
 def _granted(solved: SolvedProblem) -> Sequence[int]:
     """Return the replicas of each variant to publish, in order.
 
     If fewer would remove ready replicas, and others would get their nodes, these others wait without a place,
-    as far as limits allow it. So do those that wait in vain: node autoscalers have to see their pods.
+    as far as limits allow it. So do those that wait in vain: node autoscalers have to see their pods. While
+    the demand of a model is not covered, these stay in every variant. Otherwise, those of a variant that is
+    not wanted on unlimited nodes would be removed, no longer count as waiting, and be requested again.
     """
     asked = [(variant, demand) for demand in solved.demands for variant in demand.variants]
     placed = solved.granted.replicas
     granted = [published_replicas(*asked[v], number) for v, number in enumerate(placed)]
+    covered = [
+        provided_rate(demand.variants, [placed[v] for v in solved.variants_of(model)]) >= demand.lower_rate
+        for model, demand in enumerate(solved.demands)
+        for _ in demand.variants
+    ]
     for v, (variant, demand) in enumerate(asked):
         if not demand.signal.decides:
             continue
-        least = max(
-            outlasting_replicas(variant, demand), waiting_replicas(variant, solved.wanted.replicas[v])
-        )
+        most = solved.wanted.replicas[v] if covered[v] else solved.problem.variants[v].upper
+        least = max(outlasting_replicas(variant, demand), waiting_replicas(variant, most))
         bound = sum([bool(replica.nodes) for replica in staying_replicas(variant)]) if least else 0
         if bound <= granted[v] < least:
             more = [*granted[:v], least, *granted[v + 1 :]]

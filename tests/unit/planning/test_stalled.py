@@ -28,6 +28,7 @@ POOL = NodePool(
 )
 WAITING = variant("big", None, "n1", size=8, serves=1, cost="10", stalled_replicas=1)
 OTHER = variant("other", size=8, serves=1, cost="20", accelerator="A100")
+OTHER_WAITING = variant("other", None, size=8, serves=1, cost="20", accelerator="L40S", stalled_replicas=1)
 
 
 def snapshot(*variants: Variant, rate: float = 1.6) -> Snapshot:
@@ -49,6 +50,7 @@ def planned(world: Snapshot) -> tuple[Plan, list[int]]:
         pytest.param((replace(WAITING, stalled_replicas=0), OTHER), 1.6, [2, 0], id="not for long yet"),
         pytest.param((WAITING, OTHER), 1.6, [2, 1], id="another type serves, and they wait"),
         pytest.param((WAITING,), 1.6, [2], id="without another type they wait"),
+        pytest.param((WAITING, OTHER_WAITING), 1.6, [2, 1], id="both wait while both lack nodes"),
         pytest.param((WAITING,), 9, [2], id="more of them would wait in vain as well"),
         pytest.param((WAITING,), 0.7, [1], id="they are not needed any more"),
         pytest.param((replace(WAITING, max_replicas=1), OTHER), 1.6, [1, 1], id="their maximum is lower"),
