@@ -30,27 +30,28 @@ SUMMED = tuple(
 )
 """Counts that are sums over the engines of a pod."""
 
+STATED = ModelLoad(
+    namespace="llm",
+    model_id="llama",
+    requests_per_second=10.0,
+    upper_requests_per_second=10.0,
+    prompt_tokens=1000.0,
+    output_tokens=200.0,
+    required_requests_per_second=11.0,
+    releasable_requests_per_second=11.0,
+)
+
 
 def test_a_declared_profile_gives_the_capacity_before_engines_run() -> None:
     """The stated load has request lengths, to which the queue model of the profile is applied."""
     profile = Profile(parameters=replace(H100, gamma_ms=1.0), max_batch_size=256)
     watch = Watch(variants=(variant(ready=0),), facts=facts(profile=profile))
-    stated = ModelLoad(
-        namespace="llm",
-        model_id="llama",
-        requests_per_second=10.0,
-        upper_requests_per_second=10.0,
-        prompt_tokens=1000.0,
-        output_tokens=200.0,
-        required_requests_per_second=11.0,
-        releasable_requests_per_second=11.0,
-    )
-    snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(stated,), taken_seconds=1.0)
+    snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(STATED,), taken_seconds=1.0)
 
     found = sized(snapshot, watch.facts, {}, SizingMemory(), SizingSettings())
 
     capacity = found.snapshot.variants[0].capacity
-    assert found.snapshot.loads == (stated,)
+    assert found.snapshot.loads == (STATED,)
     assert capacity is not None
     assert capacity.source is CapacitySource.PROFILE
     assert 5 < capacity.requests_per_second < 25
@@ -143,6 +144,21 @@ def test_a_running_variant_is_usable_if_only_an_estimated_one_meets_the_targets(
     assert [item.capacity.is_usable for item in found.variants if item.capacity] == [True, False]
     assert found.variants[0].capacity is not None
     assert found.variants[0].capacity.unreachable
+
+
+def test_engines_by_arguments_count_until_a_replica_reports() -> None:
+    """Otherwise, a variant without replicas would seem to need as many as it has engines, after a restart."""
+    known = Learned(parameters=H100, samples=100)
+    found = []
+    for engines in (1, 8):
+        watch = Watch(variants=(variant(ready=0),), facts=facts(learned=known, engines=engines))
+        snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(STATED,), taken_seconds=1.0)
+        sizes = sized(snapshot, watch.facts, {}, SizingMemory(), SizingSettings())
+        capacity = sizes.snapshot.variants[0].capacity
+        assert capacity is not None
+        found.append(capacity.requests_per_second)
+
+    assert found[1] == pytest.approx(8 * found[0])
 
 
 def test_a_replica_of_eight_engines_serves_eight_times_as_much_as_one() -> None:
