@@ -31,7 +31,6 @@ _NEW: Final = Part(
         inter_tokens=0.0,
         time_to_first_token_seconds=0.0,
         computed_prompt_tokens=0.0,
-        finished_prompt_tokens=0.0,
     ),
 )
 """The state of an endpoint before its first request."""
@@ -163,37 +162,23 @@ def _since(before: Part, now: Part, *, seconds: float) -> EngineInterval:
 def _counted(before: Part, now: Part, *, seconds: float) -> EngineInterval:
     former, totals = before.totals, now.totals
     prompt_tokens = totals.prompt_tokens - former.prompt_tokens
+    computed = prompt_tokens
+    if totals.computed_prompt_tokens is not None and former.computed_prompt_tokens is not None:
+        computed = max(0.0, totals.computed_prompt_tokens - former.computed_prompt_tokens)
     return EngineInterval(
         seconds=seconds,
         first_tokens=totals.first_tokens - former.first_tokens,
         waiting_change=now.waiting - before.waiting,
         prompt_tokens=prompt_tokens,
-        computed_prompt_tokens=prompt_tokens * _computed_share(former, totals),
+        computed_prompt_tokens=computed,
         generation_tokens=totals.generation_tokens - former.generation_tokens,
         begun=totals.begun - former.begun,
+        finished=totals.finished - former.finished,
         ended=totals.ended - former.ended,
         inter_token_seconds=totals.inter_token_seconds - former.inter_token_seconds,
         inter_tokens=max(0.0, totals.inter_tokens - former.inter_tokens),  # derived from two counters
         prompt_lengths=_lengths_since(former, totals),
     )
-
-
-def _computed_share(before: Totals, now: Totals) -> float:
-    """Return the share of prompt tokens that were computed, by the requests that finished meanwhile.
-
-    If none did, it is that of all requests since the engine's start; 1 if the engine does not report it.
-    """
-    for earlier in (before, _NEW.totals):
-        counters = (
-            (now.computed_prompt_tokens, earlier.computed_prompt_tokens),
-            (now.finished_prompt_tokens, earlier.finished_prompt_tokens),
-        )
-        computed, finished = [
-            None if last is None or first is None else last - first for last, first in counters
-        ]
-        if computed is not None and finished is not None and finished > 0 and computed >= 0:
-            return min(1.0, computed / finished)
-    return 1.0
 
 
 def _together(intervals: Sequence[EngineInterval]) -> EngineInterval:

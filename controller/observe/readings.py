@@ -54,10 +54,7 @@ class Totals:
     time_to_first_token_seconds: float
     computed_prompt_tokens: float | None = None
     """Prompt tokens of finished requests that were not found in a cache; None if the engine does not report
-    them."""
-
-    finished_prompt_tokens: float | None = None
-    """All prompt tokens of the same requests. vLLM does not count requests that clients aborted."""
+    them. vLLM does not count requests that clients aborted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,7 +162,6 @@ def _totals(said: Said, *, running: int) -> Totals:
         ended=ended,
         prompt_lengths=_prompt_lengths(said),
         computed_prompt_tokens=_computed(said, counted["prompt_tokens"]),
-        finished_prompt_tokens=_finished(said, counted["prompt_tokens"]),
     )
 
 
@@ -200,10 +196,6 @@ def _computed(said: Said, prompt_tokens: float) -> float | None:
         return said.optional(Meaning.COMPUTED_PROMPT_TOKENS)
     cached = said.optional(Meaning.CACHED_PROMPT_TOKENS)
     return None if cached is None or cached > prompt_tokens else prompt_tokens - cached
-
-
-def _finished(said: Said, prompt_tokens: float) -> float | None:
-    return said.optional(Meaning.FINISHED_PROMPT_TOKENS) if said.kind is Kind.VLLM else prompt_tokens
 
 
 def _prompt_lengths(said: Said) -> PromptLengths:

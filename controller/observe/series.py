@@ -30,7 +30,6 @@ class Meaning(StrEnum):
     PROMPT_TOKENS = "prompt tokens processed"
     CACHED_PROMPT_TOKENS = "prompt tokens found in the prefix cache"
     COMPUTED_PROMPT_TOKENS = "prompt tokens that finished requests computed"
-    FINISHED_PROMPT_TOKENS = "prompt tokens of finished requests"
     GENERATION_TOKENS = "tokens generated"
     FINISHED = "requests finished"
     SECONDS_BETWEEN = "sum of the times between tokens"
@@ -79,7 +78,6 @@ SERIES: Final = (
     Named(_V, Meaning.INTER_TOKENS, "vllm:inter_token_latency_seconds_count", "0.10.2"),
     Named(_V, Meaning.INTER_TOKENS, "vllm:time_per_output_token_seconds_count", "0.4.0", "0.12"),
     Named(_V, Meaning.PROMPT_LENGTHS, "vllm:request_prompt_tokens_bucket", _UNKNOWN),
-    Named(_V, Meaning.FINISHED_PROMPT_TOKENS, "vllm:request_prompt_tokens_sum", _UNKNOWN),
     Named(_V, Meaning.COMPUTED_PROMPT_TOKENS, "vllm:request_prefill_kv_computed_tokens_sum", _UNKNOWN),
     Named(_S, Meaning.KV_USAGE, "sglang:token_usage", _EARLY),
     Named(_S, Meaning.WAITING, "sglang:num_queue_reqs", _EARLY),

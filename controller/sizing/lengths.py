@@ -31,6 +31,7 @@ def total(counts: Iterable[LengthCounts]) -> LengthCounts:
         prompt_tokens=sum([item.prompt_tokens for item in every]),
         computed_prompt_tokens=sum([item.computed_prompt_tokens for item in every]),
         generation_tokens=sum([item.generation_tokens for item in every]),
+        finished=sum([item.finished for item in every]),
         ended=sum([item.ended for item in every]),
         prompt_lengths=added([item.prompt_lengths for item in every]),
     )
@@ -42,11 +43,14 @@ def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
     Returns None as long as no request has begun, or none has ended.
     """
     prompt = _mean(counts.prompt_tokens, counts.begun) or (before.prompt if before else None)
-    output = _output(counts, before)
+    # Without aborted requests, `ended` is at most `finished`: it lacks those with a prompt in progress.
+    ended = max(counts.finished, counts.ended)
+    aborted = ended / counts.finished if counts.finished >= 1 else 1.0
+    output = _mean(counts.generation_tokens, ended) or (before.output if before else None)
     if prompt is None or output is None:
         return None
-    if counts.begun >= 1 and counts.prompt_tokens > 0:
-        computed = counts.computed_prompt_tokens / counts.begun
+    if counts.begun >= 1 and counts.finished >= 1:
+        computed = counts.computed_prompt_tokens / counts.begun * aborted
     else:
         computed = before.computed if before else prompt
     inequality = _inequality(counts.prompt_lengths)
@@ -68,19 +72,6 @@ def added(histograms: list[PromptLengths]) -> PromptLengths:
     bounds = known[-1][0]
     alike = [counts for others, counts in known if others == bounds]
     return bounds, tuple(map(sum, zip(*alike, strict=True)))
-
-
-def _output(counts: LengthCounts, before: Lengths | None) -> float | None:
-    """Return the mean answer, or the former one until a request has begun and one has ended.
-
-    While more requests begin than end, tokens per begun request are less than the answers will have, and
-    tokens per ended request are more; while fewer begin, the opposite. At a steady load, both are the mean.
-    """
-    begun, ended = [_mean(counts.generation_tokens, number) for number in (counts.begun, counts.ended)]
-    if begun is None or ended is None:
-        return before.output if before else None
-    # The second one counts twice: too many replicas at the beginning of a load are the lesser harm.
-    return math.cbrt(begun * ended * ended)
 
 
 def _mean(tokens: float, requests: float) -> float | None:

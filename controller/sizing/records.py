@@ -39,6 +39,9 @@ class LengthCounts:
     """Prompt tokens of these requests that were not found in a cache."""
 
     generation_tokens: float
+    finished: float
+    """Requests that the engine counted as finished; vLLM does not count those that clients aborted."""
+
     ended: float
     """Requests whose last token was counted, also those that clients aborted. It can be negative for a short
     time, because engines with a prompt in progress count it among the running requests.

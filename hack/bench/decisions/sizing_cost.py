@@ -113,6 +113,7 @@ def _interval(decoded: float, prompted: float, tau_seconds: float) -> EngineInte
         computed_prompt_tokens=prompted * _INTERVAL_SECONDS,
         generation_tokens=decoded * _INTERVAL_SECONDS,
         begun=requests,
+        finished=requests,
         ended=requests,
         inter_token_seconds=decoded * _INTERVAL_SECONDS * tau_seconds,
         inter_tokens=decoded * _INTERVAL_SECONDS,

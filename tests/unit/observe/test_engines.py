@@ -73,6 +73,7 @@ def test_an_interval_holds_the_counter_increases_between_two_readings() -> None:
         computed_prompt_tokens=3_000.0,
         generation_tokens=300.0,
         begun=30.0,
+        finished=30.0,
         ended=30.0,
         inter_token_seconds=pytest.approx(5.4),  # type: ignore[arg-type]  # compares as a float
         inter_tokens=270.0,
@@ -307,31 +308,23 @@ def test_readings_in_quick_succession_give_no_interval() -> None:
 @pytest.mark.parametrize(
     ("before", "now", "want"),
     [
-        pytest.param((None, 5_000), (None, 7_000), 1.0, id="all if the engine has no such counter"),
-        pytest.param((1_000, 4_000), (1_500, 6_000), 0.25, id="of the requests that finished meanwhile"),
-        pytest.param((1_000, 4_000), (1_000, 6_000), 0.0, id="none if all of their tokens were cached"),
-        pytest.param((2_000, 4_000), (2_000, 4_000), 0.5, id="of all requests if none finished"),
-        pytest.param((None, None), (1_500, 6_000), 0.25, id="of all if the earlier reading has no counters"),
-        pytest.param((0, 0), (0, 0), 1.0, id="all if no request ever finished"),
+        pytest.param(None, None, 3_000.0, id="all prompt tokens if the engine has no such counter"),
+        pytest.param(1_000.0, 1_700.0, 700.0, id="without the tokens that were cached"),
+        pytest.param(None, 700.0, 3_000.0, id="all prompt tokens if the earlier reading has no such counter"),
+        pytest.param(1_000.0, 900.0, 0.0, id="none after a decrease"),
     ],
 )
-def test_computed_prompt_tokens_are_a_share_of_those_that_began(
-    before: tuple[float | None, float | None], now: tuple[float | None, float | None], want: float
+def test_computed_prompt_tokens_exclude_cached_ones(
+    before: float | None, now: float | None, want: float
 ) -> None:
-    """Aborted requests lack in the counters of finished ones, but their prompts were computed as well."""
-    first, second = [
-        replace(
-            counted(number, prompt_tokens=100 * number),
-            computed_prompt_tokens=computed,
-            finished_prompt_tokens=finished,
-        )
-        for number, (computed, finished) in ((50, before), (80, now))
-    ]
+    """Tokens of the prefix cache cost no computation."""
+    first = replace(counted(50, prompt_tokens=5_000), computed_prompt_tokens=before)
+    second = replace(counted(80, prompt_tokens=8_000), computed_prompt_tokens=now)
 
     found = interval(reading(0, first), reading(15, second))
 
     assert found is not None
-    assert (found.prompt_tokens, found.computed_prompt_tokens) == (3_000.0, 3_000.0 * want)
+    assert (found.prompt_tokens, found.computed_prompt_tokens) == (3_000.0, want)
 
 
 BOUNDS = (100.0, 1_000.0, math.inf)

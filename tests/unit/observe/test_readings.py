@@ -62,7 +62,6 @@ def test_engines_of_one_pod_are_aggregated() -> None:
                 prompt_lengths=((500, 1000, math.inf), (10, 16, 16)),
                 time_to_first_token_seconds=2,
                 computed_prompt_tokens=6000,
-                finished_prompt_tokens=7500,
             ),
             waiting=7,
         ),
@@ -90,7 +89,6 @@ def test_the_processes_of_one_sglang_engine_are_counted_once() -> None:
                 inter_tokens=1582,
                 time_to_first_token_seconds=2,
                 computed_prompt_tokens=6500,
-                finished_prompt_tokens=8000,
             ),
             waiting=2,
         ),
@@ -359,7 +357,6 @@ def test_random_series_give_plausible_values_or_are_rejected(garbage: list[Serie
     assert reading.kv_tokens is None or reading.kv_tokens > 0
     assert all(0 <= value <= 1e17 for value in counters)
     assert 0 <= (totals.computed_prompt_tokens or 0.0) <= 1e17
-    assert 0 <= (totals.finished_prompt_tokens or 0.0) <= 1e17
     assert reading.time_seconds <= 5.0
 
 
