@@ -73,8 +73,6 @@ class VariantMemory:
 
     start_seconds: float | None = None
     kv_tokens: int | None = None
-    engines: int = 1
-    """Engines of a replica, each with a batch of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
