@@ -303,3 +303,8 @@ def test_quantiles_are_observed_values() -> None:
 
     assert [quantile(values, share) for share in (0.5, 0.9, 0.99)] == [50, 90, 99]
     assert quantile([], 0.5) is None
+
+
+def test_reversals_ignore_steps_without_a_change() -> None:
+    """Up, unchanged, down and up are two reversals; repeated growth is none."""
+    assert [reversals(course) for course in ((0, 2, 2, 1, 3), (0, 1, 1, 2, 5))] == [2, 0]
