@@ -166,9 +166,7 @@ class Variant:
     """Whether an evicted pod may start anywhere else without affecting other pods."""
 
     stalled_replicas: int = 0
-    """Replicas that have waited so long for a node that nodes to be added do not count for this variant. They
-    continue to wait as long as the model would use them on unlimited nodes.
-    """
+    """Replicas that have waited so long for a node that nodes to be added do not count for this variant."""
 
     def __post_init__(self) -> None:
         wrong = out_of_range(
