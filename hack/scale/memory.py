@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from apiserver.kinds.llmd.conversion import HUB
-from hack.calling import variants as objects
+from hack.calling import variants
 from hack.calling.conversion_reviews import SERVER_NAME, converted_objects, http_request, review
 from hack.calling.cores import memory_mebibytes
 from hack.calling.load import ask
@@ -42,7 +42,7 @@ class Beside:
 
         Raises ValueError if not all of them are converted.
         """
-        values = objects.mixed(objects.OLD, count)
+        values = variants.mixed(variants.OLD, count)
         with closing(self.webhooks.connect()) as connection:
             answer = ask(connection, http_request(review(values, HUB)))
         if len(converted_objects(answer.body)) != count:
