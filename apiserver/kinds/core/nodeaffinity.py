@@ -52,16 +52,7 @@ def _value_errors(text: str) -> tuple[str, ...]:
     return label_value_errors(text)
 
 
-def _required_value_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
-    wrong = [
-        text
-        for term in value.get("nodeSelectorTerms", ())
-        for expression in term.get("matchExpressions", ())
-        for text in expression.get("values", ())
-        if _value_errors(text)
-    ]
-    if not wrong:
-        return ()
+def _required_value_errors(value: Json, path: FieldPath) -> list[FieldError]:
     return [
         errors.invalid(
             FieldPath(
