@@ -17,15 +17,10 @@ from apiserver.serving.requests import Posts, Requests
 Client: TypeAlias = TestClient[web.BaseRequest, None]
 
 
-def server(posts: Posts) -> RawTestServer:
-    """Return a server that handles requests as our processes do."""
-    requests = Requests(ProcessMetrics("test", "0"), Readiness(), clock=monotonic)
-    return RawTestServer(requests.server(posts))
-
-
 @asynccontextmanager
 async def client_of(posts: Posts) -> AsyncIterator[Client]:
-    """Serve handlers on a loopback address, and yield a client."""
-    client: Client = TestClient(server(posts))
+    """Serve handlers on a loopback address as our processes do, and yield a client."""
+    requests = Requests(ProcessMetrics("test", "0"), Readiness(), clock=monotonic)
+    client: Client = TestClient(RawTestServer(requests.server(posts)))
     async with client:
         yield client
