@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -13,11 +12,12 @@ from hypothesis import strategies as st
 from support.campaign import often
 from support.compact import place
 from support.planning_builders import EFFORT, capacity, demand, node, variant, world
+from support.small_problems import rank
 
 from controller.planning import engine
 from controller.planning.formulation import formulate
 from controller.planning.load import Signal
-from controller.planning.problem import PlacementProblem, Stage
+from controller.planning.problem import PlacementProblem
 from controller.planning.settings import Settings
 
 if TYPE_CHECKING:
@@ -102,25 +102,12 @@ def _worlds(draw: st.DrawFn) -> tuple[list[Node], list[Variant], PlacementProble
 
 def _rank(problem: PlacementProblem, replicas: Sequence[int]) -> list[int]:
     """Return the lexicographic objective of replica counts, computed independently of the engine."""
-    missing: dict[tuple[int, int], int] = defaultdict(int)
-    for row in problem.rows:
-        ready = row.stage is Stage.CONTINUITY
-        have = sum(
-            amount * (min(replicas[v], problem.variants[v].ready) if ready else replicas[v])
-            for v, amount in row.terms
-        )
-        short = max(0, row.requirement - have)
-        missing[row.stage, 0 if ready else row.priority] += row.weight * -(-1000 * short // row.requirement)
     moves = [abs(count - terms.current) for count, terms in zip(replicas, problem.variants, strict=True)]
-    cost = sum(
-        count * terms.cost + move * (terms.start_price if count > terms.current else terms.stop_price)
-        for count, move, terms in zip(replicas, moves, problem.variants, strict=True)
-    )
     disruption = sum(
         move * max(1, terms.accelerators) for move, terms in zip(moves, problem.variants, strict=True)
     )
     order = sum(count * position for position, count in enumerate(replicas, start=1))
-    return [*(missing[level] for level in sorted(missing)), cost, disruption, order]
+    return [*rank(problem, replicas, ()), disruption, order]
 
 
 def _has_room(nodes: Sequence[Node], variants: Sequence[Variant], replicas: Sequence[int]) -> bool:
