@@ -34,7 +34,7 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 .PHONY: test
 # With the default, garbage collection takes a sixth of the API servers' time.
 test: export GOGC := 200
-test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 13 minutes on two cores
+test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 12 minutes on two cores
 	$(PYTEST) $(WITHOUT_CLUSTER) $(ARGS)
 	PYTHONPATH=.:tests $(RUN) -m support.programs
 	$(PYTEST) -n 4 tests/controlplane $(ARGS)
@@ -45,7 +45,7 @@ e2e: setup ## Install the manifests on a real node, inject failures and uninstal
 	$(RUN) -m hack.realnode pytest tests/e2e $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the tests that need no control plane: two and a half minutes on two cores
+unit: setup ## Run the tests that need no control plane: two minutes on two cores
 	$(PYTEST) $(WITHOUT_CLUSTER) $(ARGS)
 
 .PHONY: fuzz
