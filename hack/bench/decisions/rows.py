@@ -67,7 +67,7 @@ class Row:
 @cache
 def rows() -> Mapping[str, Row]:
     """Return all rows by name, in the order of the table."""
-    found = [*_starts(), *_traces(), *_curves(), *_knowledge(), *_misfits(), _tenfold(), _scarcity()]
+    found = [*_starts(), *_traces(), *_curves(), *_knowledge(), *_misfits(), _tenfold(), *_scarcities()]
     return {row.name: row for row in found}
 
 
@@ -162,32 +162,46 @@ def _tenfold() -> Row:
     return Row(scenario=replace(scenario, duration_seconds=TENFOLD_SECONDS), most=Most(of_constant=0.5))
 
 
-def _scarcity() -> Row:
-    """Return three models on nodes that have room for all of them only until the load of the first one jumps.
+def _scarcities() -> list[Row]:
+    """Return rows of three models on nodes without room for all of them.
 
-    After that, the first and the second can be served completely, and three quarters of the third's load.
+    In the first row, that is so once the load of the first model jumps: then it and the second one can be
+    served completely, and three quarters of the third one's load. In the other row the first two have
+    recorded loads, so what they leave to the third one changes with each burst.
     """
-    curves = {
-        "first": (1, Curve(shape="step", low=10, high=33, at_seconds=1200), (1, 0)),
-        "second": (5, Curve(shape="constant", high=20), (2, 0)),
-        "third": (10, Curve(shape="constant", high=25), (0, 6)),
+    steady = {
+        "first": (1, drawn(Curve(shape="step", low=10, high=33, at_seconds=1200)), (1, 0)),
+        "second": (5, drawn(Curve(shape="constant", high=20)), (2, 0)),
+        "third": (10, drawn(Curve(shape="constant", high=25)), (0, 6)),
     }
+    bursts = {
+        "first": (1, recorded(CONVERSATIONS, 4), (2, 0)),
+        "second": (5, recorded(CODE, 1), (1, 2)),
+        "third": (10, drawn(Curve(shape="constant", high=25)), (1, 6)),
+    }
+    return [
+        _short("scarcity", steady, h100=3, l40s=6),
+        _short("scarcity-bursts", bursts, h100=4, l40s=8),
+    ]
+
+
+def _short(name: str, given: Mapping[str, tuple[int, Workload, tuple[int, int]]], **nodes: int) -> Row:
+    """Return a row of models, each with priority, load and initial replicas, on one node of each type."""
     models = tuple(
-        Model(model_id=name, workload=drawn(curve), targets=fleet.TARGETS, priority=priority)
-        for name, (priority, curve, _) in curves.items()
+        Model(model_id=model, workload=workload, targets=fleet.TARGETS, priority=priority)
+        for model, (priority, workload, _) in given.items()
     )
     variants = [
-        fleet.of_model(variant, name, initial)
-        for name, (_, _, counts) in curves.items()
+        fleet.of_model(variant, model, initial)
+        for model, (_, _, counts) in given.items()
         for variant, initial in sorted(
             zip(fleet.pair(), counts, strict=True), key=lambda item: -item[1]
         )  # the running variant comes first, because rivals scale it
     ]
-    nodes = (
-        NodeGroup(accelerator="H100", accelerators=3, count=1),
-        NodeGroup(accelerator="L40S", accelerators=6, count=1),
+    groups = tuple(
+        NodeGroup(accelerator=type_.upper(), accelerators=size, count=1) for type_, size in nodes.items()
     )
-    scenario = Scenario(name="scarcity", models=models, variants=fleet.stating(tuple(variants)), nodes=nodes)
+    scenario = Scenario(name=name, models=models, variants=fleet.stating(tuple(variants)), nodes=groups)
     return Row(scenario=scenario, scaled=("",), has_clairvoyant=False)
 
 
