@@ -25,6 +25,8 @@ _NEW: Final = Part(
         prompt_tokens=0.0,
         generation_tokens=0.0,
         finished=0.0,
+        begun=0.0,
+        ended=0.0,
         inter_token_seconds=0.0,
         inter_tokens=0.0,
         time_to_first_token_seconds=0.0,
@@ -100,6 +102,7 @@ class EngineRecords:
                 waiting=record.reading.waiting,
                 running=record.reading.running,
                 kv_tokens=record.reading.kv_tokens,
+                engines=record.reading.engines,
                 interval=record.interval,
             )
             for key, record in self.records.items()
@@ -133,11 +136,12 @@ def _of_other_endpoints(record: EngineRecord, reading: Reading) -> EngineRecord:
     """Return the record with a reading whose endpoints differ from those of the last one.
 
     What an endpoint counted while its responses were missing is not of one cycle, and what the others counted
-    in the meantime is incomplete: the rate is unknown, and counting continues from here. The cache size is
-    kept until the same endpoints have responded twice, because an endpoint that missed a scrape has not lost
-    its cache.
+    in the meantime is incomplete: the rate is unknown, and counting continues from here. The cache size and
+    the number of engines are kept until the same endpoints have responded twice, because an endpoint that
+    missed a scrape has not lost them.
     """
-    return EngineRecord(reading=replace(reading, kv_tokens=record.reading.kv_tokens))
+    known = record.reading
+    return EngineRecord(reading=replace(reading, kv_tokens=known.kv_tokens, engines=known.engines))
 
 
 def _between(before: Reading, now: Reading) -> EngineInterval | None:
@@ -168,9 +172,11 @@ def _counted(before: Part, now: Part, *, seconds: float) -> EngineInterval:
         prompt_tokens=prompt_tokens,
         computed_prompt_tokens=computed,
         generation_tokens=totals.generation_tokens - former.generation_tokens,
+        begun=totals.begun - former.begun,
         finished=totals.finished - former.finished,
+        ended=totals.ended - former.ended,
         inter_token_seconds=totals.inter_token_seconds - former.inter_token_seconds,
-        inter_tokens=totals.inter_tokens - former.inter_tokens,
+        inter_tokens=max(0.0, totals.inter_tokens - former.inter_tokens),  # derived from two counters
         prompt_lengths=_lengths_since(former, totals),
     )
 
@@ -205,6 +211,5 @@ def _restarted(before: Totals, now: Totals) -> bool:
         or now.prompt_tokens < before.prompt_tokens
         or now.generation_tokens < before.generation_tokens
         or now.finished < before.finished
-        or now.inter_tokens < before.inter_tokens
         or now.inter_token_seconds < before.inter_token_seconds
     )

@@ -17,6 +17,7 @@ from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParame
 
 _LARGEST: Final = 1e9
 _SMALLEST: Final = 1e-6
+_MOST_ENGINES: Final = 256
 
 
 def facts_of(
@@ -32,6 +33,7 @@ def facts_of(
         targets=targets_of(autoscaling, policies),
         profile=profile,
         learned=learned_of(published),
+        engines=min(engine_argument(target.engine_spec, "data-parallel-size") or 1, _MOST_ENGINES),
         max_num_seqs=engine_argument(target.engine_spec, "max-num-seqs") or batch or MAX_NUM_SEQS,
         start_seconds=tuple(
             [seconds for pod in pods if has_engine(pod) and (seconds := _start_seconds(pod)) is not None]

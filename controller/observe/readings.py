@@ -35,19 +35,26 @@ class Totals:
 
     generation_tokens: float
     finished: float
-    """Requests that ended, for any reason."""
+    """Requests that ended; vLLM does not count those that clients aborted."""
+
+    begun: float
+    """Requests whose prompt tokens were counted."""
+
+    ended: float
+    """Requests all of whose generated tokens were counted; it decreases while prompts are in progress."""
 
     inter_token_seconds: float
     """Sum of the times between consecutive tokens of a request, in seconds."""
 
     inter_tokens: float
-    """Number of such times."""
+    """Tokens that came after such times: several with each, if a speculative step had several accepted."""
 
     prompt_lengths: PromptLengths = NO_LENGTHS
 
     time_to_first_token_seconds: float
     computed_prompt_tokens: float | None = None
-    """Prompt tokens that were not found in the prefix cache; None if the engine does not report them."""
+    """Prompt tokens of finished requests that were not found in a cache; None if the engine does not report
+    them. vLLM does not count requests that clients aborted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +79,8 @@ class Reading:
 
     parts: Mapping[Endpoint, Part]
     model_names: frozenset[str]
+    engines: int = 1
+    """Number of engines, each with a batch of its own: more than one with data parallelism."""
 
     @property
     def waiting(self) -> int:
@@ -113,6 +122,7 @@ def reading_of(series: Iterable[Series], *, time_seconds: float) -> Reading:
         kv_tokens=_kv_tokens(said),
         parts=parts,
         model_names=said.model_names(),
+        engines=len(said.by_meaning[Meaning.WAITING]),
     )
 
 
@@ -140,8 +150,16 @@ def _totals(said: Said, *, running: int) -> Totals:
     said.refuse_missing([meaning for meaning, value in found.items() if value is None])
     said.refuse_partial([Meaning.WAITING, *found])
     counted = {field: found[meaning] or 0.0 for field, meaning in names.items()}
+    begun = ended = counted["finished"]  # SGLang counts tokens when a request ends
+    if said.kind is Kind.VLLM:
+        begun = counted["first_tokens"]
+        ended = begun - running
+        # vLLM observes one time per step and request. SGLang counts every token.
+        counted["inter_tokens"] = max(counted["inter_tokens"], counted["generation_tokens"] - begun)
     return Totals(
         **counted,
+        begun=begun,
+        ended=ended,
         prompt_lengths=_prompt_lengths(said),
         computed_prompt_tokens=_computed(said, counted["prompt_tokens"]),
     )
@@ -173,6 +191,7 @@ def _none_of(found: Mapping[Meaning, float | None], meanings: Sequence[Meaning])
 
 
 def _computed(said: Said, prompt_tokens: float) -> float | None:
+    # vLLM's counters of hits are not used: a waiting request without room in the cache counts in every step.
     if said.kind is Kind.VLLM:
         return said.optional(Meaning.COMPUTED_PROMPT_TOKENS)
     cached = said.optional(Meaning.CACHED_PROMPT_TOKENS)

@@ -29,7 +29,7 @@ class Meaning(StrEnum):
     SECONDS_TO_FIRST = "sum of the times to first token"
     PROMPT_TOKENS = "prompt tokens processed"
     CACHED_PROMPT_TOKENS = "prompt tokens found in the prefix cache"
-    COMPUTED_PROMPT_TOKENS = "prompt tokens that were computed"
+    COMPUTED_PROMPT_TOKENS = "prompt tokens that finished requests computed"
     GENERATION_TOKENS = "tokens generated"
     FINISHED = "requests finished"
     SECONDS_BETWEEN = "sum of the times between tokens"

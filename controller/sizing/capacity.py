@@ -57,7 +57,7 @@ def learned_capacity(
     )
 
 
-def batch_of(lengths: Lengths, *, max_num_seqs: int, kv_tokens: int | None) -> float:
+def batch_of(lengths: Lengths, *, max_num_seqs: int, kv_tokens: float | None) -> float:
     """Return the concurrent sequences of a replica: its limit, or what fits in its KV cache if less."""
     if kv_tokens is None:
         return float(max_num_seqs)

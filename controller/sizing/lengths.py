@@ -27,11 +27,12 @@ def total(counts: Iterable[LengthCounts]) -> LengthCounts:
     """Return the sum of some counts."""
     every = list(counts)
     return LengthCounts(
-        first_tokens=sum([item.first_tokens for item in every]),
+        begun=sum([item.begun for item in every]),
         prompt_tokens=sum([item.prompt_tokens for item in every]),
         computed_prompt_tokens=sum([item.computed_prompt_tokens for item in every]),
         generation_tokens=sum([item.generation_tokens for item in every]),
         finished=sum([item.finished for item in every]),
+        ended=sum([item.ended for item in every]),
         prompt_lengths=added([item.prompt_lengths for item in every]),
     )
 
@@ -39,14 +40,18 @@ def total(counts: Iterable[LengthCounts]) -> LengthCounts:
 def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
     """Return the lengths that follow from counts, with former values where nothing was counted.
 
-    Returns None as long as no request has begun, or none has finished.
+    Returns None as long as no request has begun, or none has ended.
     """
-    prompt = _mean(counts.prompt_tokens, counts.first_tokens) or (before.prompt if before else None)
-    output = _mean(counts.generation_tokens, counts.finished) or (before.output if before else None)
+    prompt = _mean(counts.prompt_tokens, counts.begun) or (before.prompt if before else None)
+    # Without aborted requests, `ended` is at most `finished`: it lacks those with a prompt in progress.
+    ended = max(counts.finished, counts.ended)
+    aborted = ended / counts.finished if counts.finished >= 1 else 1.0
+    output = _mean(counts.generation_tokens, ended) or (before.output if before else None)
     if prompt is None or output is None:
         return None
-    computed = _mean(counts.computed_prompt_tokens, counts.first_tokens)
-    if computed is None:
+    if counts.begun >= 1 and counts.finished >= 1:
+        computed = counts.computed_prompt_tokens / counts.begun * aborted
+    else:
         computed = before.computed if before else prompt
     inequality = _inequality(counts.prompt_lengths)
     if inequality is None:

@@ -73,6 +73,8 @@ class VariantMemory:
 
     start_seconds: float | None = None
     kv_tokens: int | None = None
+    engines: int = 1
+    """Engines of a replica, each with a batch of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

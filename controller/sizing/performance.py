@@ -6,11 +6,11 @@ Prior knowledge counts as some samples next to the engines' own, so it is correc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median_high
 from typing import Final
 
-from controller.planning.load import Capacity, CapacitySource
+from controller.planning.load import MOST_RATE, Capacity, CapacitySource
 from controller.planning.snapshot import Variant
 from controller.sizing.capacity import batch_of, declared_capacity, duration, learned_capacity
 from controller.sizing.estimate import estimated
@@ -79,10 +79,12 @@ def performance(
     facts: VariantFacts, before: VariantMemory | None, reports: Sequence[EngineReport]
 ) -> Performance:
     """Return a variant's performance after a cycle; `before` is None in the first one."""
-    memory = VariantMemory(former=facts.learned) if before is None else before
+    memory = VariantMemory(former=facts.learned, engines=facts.engines) if before is None else before
     prior, prior_source = _prior(facts, memory)
     samples = [
-        found for report in reports if report.interval and (found := sample_of(report.interval)) is not None
+        found
+        for report in reports
+        if report.interval and (found := sample_of(report.interval, engines=report.engines)) is not None
     ]
     expected = _fitted(memory, prior)
     times = learned(memory.times, samples, expected=expected)
@@ -96,6 +98,7 @@ def performance(
         compared=compared,
         start_seconds=_start_seconds(facts, memory),
         kv_tokens=_kv_tokens(memory, reports),
+        engines=min([report.engines for report in reports], default=memory.engines),
     )
     is_learned = times.samples >= ENOUGH_SAMPLES or (times.samples > 0 and prior is TYPICAL)
     return Performance(
@@ -127,14 +130,12 @@ def capacity_of(
     """Return the capacity of a replica from data about the variant itself, or None."""
     if own.parameters is None:
         return None
-    batch = batch_of(lengths, max_num_seqs=facts.max_num_seqs, kv_tokens=own.memory.kv_tokens)
     if own.source is CapacitySource.PROFILE and facts.profile:
+        batch = _batch(facts, own.memory, lengths) * own.memory.engines
         return declared_capacity(
             facts.profile, lengths, facts.targets, batch=batch, correction=_correction(own.memory)
         )
-    return learned_capacity(
-        own.parameters, lengths, facts.targets, batch=batch, source=own.source, settings=settings
-    )
+    return _by_step_times(own.parameters, facts, own.memory, lengths, settings, source=own.source)
 
 
 def estimated_capacity(
@@ -145,18 +146,47 @@ def estimated_capacity(
     settings: SizingSettings,
 ) -> Capacity | None:
     """Return the estimated capacity of a variant that never ran: the least by its siblings, or None."""
-    found = []
-    for sibling, theirs in siblings:
-        if theirs.parameters is not None:
-            batch = batch_of(lengths, max_num_seqs=facts.max_num_seqs, kv_tokens=theirs.memory.kv_tokens)
-            parameters = estimated(variant, sibling, theirs.parameters)
-            source = CapacitySource.ESTIMATED
-            found.append(
-                learned_capacity(
-                    parameters, lengths, facts.targets, batch=batch, source=source, settings=settings
-                )
-            )
+    source = CapacitySource.ESTIMATED
+    found = [
+        _by_step_times(
+            estimated(variant, sibling, theirs.parameters),
+            facts,
+            theirs.memory,
+            lengths,
+            settings,
+            source=source,
+        )
+        for sibling, theirs in siblings
+        if theirs.parameters is not None
+    ]
     return min(found, key=lambda item: item.requests_per_second, default=None)
+
+
+def _by_step_times(
+    parameters: StepParameters,
+    facts: VariantFacts,
+    memory: VariantMemory,
+    lengths: Lengths,
+    settings: SizingSettings,
+    *,
+    source: CapacitySource,
+) -> Capacity:
+    """Return the capacity of a replica whose engines, as many as in the memory, share its requests."""
+    batch = _batch(facts, memory, lengths)
+    one = learned_capacity(parameters, lengths, facts.targets, batch=batch, source=source, settings=settings)
+    if memory.engines == 1:
+        return one
+    limits = [
+        replace(item, requests_per_second=item.requests_per_second * memory.engines) for item in one.limits
+    ]
+    rate = min(MOST_RATE, one.requests_per_second * memory.engines)
+    return replace(one, requests_per_second=rate, limits=tuple(limits))
+
+
+def _batch(facts: VariantFacts, memory: VariantMemory, lengths: Lengths) -> float:
+    """Return the sequences that one engine computes at once."""
+    kv_tokens = None if memory.kv_tokens is None else memory.kv_tokens / memory.engines
+    return batch_of(lengths, max_num_seqs=facts.max_num_seqs, kv_tokens=kv_tokens)
 
 
 def _prior(facts: VariantFacts, memory: VariantMemory) -> tuple[Prior, CapacitySource]:

@@ -29,18 +29,23 @@ MAX_NUM_SEQS = 256
 class LengthCounts:
     """Counts from which the lengths of requests follow; those of several intervals can be added."""
 
-    first_tokens: float
-    """Requests that got their first token."""
+    begun: float
+    """Requests whose prompt tokens were counted."""
 
     prompt_tokens: float
     """Prompt tokens of these requests."""
 
     computed_prompt_tokens: float
-    """Prompt tokens of these requests that were not found in the prefix cache."""
+    """Prompt tokens of these requests that were not found in a cache."""
 
     generation_tokens: float
     finished: float
-    """Requests that got their last token."""
+    """Requests that the engine counted as finished; vLLM does not count those that clients aborted."""
+
+    ended: float
+    """Requests whose last token was counted, also those that clients aborted. It can be negative for a short
+    time, because engines with a prompt in progress count it among the running requests.
+    """
 
     prompt_lengths: PromptLengths = NO_LENGTHS
     """Finished requests by prompt length."""
@@ -48,10 +53,13 @@ class LengthCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EngineInterval(LengthCounts):
-    """What one engine counted between two responses. All amounts but `waiting_change` are at least 0."""
+    """What one engine counted between two responses."""
 
     seconds: float
     """Time between the two responses, or since a new engine's start; greater than 0."""
+
+    first_tokens: float
+    """Requests that got their first token."""
 
     waiting_change: float
     """Growth of the queue in requests; negative when it shrank."""
@@ -60,7 +68,7 @@ class EngineInterval(LengthCounts):
     """Sum of the times between two tokens of a request, in seconds."""
 
     inter_tokens: float
-    """Number of such times."""
+    """Tokens that came after such times: several with each, if a speculative step had several accepted."""
 
     restarted: bool = False
     """Whether the engine restarted within the interval: its requests may be retries."""
@@ -80,6 +88,9 @@ class EngineReport:
     running: int
     kv_tokens: int | None
     """Size of the KV cache in tokens; None if the engine does not report it."""
+
+    engines: int = 1
+    """Number of engines of the replica, each with a batch of its own."""
 
     interval: EngineInterval | None = None
     """None if there is no earlier response, or no new one since the last cycle."""
@@ -136,7 +147,12 @@ class VariantFacts:
     learned: Learned | None = None
     """Performance from the status, where learning continues after a restart."""
 
+    engines: int = 1
+    """Engines of a replica by its arguments, which count until one has reported."""
+
     max_num_seqs: int = MAX_NUM_SEQS
+    """Maximum sequences of one engine's batch."""
+
     start_seconds: tuple[float, ...] = ()
     """Time from creation until ready, of each pod that is ready."""
 

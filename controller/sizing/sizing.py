@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
-from controller.planning.load import Capacity, CapacitySource, ModelLoad
+from controller.planning.load import Capacity, CapacitySource, ModelLoad, Target
 from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.demand import load_of, observed
 from controller.sizing.lengths import Lengths
@@ -16,6 +17,9 @@ from controller.sizing.records import Key, Learned, Reports, SizingSettings, Var
 
 _NO_FACTS = VariantFacts()
 _NEW_MODEL = ModelMemory()
+
+_LITTLE: Final = 0.1
+"""Share of its throughput that a target may leave to a replica without a message."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,4 +162,18 @@ def _allowed(variant: Variant, settings: SizingSettings) -> Variant:
 
 
 def _problems(own: Performance, capacity: Capacity | None) -> tuple[str, ...]:
-    return (*own.problems, *(capacity.unreachable if capacity else ()))
+    return (*own.problems, *(capacity.unreachable if capacity else ()), *_costly(capacity))
+
+
+def _costly(capacity: Capacity | None) -> tuple[str, ...]:
+    """Return a message if a target that can be met leaves little of a replica's throughput."""
+    if capacity is None or not capacity.limits:
+        return ()
+    tightest = capacity.limits[0]
+    batch = max(
+        [item.requests_per_second for item in capacity.limits if item.target is Target.BATCH], default=0
+    )
+    if tightest.requests_per_second >= _LITTLE * batch:
+        return ()
+    # Without the share itself, which would change the status in every cycle.
+    return (f"{tightest.text} is only met at less than {100 * _LITTLE:.0f} % of a replica's throughput",)

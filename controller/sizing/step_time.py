@@ -83,11 +83,12 @@ class Sample:
         return self.decoded * self.tau_seconds
 
 
-def sample_of(interval: EngineInterval) -> Sample | None:
+def sample_of(interval: EngineInterval, *, engines: int = 1) -> Sample | None:
     """Return the sample of an interval, or None if it contains no step times.
 
-    An engine with few sequences idles between requests. With Poisson arrivals it is busy for `1 - exp(-n)` of
-    the time, with n the mean number of sequences; the rates of a sample refer to its busy time.
+    With several engines in the interval, it is that of one of them, as if all had the same load. An engine
+    with few sequences idles between requests. With Poisson arrivals it is busy for `1 - exp(-n)` of the time,
+    with n the mean number of sequences; the rates of a sample refer to its busy time.
     """
     if interval.seconds <= 0 or interval.inter_tokens < _LEAST_TOKENS:
         return None
@@ -95,9 +96,9 @@ def sample_of(interval: EngineInterval) -> Sample | None:
     least, most = _STEP_SECONDS
     if not least < tau < most:
         return None
-    sequences = interval.inter_tokens / interval.seconds * tau
+    sequences = interval.inter_tokens / interval.seconds * tau / engines
     is_busy = sequences > _BUSY_SEQUENCES
-    busy_seconds = interval.seconds * (1.0 if is_busy else -math.expm1(-sequences))
+    busy_seconds = interval.seconds * engines * (1.0 if is_busy else -math.expm1(-sequences))
     return Sample(
         tau_seconds=tau,
         decoded=interval.inter_tokens / busy_seconds,

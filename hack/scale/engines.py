@@ -70,6 +70,8 @@ class NoisyEngines:
             prompt_tokens=prompts,
             generation_tokens=tokens,
             finished=finished,
+            begun=first,
+            ended=finished,
             inter_token_seconds=seconds,
             inter_tokens=between,
             time_to_first_token_seconds=to_first,

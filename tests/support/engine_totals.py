@@ -19,6 +19,8 @@ def counted(
         prompt_tokens=prompt_tokens,
         generation_tokens=generated + in_flight,
         finished=requests,
+        begun=requests + in_flight,
+        ended=requests,
         inter_token_seconds=0.02 * (generated - requests),
         inter_tokens=generated - requests,
         time_to_first_token_seconds=0.2 * (requests + in_flight),

@@ -60,7 +60,9 @@ def interval(
         "prompt_tokens": count * prompt,
         "computed_prompt_tokens": count * prompt,
         "generation_tokens": count * output,
+        "begun": count,
         "finished": count,
+        "ended": count,
         "inter_token_seconds": count * output * tau,
         "inter_tokens": count * output,
     }

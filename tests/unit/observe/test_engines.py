@@ -72,7 +72,9 @@ def test_an_interval_holds_the_counter_increases_between_two_readings() -> None:
         prompt_tokens=3_000.0,
         computed_prompt_tokens=3_000.0,
         generation_tokens=300.0,
+        begun=30.0,
         finished=30.0,
+        ended=30.0,
         inter_token_seconds=pytest.approx(5.4),  # type: ignore[arg-type]  # compares as a float
         inter_tokens=270.0,
     )
@@ -149,7 +151,7 @@ def test_the_first_interval_covers_the_time_in_which_the_pod_can_have_had_reques
     """If the start of that time is unknown, there is no interval."""
     found = interval(*first.looks, came_at=first.came_at, ready_at=first.ready_at)
 
-    assert (found and (found.finished, found.seconds)) == first.want
+    assert (found and (found.ended, found.seconds)) == first.want
     assert found is None or not found.restarted
 
 
@@ -170,7 +172,7 @@ def test_a_recreated_pod_with_the_name_of_a_deleted_pod_is_a_new_engine() -> Non
 
     found = records.reports(now_seconds=45.0)[KEY].interval
     assert found is not None
-    assert (found.finished, found.seconds) == (60.0, 15.0)
+    assert (found.ended, found.seconds) == (60.0, 15.0)
 
 
 FELL: dict[str, dict[str, float]] = {
@@ -178,7 +180,6 @@ FELL: dict[str, dict[str, float]] = {
     "prompt tokens": {"prompt_tokens": 9.0},
     "generated tokens": {"generation_tokens": 9.0},
     "finished requests": {"finished": 9.0},
-    "times between tokens": {"inter_tokens": 9.0},
     "the sum of times between tokens": {"inter_token_seconds": 0.1},
 }
 
@@ -193,8 +194,8 @@ def test_a_counter_that_decreased_indicates_a_restart(fallen: dict[str, Any]) ->
     assert found is not None
     assert found.restarted
     assert (found.seconds, found.waiting_change) == (15.0, 2.0)
-    assert (found.finished, found.prompt_tokens, found.inter_tokens) == (
-        now.finished, now.prompt_tokens, now.inter_tokens,
+    assert (found.ended, found.prompt_tokens, found.inter_tokens) == (
+        now.ended, now.prompt_tokens, now.inter_tokens,
     )  # fmt: skip
 
 
@@ -203,7 +204,7 @@ def test_the_interval_after_a_restart_is_a_normal_one() -> None:
     found = interval(at(0, 50), at(15, 3), at(30, 7))
 
     assert found is not None
-    assert (found.finished, found.restarted) == (4.0, False)
+    assert (found.ended, found.restarted) == (4.0, False)
 
 
 def of_two(time_seconds: float, *requests: float | None, waiting: int = 0) -> Reading:
@@ -215,7 +216,8 @@ def of_two(time_seconds: float, *requests: float | None, waiting: int = 0) -> Re
         for number, finished in enumerate(requests)
         if finished is not None
     }
-    return replace(reading(time_seconds, counted(0, prompt_tokens=0)), parts=parts, kv_tokens=80 * len(parts))
+    one = reading(time_seconds, counted(0, prompt_tokens=0))
+    return replace(one, parts=parts, kv_tokens=80 * len(parts), engines=len(parts))
 
 
 SEVERAL: dict[str, tuple[tuple[Reading, ...], float | None]] = {
@@ -243,7 +245,7 @@ def test_counts_of_several_endpoints_of_a_pod_are_summed_to_one_interval(
     """An endpoint's history is never taken for the arrivals of one cycle."""
     found = interval(*looks)
 
-    assert (found and (found.finished, found.prompt_tokens, found.seconds)) == (
+    assert (found and (found.ended, found.prompt_tokens, found.seconds)) == (
         want and (want, 100 * want, 15.0)
     )
 
@@ -256,13 +258,15 @@ def test_the_restart_of_one_endpoint_discards_only_its_own_queue() -> None:
     assert (found.waiting_change, found.restarted) == (2.0 + 12.0, True)
 
 
-def test_the_cache_of_an_endpoint_is_kept_for_one_missed_scrape() -> None:
-    """The cache of an endpoint that misses two scrapes is no longer counted."""
+def test_the_cache_and_the_engine_of_an_endpoint_are_kept_for_one_missed_scrape() -> None:
+    """Those of an endpoint that misses two scrapes are no longer counted."""
     reports = watched(of_two(0, 5, 9), of_two(15, None, 9), of_two(30, 5, 9), of_two(45, None, 9))
     gone = watched(of_two(0, 5, 9), of_two(15, None, 9), of_two(30, None, 9))
 
     assert [report and report.kv_tokens for report in reports] == [160, 160, 160, 160]
     assert [report and report.kv_tokens for report in gone] == [160, 160, 80]
+    assert [report and report.engines for report in reports] == [2, 2, 2, 2]
+    assert [report and report.engines for report in gone] == [2, 2, 1]
 
 
 OLD_NEWS = {
@@ -283,7 +287,7 @@ def test_a_reading_that_is_not_newer_gives_no_interval(look: Reading | None) -> 
     assert after == replace(before, age_seconds=15.0, interval=None)
     assert last is not None
     assert last.interval is not None
-    assert (last.interval.finished, last.interval.seconds) == (20.0, 30.0)
+    assert (last.interval.ended, last.interval.seconds) == (20.0, 30.0)
 
 
 def test_a_pod_that_was_not_ready_for_a_while_keeps_its_record() -> None:
@@ -293,7 +297,7 @@ def test_a_pod_that_was_not_ready_for_a_while_keeps_its_record() -> None:
     assert [report and report.age_seconds for report in reports] == [0.0, 15.0, 30.0, 0.0]
     assert reports[-1] is not None
     assert reports[-1].interval is not None
-    assert (reports[-1].interval.finished, reports[-1].interval.seconds) == (30.0, 45.0)
+    assert (reports[-1].interval.ended, reports[-1].interval.seconds) == (30.0, 45.0)
 
 
 def test_readings_in_quick_succession_give_no_interval() -> None:
@@ -307,7 +311,7 @@ def test_readings_in_quick_succession_give_no_interval() -> None:
         pytest.param(None, None, 3_000.0, id="all prompt tokens if the engine has no such counter"),
         pytest.param(1_000.0, 1_700.0, 700.0, id="without the tokens that were cached"),
         pytest.param(None, 700.0, 3_000.0, id="all prompt tokens if the earlier reading has no such counter"),
-        pytest.param(1_000.0, 900.0, 0.0, id="never negative"),
+        pytest.param(1_000.0, 900.0, 0.0, id="none after a decrease"),
     ],
 )
 def test_computed_prompt_tokens_exclude_cached_ones(

@@ -55,6 +55,8 @@ def test_engines_of_one_pod_are_aggregated() -> None:
                 prompt_tokens=8000,
                 generation_tokens=1600,
                 finished=16,
+                begun=18,
+                ended=16,
                 inter_token_seconds=16,
                 inter_tokens=1582,
                 prompt_lengths=((500, 1000, math.inf), (10, 16, 16)),
@@ -64,6 +66,7 @@ def test_engines_of_one_pod_are_aggregated() -> None:
             waiting=7,
         ),
         model_names=frozenset({"m"}),
+        engines=2,
     )
 
 
@@ -80,6 +83,8 @@ def test_the_processes_of_one_sglang_engine_are_counted_once() -> None:
                 prompt_tokens=8000,
                 generation_tokens=1600,
                 finished=16,
+                begun=16,
+                ended=16,
                 inter_token_seconds=16,
                 inter_tokens=1582,
                 time_to_first_token_seconds=2,
@@ -340,10 +345,10 @@ def test_random_series_give_plausible_values_or_are_rejected(garbage: list[Serie
         totals.prompt_tokens,
         totals.generation_tokens,
         totals.finished,
+        totals.begun,
         totals.inter_token_seconds,
         totals.inter_tokens,
         totals.time_to_first_token_seconds,
-        totals.computed_prompt_tokens or 0.0,
         *totals.prompt_lengths[1],
     ]
     assert 0 <= reading.kv_usage <= 1
@@ -351,6 +356,7 @@ def test_random_series_give_plausible_values_or_are_rejected(garbage: list[Serie
     assert 0 <= reading.running <= 1e7
     assert reading.kv_tokens is None or reading.kv_tokens > 0
     assert all(0 <= value <= 1e17 for value in counters)
+    assert 0 <= (totals.computed_prompt_tokens or 0.0) <= 1e17
     assert reading.time_seconds <= 5.0
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from support.sizing_cycles import H100, TARGETS, Watch, facts, variant
+from support.sizing_cycles import H100, TARGETS, Watch, facts, interval, report, variant
 
 from controller.planning.load import CapacitySource, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import (
+    EngineInterval,
     Learned,
     Profile,
     SizingSettings,
@@ -22,27 +23,35 @@ from controller.sizing.records import (
 )
 from controller.sizing.sizing import sized
 
+SUMMED = tuple(
+    item.name
+    for item in fields(EngineInterval)
+    if item.name not in {"seconds", "prompt_lengths", "restarted"}
+)
+"""Counts that are sums over the engines of a pod."""
+
+STATED = ModelLoad(
+    namespace="llm",
+    model_id="llama",
+    requests_per_second=10.0,
+    upper_requests_per_second=10.0,
+    prompt_tokens=1000.0,
+    output_tokens=200.0,
+    required_requests_per_second=11.0,
+    releasable_requests_per_second=11.0,
+)
+
 
 def test_a_declared_profile_gives_the_capacity_before_engines_run() -> None:
     """The stated load has request lengths, to which the queue model of the profile is applied."""
     profile = Profile(parameters=replace(H100, gamma_ms=1.0), max_batch_size=256)
     watch = Watch(variants=(variant(ready=0),), facts=facts(profile=profile))
-    stated = ModelLoad(
-        namespace="llm",
-        model_id="llama",
-        requests_per_second=10.0,
-        upper_requests_per_second=10.0,
-        prompt_tokens=1000.0,
-        output_tokens=200.0,
-        required_requests_per_second=11.0,
-        releasable_requests_per_second=11.0,
-    )
-    snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(stated,), taken_seconds=1.0)
+    snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(STATED,), taken_seconds=1.0)
 
     found = sized(snapshot, watch.facts, {}, SizingMemory(), SizingSettings())
 
     capacity = found.snapshot.variants[0].capacity
-    assert found.snapshot.loads == (stated,)
+    assert found.snapshot.loads == (STATED,)
     assert capacity is not None
     assert capacity.source is CapacitySource.PROFILE
     assert 5 < capacity.requests_per_second < 25
@@ -135,3 +144,61 @@ def test_a_running_variant_is_usable_if_only_an_estimated_one_meets_the_targets(
     assert [item.capacity.is_usable for item in found.variants if item.capacity] == [True, False]
     assert found.variants[0].capacity is not None
     assert found.variants[0].capacity.unreachable
+
+
+def test_engines_by_arguments_count_until_a_replica_reports() -> None:
+    """Otherwise, a variant without replicas would seem to need as many as it has engines, after a restart."""
+    known = Learned(parameters=H100, samples=100)
+    found = []
+    for engines in (1, 8):
+        watch = Watch(variants=(variant(ready=0),), facts=facts(learned=known, engines=engines))
+        snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(STATED,), taken_seconds=1.0)
+        sizes = sized(snapshot, watch.facts, {}, SizingMemory(), SizingSettings())
+        capacity = sizes.snapshot.variants[0].capacity
+        assert capacity is not None
+        found.append(capacity.requests_per_second)
+
+    assert found[1] == pytest.approx(8 * found[0])
+
+
+def test_a_replica_of_eight_engines_serves_eight_times_as_much_as_one() -> None:
+    """Each has a batch of 256 sequences of its own, and computes a prompt as slowly as a single one."""
+    single = Watch(variants=(variant(ready=1),), facts=facts())
+    eight = Watch(variants=(variant(ready=1),), facts=facts())
+    prompt, output = 20_000.0, 300.0
+    for number in range(60):
+        rate = 0.2 + 0.1 * (number % 5)
+        one = interval(rate, prompt=prompt, output=output)
+        all_of_them = replace(one, **{name: 8 * getattr(one, name) for name in SUMMED})
+        alone = single.see({"llama-0": report(one, kv_tokens=4_000_000)}).snapshot.variants[0].capacity
+        found = eight.see({"llama-0": report(all_of_them, kv_tokens=32_000_000, engines=8)})
+        together = found.snapshot.variants[0].capacity
+
+    assert alone is not None
+    assert together is not None
+    assert together.requests_per_second == together.limits[0].requests_per_second
+    for limit, other in zip(together.limits, alone.limits, strict=True):
+        assert limit.target is other.target
+        assert limit.requests_per_second == pytest.approx(8 * other.requests_per_second, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("itl_seconds", "want"),
+    [
+        pytest.param(0.08, (), id="eight times the time of an idle engine's step"),
+        pytest.param(
+            0.0103,
+            ("ITL 10.3 ms is only met at less than 10 % of a replica's throughput",),
+            id="almost out of reach",
+        ),
+    ],
+)
+def test_a_target_that_leaves_little_of_a_replicas_throughput_is_reported(
+    itl_seconds: float, want: tuple[str, ...]
+) -> None:
+    """An idle engine's step takes 8 ms. Planning orders the replicas that the target needs in any case."""
+    known = Learned(parameters=H100, samples=1000.0, kv_tokens=384_000)
+    strict = VariantFacts(targets=Targets(itl_seconds=itl_seconds), learned=known)
+    watch = Watch(variants=(variant(),), facts={("llm", "llama"): strict})
+
+    assert watch.steady(10, each=1.0).problems.get(("llm", "llama"), ()) == want

@@ -204,7 +204,9 @@ def test_any_counters_of_engines_give_a_valid_load(
             prompt_tokens=prompts,
             computed_prompt_tokens=prompts,
             generation_tokens=tokens,
+            begun=first,
             finished=first,
+            ended=first,
             inter_token_seconds=seconds,
             inter_tokens=tokens,
         )
