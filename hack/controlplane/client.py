@@ -1,4 +1,4 @@
-"""A keep-alive connection to the API server as administrator, for frequent requests."""
+"""A keep-alive connection to the API server as administrator: each kubectl is a process of 50 ms or more."""
 
 from __future__ import annotations
 
@@ -14,8 +14,19 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from apiserver.schema.json import Json
+from hack.controlplane.errors import NotReadyError
 
 _TIMEOUT_SECONDS: Final = 60.0
+_CLUSTER_SCOPED: Final = frozenset(
+    {
+        *("APIService", "CustomResourceDefinition", "Namespace", "Node", "PriorityClass"),
+        *("ClusterRole", "ClusterRoleBinding"),
+        *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
+    }
+)
+MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+_APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 
 class RefusedError(Exception):
@@ -24,6 +35,15 @@ class RefusedError(Exception):
 
 class ConflictError(RefusedError):
     """The object was changed since it was read."""
+
+
+def collection_of(api_version: str, kind: str, namespace: str) -> str:
+    """Return the path of all objects of a kind, in a namespace unless the kind is in none."""
+    word = kind.lower()
+    plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}es" if word.endswith("s") else f"{word}s"
+    root = "/apis" if "/" in api_version else "/api"
+    where = "" if kind in _CLUSTER_SCOPED else f"/namespaces/{namespace}"
+    return f"{root}/{api_version}{where}/{plural}"
 
 
 class Client:
@@ -39,13 +59,20 @@ class Client:
         host, port = self._address.hostname or "", self._address.port
         return http.client.HTTPSConnection(host, port, context=self._context, timeout=_TIMEOUT_SECONDS)
 
-    def call(self, method: str, path: str, value: Json | None = None) -> bytes:
-        """Send a request and return the body.
+    def call(
+        self,
+        method: str,
+        path: str,
+        value: Json | list[Json] | None = None,
+        *,
+        media_type: str = "application/json",
+    ) -> bytes:
+        """Send a request with a body of a media type, such as `MERGE_PATCH`; return the response.
 
         Raises ConflictError if the object was changed since it was read, RefusedError for other error codes,
         and OSError if the server cannot be reached.
         """
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": media_type}
         body = None if value is None else json.dumps(value)
         try:
             self._connection.request(method, path, body, headers)
@@ -63,6 +90,18 @@ class Client:
         """Send a request and return the decoded object."""
         answered: Json = json.loads(self.call(method, path, value))
         return answered
+
+    def apply(self, manifest: Json, *, namespace: str) -> Json:
+        """Apply an object server-side, by force; return the stored one. Raises as `call`.
+
+        `namespace` is for an object that names none.
+        """
+        metadata = manifest["metadata"]
+        where = metadata.get("namespace", namespace)
+        path = f"{collection_of(manifest['apiVersion'], manifest['kind'], where)}/{metadata['name']}"
+        query = "fieldManager=kubectl&force=true&fieldValidation=Strict"
+        stored: Json = json.loads(self.call("PATCH", f"{path}?{query}", manifest, media_type=_APPLY_PATCH))
+        return stored
 
     def timed(self, method: str, path: str, value: Json | None = None) -> tuple[float, bytes]:
         """Send a request and return the elapsed seconds and the body."""
@@ -88,9 +127,19 @@ class Client:
                         break
                     yield {} if event["type"] == "DELETED" else event["object"]
 
+    def wait_until_true(self, condition: str, collection: str, name: str, *, seconds: float) -> None:
+        """Wait until an object has a condition. Raises NotReadyError after some seconds, and as `watch`."""
+        if not any(_is_true(condition, state) for state in self.watch(collection, name, seconds=seconds)):
+            raise NotReadyError(f"{collection}/{name} is not {condition} after {seconds:.0f} s")
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _is_true(condition: str, state: Json) -> bool:
+    found = state.get("status", {}).get("conditions") or []
+    return any(item["type"] == condition and item["status"] == "True" for item in found)
 
 
 def _refused(status: int, what: str, answered: bytes) -> RefusedError:

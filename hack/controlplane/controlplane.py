@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ from typing import Any, Self
 from hack.controlplane import components
 from hack.controlplane.auditing import LOG_FILE, POLICY, POLICY_FILE, AuditLog
 from hack.controlplane.binaries import provide_binaries
+from hack.controlplane.client import Client
 from hack.controlplane.components import Component, Layout
 from hack.controlplane.errors import KubectlFailedError
 from hack.controlplane.foreign import Definition, definition_file
@@ -30,7 +31,9 @@ from hack.controlplane.workspace import Workspace
 
 _READY_SECONDS = 90.0
 _WATCH_SECONDS = 0.2
-_CREDENTIAL_LIFE = "24h"
+_CREDENTIAL_LIFE_SECONDS = 24 * 60 * 60
+_ESTABLISHED_SECONDS = 60.0
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 _LISTENERS = (
     "etcd",
@@ -204,34 +207,42 @@ class ControlPlane:
             raise KubectlFailedError(f"kubectl {' '.join(arguments)}: {finished.stderr.strip()}")
         return finished
 
-    def apply(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Apply one object server-side and return the stored object. Raises KubectlFailedError."""
-        arguments = ("apply", "--server-side", "--filename=-", "--output=json")
-        stored: dict[str, Any] = json.loads(self.kubectl(*arguments, input=json.dumps(manifest)).stdout)
-        return stored
+    def client(self) -> closing[Client]:
+        """Return a context with a connection as administrator, for one thread."""
+        return closing(Client(self.server, self.directory / "pki"))
 
-    def wait_until_established(self, *what: str) -> None:
-        """Wait until custom resource definitions are served. Raises KubectlFailedError after a minute.
+    def apply(self, *manifests: dict[str, Any], namespace: str = "default") -> list[dict[str, Any]]:
+        """Apply objects server-side, by force, and return the stored ones. Raises RefusedError.
 
-        `what` selects them as for `kubectl wait`. Waiting for a condition fails at once if a definition has
-        `conditions: null`, as every new one does; waiting for a JSONPath does not.
+        `namespace` is for objects that name none.
         """
-        for condition in ("jsonpath={.status.conditions[0].type}", "condition=Established"):
-            self.kubectl("wait", f"--for={condition}", "--timeout=60s", *what)
+        with self.client() as client:
+            return [client.apply(manifest, namespace=namespace) for manifest in manifests]
+
+    def wait_until_established(self, *names: str, selector: str = "") -> None:
+        """Wait until definitions are served: those with some names, and those that a label selector matches.
+
+        Raises NotReadyError after a minute for one of them, and RefusedError.
+        """
+        with self.client() as client:
+            found = client.value("GET", f"{_DEFINITIONS}?labelSelector={selector}") if selector else {}
+            for name in (*names, *(item["metadata"]["name"] for item in found.get("items", []))):
+                client.wait_until_true("Established", _DEFINITIONS, name, seconds=_ESTABLISHED_SECONDS)
 
     def define(self, *definitions: Definition) -> None:
         """Install definitions of other projects. Raises the errors of `definition_file` and `kubectl`."""
         files = [f"--filename={definition_file(definition)}" for definition in definitions]
-        self.kubectl("apply", "--server-side", *files)
-        self.wait_until_established(*files)
+        applied = self.kubectl("apply", "--server-side", "--output=name", *files).stdout.split()
+        self.wait_until_established(*(name.partition("/")[2] for name in applied))
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig for an existing service account, with a token that is valid for a day."""
-        created = self.kubectl(
-            "create", "token", name, f"--namespace={namespace}", f"--duration={_CREDENTIAL_LIFE}"
-        )
+        collection = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        wanted = {"spec": {"expirationSeconds": _CREDENTIAL_LIFE_SECONDS}}
+        with self.client() as client:
+            token = client.value("POST", f"{collection}/{name}/token", wanted)["status"]["token"]
         path = self.directory / f"{namespace}.{name}.kubeconfig"
-        write_token_kubeconfig(path, self._cluster, token=created.stdout.strip(), namespace=namespace)
+        write_token_kubeconfig(path, self._cluster, token=token, namespace=namespace)
         return path
 
     def allocate_address(self) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from hack.controlplane.controlplane import ControlPlane
 
+_NODES = "/api/v1/nodes"
+_READY_SECONDS = 30.0
 _MAX_PODS = "110"
 
 SIMULATED = "type=kwok"
@@ -60,9 +61,13 @@ class Node:
 
 
 def create_nodes(control_plane: ControlPlane, nodes: Iterable[Node]) -> None:
-    """Create the nodes and wait until they are Ready; kwok must be running."""
-    manifests = [node.manifest() for node in nodes]
-    bundle = {"apiVersion": "v1", "kind": "List", "items": manifests}
-    control_plane.kubectl("create", "--filename=-", input=json.dumps(bundle))
-    names = [f"node/{manifest['metadata']['name']}" for manifest in manifests]
-    control_plane.kubectl("wait", "--for=condition=Ready", "--timeout=30s", *names)
+    """Create the nodes and wait until they are Ready; kwok must be running.
+
+    Raises RefusedError, and NotReadyError after half a minute.
+    """
+    made = list(nodes)
+    with control_plane.client() as client:
+        for node in made:
+            client.call("POST", _NODES, node.manifest())
+        for node in made:
+            client.wait_until_true("Ready", _NODES, node.name, seconds=_READY_SECONDS)

@@ -150,8 +150,7 @@ class Installation:
         apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
         kubectl(*apply, "--force-conflicts", input=manifests)
         if not self._without_definitions:
-            selector = "--selector=app.kubernetes.io/part-of=stowplan"
-            self._control_plane.wait_until_established("crd", selector)
+            self._control_plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
         kubectl(*apply, input=claim)
 
     def _prepare(self, name: str) -> None:

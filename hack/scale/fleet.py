@@ -86,7 +86,7 @@ def install(control_plane: ControlPlane, count: int) -> None:
     definition = yaml.safe_load(_DEFINITION.read_text(encoding="utf-8"))
     definition["spec"]["conversion"] = {"strategy": "None"}
     control_plane.apply(definition)
-    control_plane.wait_until_established(f"crd/{definition['metadata']['name']}")
+    control_plane.wait_until_established(definition["metadata"]["name"])
     for name in {NAMESPACE, *(Variant(number).namespace for number in range(count))}:
         control_plane.kubectl("create", "namespace", name)
         control_plane.kubectl("create", "serviceaccount", "default", f"--namespace={name}")

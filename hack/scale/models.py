@@ -8,7 +8,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -149,7 +148,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     with ControlPlane(audit=True) as control_plane:
         _prepare(control_plane, options.count)
-        with closing(Client(control_plane.server, control_plane.directory / "pki")) as client:
+        with control_plane.client() as client:
             campaign = Campaign(control_plane, client, options.count)
             try:
                 return _run(campaign)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -100,18 +100,13 @@ def shared_namespace(control_plane: ControlPlane) -> Iterator[str]:
 def _made_namespace(control_plane: ControlPlane) -> Iterator[str]:
     name = f"test-{next(_namespace_numbers)}"
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    with _connected(control_plane) as administrator:
+    with control_plane.client() as administrator:
         administrator.call("POST", "/api/v1/namespaces", manifest)
         _wait_for(administrator, f"/api/v1/namespaces/{name}/serviceaccounts/default")
     yield name
     control_plane.check()
-    with _connected(control_plane) as administrator:
+    with control_plane.client() as administrator:
         administrator.call("DELETE", f"/api/v1/namespaces/{name}")
-
-
-def _connected(control_plane: ControlPlane) -> closing[Client]:
-    """Return a client connection: three calls per test by kubectl would start three processes."""
-    return closing(Client(control_plane.server, control_plane.directory / "pki"))
 
 
 def _wait_for(administrator: Client, path: str) -> None:

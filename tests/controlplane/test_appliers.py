@@ -48,7 +48,7 @@ class Stage:
         ]
         self.desired = [*yaml.load_all(manifests, Loader=yaml.CSafeLoader), *whole]
         self.applier.apply(self.desired)
-        self.plane.wait_until_established("crd", "--selector=app.kubernetes.io/part-of=stowplan")
+        self.plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
 
     def wait_until_trusted(self) -> None:
         """Wait until the controller has injected its CA everywhere, and the metrics API is available."""

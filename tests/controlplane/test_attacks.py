@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -130,7 +129,7 @@ def reviewer(control_plane: ControlPlane, installation: Installation) -> Iterato
     kustomize = (control_plane.kubectl("kustomize", str(ROOT / "manifests" / part)).stdout for part in PARTS)
     rendered = [item for text in kustomize for item in yaml.safe_load_all(text) if item["kind"] in RIGHTS]
     control_plane.kubectl("apply", "--server-side", "--filename=-", input=listed(*rendered))
-    with closing(Client(control_plane.server, control_plane.directory / "pki")) as client:
+    with control_plane.client() as client:
         yield client
     control_plane.kubectl("delete", "--filename=-", input=listed(*rendered))
 

@@ -259,7 +259,7 @@ def test_a_release_can_be_installed_upgraded_and_uninstalled(plane: ControlPlane
 
     def install(_: str) -> None:
         release("install", str(helm.chart), values=switched_on(*FAMILIES, "external-metrics", "evictions"))
-        plane.wait_until_established("crd", "--selector=app.kubernetes.io/part-of=stowplan")
+        plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
 
     controller = Installation(plane, namespace=ELSEWHERE, apply=install)
     try:

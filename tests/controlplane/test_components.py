@@ -106,7 +106,7 @@ def test_the_base_needs_no_kinds_of_other_projects(plane: ControlPlane, base: In
 def test_a_crd_of_another_field_manager_is_not_changed(plane: ControlPlane, base: Installation) -> None:
     """The apply reports a conflict and changes no field; without its CRDs the component can be installed."""
     plane.kubectl("apply", "--server-side", "--field-manager=kthena", "--filename=-", input=KTHENA)
-    plane.wait_until_established(f"crd/{FOREIGN}")
+    plane.wait_until_established(FOREIGN)
     before = _definition(plane)
     try:
         applied = plane.kubectl("apply", "--server-side", "--kustomize", _component("kthena"), check=False)
@@ -141,8 +141,7 @@ def test_a_component_can_be_installed_and_removed(
     """Its kinds are validated while it is installed; afterwards nothing of it is left, and the base works."""
     before = _everything(plane)
     plane.kubectl("apply", "--server-side", "--kustomize", _component(family))
-    selector = "--selector=app.kubernetes.io/part-of=stowplan"
-    plane.wait_until_established("crd", selector)
+    plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
     base.processes["controller"].stop(patience_seconds=20.0)
     base.start_component("controller")  # it injects its CA when it starts, and every minute
     bundle = "--for=jsonpath={.webhooks[0].clientConfig.caBundle}"

@@ -191,7 +191,7 @@ def test_a_rolling_restart_under_load_fails_no_request(
 ) -> None:
     """Converted reads and writes, and calls of the metrics API, succeed while each replica is replaced."""
     control_plane, behind = replicas
-    with closing(Client(control_plane.server, control_plane.directory / "pki")) as client:
+    with control_plane.client() as client:
         for value in STORED:
             client.call("POST", variants.collection(SPOKE), submitted(value))
 

@@ -94,7 +94,7 @@ def _configured(control_plane: ControlPlane, installation: Installation) -> Iter
     """Allow the kind at admission, and scaling in the controller, while this test runs."""
     create_nodes(control_plane, [Node(name="custom", accelerator=PRODUCT, accelerator_count=8)])
     control_plane.kubectl("apply", "--filename=-", input=json.dumps(DEFINITION))
-    control_plane.wait_until_established(f"crd/{DEFINITION['metadata']['name']}")
+    control_plane.wait_until_established(DEFINITION["metadata"]["name"])
     control_plane.kubectl("apply", "--server-side", f"--kustomize={FOLDER}")
     before = {}
     for name, more in SETTINGS.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,6 @@ from apiserver.kinds.registry import find_version
 from controller.gateways.installed import installed_of, reduced
 from controller.gateways.translation import translate
 from controller.reconcilers.gateways import RESOURCES
-from hack.controlplane.client import Client
 from hack.controlplane.foreign import Definition
 
 if TYPE_CHECKING:
@@ -262,7 +260,7 @@ def test_the_translation_of_a_valid_route_is_accepted(
     assert ("retry" in installed.rule_fields) == (definition is Definition.EXPERIMENTAL_HTTP_ROUTES)
     random = Random(definition.name)
 
-    with closing(Client(control_plane.server, control_plane.directory / "pki")) as administrator:
+    with control_plane.client() as administrator:
         for _ in range(OBJECTS):
             value, servers = _drawn(random)
             translation = translate(value, servers, [GATEWAY], installed)
@@ -298,7 +296,7 @@ def test_the_rules_of_an_ordered_route_are_accepted_by_the_real_crd(
     value = route(*(rule(**match) for match in matches), loraAdapters=["law", "tax"])
     translation = translate(value, {"l4": server()}, [GATEWAY], installed_of([]))
 
-    with closing(Client(control_plane.server, control_plane.directory / "pki")) as administrator:
+    with control_plane.client() as administrator:
         for made in translation.objects:
             path = RESOURCES[made["kind"]].path(namespace)
             administrator.call("POST", f"{path}?dryRun=All&fieldValidation=Strict", made)

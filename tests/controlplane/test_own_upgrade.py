@@ -87,7 +87,7 @@ class Cluster:
             claims = [item for item in self.rendered if item["kind"] == "APIService"]
             others = [item for item in self.rendered if item["kind"] != "APIService"]
             self._apply(others)
-            self.plane.wait_until_established("crd", "--selector=app.kubernetes.io/part-of=stowplan")
+            self.plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
             self._apply(claims, "--field-manager=stowplan")
             if is_first:
                 self.rotate(installation)

@@ -121,7 +121,7 @@ def test_an_hpa_may_have_zero_replicas_and_a_tolerance_of_zero(
                 "metrics": [{"type": "External", "external": external}],
             },
         }
-    )["spec"]
+    )[0]["spec"]
     kept = {direction: rules["tolerance"] for direction, rules in stored["behavior"].items()}
 
     assert stored["minReplicas"] == 0

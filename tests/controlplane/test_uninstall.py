@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import threading
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +19,7 @@ from support.upgrade_rig import killed, stowplan
 from support.whole_cluster import Objects, differing, everything, quiet, settled
 
 from hack.controlplane import ControlPlane
-from hack.controlplane.client import Client, RefusedError
+from hack.controlplane.client import RefusedError
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation import Installation
 from hack.installation.manifests import ROOT
@@ -64,7 +64,7 @@ class Kubelet(threading.Thread):
     def run(self) -> None:
         """Poll until stopped, or until no process is left."""
         running = dict(self._processes)
-        with closing(Client(self._plane.server, self._plane.directory / "pki")) as client:
+        with self._plane.client() as client:
             while running and not self._is_over.wait(0.2):
                 for name in [*running]:
                     try:
@@ -122,7 +122,7 @@ class Stage:
         """Apply the manifests without force."""
         apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
         self.plane.kubectl(*apply, input=yaml.dump_all(self.manifests, Dumper=yaml.CSafeDumper))
-        self.plane.wait_until_established("crd", "--selector=app.kubernetes.io/part-of=stowplan")
+        self.plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
 
     def apply(self, *items: dict[str, Any]) -> None:
         """Apply a user's objects."""

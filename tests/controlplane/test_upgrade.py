@@ -288,7 +288,7 @@ def test_an_object_of_kthena_without_a_spec_can_be_labelled_and_deleted(
     del released["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"]
     apply = ("apply", "--server-side", "--force-conflicts", "--filename=-")
     old_plane.kubectl(*apply, input=json.dumps(released))
-    old_plane.wait_until_established(f"crd/{kind.crd_name}")
+    old_plane.wait_until_established(kind.crd_name)
     metadata = {"name": "bare", "finalizers": ["example.com/held"]}
     api_version = f"{kind.group}/{kind.versions[0].name}"
     bare = {"apiVersion": api_version, "kind": kind.kind, "metadata": metadata}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +12,7 @@ from support.installed import COMPONENTS, HERE, Installed
 from support.manifests import variant
 from support.polling import wait_for
 
-from hack.controlplane.client import Client, RefusedError
+from hack.controlplane.client import RefusedError
 from hack.realnode.layout import NODE
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def admission_goes_on(installed: Installed) -> Iterator[None]:
     stop = threading.Event()
 
     def ask() -> None:
-        with closing(Client(control_plane.server, control_plane.directory / "pki")) as administrator:
+        with control_plane.client() as administrator:
             while not stop.wait(0.02):
                 try:
                     administrator.call("POST", ADMIT, variant("asked"))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from hack.controlplane import ControlPlane
-from hack.controlplane.client import Client
 from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
@@ -166,7 +165,7 @@ class RightsStage:
         """Return whether a user may do what a rule allows, waiting for the wanted answer up to a timeout."""
         what = f"{rule.rule['resources'][0]}.{rule.rule['apiGroups'][0]}"
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        with closing(Client(self.plane.server, self.plane.directory / "pki")) as client:
+        with self.plane.client() as client:
             while (found := may(client, user, verb, what)) != want and time.monotonic() < deadline:
                 pass  # each check takes the time of a request
         return found
@@ -243,5 +242,5 @@ def rights_stage() -> Iterator[RightsStage]:
         second = stack.enter_context(shipped_scheduler(plane, scheduler, namespace=_SYSTEM))
         plane.kubectl("apply", "--filename=-", input=listed(*standing()))
         plane.kubectl("apply", "--filename=-", input=SERVED_BY_OTHERS)
-        plane.wait_until_established("crd", "--selector=rights=others")
+        plane.wait_until_established(selector="rights=others")
         yield RightsStage(plane, installation, models=models, scheduler=second)

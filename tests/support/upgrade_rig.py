@@ -89,7 +89,7 @@ def apply_definition(control_plane: ControlPlane, era: str) -> None:
     """Apply the definition of an earlier release, as its documentation says."""
     path = str(ERAS / f"{era}-definition.yaml")
     control_plane.kubectl("apply", "--server-side", "--force-conflicts", "--filename", path)
-    control_plane.wait_until_established(f"crd/{CRD}")
+    control_plane.wait_until_established(CRD)
 
 
 async def fill(

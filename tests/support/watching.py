@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import pytest
-
-from hack.controlplane.client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +37,7 @@ def watched(plane: ControlPlane, namespace: str, what: str, is_so: Callable[[Jso
     version, plural = _COLLECTIONS[kind]
     collection = f"/{version}/namespaces/{namespace}/{plural}"
     last: Json = {}
-    with closing(Client(plane.server, plane.directory / "pki")) as client:
+    with plane.client() as client:
         for last in client.watch(collection, name, seconds=PATIENCE_SECONDS):
             if is_so(last):
                 return last

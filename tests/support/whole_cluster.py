@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-from contextlib import closing
 from typing import Any, Final
 
 from hack.controlplane import ControlPlane
@@ -21,7 +20,7 @@ _PATIENCE_SECONDS: Final = 90.0
 
 def everything(plane: ControlPlane) -> Objects:
     """Read all objects that can be listed."""
-    with closing(Client(plane.server, plane.directory / "pki")) as client:
+    with plane.client() as client:
         return {
             (f"{group}/{resource['name']}", metadata.get("namespace", ""), metadata["name"]): _lasting(item)
             for group in _versions(client)
