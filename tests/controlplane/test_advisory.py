@@ -7,14 +7,14 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import autoscaler, deployment, listed, variant
+from support.manifests import autoscaler, deployment, variant
 from support.stub_engine import StubEngine
-from support.watching import watched
+from support.watching import Place
 
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from apiserver.schema.json import Json
     from hack.controlplane import ControlPlane
@@ -34,32 +34,15 @@ def _node(control_plane: ControlPlane) -> Iterator[None]:
     control_plane.kubectl("delete", "node", "advice")
 
 
-class Stage:
+class Stage(Place):
     """A namespace in which tests apply variants, put load on them, and wait for conditions."""
 
-    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
-        self._control_plane = control_plane
-        self._namespace = namespace
-
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
-        """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
-
-    def apply(self, name: str, annotations: dict[str, str] | None = None) -> None:
+    def start(self, name: str, annotations: dict[str, str] | None = None) -> None:
         """Apply a variant with its own model, its Deployment and its HPA, and wait for the first replica."""
         value = variant(name, modelID=name, labels={"inference.optimization/acceleratorName": PRODUCT})
         value["metadata"]["annotations"] = annotations or {}
-        manifests = listed(deployment(name, product=PRODUCT, accelerators=1), value, autoscaler(name, most=3))
-        self.kubectl("apply", "--filename=-", input=manifests)
-        self.wait(f"deploy/{name}", "jsonpath={.status.readyReplicas}=1")
-
-    def wait(self, what: str, condition: str) -> None:
-        """Wait until an object meets a condition of `kubectl wait`."""
-        self.kubectl("wait", what, f"--for={condition}", "--timeout=60s")
-
-    def watched(self, what: str, is_so: Callable[[Json], bool]) -> Json:
-        """Return an object once a predicate holds for it."""
-        return watched(self._control_plane, self._namespace, what, is_so)
+        self.apply(deployment(name, product=PRODUCT, accelerators=1), value, autoscaler(name, most=3))
+        self.wait(f"deployment/{name}", "jsonpath={.status.readyReplicas}=1")
 
     def read(self, what: str, path: str) -> str:
         """Return the value at a JSON path of an object."""
@@ -68,7 +51,7 @@ class Stage:
     def loaded(self) -> ExitStack:
         """Return engines on the addresses of all pods, each with a load for more than three replicas."""
         stack = ExitStack()
-        for pod in json.loads(self.kubectl("get", "pods", "--output=json"))["items"]:
+        for pod in self.get("pod")["items"]:
             model = pod["metadata"]["labels"]["app"]
             address = pod["status"]["podIP"]
             stack.enter_context(StubEngine(address, model=model, usage=0.8, requests_per_second=40.0))
@@ -89,11 +72,11 @@ def stage(control_plane: ControlPlane, installation: Installation, _node: None, 
 
 def test_an_advisory_variant_gets_a_decision_but_no_metric_and_others_are_scaled(stage: Stage) -> None:
     """Replicas that were set by hand stay until the annotation is removed; then the metric is published."""
-    stage.apply("told", ADVISORY)
-    stage.apply("acted")
+    stage.start("told", ADVISORY)
+    stage.start("acted")
 
     with stage.loaded():
-        stage.wait("deploy/acted", "jsonpath={.spec.replicas}=3")
+        stage.wait("deployment/acted", "jsonpath={.spec.replicas}=3")
         stage.wait("va/told", "jsonpath={.status.decision.grantedReplicas}=3")
         stage.wait("hpa/told", "condition=ScalingActive=False")
         assert stage.read("deploy/told", "{.spec.replicas}") == "1"
@@ -113,7 +96,7 @@ def test_an_advisory_variant_gets_a_decision_but_no_metric_and_others_are_scaled
 
 def test_a_replica_number_of_an_earlier_controller_is_removed_from_the_status(stage: Stage) -> None:
     """The HPA does not follow the number, although server-side apply alone would keep its field."""
-    stage.apply("migrated", ADVISORY)
+    stage.start("migrated", ADVISORY)
     stage.wait("va/migrated", "condition=Advisory")
     earlier = {"desiredOptimizedAlloc": {"numReplicas": 7}, "currentAlloc": {"numReplicas": 7}}
     patch = json.dumps({"status": earlier})
@@ -135,17 +118,17 @@ def test_a_replica_number_of_an_earlier_controller_is_removed_from_the_status(st
 def test_a_quota_bounds_the_plan_and_a_pinned_number_is_followed(stage: Stage) -> None:
     """No more replicas are planned than the quota admits, and an invalid annotation changes nothing."""
     stage.kubectl("create", "quota", "gpus", "--hard=requests.nvidia.com/gpu=2")
-    stage.apply("chat")
+    stage.start("chat")
 
     with stage.loaded():
         stage.wait("va/chat", "jsonpath={.status.decision.boundBy}=Quota")
-        stage.wait("deploy/chat", "jsonpath={.status.readyReplicas}=2")
+        stage.wait("deployment/chat", "jsonpath={.status.readyReplicas}=2")
     with stage.loaded():
         stage.kubectl("annotate", "va/chat", "stowplan.dev/replicas=many")
         stage.wait("va/chat", "condition=AnnotationsResolved=False")
         assert stage.read("deploy/chat", "{.spec.replicas}") == "2"
 
         stage.kubectl("annotate", "va/chat", "stowplan.dev/replicas=1", "--overwrite")
-        stage.wait("deploy/chat", "jsonpath={.spec.replicas}=1")
+        stage.wait("deployment/chat", "jsonpath={.spec.replicas}=1")
 
     assert stage.read("va/chat", "{.status.decision.boundBy}") == "Ordered"

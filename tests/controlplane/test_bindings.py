@@ -36,7 +36,7 @@ def bench(control_plane: ControlPlane, installation: Installation, _node: None, 
     """Apply a Deployment with one engine and a policy, and return the namespace with them."""
     made = Bench(control_plane, namespace)
     made.apply(deployment("chat", product=PRODUCT, accelerators=1), policy("waiting"))
-    made.kubectl("wait", "deploy/chat", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
+    made.wait("deployment/chat", "jsonpath={.status.readyReplicas}=1")
     return made
 
 
@@ -47,7 +47,7 @@ def test_pod_metrics_lead_to_a_decision_that_the_hpa_applies(
     bench.apply(bound("chat"), follower("chat"))
     with bench.engines(chat=35):
         bench.until("chat", desiredReplicas=4, TargetsResolved="TargetsFound")
-        bench.kubectl("wait", "deploy/chat", "--for=jsonpath={.spec.replicas}=4", "--timeout=60s")
+        bench.wait("deployment/chat", "jsonpath={.spec.replicas}=4")
 
     place = ("--kubeconfig", str(bench.control_plane.kubeconfig), "-n", bench.namespace)
     assert cli.main(["explain", "aspb/chat", *place]) == 0
@@ -84,7 +84,7 @@ def test_the_younger_of_two_objects_with_one_target_yields_and_names_the_older(b
     """This holds for a second binding and for a VariantAutoscaling, so that replicas do not oscillate."""
     bench.apply(bound("first"))
     bench.until("first", PolicyResolved="PolicyFound")
-    warned = bench.apply(bound("second"), variant("chat"))
+    warned = bench.told(bound("second"), variant("chat"))
 
     status = bench.until("second", TargetsResolved="TargetClaimed")
     assert "desiredReplicas" not in status
@@ -119,7 +119,7 @@ def test_a_new_leader_continues_the_stabilization_window(bench: Bench, installat
     with bench.engines(chat=35):
         bench.until("chat", desiredReplicas=2)
         bench.kubectl("scale", "deploy/chat", "--replicas=4")
-        bench.kubectl("wait", "deploy/chat", "--for=jsonpath={.status.readyReplicas}=4", "--timeout=60s")
+        bench.wait("deployment/chat", "jsonpath={.status.readyReplicas}=4")
     with bench.engines(chat=1):
         bench.until("chat", desiredReplicas=4, currentReplicas=4, limitedBy=["StabilizationWindow"])
         installation.processes["controller"].stop(patience_seconds=20.0)
@@ -150,7 +150,7 @@ def test_targets_of_different_capacity_share_a_load(bench: Bench) -> None:
         ],
     }
     bench.apply(pair)
-    bench.kubectl("wait", "deploy/dear", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
+    bench.wait("deployment/dear", "jsonpath={.status.readyReplicas}=1")
     with bench.engines(chat=0, dear=50):
         status = bench.until("pair", desiredReplicas=4, wantedReplicas=5)
         bench.wait_for_metric("chat", '"value":"3"')

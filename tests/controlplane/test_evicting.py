@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import pytest
 import yaml
-from support.manifests import autoscaler, deployment, listed, variant
+from support.manifests import autoscaler, deployment, variant
 from support.stub_engine import StubEngine
+from support.watching import Place
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Throttled
@@ -65,35 +65,23 @@ def _restart(installation: Installation, control_plane: ControlPlane, document: 
     installation.start_component("controller")
 
 
-class Stage:
+class Stage(Place):
     """Two small replicas and a large one, each on its own node, although two nodes would be sufficient."""
-
-    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
-        self._control_plane = control_plane
-        self.namespace = namespace
 
     def fill(self, *, is_left_planned: bool) -> None:
         """Start one replica of each Deployment; those that Stowplan plans get a variant."""
         for node, (name, size) in zip(NODES, SIZES.items(), strict=True):
-            self._control_plane.kubectl("cordon", *(other for other in NODES if other != node))
+            self.control_plane.kubectl("cordon", *(other for other in NODES if other != node))
             made = [_workload(name, size, consents=not is_left_planned)]
             if is_left_planned or name != "left":
                 made += _planned(name, is_movable=is_left_planned)
-            self.kubectl("apply", "--filename=-", input=listed(*made))
-            self.wait(f"deploy/{name}", "jsonpath={.status.readyReplicas}=1")
-            self._control_plane.kubectl("uncordon", *NODES)
-
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
-        """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", input=input).stdout
-
-    def wait(self, what: str, condition: str) -> None:
-        """Wait until an object meets a condition of `kubectl wait`."""
-        self.kubectl("wait", what, f"--for={condition}", "--timeout=60s")
+            self.apply(*made)
+            self.wait(f"deployment/{name}", "jsonpath={.status.readyReplicas}=1")
+            self.control_plane.kubectl("uncordon", *NODES)
 
     def pods(self) -> list[Manifest]:
         """Return all pods."""
-        items: list[Manifest] = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
+        items: list[Manifest] = self.get("pod")["items"]
         return items
 
     def nodes(self) -> dict[str, list[str]]:
@@ -141,7 +129,7 @@ def test_one_replica_is_evicted_once_its_disruption_budget_allows_it(
 ) -> None:
     """Before that the API server rejects evictions and no pod moves; then the large replica gets a node."""
     stage.fill(is_left_planned=True)
-    stage.kubectl("apply", "--filename=-", input=listed(BUDGET))
+    stage.apply(BUDGET)
     stage.wait("pdb/small", "jsonpath={.status.currentHealthy}=2")
     with stage.loaded():
         stage.wait("va/large", "jsonpath={.status.decision.boundBy}=NodeSize")
@@ -151,7 +139,7 @@ def test_one_replica_is_evicted_once_its_disruption_budget_allows_it(
         assert stage.nodes() == {"left": ["apart-1"], "right": ["apart-2"], "large": ["apart-3"]}
 
         stage.kubectl("delete", "pdb", "small")
-        stage.wait("deploy/large", "jsonpath={.status.readyReplicas}=2")
+        stage.wait("deployment/large", "jsonpath={.status.readyReplicas}=2")
 
     found = stage.nodes()
     assert found["left"] == found["right"]
@@ -172,7 +160,7 @@ def test_a_pod_that_is_not_planned_is_evicted_if_its_owner_allows_it(stage: Stag
     stage.fill(is_left_planned=False)
 
     with stage.loaded():
-        stage.wait("deploy/large", "jsonpath={.status.readyReplicas}=2")
+        stage.wait("deployment/large", "jsonpath={.status.readyReplicas}=2")
 
     found = stage.nodes()
     assert found["left"] == found["right"] == ["apart-2"]

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from judges.generate import maker_of
-from support.manifests import listed
 from support.models_process import ACCOUNT, NAMESPACE, models_process
 from support.policies import refused_with
 from support.routes import GATEWAY, NETWORKING, route, rule, server
-from support.watching import conditions_of, watched
+from support.watching import Place, conditions_of
 
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
@@ -65,12 +64,11 @@ def _process(control_plane: ControlPlane, _defined: None) -> Iterator[None]:
         yield
 
 
-class Place:
-    """A namespace in which the controller may write, accessed with kubectl."""
+class Routed(Place):
+    """A namespace in which the controller may write."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
-        self._control_plane = control_plane
-        self.namespace = namespace
+        super().__init__(control_plane, namespace)
         self.kubectl(
             "create",
             "rolebinding",
@@ -79,32 +77,11 @@ class Place:
             f"--serviceaccount={NAMESPACE}:{ACCOUNT}",
         )
 
-    def kubectl(self, *arguments: str, **options: Any) -> str:
-        """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", **options).stdout
-
     def attempt(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the account of the controller, without effect."""
         account = f"--as=system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
         where = (f"--namespace={self.namespace}", "--dry-run=server")
-        return self._control_plane.kubectl(*arguments, account, *where, check=False, **options)
-
-    def apply(self, *values: Json) -> None:
-        """Apply objects."""
-        self.kubectl("apply", "--filename=-", input=listed(*values))
-
-    def get(self, what: str) -> Json:
-        """Return one object."""
-        found: Json = json.loads(self.kubectl("get", what, "--output=json"))
-        return found
-
-    def names(self, kind: str) -> list[str]:
-        """Return the names of all objects of a kind."""
-        return self.kubectl("get", kind, "--output=jsonpath={.items[*].metadata.name}").split()
-
-    def wait(self, what: str, condition: str) -> None:
-        """Wait until an object meets a condition of `kubectl wait`, or is deleted."""
-        self.kubectl("wait", what, f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s")
+        return self.control_plane.kubectl(*arguments, account, *where, check=False, **options)
 
     def wait_for_reason(self, reason: str, name: str = "chat", message: str = "") -> str:
         """Wait for a reason (empty for none) and a text in the condition's message; return the message."""
@@ -116,17 +93,17 @@ class Place:
             found = translated(item)
             return found.get("reason", "") == reason and message in found.get("message", "")
 
-        found = watched(self._control_plane, self.namespace, f"modelroute/{name}", is_so)
+        found = self.watched(f"modelroute/{name}", is_so)
         return str(translated(found).get("message", ""))
 
 
 @pytest.fixture
-def place(control_plane: ControlPlane, namespace: str, _process: None) -> Place:
+def place(control_plane: ControlPlane, namespace: str, _process: None) -> Routed:
     """Return a namespace whose routes can be translated."""
-    return Place(control_plane, namespace)
+    return Routed(control_plane, namespace)
 
 
-def test_a_translated_route_is_updated_restored_and_deleted(place: Place) -> None:
+def test_a_translated_route_is_updated_restored_and_deleted(place: Routed) -> None:
     """Its objects follow every change and are deleted on opting out; a pool with the last of its routes."""
     named = server(model="Qwen/Qwen3-8B", trafficPolicy={"timeout": "90s"})
     prioritised = route(annotations={**OPTED_IN, "stowplan.dev/request-priority": "10"})
@@ -140,7 +117,7 @@ def test_a_translated_route_is_updated_restored_and_deleted(place: Place) -> Non
     place.wait_for_reason("Translated", "other")
 
     place.kubectl("delete", "httproute/chat")
-    place.wait("httproute/chat", "create")
+    place.watched("httproute/chat")
     place.kubectl("patch", "infpool/l4", "--type=merge", '--patch={"spec":{"targetPorts":[{"number":1}]}}')
     place.wait("infpool/l4", "jsonpath={.spec.targetPorts[0].number}=8000")
     place.apply(server(model="Qwen/Qwen3-8B", workloadPort={"port": 9000}))
@@ -148,15 +125,15 @@ def test_a_translated_route_is_updated_restored_and_deleted(place: Place) -> Non
 
     place.kubectl("annotate", "modelroute/chat", "stowplan.dev/parent-refs=", "--overwrite")
     for what in ("httproute", "inferencemodelrewrite", "inferenceobjective"):
-        place.wait(f"{what}/chat", "delete")
+        place.wait_until_deleted(f"{what}/chat")
     place.wait_for_reason("")
     assert place.names("infpool") == ["l4"]
     place.kubectl("delete", "modelroute/other")
     for what in ("infpool/l4", "httproute/other"):  # garbage collection has no fixed order
-        place.wait(what, "delete")
+        place.wait_until_deleted(what)
 
 
-def test_a_namespace_opts_in_and_untranslatable_fields_are_listed(place: Place) -> None:
+def test_a_namespace_opts_in_and_untranslatable_fields_are_listed(place: Routed) -> None:
     """The condition has their paths. Retries can be translated if the CRD of HTTPRoutes has that field."""
     retried = server(trafficPolicy={"retry": {"attempts": 2}})
     place.apply(retried, route(rateLimit={"inputTokensPerUnit": 1000}))
@@ -169,7 +146,7 @@ def test_a_namespace_opts_in_and_untranslatable_fields_are_listed(place: Place) 
     assert "retry" not in place.get("httproute/chat")["spec"]["rules"][0]
 
 
-def test_foreign_objects_and_rejections_by_a_gateway_are_reported(place: Place) -> None:
+def test_foreign_objects_and_rejections_by_a_gateway_are_reported(place: Routed) -> None:
     """An object of the same name is not taken over, and the condition contains the Gateway's message."""
     foreign = {
         "apiVersion": "gateway.networking.k8s.io/v1",
@@ -208,7 +185,7 @@ def test_foreign_objects_and_rejections_by_a_gateway_are_reported(place: Place) 
     assert place.names("httproute") == ["chat"]
 
 
-def test_the_account_can_only_write_objects_of_a_model_route(place: Place) -> None:
+def test_the_account_can_only_write_objects_of_a_model_route(place: Routed) -> None:
     """The role of a namespace covers these kinds as a whole; a policy limits it to translated objects."""
     owner = {"apiVersion": NETWORKING, "kind": "ModelRoute", "name": "chat", "uid": "u", "controller": True}
     values = (

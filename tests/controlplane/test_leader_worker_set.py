@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import autoscaler, listed, variant
+from support.manifests import autoscaler, variant
+from support.watching import Place, conditions_of
 from support.workloads import GROUP_INDEX, SET_NAME, WORKER_INDEX, leader_worker_set, stateful_set
 
 from controller.reconcilers.placing import GATE
@@ -60,12 +61,8 @@ def defined(control_plane: ControlPlane, installation: Installation, controller_
     return begins_bytes
 
 
-class Group:
+class Group(Place):
     """A LeaderWorkerSet whose groups have two pods, with its variant and HPA."""
-
-    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
-        self._control_plane = control_plane
-        self._namespace = namespace
 
     def claim(self, *, pinned: int) -> None:
         """Apply a variant with the set as its target, and an HPA that follows the decision."""
@@ -75,12 +72,12 @@ class Group:
         claim["metadata"]["annotations"] = {"stowplan.dev/replicas": str(pinned)}
         follower = autoscaler("chat", most=20)
         follower["spec"]["scaleTargetRef"] = reference
-        self.kubectl("apply", "--filename=-", input=listed(claim, follower))
+        self.apply(claim, follower)
 
     def start(self) -> None:
         """Apply the set, and its first group as its controller would: the worker follows a bound leader."""
         made = leader_worker_set("chat", product=PRODUCT, accelerators=4, size=2, exclusive_topology=ZONE)
-        self.kubectl("apply", "--filename=-", input=listed(made))
+        self.apply(made)
         told = {"status": {"replicas": 1, "hpaPodSelector": f"{SET_NAME}=chat,{WORKER_INDEX}=0"}}
         self.kubectl(
             "patch",
@@ -90,27 +87,16 @@ class Group:
             f"--patch={json.dumps(told)}",
         )
         for part, worker in (("chat", 0), ("chat-0", 1)):
-            self.kubectl("apply", "--filename=-", input=listed(_part(part, worker=worker)))
-            self.wait(f"sts/{part}", "{.status.readyReplicas}=1")
-
-    def wait(self, what: str, path: str) -> None:
-        """Wait until a JSON path has a value."""
-        self.kubectl("wait", what, f"--for=jsonpath={path}", "--timeout=60s")
+            self.apply(_part(part, worker=worker))
+            self.wait(f"sts/{part}", "jsonpath={.status.readyReplicas}=1")
 
     def condition(self, type_: str) -> str:
         """Return the message of a condition of the variant."""
-        return self.kubectl(
-            "get", "va/chat", f"--output=jsonpath={{.status.conditions[?(@.type=='{type_}')].message}}"
-        )
+        return str(conditions_of(self.get("va/chat"))[type_]["message"])
 
     def pods(self) -> dict[str, Manifest]:
         """Return the specs of all pods by name."""
-        found = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
-        return {pod["metadata"]["name"]: pod["spec"] for pod in found}
-
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
-        """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
+        return {pod["metadata"]["name"]: pod["spec"] for pod in self.get("pod")["items"]}
 
 
 def _part(name: str, *, worker: int) -> Manifest:
@@ -132,7 +118,7 @@ def group(control_plane: ControlPlane, namespace: str) -> Group:
 def test_planning_continues_if_the_kind_is_not_installed(controller_log: Path, group: Group) -> None:
     """A variant with such a target gets a condition; the log does not report the missing kind."""
     group.claim(pinned=9)
-    group.kubectl("wait", "va/chat", "--for=condition=TargetResolved=False", "--timeout=60s")
+    group.wait("va/chat", "condition=TargetResolved=False")
 
     assert group.condition("TargetResolved").startswith("LeaderWorkerSet 'chat' does not exist in namespace")
     assert "without LeaderWorkerSets" not in controller_log.read_text(encoding="utf-8")
@@ -143,8 +129,8 @@ def test_whole_groups_are_planned_and_scaled(controller_log: Path, defined: int,
     group.claim(pinned=9)
     group.start()
 
-    group.wait("va/chat", "{.status.decision.grantedReplicas}=2")
-    group.wait("lws/chat", "{.spec.replicas}=2")
+    group.wait("va/chat", "jsonpath={.status.decision.grantedReplicas}=2")
+    group.wait("lws/chat", "jsonpath={.spec.replicas}=2")
     pods = group.pods()
     assert set(pods) == {"chat-0", "chat-0-1"}
     assert {ZONES[spec["nodeName"]] for spec in pods.values()} < {"pair-a", "pair-b"}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import autoscaler, deployment, listed, variant
+from support.manifests import autoscaler, deployment, variant
+from support.watching import Place
 
 from hack.controlplane.nodes import Node, create_nodes
 
@@ -33,29 +33,18 @@ def _nodes(control_plane: ControlPlane) -> Iterator[None]:
     control_plane.kubectl("delete", "node", *sizes)
 
 
-class Stage:
+class Stage(Place):
     """A Deployment whose replicas fill both nodes, and its variant."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
-        self._control_plane = control_plane
-        self._namespace = namespace
+        super().__init__(control_plane, namespace)
         value = variant("chat", labels={"inference.optimization/acceleratorName": PRODUCT})
-        made = listed(deployment("chat", product=PRODUCT, accelerators=1, replicas=3), value)
-        self.kubectl("apply", "--filename=-", input=made)
-        self.wait("deploy/chat", "jsonpath={.status.readyReplicas}=3")
-
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
-        """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
-
-    def wait(self, what: str, condition: str) -> None:
-        """Wait until an object meets a condition of `kubectl wait`."""
-        self.kubectl("wait", what, f"--for={condition}", "--timeout=60s")
+        self.apply(deployment("chat", product=PRODUCT, accelerators=1, replicas=3), value)
+        self.wait("deployment/chat", "jsonpath={.status.readyReplicas}=3")
 
     def pods(self) -> dict[str, str]:
         """Return the node of each pod."""
-        listed_pods = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
-        return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in listed_pods}
+        return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in self.get("pod")["items"]}
 
     def pin(self, replicas: int) -> None:
         """Pin the number of replicas."""
@@ -64,8 +53,8 @@ class Stage:
 
     def follow(self) -> None:
         """Create the HorizontalPodAutoscaler, and wait until two replicas are left."""
-        self.kubectl("apply", "--filename=-", input=listed(autoscaler("chat")))
-        self.wait("deploy/chat", "jsonpath={.status.replicas}=2")
+        self.apply(autoscaler("chat"))
+        self.wait("deployment/chat", "jsonpath={.status.replicas}=2")
 
 
 @pytest.fixture

@@ -7,15 +7,14 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import listed
 from support.model_engines import ModelEngines
 from support.models import GPU, POLICY, backend, loading_backend, model, worker
 from support.models_process import models_process
 from support.polling import wait_for
-from support.watching import conditions_of, watched
+from support.watching import Place, conditions_of
 
 from controller.models.expansion import expand
 from hack.controlplane.foreign import Definition
@@ -92,42 +91,12 @@ def pool(name: str, labels: Json) -> Json:
     }
 
 
-class Cluster:
-    """A namespace that is accessed with kubectl."""
-
-    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
-        self._control_plane = control_plane
-        self._namespace = namespace
-
-    def kubectl(self, *arguments: str, **options: Any) -> str:
-        """Run kubectl in the namespace."""
-        done = self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options)
-        return done.stdout or done.stderr
-
-    def apply(self, *values: Json) -> None:
-        """Apply objects."""
-        self.kubectl("apply", "--filename=-", input=listed(*values))
-
-    def names(self, kind: str) -> list[str]:
-        """Return the names of all objects of a kind."""
-        return self.kubectl("get", kind, "--output=jsonpath={.items[*].metadata.name}").split()
+class Cluster(Place):
+    """A namespace in which the controller reconciles Models."""
 
     def all_of(self, kinds: Sequence[str]) -> list[str]:
         """Return all objects of some kinds, each with its kind."""
-        path = "{range .items[*]}{.kind}/{.metadata.name} {end}"
-        return self.kubectl("get", ",".join(kinds), f"--output=jsonpath={path}").split()
-
-    def get(self, what: str) -> Json:
-        """Return one object."""
-        found: Json = json.loads(self.kubectl("get", what, "--output=json"))
-        return found
-
-    def wait(self, what: str, condition: str) -> None:
-        """Wait until an object meets a condition of `kubectl wait`, is created, or is deleted."""
-        if condition == "create":  # kubectl cannot wait for it before 1.31
-            watched(self._control_plane, self._namespace, what)
-        else:
-            self.kubectl("wait", what, f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s")
+        return [f"{kind}/{name}" for kind in kinds for name in self.names(kind)]
 
     def reason(self, name: str, condition: str) -> tuple[str, str, str]:
         """Return status, reason and message of a condition of a Model, or of `KIND/NAME`."""
@@ -141,7 +110,7 @@ class Cluster:
             return conditions_of(item).get(condition, {}).get("reason") == reason
 
         what = name if "/" in name else f"model/{name}"
-        found = watched(self._control_plane, self._namespace, what, is_so)
+        found = self.watched(what, is_so)
         return str(conditions_of(found)[condition]["message"])
 
 
@@ -176,7 +145,7 @@ def test_a_model_becomes_active_and_keeps_its_scaled_replicas(cluster: Cluster) 
     assert cluster.get("deployment/qwen-l4")["spec"]["replicas"] == 3
 
     cluster.kubectl("delete", "service/qwen-l4")
-    cluster.wait("service/qwen-l4", "create")
+    cluster.watched("service/qwen-l4")
 
 
 def test_manual_changes_of_decided_fields_are_reverted(cluster: Cluster) -> None:
@@ -204,7 +173,7 @@ def test_all_objects_of_a_deleted_model_are_deleted(cluster: Cluster) -> None:
     cluster.kubectl("delete", "model/qwen")
     for kind in KINDS:
         for name in cluster.names(kind):
-            cluster.wait(f"{kind}/{name}", "delete")
+            cluster.wait_until_deleted(f"{kind}/{name}")
 
 
 @pytest.mark.parametrize("cascade", ["background", "foreground"])
@@ -214,7 +183,7 @@ def test_a_model_that_is_deleted_during_its_creation_leaves_no_objects(
     """Objects created in the meantime are deleted as well; another Model of the same name can start."""
     value = model(*(backend(name, maxReplicas=4, autoscalingPolicy=POLICY) for name in "abcd"))
     cluster.apply(value)
-    cluster.wait("deployment/qwen-a", "create")
+    cluster.watched("deployment/qwen-a")
     cluster.kubectl("delete", "model/qwen", f"--cascade={cascade}")
 
     wait_for(lambda: not cluster.all_of(KINDS), lambda: f"the end of {cluster.all_of(KINDS)}")
@@ -243,7 +212,7 @@ def test_a_renamed_backend_is_replaced_without_downtime(cluster: Cluster) -> Non
     assert "Insufficient nvidia.com/gpu" in cluster.wait_for_reason("qwen", "Failed", "PodsFail")
 
     cluster.apply(model(backend("new")))
-    cluster.wait("deployment/qwen-old", "delete")
+    cluster.wait_until_deleted("deployment/qwen-old")
     assert "qwen-old" not in json.dumps(cluster.get("modelroute/qwen")["spec"])
     cluster.wait("model/qwen", "condition=Active")
     assert cluster.names("modelserver") == ["qwen-new"]
@@ -278,7 +247,7 @@ def test_of_two_models_with_one_name_only_the_older_gets_a_route(cluster: Cluste
     assert cluster.names("modelroute") == ["first"]
 
     cluster.kubectl("delete", "model/first")
-    cluster.wait("modelroute/second", "create")
+    cluster.watched("modelroute/second")
 
 
 def test_conditions_of_servers_routes_and_objectives_follow_their_pods(cluster: Cluster) -> None:
@@ -317,10 +286,10 @@ async def test_adapters_change_without_a_restart(cluster: Cluster, tmp_path: Pat
         return set(cluster.get("modelroute/qwen")["spec"].get("loraAdapters", []))
 
     cluster.apply(model(loading_backend("law")))
-    async with ModelEngines(cluster.kubectl, tmp_path / "pods", model="qwen") as engines:
+    async with ModelEngines(cluster.get, tmp_path / "pods", model="qwen") as engines:
         await engines.until(lambda: engines.have("law"))
         await engines.until(lambda: cluster.reason("qwen", "Failed")[1] == "NothingFailed")
-        pods = cluster.names("pods")
+        pods = cluster.names("pod")
 
         cluster.apply(model(loading_backend("law", "tax")))
         await engines.until(lambda: routed() == {"law", "tax"})
@@ -335,7 +304,7 @@ async def test_adapters_change_without_a_restart(cluster: Cluster, tmp_path: Pat
         assert said.startswith("adapter missing is not loaded in pod qwen-l4-")
         assert "404 Client Error: Repository not found" in said
         assert cluster.reason("qwen", "Active")[0] == "True"
-        assert cluster.names("pods") == pods
+        assert cluster.names("pod") == pods
 
 
 @pytest.mark.parametrize("made", [1, 4])

@@ -6,12 +6,12 @@ The file also tests a StatefulSet, which an HPA scales by the decision like a De
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.manifests import autoscaler, deployment, listed, variant
+from support.manifests import autoscaler, deployment, variant
+from support.watching import Place
 from support.workloads import stateful_set
 
 from hack.controlplane.nodes import Node, create_nodes
@@ -31,12 +31,11 @@ PODS = {"matchLabels": {"app": "chat"}}
 _numbers = itertools.count(1)
 
 
-class Stage:
+class Stage(Place):
     """Two zones with four accelerators and one with one, and a target with a pinned number of replicas."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
-        self._control_plane = control_plane
-        self._namespace = namespace
+        super().__init__(control_plane, namespace)
         self.product = f"NVIDIA-RULED{next(_numbers)}"
         rooms = {f"{namespace}-a": 4, f"{namespace}-b": 4, f"{namespace}-c": 1}
         self._nodes = [*rooms]
@@ -59,28 +58,20 @@ class Stage:
             scaleTargetRef=reference,
         )
         claim["metadata"]["annotations"] = {"stowplan.dev/replicas": str(pinned)}
-        self.kubectl("apply", "--filename=-", input=listed(target, claim, follower))
+        self.apply(target, claim, follower)
 
     def pin(self, replicas: int) -> None:
         """Pin another number of replicas."""
         self.kubectl("annotate", "--overwrite", "va/chat", f"stowplan.dev/replicas={replicas}")
 
-    def wait(self, what: str, path: str) -> None:
-        """Wait until a JSON path has a value."""
-        self.kubectl("wait", what, f"--for=jsonpath={path}", "--timeout=60s")
-
     def pods_on_nodes(self) -> Counter[str]:
         """Return the number of pods by node, without the namespace in its name; empty for pending pods."""
-        pods = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
-        return Counter(pod["spec"].get("nodeName", "").removeprefix(f"{self._namespace}-") for pod in pods)
-
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
-        """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
+        pods = self.get("pod")["items"]
+        return Counter(pod["spec"].get("nodeName", "").removeprefix(f"{self.namespace}-") for pod in pods)
 
     def close(self) -> None:
         """Delete the nodes."""
-        self._control_plane.kubectl("delete", "node", *self._nodes)
+        self.control_plane.kubectl("delete", "node", *self._nodes)
 
 
 @pytest.fixture
@@ -128,8 +119,8 @@ def test_the_scheduler_places_all_granted_replicas(
     granted = sum(want.values())
 
     stage.start(target, pinned=9)
-    stage.wait("deploy/chat", f"{{.spec.replicas}}={granted}")
-    stage.wait("deploy/chat", f"{{.status.readyReplicas}}={granted}")
+    stage.wait("deployment/chat", f"jsonpath={{.spec.replicas}}={granted}")
+    stage.wait("deployment/chat", f"jsonpath={{.status.readyReplicas}}={granted}")
 
     assert stage.pods_on_nodes() == want
 
@@ -137,15 +128,14 @@ def test_the_scheduler_places_all_granted_replicas(
 def test_a_stateful_set_is_scaled_up_and_down(stage: Stage) -> None:
     """The highest ordinals are deleted, and no pod gets a deletion cost, which has no effect there."""
     stage.start(stateful_set("chat", product=stage.product, accelerators=2), pinned=6)
-    stage.wait("va/chat", "{.status.decision.grantedReplicas}=4")
-    stage.wait("sts/chat", "{.status.readyReplicas}=4")
+    stage.wait("va/chat", "jsonpath={.status.decision.grantedReplicas}=4")
+    stage.wait("sts/chat", "jsonpath={.status.readyReplicas}=4")
 
     stage.pin(2)
-    stage.wait("sts/chat", "{.spec.replicas}=2")
-    stage.wait("sts/chat", "{.status.replicas}=2")
+    stage.wait("sts/chat", "jsonpath={.spec.replicas}=2")
+    stage.wait("sts/chat", "jsonpath={.status.replicas}=2")
 
-    names = stage.kubectl("get", "pods", "--output=jsonpath={.items[*].metadata.name}")
-    assert names.split() == ["chat-0", "chat-1"]
+    assert stage.names("pod") == ["chat-0", "chat-1"]
     assert "pod-deletion-cost" not in stage.kubectl("get", "pods", "--output=yaml")
     condition = "--output=jsonpath={.status.conditions[?(@.type=='TargetResolved')].message}"
     assert stage.kubectl("get", "va/chat", condition) == "the StatefulSet exists"

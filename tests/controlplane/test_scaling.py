@@ -80,7 +80,7 @@ def bench(control_plane: ControlPlane, _direct: None, namespace: str) -> Bench:
     """Apply a Deployment of one engine and a policy; the controller has no permission to scale yet."""
     made = Bench(control_plane, namespace)
     made.apply(deployment("chat", product=PRODUCT, accelerators=1), policy("waiting"))
-    made.kubectl("wait", "deploy/chat", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
+    made.wait("deployment/chat", "jsonpath={.status.readyReplicas}=1")
     return made
 
 
@@ -92,12 +92,12 @@ def grant(bench: Bench) -> None:
 def until_replicas(bench: Bench, count: int) -> None:
     """Wait until the Deployment has this number of replicas in its spec, and ready."""
     for path in ("spec.replicas", "status.readyReplicas"):
-        bench.kubectl("wait", "deploy/chat", f"--for=jsonpath={{.{path}}}={count}", "--timeout=60s")
+        bench.wait("deployment/chat", f"jsonpath={{.{path}}}={count}")
 
 
 def generation(bench: Bench) -> str:
     """Return the generation of the Deployment, which counts its changes."""
-    return bench.kubectl("get", "deploy/chat", "--output=jsonpath={.metadata.generation}")
+    return str(bench.get("deployment/chat")["metadata"]["generation"])
 
 
 def test_the_controller_scales_up_and_down_without_an_hpa(
@@ -110,7 +110,7 @@ def test_the_controller_scales_up_and_down_without_an_hpa(
     with bench.engines(chat=35):
         until_replicas(bench, 4)
     with bench.engines(chat=1):
-        bench.kubectl("wait", "deploy/chat", "--for=jsonpath={.spec.replicas}=1", "--timeout=60s")
+        bench.wait("deployment/chat", "jsonpath={.spec.replicas}=1")
 
     events = bench.kubectl("events", "--for=aspb/chat")
     assert "Deployment 'chat' scaled from 1 to 4 replicas, with the permissions of user 'admin'" in events
@@ -145,7 +145,7 @@ def test_the_controller_does_not_scale_a_target_of_an_hpa(bench: Bench) -> None:
     named = 'by HorizontalPodAutoscaler "other"'
     wait_for(lambda: named in _warnings(bench, bound("other", "other")), f"a warning {named}")
     bench.kubectl("delete", "hpa", "other")
-    assert "Warning" not in bench.apply(bound("chat"))
+    assert "Warning" not in bench.told(bound("chat"))
     status = bench.until("chat", ScalingActive="TargetScaledByOther")
     assert "HorizontalPodAutoscaler 'chat' scales Deployment 'chat'" in json.dumps(status["conditions"])
     bench.wait_for_metric("chat", '"value":"1"')
@@ -191,7 +191,7 @@ def test_the_author_needs_permission_at_the_time_of_scaling_and_cannot_be_forged
         forged = f'{WRITTEN_BY}={{"username":"admin"}}'
         bench.kubectl("annotate", "--overwrite", "aspb", "chat", forged, f"--as={bob}")
         assert (writer_of(bench.binding("chat")) or {})["username"] == bob
-        assert bench.kubectl("get", "deploy/chat", "--output=jsonpath={.spec.replicas}") == "1"
+        assert bench.get("deployment/chat")["spec"]["replicas"] == 1
         bench.kubectl("annotate", "--overwrite", "aspb", "chat", f"{WRITTEN_BY}=me")
         until_replicas(bench, 4)
 
@@ -214,7 +214,7 @@ def test_the_permission_covers_only_the_replicas_in_one_namespace(bench: Bench) 
     _retried(
         lambda: bench.kubectl("replace", "--raw", path, "--filename=-", CONTROLLER, input=json.dumps(scale))
     )
-    found = json.loads(bench.kubectl("get", "deploy/chat", "--output=json"))
+    found = bench.get("deployment/chat")
     assert found["spec"]["replicas"] == scale["spec"]["replicas"]
     assert not {"a"} & {*found["metadata"].get("labels", {}), *found["metadata"].get("annotations", {})}
     assert "finalizers" not in found["metadata"]
@@ -249,7 +249,7 @@ async def _cycle(bench: Bench, is_leading: Callable[[], bool]) -> Mapping[Ending
             )
         )
         world = BoundWorld(
-            policies=[json.loads(bench.kubectl("get", "asp", "waiting", "--output=json"))],
+            policies=[bench.get("asp/waiting")],
             bindings=[bench.binding("chat")],
             replicas={TargetKey(TargetKind.DEPLOYMENT, bench.namespace, "chat"): 1},
         )
@@ -283,8 +283,7 @@ def test_a_concurrent_change_of_the_replicas_is_not_overwritten(bench: Bench) ->
         return True
 
     assert asyncio.run(_cycle(bench, scale_by_hand)) == {Ending.CONFLICT: 1}
-    found = bench.kubectl("get", "deploy/chat", "--output=jsonpath={.spec.replicas}")
-    assert found == str(SCALED_BY_HAND)
+    assert bench.get("deployment/chat")["spec"]["replicas"] == SCALED_BY_HAND
 
 
 def test_a_controller_without_the_lease_does_not_scale(bench: Bench) -> None:

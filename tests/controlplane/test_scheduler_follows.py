@@ -11,8 +11,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.manifests import deployment, listed, variant
-from support.watching import conditions_of, watched
+from support.manifests import deployment, variant
+from support.watching import Place, conditions_of
 
 from controller.reconcilers.placing import GATE
 from hack.controlplane.nodes import Node, create_nodes
@@ -31,12 +31,11 @@ HOLD = "example.com/hold"
 _numbers = itertools.count(1)
 
 
-class Stage:
+class Stage(Place):
     """Two nodes, two variants with pinned replicas, and the pods of both."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
-        self._control_plane = control_plane
-        self._namespace = namespace
+        super().__init__(control_plane, namespace)
         self._product = f"NVIDIA-FOLLOWED{next(_numbers)}"
         self._nodes = [f"{namespace}-{letter}" for letter in "ab"]
         nodes = [Node(name=n, accelerator=self._product, accelerator_count=4, cpu=4) for n in self._nodes]
@@ -47,31 +46,25 @@ class Stage:
         small = self._deployment("small", 1, *gates)
         large = self._deployment("large", 4, HOLD)
         claims = [self._variant("small", 2), self._variant("large", 1)]
-        self.kubectl("apply", "--filename=-", input=listed(small, large, *claims))
-        self.kubectl("wait", "deploy/small", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
+        self.apply(small, large, *claims)
+        self.wait("deployment/small", "jsonpath={.status.readyReplicas}=1")
         for name, number in (("small", 2), ("large", 1)):
-            granted = f"--for=jsonpath={{.status.decision.grantedReplicas}}={number}"
-            self.kubectl("wait", f"va/{name}", granted, "--timeout=60s")
+            self.wait(f"va/{name}", f"jsonpath={{.status.decision.grantedReplicas}}={number}")
 
     def small_nodes(self) -> list[str]:
         """Return the nodes of both small replicas, once they are ready."""
-        self.kubectl("wait", "deploy/small", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s")
+        self.wait("deployment/small", "jsonpath={.status.readyReplicas}=2")
         listed_pods = self.kubectl("get", "pods", "--selector=app=small", "--output=json")
         return [pod["spec"]["nodeName"] for pod in json.loads(listed_pods)["items"]]
 
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
-        """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
-
     def condition(self) -> str:
         """Return the message of the condition `PlacementFollowed` of the large variant, once it exists."""
-        where = self._control_plane, self._namespace
-        found = watched(*where, "va/large", lambda item: "PlacementFollowed" in conditions_of(item))
+        found = self.watched("va/large", lambda item: "PlacementFollowed" in conditions_of(item))
         return str(conditions_of(found)["PlacementFollowed"]["message"])
 
     def close(self) -> None:
         """Delete the nodes."""
-        self._control_plane.kubectl("delete", "node", *self._nodes)
+        self.control_plane.kubectl("delete", "node", *self._nodes)
 
     def _deployment(self, name: str, accelerators: int, *gates: str) -> dict[str, Any]:
         made = deployment(name, product=self._product, accelerators=accelerators)
@@ -103,7 +96,7 @@ def test_without_a_gate_the_condition_names_the_pod_that_took_the_planned_node(s
     message = stage.condition()
     assert message.startswith("1 replica planned on ")
     assert "waits: the scheduler assigned small-" in message
-    assert message in stage.kubectl("get", "va/large", "--output=jsonpath={.status.decision.message}")
+    assert message in stage.get("va/large")["status"]["decision"]["message"]
     assert "PlacedElsewhere" in stage.kubectl("events", "--for=va/large")
 
 

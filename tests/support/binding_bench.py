@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from support.manifests import Manifest, autoscaler, listed
 from support.polling import wait_for
 from support.stub_engine import StubEngine
-from support.watching import conditions_of, watched
-
-if TYPE_CHECKING:
-    from hack.controlplane import ControlPlane
+from support.watching import Place, conditions_of, watched
 
 WAITING = "vllm:num_requests_waiting"
 
 
-class Bench:
+class Bench(Place):
     """One namespace, and operations of tests in it."""
 
-    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
-        self.control_plane = control_plane
-        self.namespace = namespace
-
-    def kubectl(self, *arguments: str, **options: Any) -> str:
-        """Run kubectl in the namespace."""
-        found = self.control_plane.kubectl(*arguments, f"--namespace={self.namespace}", **options)
-        return found.stdout
-
-    def apply(self, *manifests: Manifest) -> str:
-        """Apply manifests; return kubectl's output, including warnings."""
+    def told(self, *manifests: Manifest) -> str:
+        """Apply manifests with kubectl; return its output, including warnings."""
         found = self.control_plane.kubectl(
             "apply", f"--namespace={self.namespace}", "--filename=-", input=listed(*manifests)
         )
@@ -39,8 +26,7 @@ class Bench:
 
     def binding(self, name: str) -> Manifest:
         """Read a binding."""
-        found: Manifest = json.loads(self.kubectl("get", "aspb", name, "--output=json"))
-        return found
+        return self.get(f"aspb/{name}")
 
     def row(self, name: str, *arguments: str) -> dict[str, str]:
         """Return what `kubectl get` prints about a binding, by column."""
@@ -58,7 +44,7 @@ class Bench:
             known = status | reasons | (status.get("decision") or {})
             return all(known.get(key) == value for key, value in want.items())
 
-        found = watched(self.control_plane, self.namespace, f"aspb/{name}", is_so)
+        found = self.watched(f"aspb/{name}", is_so)
         status: Manifest = found.get("status") or {}
         return status
 
@@ -87,8 +73,7 @@ class Bench:
     def engines(self, **waiting: int) -> ExitStack:
         """Return engines on the pods of some Deployments, each with a number of waiting requests."""
         stack = ExitStack()
-        pods = json.loads(self.kubectl("get", "pods", "--output=json"))
-        for pod in pods["items"]:
+        for pod in self.get("pod")["items"]:
             name = pod["metadata"]["labels"]["app"]
             if name in waiting and pod["status"].get("podIP"):
                 engine = StubEngine(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -21,10 +20,10 @@ _PATIENCE_SECONDS = 120.0
 
 
 class ModelEngines:
-    """The engines of one namespace, whose pods are read by kubectl. Use as `async with`."""
+    """The engines of one namespace, whose objects of a kind `get` returns. Use as `async with`."""
 
-    def __init__(self, kubectl: Callable[..., str], folder: Path, *, model: str) -> None:
-        self._kubectl = kubectl
+    def __init__(self, get: Callable[[str], Json], folder: Path, *, model: str) -> None:
+        self._get = get
         self._model = model
         self._loaders = LoaderHost(folder)
         self.served: dict[str, Served] = {}
@@ -45,7 +44,8 @@ class ModelEngines:
         """Update engines and loaders with the pods until a condition holds."""
         async with asyncio.timeout(_PATIENCE_SECONDS):
             while True:
-                await self._match(await asyncio.to_thread(self._items, "pods,configmaps"))
+                found = [await asyncio.to_thread(self._get, kind) for kind in ("pod", "configmap")]
+                await self._match(*(each["items"] for each in found))
                 if await asyncio.to_thread(is_so):
                     return
                 await asyncio.sleep(0.2)
@@ -64,17 +64,11 @@ class ModelEngines:
                     codes.append(response.status)
         return codes
 
-    def _items(self, kinds: str) -> list[Json]:
-        items: list[Json] = json.loads(self._kubectl("get", kinds, "--output=json"))["items"]
-        return items
-
-    async def _match(self, items: list[Json]) -> None:
-        pods = [item for item in items if item["kind"] == "Pod"]
+    async def _match(self, pods: list[Json], maps: list[Json]) -> None:
         for address in {pod["status"]["podIP"] for pod in pods if is_ready(pod)} - self.served.keys():
             self.served[address] = Served(self._model)
             await web.TCPSite(self._runner, address, PORT).start()
-        lists = {item["metadata"]["name"]: item for item in items if item["kind"] == "ConfigMap"}
-        self._loaders.match(pods, lists)
+        self._loaders.match(pods, {item["metadata"]["name"]: item for item in maps})
 
     def _called(self, request: web.Request) -> Served:
         assert request.transport is not None
