@@ -25,7 +25,6 @@ _CLUSTER_SCOPED: Final = frozenset(
     }
 )
 MERGE_PATCH: Final = "application/merge-patch+json"
-JSON_PATCH: Final = "application/json-patch+json"
 _APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 
@@ -63,7 +62,7 @@ class Client:
         self,
         method: str,
         path: str,
-        value: Json | list[Json] | None = None,
+        value: Json | None = None,
         *,
         media_type: str = "application/json",
     ) -> bytes:

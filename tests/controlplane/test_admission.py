@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.manifests import legacy_variant, listed, profiled_variant, variant
 
+from hack.controlplane.client import collection_of
+
 if TYPE_CHECKING:
     import subprocess
 
@@ -35,11 +37,9 @@ def apply(
 
 def read(control_plane: ControlPlane, namespace: str, name: str, version: str) -> dict[str, Any]:
     """Return one VariantAutoscaling in one version."""
-    output = control_plane.kubectl(
-        "get", f"variantautoscalings.{version}.llmd.ai", name, f"--namespace={namespace}", "--output=json"
-    ).stdout
-    found: dict[str, Any] = json.loads(output)
-    return found
+    collection = collection_of(f"llmd.ai/{version}", "VariantAutoscaling", namespace)
+    with control_plane.client() as client:
+        return client.value("GET", f"{collection}/{name}")
 
 
 REFUSED = {

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.manifests import legacy_variant, profiled_variant, variant
 
+from hack.controlplane.client import collection_of
+
 if TYPE_CHECKING:
     import subprocess
 
@@ -55,10 +57,9 @@ def applied(
 
 def spec_of(control_plane: ControlPlane, namespace: str, version: str) -> dict[str, Any]:
     """Return the spec in one version."""
-    found = control_plane.kubectl(
-        "get", f"variantautoscalings.{version}.llmd.ai/shared", f"--namespace={namespace}", "--output=json"
-    )
-    spec: dict[str, Any] = json.loads(found.stdout)["spec"]
+    path = f"{collection_of(f'llmd.ai/{version}', 'VariantAutoscaling', namespace)}/shared"
+    with control_plane.client() as client:
+        spec: dict[str, Any] = client.value("GET", path)["spec"]
     return spec
 
 
@@ -73,7 +74,7 @@ def test_an_edit_in_either_version_changes_only_the_edited_field(
     """
     script = tmp_path / "editor.py"
     script.write_text(EDITOR, encoding="utf-8")
-    control_plane.kubectl("create", f"--namespace={namespace}", "--filename=-", input=json.dumps(manifest))
+    control_plane.apply(manifest, namespace=namespace)
     before = {name: spec_of(control_plane, namespace, name) for name in VERSIONS}
 
     edited = control_plane.kubectl(
@@ -125,7 +126,7 @@ def test_a_changed_accelerator_label_changes_the_spec_in_no_version(
     manifest = profiled_variant("shared")
     (entry,) = manifest["spec"]["modelProfile"]["accelerators"]
     manifest["spec"]["modelProfile"]["accelerators"] = [entry, entry | {"acc": "H100"}]
-    control_plane.kubectl("create", f"--namespace={namespace}", "--filename=-", input=json.dumps(manifest))
+    control_plane.apply(manifest, namespace=namespace)
     before = {name: spec_of(control_plane, namespace, name) for name in VERSIONS}
     where = (f"variantautoscalings.{version}.llmd.ai/shared", f"--namespace={namespace}")
 

@@ -157,9 +157,9 @@ def _reading(control_plane: ControlPlane, installation: Installation) -> Iterato
     control_plane.kubectl("delete", "clusterrole/fences", "clusterrolebinding/fences")
 
 
-@pytest.fixture
-def pod(control_plane: ControlPlane, installation: Installation, namespace: str) -> tuple[str, str]:
-    """Create a foreign gated pod; return its name and namespace as arguments of kubectl."""
+@pytest.fixture(scope="module")
+def pod(control_plane: ControlPlane, installation: Installation) -> Iterator[tuple[str, str]]:
+    """Create a foreign gated pod; yield its name and namespace as arguments of kubectl."""
     containers = [{"name": "engine", "image": "example.com/engine"}]
     manifest = {
         "apiVersion": "v1",
@@ -171,8 +171,9 @@ def pod(control_plane: ControlPlane, installation: Installation, namespace: str)
             "initContainers": [{"name": "fetch", "image": "example.com/fetch"}],
         },
     }
-    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=json.dumps(manifest))
-    return "pod/engine", f"--namespace={namespace}"
+    control_plane.apply(manifest)
+    yield "pod/engine", "--namespace=default"
+    control_plane.kubectl("delete", "pod/engine")
 
 
 @pytest.fixture(scope="module")
@@ -252,9 +253,9 @@ def test_pods_on_which_the_cluster_depends_cannot_be_evicted(control_plane: Cont
 
 
 @pytest.mark.usefixtures("_evicting", "pod")
-def test_pods_of_other_namespaces_can_be_evicted(control_plane: ControlPlane, namespace: str) -> None:
+def test_pods_of_other_namespaces_can_be_evicted(control_plane: ControlPlane) -> None:
     """Replicas are moved in this way."""
-    assert '"status":"Success"' in _evict(control_plane, namespace).stdout
+    assert '"status":"Success"' in _evict(control_plane, "default").stdout
 
 
 def _evict(control_plane: ControlPlane, namespace: str) -> subprocess.CompletedProcess[str]:

@@ -222,12 +222,14 @@ def process(control_plane: ControlPlane, installation: Installation) -> Iterator
         yield started
 
 
-@pytest.fixture
-def listing(control_plane: ControlPlane, namespace: str) -> str:
-    """Return a namespace that lists directories of nodes."""
-    listed_there = "stowplan.dev/node-directories=/mnt/cache, /mnt/models"
-    control_plane.kubectl("annotate", "namespace", namespace, listed_there)
-    return namespace
+@pytest.fixture(scope="module")
+def listing(control_plane: ControlPlane) -> Iterator[str]:
+    """Yield a namespace that lists directories of nodes."""
+    name, directories = "lists-directories", {"stowplan.dev/node-directories": "/mnt/cache, /mnt/models"}
+    metadata = {"name": name, "annotations": directories}
+    control_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    yield name
+    control_plane.kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.mark.parametrize(("value", "why"), REFUSED.values(), ids=REFUSED)

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from hack.controlplane import ControlPlane
+from hack.controlplane.client import MERGE_PATCH, collection_of
 from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
@@ -20,6 +21,7 @@ from support.polling import wait_for
 from support.rights import Rule, may, shipped_rules
 from support.rights_objects import NAMESPACE, PRODUCT, SERVED_BY_OTHERS, renewed, shrunk, standing
 from support.shipped_scheduler import shipped_scheduler
+from support.watching import Place, conditions_of
 
 _SYSTEM: Final = "stowplan-system"
 _NODE: Final = "rights"
@@ -196,29 +198,31 @@ class RightsStage:
             return file.read().decode().replace('\\"', '"').splitlines()
 
     def _statuses(self) -> list[str]:
-        found = self.plane.kubectl("get", "va,aspb,models,modelroutes", "--output=json").stdout
+        place = Place(self.plane, NAMESPACE)
         return [
             f"{item['kind']} {condition['type']} {condition['reason']}: {condition['message']}"
-            for item in json.loads(found)["items"]
-            for condition in item.get("status", {}).get("conditions", [])
+            for kind in ("va", "aspb", "model", "modelroute")
+            for item in place.get(kind)["items"]
+            for condition in conditions_of(item).values()
         ]
 
     @contextmanager
     def _less(self, rule: Rule, verb: str) -> Iterator[None]:
-        where = (rule.kind.lower(), rule.role, f"--namespace={_SYSTEM}")
-        rules = json.loads(self.plane.kubectl("get", *where, "--output=json").stdout)["rules"]
+        path = f"{collection_of('rbac.authorization.k8s.io/v1', rule.kind, _SYSTEM)}/{rule.role}"
+        with self.plane.client() as client:
+            rules = client.value("GET", path)["rules"]
         (position,) = (number for number, item in enumerate(rules) if item == rule.rule)
         verbs = [item for item in rule.verbs if item != verb]
         less = [item | {"verbs": verbs} if number == position else item for number, item in enumerate(rules)]
-        self._set_rules(where, [item for item in less if item["verbs"]])
+        self._set_rules(path, [item for item in less if item["verbs"]])
         try:
             yield
         finally:
-            self._set_rules(where, rules)
+            self._set_rules(path, rules)
 
-    def _set_rules(self, where: tuple[str, ...], rules: list[Any]) -> None:
-        patch = json.dumps([{"op": "replace", "path": "/rules", "value": rules}])
-        self.plane.kubectl("patch", *where, "--type=json", f"--patch={patch}")
+    def _set_rules(self, path: str, rules: list[Any]) -> None:
+        with self.plane.client() as client:
+            client.call("PATCH", path, {"rules": rules}, media_type=MERGE_PATCH)
 
 
 @contextmanager

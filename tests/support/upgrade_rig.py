@@ -29,6 +29,10 @@ CRD: Final = "variantautoscalings.llmd.ai"
 NAMESPACE: Final = "models"
 Manifest = dict[str, Any]
 
+_ADMISSION: Final = (
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+)
 _LOOKS: Final = 100
 _PACE_SECONDS: Final = 0.1
 """Time between three calls of `Traffic` and the next three, so that it leaves the CPU to what is upgraded."""
@@ -70,9 +74,8 @@ def said(item: Manifest) -> Manifest:
 
 def definition(control_plane: ControlPlane) -> Manifest:
     """Return the current definition."""
-    text = control_plane.kubectl("get", "crd", CRD, "--output=json").stdout
-    found: Manifest = json.loads(text)
-    return found
+    with control_plane.client() as client:
+        return client.value("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD}")
 
 
 def enter(control_plane: ControlPlane, era: str) -> None:
@@ -297,16 +300,16 @@ async def running(*jobs: Traffic | Follower) -> AsyncIterator[None]:
 @asynccontextmanager
 async def without_admission(control_plane: ControlPlane) -> AsyncIterator[None]:
     """Remove our admission during a block, to store objects as before our installation."""
-    taken = []
-    for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
-        found = json.loads(control_plane.kubectl("get", kind, "stowplan", "--output=json").stdout)
-        found["metadata"] = {name: found["metadata"][name] for name in ("name", "labels")}
-        taken.append(json.dumps(found))
-        control_plane.kubectl("delete", kind, "stowplan")
+    with control_plane.client() as client:
+        taken = {path: client.value("GET", f"{path}/stowplan") for path in _ADMISSION}
+        for path in taken:
+            client.call("DELETE", f"{path}/stowplan")
     await asyncio.sleep(_TAKEN_UP_SECONDS)
     yield
-    for text in taken:
-        control_plane.kubectl("create", "--filename=-", input=text)
+    with control_plane.client() as client:
+        for path, found in taken.items():
+            metadata = {name: found["metadata"][name] for name in ("name", "labels")}
+            client.call("POST", path, found | {"metadata": metadata})
     await asyncio.sleep(_TAKEN_UP_SECONDS)
 
 
