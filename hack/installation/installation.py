@@ -12,11 +12,12 @@ from typing import Any, Final, Self
 
 import yaml
 
+from apiserver.schema.json import Json
 from hack.controlplane import ControlPlane
 from hack.controlplane.errors import NotReadyError
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
-from hack.installation.manifests import ROOT, adapted, kustomization
+from hack.installation.manifests import ROOT, adapted, kustomization, listed
 from hack.installation.mounts import SecretMount
 
 NAMESPACE: Final = "stowplan-system"
@@ -50,7 +51,7 @@ class Installation:
         manifests: str = "overlays/every-kind",
         namespace: str = NAMESPACE,
         settings: Mapping[str, dict[str, Any]] | None = None,
-        apply: Callable[[str], object] | None = None,
+        apply: Callable[[list[Json]], object] | None = None,
         without_definitions: bool = False,
         source: Path = ROOT,
         certificates: str = "stowplan-{}-certificate",
@@ -143,15 +144,17 @@ class Installation:
         kustomization(folder, manifests=self._manifests, namespace=self._namespace, source=self._source)
         rendered = kubectl("kustomize", str(folder)).stdout
         addresses = {service: self._addresses[name] for service, name in _SERVICES.items()}
-        manifests, claim = adapted(rendered, addresses)
+        manifests = adapted(rendered, addresses)
         if self._apply_with is not None:
-            self._apply_with(f"{manifests}---\n{claim}")
+            self._apply_with(manifests)
             return
+        claims = [item for item in manifests if item["kind"] == "APIService"]
         apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
-        kubectl(*apply, "--force-conflicts", input=manifests)
+        others = [item for item in manifests if item["kind"] != "APIService"]
+        kubectl(*apply, "--force-conflicts", input=listed(others))
         if not self._without_definitions:
             self._control_plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
-        kubectl(*apply, input=claim)
+        kubectl(*apply, input=listed(claims))  # without force: it may belong to others
 
     def _prepare(self, name: str) -> None:
         control_plane = self._control_plane

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
+
+from apiserver.schema.json import Json
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 
@@ -27,22 +30,21 @@ def kustomization(folder: Path, *, manifests: str, namespace: str, source: Path 
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
 
 
-def adapted(rendered: str, addresses: Mapping[str, str]) -> tuple[str, str]:
+def adapted(rendered: str, addresses: Mapping[str, str]) -> list[Json]:
     """Return rendered manifests with Services for loopback addresses and without our Deployments.
 
-    The second string is the APIService of external metrics, which is applied without force. `addresses` is by
-    Service name. Ports stay the same, because an ExternalName does not translate them.
+    `addresses` is by Service name. Ports stay the same, because an ExternalName does not translate them.
     """
-    kept = [
+    return [
         _service(item, addresses)
         for item in yaml.load_all(rendered, Loader=yaml.CSafeLoader)
         if item["kind"] not in _NOT_HERE
     ]
-    claims = [item for item in kept if item["kind"] == "APIService"]
-    others = [item for item in kept if item["kind"] != "APIService"]
-    return yaml.dump_all(others, sort_keys=False, Dumper=yaml.CSafeDumper), yaml.dump_all(
-        claims, sort_keys=False, Dumper=yaml.CSafeDumper
-    )
+
+
+def listed(items: Iterable[Json]) -> str:
+    """Return manifests as a document for kubectl: it reads JSON in half the time of YAML."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [*items]})
 
 
 def _service(manifest: dict[str, Any], addresses: Mapping[str, str]) -> dict[str, Any]:

@@ -40,13 +40,13 @@ class Stage:
         self.desired: Objects = []
         self.installation = Installation(plane, apply=self._begin)
 
-    def _begin(self, manifests: str) -> None:
+    def _begin(self, manifests: Objects) -> None:
         """Apply what an installation of processes can use, and the Deployments, whose pods never run here."""
         rendered = self.plane.kubectl("kustomize", str(ROOT / "manifests/overlays/every-kind")).stdout
         whole = [
             item for item in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if item["kind"] == "Deployment"
         ]
-        self.desired = [*yaml.load_all(manifests, Loader=yaml.CSafeLoader), *whole]
+        self.desired = [*manifests, *whole]
         self.applier.apply(self.desired)
         self.plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
 

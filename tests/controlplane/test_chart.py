@@ -257,7 +257,7 @@ def test_a_release_can_be_installed_upgraded_and_uninstalled(plane: ControlPlane
         done = helm.run(verb, "stowplan", *arguments, *where, values=values)
         assert done.returncode == 0, done.stderr
 
-    def install(_: str) -> None:
+    def install(_: object) -> None:
         release("install", str(helm.chart), values=switched_on(*FAMILIES, "external-metrics", "evictions"))
         plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
 

@@ -74,7 +74,7 @@ class Cluster:
     def install(self, source: Path, manifests: str, *, is_first: bool) -> Installation:
         """Apply a release and start its processes until ready; the first one gets requests immediately."""
 
-        def apply(_: str) -> None:
+        def apply(_: object) -> None:
             """Apply the directories unchanged: a `namespace:` would move objects of the earlier release."""
             self.rendered = [
                 self._service(item)
@@ -110,13 +110,7 @@ class Cluster:
             forwarder.rotate([(installation.address(name), PORT)])
 
     def _apply(self, items: list[dict[str, Any]], *options: str) -> None:
-        self.plane.kubectl(
-            "apply",
-            "--server-side",
-            *options,
-            "--filename=-",
-            input=yaml.dump_all(items, Dumper=yaml.CSafeDumper),
-        )
+        self.plane.kubectl("apply", "--server-side", *options, "--filename=-", input=listed(*items))
 
     def _service(self, item: dict[str, Any]) -> dict[str, Any]:
         if item["kind"] != "Service":

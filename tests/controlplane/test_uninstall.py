@@ -102,11 +102,9 @@ class Stage:
         kubelet.start()
         stack.callback(kubelet.stop)
 
-    def _install(self, manifests: str) -> None:
+    def _install(self, manifests: list[dict[str, Any]]) -> None:
         """Apply all parts but the APIService; their Deployments have no running pods here."""
-        items = [
-            item for item in yaml.load_all(manifests, Loader=yaml.CSafeLoader) if item["kind"] != "APIService"
-        ]
+        items = [item for item in manifests if item["kind"] != "APIService"]
         self.manifests = items + [
             item
             for part in PARTS
@@ -121,7 +119,7 @@ class Stage:
     def put_in(self) -> None:
         """Apply the manifests without force."""
         apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
-        self.plane.kubectl(*apply, input=yaml.dump_all(self.manifests, Dumper=yaml.CSafeDumper))
+        self.plane.kubectl(*apply, input=listed(*self.manifests))
         self.plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
 
     def apply(self, *items: dict[str, Any]) -> None:
