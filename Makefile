@@ -9,7 +9,8 @@ RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest --dist=loadfile --no-loadscope-reorder
 # Selects tests by folder and not by mark, because every worker reads all files of the selected folders.
 # These tests are idle a quarter of the time, for processes and deadlines: three workers use two cores well.
-WITHOUT_CLUSTER = -n $(shell expr $$(nproc) '*' 3 / 2) tests/unit tests/contract
+# The longest file of tests/contract takes a tenth of the time of a worker, so it does not come last.
+WITHOUT_CLUSTER = -n $(shell expr $$(nproc) '*' 3 / 2) tests/contract tests/unit
 # Cache compiled tests. Otherwise, every worker rewrites the assertions of every file in every run.
 unexport PYTHONDONTWRITEBYTECODE
 
