@@ -126,10 +126,30 @@ class Client:
                         break
                     yield {} if event["type"] == "DELETED" else event["object"]
 
-    def wait_until_true(self, condition: str, collection: str, name: str, *, seconds: float) -> None:
-        """Wait until an object has a condition. Raises NotReadyError after some seconds, and as `watch`."""
-        if not any(_is_true(condition, state) for state in self.watch(collection, name, seconds=seconds)):
-            raise NotReadyError(f"{collection}/{name} is not {condition} after {seconds:.0f} s")
+    def wait_until_true(self, condition: str, collection: str, name: str, *, seconds: float) -> Json:
+        """Return an object once it has a condition. Raises NotReadyError after a time, and as `watch`."""
+        for state in self.watch(collection, name, seconds=seconds):
+            if _is_true(condition, state):
+                return state
+        raise NotReadyError(f"{collection}/{name} is not {condition} after {seconds:.0f} s")
+
+    def wait_until_served(self, definition: Json, *, seconds: float) -> None:
+        """Wait until the versions of an established definition are served, which takes some milliseconds.
+
+        Raises NotReadyError after a time, and OSError if the server cannot be reached.
+        """
+        spec, deadline = definition["spec"], time.monotonic() + seconds
+        for version in (item["name"] for item in spec["versions"] if item["served"]):
+            while not self._has_resource(f"/apis/{spec['group']}/{version}", spec["names"]["plural"]):
+                if time.monotonic() > deadline:
+                    raise NotReadyError(f"{definition['metadata']['name']} is not served as {version}")
+
+    def _has_resource(self, group_version: str, plural: str) -> bool:
+        try:
+            found = self.value("GET", group_version)["resources"] or ()
+            return any(item["name"] == plural for item in found)
+        except RefusedError:  # the group is unknown
+            return False
 
     def close(self) -> None:
         """Close the connection."""

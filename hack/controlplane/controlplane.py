@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import threading
 import time
@@ -32,7 +33,7 @@ from hack.controlplane.workspace import Workspace
 _READY_SECONDS = 90.0
 _WATCH_SECONDS = 0.2
 _CREDENTIAL_LIFE_SECONDS = 24 * 60 * 60
-_ESTABLISHED_SECONDS = 60.0
+_SERVED_SECONDS = 60.0
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 _LISTENERS = (
@@ -227,7 +228,10 @@ class ControlPlane:
         with self.client() as client:
             found = client.value("GET", f"{_DEFINITIONS}?labelSelector={selector}") if selector else {}
             for name in (*names, *(item["metadata"]["name"] for item in found.get("items", []))):
-                client.wait_until_true("Established", _DEFINITIONS, name, seconds=_ESTABLISHED_SECONDS)
+                there = client.wait_until_true("Established", _DEFINITIONS, name, seconds=_SERVED_SECONDS)
+                client.wait_until_served(there, seconds=_SERVED_SECONDS)
+        # Some commands of kubectl, such as `events`, do not look again for a kind that is not in its cache.
+        shutil.rmtree(self.directory / ".kube" / "cache" / "discovery", ignore_errors=True)
 
     def define(self, *definitions: Definition) -> None:
         """Install definitions of other projects. Raises the errors of `definition_file` and `kubectl`."""
