@@ -51,7 +51,7 @@ class Stage(Place):
     def loaded(self) -> ExitStack:
         """Return engines on the addresses of all pods, each with a load for more than three replicas."""
         stack = ExitStack()
-        for pod in self.get("pod")["items"]:
+        for pod in self.living_pods():
             model = pod["metadata"]["labels"]["app"]
             address = pod["status"]["podIP"]
             stack.enter_context(StubEngine(address, model=model, usage=0.8, requests_per_second=40.0))

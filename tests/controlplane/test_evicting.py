@@ -79,22 +79,17 @@ class Stage(Place):
             self.wait(f"deployment/{name}", "jsonpath={.status.readyReplicas}=1")
             self.control_plane.kubectl("uncordon", *NODES)
 
-    def pods(self) -> list[Manifest]:
-        """Return all pods."""
-        items: list[Manifest] = self.get("pod")["items"]
-        return items
-
     def nodes(self) -> dict[str, list[str]]:
         """Return the nodes on which the pods of each Deployment run."""
         found: dict[str, list[str]] = {name: [] for name in SIZES}
-        for pod in self.pods():
+        for pod in self.living_pods():
             found[pod["metadata"]["labels"]["app"]].append(pod["spec"]["nodeName"])
         return found
 
     def loaded(self) -> ExitStack:
         """Return engines on the addresses of all pods; only the load of `large` needs one more replica."""
         stack = ExitStack()
-        for pod in self.pods():
+        for pod in self.living_pods():
             model = pod["metadata"]["labels"]["app"]
             rate = 40.0 if model == "large" else 1.0
             engine = StubEngine(pod["status"]["podIP"], model=model, usage=0.5, requests_per_second=rate)
@@ -133,7 +128,9 @@ def test_one_replica_is_evicted_once_its_disruption_budget_allows_it(
     stage.wait("pdb/small", "jsonpath={.status.currentHealthy}=2")
     with stage.loaded():
         stage.wait("va/large", "jsonpath={.status.decision.boundBy}=NodeSize")
-        small = next(pod for pod in stage.pods() if pod["metadata"]["labels"]["app"] == "left")["metadata"]
+        small = next(pod for pod in stage.living_pods() if pod["metadata"]["labels"]["app"] == "left")[
+            "metadata"
+        ]
         with pytest.raises(Throttled, match="disruption budget"):
             asyncio.run(_evict(control_plane, small))
         assert stage.nodes() == {"left": ["apart-1"], "right": ["apart-2"], "large": ["apart-3"]}

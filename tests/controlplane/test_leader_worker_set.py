@@ -96,7 +96,7 @@ class Group(Place):
 
     def pods(self) -> dict[str, Manifest]:
         """Return the specs of all pods by name."""
-        return {pod["metadata"]["name"]: pod["spec"] for pod in self.get("pod")["items"]}
+        return {pod["metadata"]["name"]: pod["spec"] for pod in self.living_pods()}
 
 
 def _part(name: str, *, worker: int) -> Manifest:

@@ -44,7 +44,7 @@ class Stage(Place):
 
     def pods(self) -> dict[str, str]:
         """Return the node of each pod."""
-        return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in self.get("pod")["items"]}
+        return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in self.living_pods()}
 
     def pin(self, replicas: int) -> None:
         """Pin the number of replicas."""

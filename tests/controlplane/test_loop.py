@@ -59,7 +59,7 @@ def wait_for_metrics_message(chat: Place, part: str) -> Json:
 def engines(chat: Place, *, requests_per_second: float) -> ExitStack:
     """Return engines on the address of every Running pod, all with the same load."""
     stack = ExitStack()
-    for pod in chat.get("pod")["items"]:
+    for pod in chat.living_pods():
         if pod["status"].get("podIP"):
             address = pod["status"]["podIP"]
             engine = StubEngine(address, model=MODEL, usage=0.5, requests_per_second=requests_per_second)

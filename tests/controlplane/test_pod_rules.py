@@ -66,7 +66,7 @@ class Stage(Place):
 
     def pods_on_nodes(self) -> Counter[str]:
         """Return the number of pods by node, without the namespace in its name; empty for pending pods."""
-        pods = self.get("pod")["items"]
+        pods = self.living_pods()
         return Counter(pod["spec"].get("nodeName", "").removeprefix(f"{self.namespace}-") for pod in pods)
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ def test_a_stateful_set_is_scaled_up_and_down(stage: Stage) -> None:
     stage.wait("sts/chat", "jsonpath={.spec.replicas}=2")
     stage.wait("sts/chat", "jsonpath={.status.replicas}=2")
 
-    assert stage.names("pod") == ["chat-0", "chat-1"]
+    assert [pod["metadata"]["name"] for pod in stage.living_pods()] == ["chat-0", "chat-1"]
     assert "pod-deletion-cost" not in stage.kubectl("get", "pods", "--output=yaml")
     condition = "--output=jsonpath={.status.conditions[?(@.type=='TargetResolved')].message}"
     assert stage.kubectl("get", "va/chat", condition) == "the StatefulSet exists"

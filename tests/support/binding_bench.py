@@ -73,7 +73,7 @@ class Bench(Place):
     def engines(self, **waiting: int) -> ExitStack:
         """Return engines on the pods of some Deployments, each with a number of waiting requests."""
         stack = ExitStack()
-        for pod in self.get("pod")["items"]:
+        for pod in self.living_pods():
             name = pod["metadata"]["labels"]["app"]
             if name in waiting and pod["status"].get("podIP"):
                 engine = StubEngine(

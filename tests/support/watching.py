@@ -94,6 +94,10 @@ class Place:
         """Return the names of all objects of a kind."""
         return [item["metadata"]["name"] for item in self.get(kind)["items"]]
 
+    def living_pods(self) -> list[Json]:
+        """Return the pods that are not being deleted: a replica count excludes those that are."""
+        return [pod for pod in self.get("pod")["items"] if "deletionTimestamp" not in pod["metadata"]]
+
     def watched(self, what: str, is_so: Callable[[Json], bool] = bool) -> Json:
         """Return `KIND/NAME` once a condition holds for it, as the function `watched`."""
         return watched(self.control_plane, self.namespace, what, is_so)
