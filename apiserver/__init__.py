@@ -5,4 +5,5 @@
 `metrics` is the external metrics API, `cli` the command line.
 
 - the table of subcommands: `cli`; name of the command, and how subcommands end: `program`
+- loggers for our own events, and log output of one line per event: `log`
 """

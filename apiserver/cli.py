@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Final, cast
+from typing import Final
 
 from apiserver.program import exit_code, program
 from apiserver.serving.aside import load_http_library_aside
@@ -42,9 +42,6 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """The subcommands: the module whose `main(arguments)` returns an exit code, and the description."""
 
-_COLORFUL: Final = frozenset({"plan", "simulate", "explain"})
-"""Subcommands that print with rich. For others, structlog would import it in vain: a tenth of a start."""
-
 _QUICK: Final = frozenset({"webhooks"})
 """Subcommands that must start fast: they first import what does not need the HTTP library."""
 
@@ -70,15 +67,11 @@ def _say(text: str, code: int) -> int:
 def loaded(verb: str) -> ModuleType:
     """Import a subcommand without garbage collection, since modules are never freed."""
     gc.disable()
-    if verb not in _COLORFUL:
-        sys.modules.setdefault("rich", cast("ModuleType", None))  # importing it now raises ImportError
     if verb in _QUICK:
         load_http_library_aside()
     try:
         return importlib.import_module(VERBS[verb][0])
     finally:
-        if sys.modules.get("rich") is None:
-            sys.modules.pop("rich", None)
         gc.freeze()
         gc.enable()
 

@@ -6,9 +6,9 @@ import os
 import secrets
 import socket
 
-import structlog
+from apiserver.log import EventLogger
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 def new_identity() -> str:

@@ -10,14 +10,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-import structlog
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.cluster.namespaces import installation_namespace
+from apiserver.log import EventLogger
 from apiserver.serving.config import ConfigurationError
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
@@ -72,7 +71,7 @@ _LONGEST_BINDING_CYCLE_SECONDS = 120.0
 _MOST_SAMPLE_SECONDS = 15.0
 """Maximum time between the first two samples of the engines in seconds: published numbers become stale."""
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.cluster.resource import Resource
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.scales import (
     Scale,
@@ -29,7 +28,7 @@ from controller.observe.scales import (
 )
 from controller.observe.targets import TargetKey, TargetKind, target_key
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 _PAUSE_SECONDS: Final = 0.2
 _ROUND_SECONDS: Final = 10.0

@@ -8,9 +8,9 @@ from typing import Final
 
 from aiohttp import web
 
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from apiserver.serving.bodies import Answer, Bodies, Room
-from apiserver.serving.logger import EventLogger
 from apiserver.serving.requests import PostHandler, Posts
 from webhooks.convert import UnconvertibleError, convert_all
 from webhooks.review import (

@@ -10,9 +10,8 @@ from apiserver.cluster.errors import NotConfigured
 from apiserver.cluster.namespaces import installation_namespace
 from apiserver.kinds.registry import KINDS
 from apiserver.kinds.scalable import Scalable
+from apiserver.log import EventLogger
 from apiserver.schema.validation import judge
-from apiserver.serving.logger import EventLogger
-from apiserver.serving.structured import forward_structlog
 from webhooks.app import Judges
 from webhooks.authorizer import ClusterAuthorizer
 from webhooks.config import ScalingConfig, WebhooksConfig
@@ -48,7 +47,6 @@ class Judging:
     """Admission with its caches; `follow` connects to the cluster and fills them."""
 
     def __init__(self, config: WebhooksConfig) -> None:
-        forward_structlog()
         self._config = config
         namespace = config.namespace or installation_namespace(
             config.cluster.kubeconfig, config.cluster.context

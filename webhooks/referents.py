@@ -6,8 +6,6 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from apiserver.cluster.cache import Cache
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.cluster.resource import (
@@ -23,6 +21,7 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.cluster.selection import Selection
+from apiserver.log import EventLogger
 from webhooks.claims import Claimant, Claims, own_way_only, targets_only
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 _LOOK_AGAIN_SECONDS: Final = 60.0
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 NAMED: Final = (
     DEPLOYMENTS,

@@ -23,7 +23,6 @@ def main(arguments: Sequence[str]) -> int:
         description="Run the admission and conversion webhooks.",
         serving=lambda config: config.serving,
         start=_start,
-        uses_structlog=False,
     )
 
 

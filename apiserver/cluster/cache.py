@@ -6,11 +6,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import structlog
-
 from apiserver.cluster.errors import NotFound
 from apiserver.cluster.selection import Selection
 from apiserver.cluster.watch import Timing, Watcher
+from apiserver.log import EventLogger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from apiserver.cluster.resource import Resource
     from apiserver.schema.json import Json
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""

@@ -6,14 +6,13 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import structlog
-
 from apiserver.cluster.backoff import Backoff
 from apiserver.cluster.errors import AlreadyExists, ClusterError, NotFound, Unavailable
 from apiserver.cluster.event_series import EventSeries, Occurrence, Send
 from apiserver.cluster.resource import EVENTS
 from apiserver.cluster.timestamps import rfc3339_micro, utc_now
 from apiserver.cluster.watch import Timing
+from apiserver.log import EventLogger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from apiserver.cluster.event_series import EventKind
     from apiserver.schema.json import Json
 
-log = structlog.get_logger(__name__)
+log = EventLogger(__name__)
 
 NOTE_LIMIT_BYTES = 1024
 _NAME_LIMIT = 200

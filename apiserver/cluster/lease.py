@@ -12,8 +12,6 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-import structlog
-
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.lease_record import (
     RETRY_JITTER,
@@ -26,6 +24,7 @@ from apiserver.cluster.lease_record import (
 from apiserver.cluster.resource import LEASES
 from apiserver.cluster.timestamps import utc_now
 from apiserver.cluster.watch import Timing
+from apiserver.log import EventLogger
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LeaderElector", "LeaseLost", "LeaseOptions"]
 
-log = structlog.get_logger(__name__)
+log = EventLogger(__name__)
 
 _RELEASE_TRIES = 3
 

@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
 from apiserver.cluster.cache import Cache, Change, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.cluster.resource import Resource
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 
 ASK_AGAIN_SECONDS: Final = 300.0
@@ -22,7 +21,7 @@ SILENT_SECONDS: Final = 600.0
 
 _RETRY_SECONDS: Final = 5.0
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 class OptionalCache:

@@ -14,10 +14,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-import structlog
-
 from apiserver.cluster.backoff import Backoff
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound, Unauthorized, Unavailable
+from apiserver.log import EventLogger
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from apiserver.cluster.watch_stream import WatchEvent
     from apiserver.schema.json import Json
 
-log = structlog.get_logger(__name__)
+log = EventLogger(__name__)
 
 _SHORTEST_WATCH_SECONDS = 240
 _LONGEST_WATCH_SECONDS = 300

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
-import structlog
 from aiohttp import web
 
+from apiserver.log import EventLogger
 from apiserver.metrics import status
 from apiserver.metrics.discovery import (
     API_GROUP,
@@ -27,7 +27,7 @@ from apiserver.schema.json import Json
 
 GROUP_PATH: Final = f"/apis/{GROUP}"
 VERSION_PATH: Final = f"/apis/{API_VERSION}"
-_LOG = structlog.get_logger(__name__)
+_LOG = EventLogger(__name__)
 _WHOLE_SECONDS: Final = len("2006-01-02T15:04:05")
 _TRUE: Final = frozenset(["true", "1"])
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-import structlog
-
 from apiserver.cluster.cache import Cache, Change
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.heartbeat import LEASE_NAME, heartbeat_of
@@ -17,6 +15,7 @@ from apiserver.cluster.resource import (
     LEASES,
     VARIANT_AUTOSCALINGS,
 )
+from apiserver.log import EventLogger
 from apiserver.metrics.authentication import (
     CONFIG_MAP_NAME,
     CONFIG_MAP_NAMESPACE,
@@ -31,7 +30,7 @@ from apiserver.metrics.series import BOUND_REPLICAS, METRIC_NAMES, TARGET_ID
 from apiserver.serving.config import ClusterConfig
 from apiserver.serving.tls import ServerTls
 
-_LOG: Final = structlog.get_logger(__name__)
+_LOG: Final = EventLogger(__name__)
 
 
 class Watched:

@@ -13,8 +13,6 @@ bodies            limits on the memory of request bodies; `memory` returns it to
 requests          the middleware: counts and measures requests, and closes connections while draining
 readiness         named readiness checks
 aside             imports the HTTP library in parallel with the rest of a start
-log, log_record   log output of one line per event, as JSON or for a console
-logger            loggers for our own events; `structured` forwards those of structlog
 process_metrics   Prometheus metrics of the process
 authority         our own certificate authority and the certificates that it issues
 """

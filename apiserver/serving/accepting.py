@@ -11,7 +11,7 @@ import socket
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from apiserver.serving.logger import EventLogger
+from apiserver.log import EventLogger
 
 if TYPE_CHECKING:
     import ssl

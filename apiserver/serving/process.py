@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
+from apiserver.log import EventLogger
 from apiserver.serving.health import health_application, metrics_application
 from apiserver.serving.listener import ProcessListeners
-from apiserver.serving.logger import EventLogger
 from apiserver.serving.memory import ask_for_blocks
 from apiserver.serving.options import ServerOptions
 from apiserver.serving.requests import Posts, Requests

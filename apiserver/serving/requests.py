@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from aiohttp import web
 
+from apiserver.log import EventLogger
 from apiserver.serving.connections import Guard
-from apiserver.serving.logger import EventLogger
 from apiserver.serving.memory import LARGE_BYTES, give_back_soon
 
 if TYPE_CHECKING:

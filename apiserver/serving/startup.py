@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
+from apiserver.log import configure_logging
 from apiserver.serving.config import ConfigurationError, ServingConfig, parse
-from apiserver.serving.log import configure_logging
 from apiserver.serving.options import ServerOptions
 
 T = TypeVar("T")
@@ -25,22 +25,16 @@ def run_verb(
     description: str,
     serving: Callable[[T], ServingConfig],
     start: Callable[[T], int],
-    uses_structlog: bool = True,
 ) -> int:
     """Parse the configuration, set up logging, and run; return the exit code.
 
-    Every problem of an invalid configuration is printed to standard error, with exit code 2. A subcommand
-    that does not use structlog from the start calls `forward_structlog` before it does.
+    Every problem of an invalid configuration is printed to standard error, with exit code 2.
     """
     gc.disable()  # until it serves: objects loaded until then stay for good
     try:
         config = parse(declared, program=f"stowplan {verb}", description=description, arguments=arguments)
         logs = serving(config)
         configure_logging(level=logs.log_level, format=None if logs.log_format == "auto" else logs.log_format)
-        if uses_structlog:
-            from apiserver.serving.structured import forward_structlog  # noqa: PLC0415 (not for all commands)
-
-            forward_structlog()
         return start(config)
     except ConfigurationError as error:
         for problem in error.problems:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
+from apiserver.log import EventLogger
 from apiserver.program import CannotRunError
-from apiserver.serving.logger import EventLogger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

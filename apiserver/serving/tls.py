@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from apiserver.serving.logger import EventLogger
+from apiserver.log import EventLogger
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import structlog
-
 from controller.closedloop.bound import BoundPolicy, PolicyFile, unbound_problem
 from controller.closedloop.clairvoyant import clairvoyant
 from controller.closedloop.reconciled import ReconciledPolicy
@@ -163,9 +161,9 @@ def _begun(scenario: Scenario, policy: Policy) -> Scenario:
 @contextmanager
 def silent() -> Iterator[None]:
     """Suppress the controller's logs within the block."""
-    before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
         yield
     finally:
-        structlog.configure(**before)
+        logging.disable(before)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import structlog
-
 from apiserver.cluster.events import EventRecorder
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason, ConditionType
 from controller.planning.decision import Decision, Reason
 from controller.reconcilers.status import UNPLANNED
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 class Announcer:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Protocol
 
-import structlog
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.asks import Ask
 from controller.observe.binding_conditions import BindingReason, grace_seconds
@@ -47,7 +46,7 @@ from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
 _WRITERS: Final = 16
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 class EndpointSource(Protocol):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-import structlog
-
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.bound import Case, TargetState
 from controller.observe.endpoints import Endpoint, Exposures, Question, question
@@ -16,7 +15,7 @@ from controller.policies.measuring import NO_LOOKS, Look, PodMemory
 from controller.policies.observation import Value
 from controller.policies.sharing import BindingSeen, TargetSeen
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

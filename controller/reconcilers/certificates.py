@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NoReturn
 
-import structlog
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, NotFound
 from apiserver.cluster.heartbeat import LEASE_NAME
@@ -28,6 +26,7 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.kinds.families import FAMILIES
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from apiserver.serving.authority import service_names
 from controller.reconcilers.authority import (
@@ -57,7 +56,7 @@ one long timer would stop while the machine is suspended.
 
 _RETRY_SECONDS: Final = 2.0
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,8 +6,6 @@ from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
-
 from apiserver.cluster.errors import (
     ClusterError,
     Conflict,
@@ -18,6 +16,7 @@ from apiserver.cluster.errors import (
     Unavailable,
 )
 from apiserver.cluster.resource import Resource
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.models.applied import fingerprint
 from controller.models.kept import kept
@@ -27,7 +26,7 @@ from controller.reconcilers.status_writer import StatusWriter
 _NO_VERSION: Final = "1"
 """A resource version that no object has, so that an apply either creates the object or is a conflict."""
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
 from apiserver.cluster.lease import boot_time
+from apiserver.log import EventLogger
 
 _NOTEWORTHY_SECONDS: Final = 1.0
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 class SteadyClock:

@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-import structlog
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Throttled, Unavailable
 from apiserver.cluster.events import EventRecorder
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.conditions import EventReason
 from controller.observe.gather import Gathered, World
@@ -36,7 +35,7 @@ from controller.reconcilers.rounds import (
     with_round,
 )
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 class Evictor:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import structlog
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered, World
@@ -17,7 +16,7 @@ from controller.planning.snapshot import Snapshot
 from controller.reconcilers.divergence import IN_STEP, Divergence, Expectation, Waiting, divergence, sentences
 from controller.reconcilers.placing import GateKeeper, Shape, let_in, strays, surge
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 class PlacementFollower:

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-import structlog
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import PODS
+from apiserver.log import EventLogger
 from controller.observe.gather import Gathered
 from controller.observe.leaving import Mark, marks
 from controller.planning.decision import Plan
@@ -24,7 +23,7 @@ ASK_AGAIN: Final = timedelta(seconds=300)
 
 _WRITERS: Final = 16
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 def due_marks(gathered: Gathered, plan: Plan, *, steered: Callable[[tuple[str, str]], bool]) -> list[Mark]:

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from itertools import filterfalse
 from typing import Final
 
-import structlog
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import PODS
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
 from controller.observe.identity import Key, key_of, seniority
@@ -30,7 +29,7 @@ from controller.observe.pods import group_number, group_of, is_present, is_ready
 from controller.observe.targets import Target
 from controller.planning.decision import Plan
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 GATE: Final = f"{PREFIX}placement"
 """The scheduling gate of a pod template that opts in to planned placement."""

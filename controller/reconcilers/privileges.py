@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
-
 from apiserver.cluster.access import access_review, is_allowed
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Invalid
 from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS
 from apiserver.kinds.privileges import GROUP, USE
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.classes import class_questions
 from controller.observe.gather import malformation
@@ -40,7 +39,7 @@ controller."""
 CALL_SECONDS: Final = 5.0
 _AT_ONCE: Final = 8
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

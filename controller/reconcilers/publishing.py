@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import structlog
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.identity import Key, key_of
 from controller.planning.decision import Plan
@@ -32,7 +31,7 @@ _OURS: Final = frozenset({"currentAlloc", "desiredOptimizedAlloc", "actuation", 
 _ACTED_ON: Final[Mapping[str, frozenset[str]]] = {"desiredOptimizedAlloc": frozenset({"numReplicas"})}
 """The fields of these members that users or controllers may act on."""
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-import structlog
-
 from apiserver.cluster.access import access_review, is_allowed
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS, SUBJECT_ACCESS_REVIEWS, Resource
 from apiserver.kinds.authorship import writer_of
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.binding_conditions import BindingFinding, BindingReason
 from controller.reconcilers.binding_status import Verdict
@@ -47,7 +46,7 @@ _GRANT: Final = (
     "kubectl create rolebinding stowplan-controller-scaling -n {} --clusterrole=stowplan-controller-scaling"
     " --serviceaccount={}:stowplan-controller"
 )
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 class Ending(StrEnum):

@@ -12,12 +12,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-import structlog
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Conflict, NotFound, Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import Resource
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from apiserver.schema.undecoded import same, without
 
@@ -30,7 +29,7 @@ Source: `k8s.io/apimachinery/pkg/util/managedfields/internal/structuredmerge.go`
 REMEMBERED: Final = 4096
 """The number of statuses kept until the cache has them; the oldest is dropped first."""
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

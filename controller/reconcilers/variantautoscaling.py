@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
-import structlog
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.asks import Ask, binding_of, stand_ins
 from controller.observe.classes import class_finding
@@ -57,7 +56,7 @@ from controller.reconcilers.watching import EngineSource, EngineWatch
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.sizing.sizing import Sized
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 class Planner(Protocol):

@@ -12,10 +12,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
-import structlog
-
 from apiserver.cluster.backoff import Backoff
 from apiserver.cluster.errors import ClusterError, NotLeading
+from apiserver.log import EventLogger
 from controller.replica import exit_at_once
 
 _FIRST_RETRY_SECONDS: Final = 1.0
@@ -23,7 +22,7 @@ _LONGEST_RETRY_SECONDS: Final = 300.0
 
 K = TypeVar("K", bound=tuple[str, ...])
 
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
 
 
 class WorkQueue(Generic[K]):

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from structlog.testing import capture_logs
 from support.campaign import TIMES
+from support.logs import capture_logs
 from support.manifests import variant
 from support.rights import shipped_rules
 from support.rights_needed import ELSEWHERE, NEEDS, READERS, USES

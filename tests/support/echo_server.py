@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from apiserver.serving.log import configure_logging
+from apiserver.log import configure_logging
 from apiserver.serving.options import Limits, ServerOptions
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from structlog.testing import capture_logs
+from support.logs import capture_logs
 
 from apiserver.cluster.cache import Change, without_managed_fields
 from apiserver.cluster.client import Cluster

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
-from structlog.testing import capture_logs
+from support.logs import capture_logs
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, NotFound, Unavailable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from structlog.testing import capture_logs
 from support.cycle_stage import NOW, STEP, Stage
+from support.logs import capture_logs
 
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.clock import SteadyClock

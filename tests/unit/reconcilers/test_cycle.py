@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from structlog.testing import capture_logs
 from support.cycle_stage import NODE, NOW, STEP, Stage
+from support.logs import capture_logs
 from support.traffic import objective, pool
 
 from apiserver.cluster.errors import Unavailable

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from structlog.testing import capture_logs
 from support.decisions import decision
 from support.eviction_stage import BUDGET, FOREIGN, NOON, OURS, PLAN, RULES, Stage, pod
+from support.logs import capture_logs
 
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound, Throttled
 from apiserver.schema.json import Json

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from structlog.testing import capture_logs
 from support.decisions import plan_of
+from support.logs import capture_logs
 from support.manifests import deployment
 from support.workloads import stateful_pod, stateful_set
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import cast
 
 import pytest
-from structlog.testing import capture_logs
 from support.decisions import decision, plan_of
+from support.logs import capture_logs
 from support.manifests import deployment
 from support.workloads import leader_worker_set
 

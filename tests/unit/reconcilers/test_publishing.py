@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from structlog.testing import capture_logs
+from support.logs import capture_logs
 
 from apiserver.cluster.errors import Forbidden
 from apiserver.schema.json import Json

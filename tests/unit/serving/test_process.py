@@ -220,7 +220,7 @@ def test_a_serving_process_does_not_import_heavy_libraries() -> None:
     """Among these are the Kubernetes client, the certificate library and the solver."""
     heavy = ["kubernetes_asyncio", "cryptography", "ortools", "numpy", "jsonschema"]
     program = (
-        "import sys, apiserver.serving.process, apiserver.serving.log\n"
+        "import sys, apiserver.serving.process, apiserver.log\n"
         f"sys.exit(', '.join(name for name in {heavy} if name in sys.modules) or None)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -26,7 +26,6 @@ from webhooks.referents import CachedReferents
 PATIENCE_SECONDS = 60
 MEGABYTE = 1 << 20
 LATER = {
-    "structlog",
     "rich",
     "jsonschema",
     "importlib.metadata",
