@@ -8,8 +8,10 @@ from typing import Final
 
 import yaml
 
-from apiserver.checking.tree import UnreadableError
+from apiserver.checking.documents import read_documents
+from apiserver.checking.tree import Tree, UnreadableError
 from apiserver.schema.json import JsonValue
+from apiserver.schema.paths import FieldPath
 from apiserver.serving.config_text import duplicate_fields
 from controller.offline.reading import Problem
 
@@ -52,26 +54,8 @@ def _line_of(data: bytes, problem: str) -> int:
 
     Return 0 for a message without a path. `data` is readable, and contains one mapping.
     """
-    found = _PATH.match(problem)
-    nodes = yaml.compose_all(data.decode("utf-8-sig"), Loader=yaml.SafeLoader) if found else ()
-    node: yaml.Node | None = next((node for node in nodes if isinstance(node, yaml.MappingNode)), None)
-    if found is None or node is None:
+    found, tree = _PATH.match(problem), next(read_documents(data), None)
+    if found is None or not isinstance(tree, Tree):
         return 0
-    line = node.start_mark.line
-    for key, name in _PART.findall(found[0]):
-        below = _below(node, key or name)
-        if below is None:
-            break
-        line, node = below
-    return line + 1
-
-
-def _below(node: yaml.Node, name: str) -> tuple[int, yaml.Node] | None:
-    """Return the line and the value of a member or item."""
-    if isinstance(node, yaml.MappingNode):
-        members = [(key.start_mark.line, value) for key, value in node.value if key.value == name]
-        return members[-1] if members else None
-    if isinstance(node, yaml.SequenceNode) and name.isdigit() and int(name) < len(node.value):
-        item = node.value[int(name)]
-        return item.start_mark.line, item
-    return None
+    parts = (int(key) if key.isdigit() else key or name for key, name in _PART.findall(found[0]))
+    return tree.line_of(FieldPath(tuple(parts)))
