@@ -10,7 +10,7 @@ from functools import partial
 from types import ModuleType
 from typing import Final
 
-from apiserver.program import exit_code, program
+from apiserver.program import exit_code, program, version
 from apiserver.serving.aside import load_http_library_aside
 
 _USAGE_ERROR: Final = 2
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or words[0] in {"-h", "--help", "help"}:
         return exit_code(partial(_say, _help(), 0 if words else _USAGE_ERROR), unread=_UNREAD)
     if words[0] in {"--version", "version"}:
-        return exit_code(partial(_say, _version(), 0), unread=_UNREAD)
+        return exit_code(partial(_say, version(), 0), unread=_UNREAD)
     if words[0] not in VERBS:
         print(f"{program()}: unknown verb {words[0]!r}; available verbs: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (prints for users)
         return _USAGE_ERROR
@@ -74,12 +74,6 @@ def loaded(verb: str) -> ModuleType:
     finally:
         gc.freeze()
         gc.enable()
-
-
-def _version() -> str:
-    from importlib import metadata  # noqa: PLC0415 (imported only for this command, to start others faster)
-
-    return metadata.version("stowplan")
 
 
 def _help() -> str:

@@ -1,4 +1,4 @@
-"""The name of the command, and how subcommands end: exit codes, and an error that needs no traceback."""
+"""The name and version of the command, and how subcommands end: exit codes, an error without traceback."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ def program(verb: str = "") -> str:
     """
     called = "kubectl stowplan" if Path(sys.argv[0]).name.startswith(_PLUGIN) else "stowplan"
     return f"{called} {verb}" if verb else called
+
+
+def version() -> str:
+    """Return the version of the running package."""
+    from importlib import metadata  # noqa: PLC0415 (imported on first use, to start faster)
+
+    return metadata.version("stowplan")
 
 
 def exit_code(run: Callable[[], int], *, unread: int) -> int:

@@ -17,7 +17,7 @@ from apiserver.serving.config import ConfigurationError
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
-from apiserver.serving.startup import run_verb, server_options, version
+from apiserver.serving.startup import run_verb, server_options
 from controller.config import network_problems
 from controller.gateway_caches import GatewayCaches
 from controller.models_caches import ModelCaches
@@ -74,7 +74,7 @@ class ModelController:
         self._caches: Sequence[ModelCaches | TrafficCaches | GatewayCaches] = ()
         self.readiness = Readiness()
         self.readiness.add("caches", self._why_not_current)
-        self.metrics = ProcessMetrics("models", version())
+        self.metrics = ProcessMetrics("models")
 
     async def run(self) -> None:
         """Watch the cluster all the time; reconcile only while this replica leads."""

@@ -21,7 +21,7 @@ from apiserver.serving.config import ConfigurationError
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
-from apiserver.serving.startup import run_verb, server_options, version
+from apiserver.serving.startup import run_verb, server_options
 from controller.binding_telemetry import BindingTelemetry
 from controller.caches import Caches
 from controller.config import ControllerConfig, config_problems
@@ -114,7 +114,7 @@ class Controller:
         self._pulse = Pulse()
         self.readiness = Readiness()
         self.readiness.add("caches", self._why_not_current)
-        self.metrics = ProcessMetrics("controller", version())
+        self.metrics = ProcessMetrics("controller")
         self._telemetry = Telemetry(self.metrics.registry)
         self._binding_telemetry = BindingTelemetry(self.metrics.registry)
 

@@ -13,7 +13,7 @@ from apiserver.metrics.watched import Watched
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
-from apiserver.serving.startup import run_verb, server_options, version
+from apiserver.serving.startup import run_verb, server_options
 from apiserver.serving.tls import ServerTls
 
 
@@ -51,7 +51,7 @@ def _start(config: MetricsConfig) -> int:
         ),
         options,
         readiness=readiness,
-        metrics=ProcessMetrics("apiserver", version()),
+        metrics=ProcessMetrics("apiserver"),
         background=[lambda: watched.follow(config.cluster, namespace=namespace)],
         tls=tls,
     )

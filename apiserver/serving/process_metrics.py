@@ -18,6 +18,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from apiserver.program import version
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
@@ -31,9 +33,8 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 class _BuildInfo(Collector):
     """Build information, determined when scraped, since looking it up would delay the start."""
 
-    def __init__(self, component: str, version: str | Callable[[], str]) -> None:
+    def __init__(self, component: str) -> None:
         self._component = component
-        self._version = version
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         build = GaugeMetricFamily(
@@ -41,8 +42,7 @@ class _BuildInfo(Collector):
             "Always 1; the labels say what is running.",
             labels=["component", "version", "python"],
         )
-        version = self._version if isinstance(self._version, str) else self._version()
-        build.add_metric([self._component, version, platform.python_version()], 1)
+        build.add_metric([self._component, version(), platform.python_version()], 1)
         yield build
 
 
@@ -52,12 +52,12 @@ class ProcessMetrics:
     Other metrics are added with `registry=metrics.registry`; nothing is global.
     """
 
-    def __init__(self, component: str, version: str | Callable[[], str]) -> None:
-        """`component` is the subcommand, such as `webhooks`; a version function is called when scraped."""
+    def __init__(self, component: str) -> None:
+        """`component` is the subcommand, such as `webhooks`."""
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-        self.registry.register(_BuildInfo(component, version))
+        self.registry.register(_BuildInfo(component))
         self.certificate_end = Gauge(
             "stowplan_serving_certificate_not_after_timestamp_seconds",
             "When the certificate in service expires; 0 while there is none.",

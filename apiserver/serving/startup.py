@@ -56,10 +56,3 @@ def server_options(serving: ServingConfig, *, has_application: bool) -> ServerOp
         key_path=directory / "tls.key" if has_application else None,
         drain_seconds=float(serving.drain_seconds),
     )
-
-
-def version() -> str:
-    """Return the version of the running package."""
-    from importlib import metadata  # noqa: PLC0415 (imported on first use, to start faster)
-
-    return metadata.version("stowplan")

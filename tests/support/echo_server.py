@@ -56,7 +56,7 @@ def main(settings: dict[str, object]) -> int:
             limits=Limits(finish_seconds=5.0),
         ),
         readiness=Readiness(),
-        metrics=ProcessMetrics("echo", "0"),
+        metrics=ProcessMetrics("echo"),
         background=background,
     )
 

@@ -20,7 +20,7 @@ Client: TypeAlias = TestClient[web.BaseRequest, None]
 @asynccontextmanager
 async def client_of(posts: Posts) -> AsyncIterator[Client]:
     """Serve handlers on a loopback address as our processes do, and yield a client."""
-    requests = Requests(ProcessMetrics("test", "0"), Readiness(), clock=monotonic)
+    requests = Requests(ProcessMetrics("test"), Readiness(), clock=monotonic)
     client: Client = TestClient(RawTestServer(requests.server(posts)))
     async with client:
         yield client

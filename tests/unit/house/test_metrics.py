@@ -19,7 +19,7 @@ ANCHOR = re.compile(r"[\w/.-]+\.md#[\w-]+")
 
 def registered() -> dict[str, str]:
     """Return the type of every metric of the processes, by its name in a query."""
-    registry = ProcessMetrics("controller", "1").registry
+    registry = ProcessMetrics("controller").registry
     Telemetry(registry)
     BindingTelemetry(registry)
     return {

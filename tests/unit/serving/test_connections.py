@@ -96,7 +96,7 @@ async def bench() -> AsyncIterator[Bench]:
     """Run the server with a limit of four connections."""
     bench = Bench()
     application = web.Application()
-    requests = Requests(ProcessMetrics("t", "0"), Readiness(), clock=lambda: bench.now)
+    requests = Requests(ProcessMetrics("t"), Readiness(), clock=lambda: bench.now)
     application.middlewares.append(requests.middleware())
     application.router.add_route("*", "/echo", bench.echo)
     application.router.add_post("/ignore", bench.ignore)

@@ -22,7 +22,7 @@ def samples(metrics: ProcessMetrics) -> dict[tuple[str, tuple[str, ...]], float]
 
 def test_metrics_of_two_registries_are_separate() -> None:
     """No registry is global."""
-    a, b = ProcessMetrics("a", "1"), ProcessMetrics("b", "2")
+    a, b = ProcessMetrics("a"), ProcessMetrics("b")
     a.observe_request("/x", "GET", code=200, seconds=0.1)
 
     assert ("stowplan_http_requests_total", ("200", "GET", "/x")) in samples(a)
@@ -31,7 +31,7 @@ def test_metrics_of_two_registries_are_separate() -> None:
 
 def test_requests_are_counted_and_timed() -> None:
     """Requests are counted by route, method and code, and timed by route."""
-    metrics = ProcessMetrics("a", "1")
+    metrics = ProcessMetrics("a")
     for code in (200, 200, 500):
         metrics.observe_request("/x", "GET", code=code, seconds=0.003)
     values = samples(metrics)
@@ -45,7 +45,7 @@ def test_requests_are_counted_and_timed() -> None:
 
 def test_unknown_methods_share_one_label_value() -> None:
     """Clients cannot create series without limit."""
-    metrics = ProcessMetrics("a", "1")
+    metrics = ProcessMetrics("a")
     for number in range(100):
         metrics.observe_request("unmatched", f"METHOD{number}", code=405, seconds=0.0)
 
@@ -54,7 +54,7 @@ def test_unknown_methods_share_one_label_value() -> None:
 
 def test_build_information_and_process_metrics_exist_from_the_start() -> None:
     """The expiry of the certificate is 0 until there is one."""
-    values = samples(ProcessMetrics("webhooks", "1.2"))
+    values = samples(ProcessMetrics("webhooks"))
 
     assert any(name == "stowplan_build_info" and "webhooks" in labels for name, labels in values)
     assert values["process_resident_memory_bytes", ()] > 0
@@ -71,7 +71,7 @@ async def test_event_loop_lag_is_the_delay_of_a_timer() -> None:
         if len(rounds) > 3:
             raise asyncio.CancelledError
 
-    metrics = ProcessMetrics("a", "1")
+    metrics = ProcessMetrics("a")
     with pytest.raises(asyncio.CancelledError):
         await metrics.probe_lag(sleep=sleep, clock=lambda: next(moments, 30.0))
     values = samples(metrics)
