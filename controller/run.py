@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from apiserver.cluster.client import Cluster
@@ -16,6 +16,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.cluster.namespaces import installation_namespace
+from apiserver.cluster.timestamps import utc_now
 from apiserver.log import EventLogger
 from apiserver.serving.config import ConfigurationError
 from apiserver.serving.process import run_server
@@ -151,7 +152,7 @@ class Controller:
                 world=caches.world,
                 policies=lambda: reader.read(caches.config_maps()),
                 objectives=caches.objectives,
-                now=_now,
+                now=utc_now,
                 steady=clock.seconds,
                 eviction_record=EvictionRecord(fenced, namespace=self._namespace, name=LEASE_NAME),
                 pulse=self._pulse,
@@ -165,7 +166,7 @@ class Controller:
                 events=events,
                 source=source,
                 world=caches.bound_world,
-                now=_now,
+                now=utc_now,
                 steady=clock.seconds,
                 pulse=self._pulse,
                 exchange=exchange,
@@ -280,7 +281,7 @@ class Controller:
             leaf_lifetime=timedelta(hours=config.leaf_hours),
             authority_lifetime=timedelta(hours=config.authority_hours),
         )
-        await CertificateReconciler(cluster, settings, now=_now).keep()
+        await CertificateReconciler(cluster, settings, now=utc_now).keep()
 
 
 class _Source(EngineSource, EndpointSource, Protocol):
@@ -340,7 +341,3 @@ def _binding_settings(config: ControllerConfig) -> BindingSettings:
 
 def _advisory(planning: PlanningConfig) -> Scope:
     return Scope(everywhere=planning.advisory, namespaces=frozenset(planning.advisory_namespaces))
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

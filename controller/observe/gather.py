@@ -165,7 +165,7 @@ def gather(
     The same holds for each target of the bindings that are planned with them.
     """
     groups, disruptions = by_target(world.pods), Disruptions(world.disruption_budgets)
-    autoscalers = {_scaled(item): item for item in world.autoscalers}
+    autoscalers = {_target(item): item for item in world.autoscalers}
     hold_seconds = terms.minimum_hold_seconds
     nodes = {node.name: node for node in inventory(world.nodes, world.pods, frozenset())}
     growth = _pools(world, terms, [*nodes.values()])
@@ -379,7 +379,3 @@ def _obstacle(
 
 def _target(autoscaling: Json) -> TargetKey:
     return target_key(autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"])
-
-
-def _scaled(autoscaler: Json) -> TargetKey:
-    return target_key(autoscaler["metadata"]["namespace"], autoscaler["spec"]["scaleTargetRef"])

@@ -9,6 +9,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.gather import Gathered
+from controller.observe.identity import key_of
 from controller.offline.changes import stated, with_loads
 from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad, RateLimit, Target
 from controller.planning.ranges import MOST_START_SECONDS
@@ -25,7 +26,7 @@ _LIMITS: Final = {"TTFT ": Target.TTFT, "ITL ": Target.ITL, "a batch of ": Targe
 
 def with_published(seen: Gathered, autoscalings: Sequence[Json], settings: SizingSettings) -> Snapshot:
     """Return the snapshot with the most recently published load of each model, and published capacities."""
-    decisions = {_key(item): _decision(item) for item in autoscalings}
+    decisions = {key_of(item): _decision(item) for item in autoscalings}
     variants = tuple(
         replace(variant, capacity=_capacity(variant, decisions, seen.facts))
         for variant in seen.snapshot.variants
@@ -48,7 +49,7 @@ def _loads(snapshot: Snapshot, autoscalings: Sequence[Json], settings: SizingSet
     planned = {variant.key for variant in snapshot.variants}
     for autoscaling in autoscalings:
         demand = _decision(autoscaling).get("demand")
-        if demand is None or _key(autoscaling) not in planned:
+        if demand is None or key_of(autoscaling) not in planned:
             continue
         model = autoscaling["metadata"]["namespace"], autoscaling["spec"]["modelID"]
         desired = (autoscaling.get("status") or {}).get("desiredOptimizedAlloc") or {}
@@ -105,7 +106,3 @@ def _number(value: object, *, most: float = MOST_RATE) -> float | None:
 
 def _decision(autoscaling: Json) -> Json:
     return (autoscaling.get("status") or {}).get("decision") or {}
-
-
-def _key(autoscaling: Json) -> Key:
-    return autoscaling["metadata"]["namespace"], autoscaling["metadata"]["name"]
