@@ -7,7 +7,7 @@ import json
 import math
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -43,6 +43,10 @@ def collection_of(api_version: str, kind: str, namespace: str) -> str:
     root = "/apis" if "/" in api_version else "/api"
     where = "" if kind in _CLUSTER_SCOPED else f"/namespaces/{namespace}"
     return f"{root}/{api_version}{where}/{plural}"
+
+
+class NotServedError(RefusedError):
+    """There is no such path or object, or the storage of its kind is not ready."""
 
 
 class Client:
@@ -134,22 +138,25 @@ class Client:
         raise NotReadyError(f"{collection}/{name} is not {condition} after {seconds:.0f} s")
 
     def wait_until_served(self, definition: Json, *, seconds: float) -> None:
-        """Wait until the versions of an established definition are served, which takes some milliseconds.
+        """Wait until objects of an established definition can be listed, which takes some milliseconds.
 
-        Raises NotReadyError after a time, and OSError if the server cannot be reached.
+        This sets up its storage. A definition that is deleted meanwhile may stay for minutes. Raises
+        NotReadyError after a time, and OSError if the server cannot be reached.
         """
         spec, deadline = definition["spec"], time.monotonic() + seconds
         for version in (item["name"] for item in spec["versions"] if item["served"]):
-            while not self._has_resource(f"/apis/{spec['group']}/{version}", spec["names"]["plural"]):
+            while not self._is_served(f"/apis/{spec['group']}/{version}/{spec['names']['plural']}?limit=1"):
                 if time.monotonic() > deadline:
                     raise NotReadyError(f"{definition['metadata']['name']} is not served as {version}")
 
-    def _has_resource(self, group_version: str, plural: str) -> bool:
+    def _is_served(self, path: str) -> bool:
         try:
-            found = self.value("GET", group_version)["resources"] or ()
-            return any(item["name"] == plural for item in found)
-        except RefusedError:  # the group is unknown
+            self.call("GET", path)
+        except NotServedError:
             return False
+        except RefusedError:  # stored objects cannot be converted at the moment
+            return True
+        return True
 
     def close(self) -> None:
         """Close the connection."""
@@ -161,6 +168,13 @@ def _is_true(condition: str, state: Json) -> bool:
     return any(item["type"] == condition and item["status"] == "True" for item in found)
 
 
+_ERRORS: Final[Mapping[int, type[RefusedError]]] = {
+    http.client.CONFLICT: ConflictError,
+    http.client.NOT_FOUND: NotServedError,
+    http.client.TOO_MANY_REQUESTS: NotServedError,
+}
+
+
 def _refused(status: int, what: str, answered: bytes) -> RefusedError:
-    refused = ConflictError if status == http.client.CONFLICT else RefusedError
+    refused = _ERRORS.get(status, RefusedError)
     return refused(f"{what}: {status}: {answered[:500].decode(errors='replace')}")

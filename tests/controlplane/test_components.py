@@ -113,6 +113,7 @@ def test_a_crd_of_another_field_manager_is_not_changed(plane: ControlPlane, base
         after = _definition(plane)
         spared = plane.kubectl("apply", "--server-side", "--kustomize", _component("kthena-without-crds"))
         others = plane.kubectl("get", "crd", "--output=name").stdout.split()
+        plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
     finally:
         plane.kubectl("delete", "--ignore-not-found", "--kustomize", _component("kthena"))
 
