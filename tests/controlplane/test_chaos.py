@@ -155,8 +155,7 @@ def stage() -> Iterator[Stage]:
             name: stack.enter_context(Forwarder((installation.address(name), SERVING_PORT)))
             for name in ("webhooks", "apiserver")
         }
-        client = Client(control_plane.server, control_plane.directory / "pki")
-        stack.callback(client.close)
+        client = stack.enter_context(control_plane.client())
         found = Stage(control_plane, client, replicas, forwarders, control_plane.audit_log)
         for component in forwarders:
             found.rotate(component)

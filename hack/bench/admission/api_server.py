@@ -46,11 +46,11 @@ def measure_api_server(kinds: Collection[str], *, calls: int) -> list[MeanCall]:
     """
     with ControlPlane(scheduler=False, kwok=False) as control_plane, Installation(control_plane):
         control_plane.kubectl("create", "namespace", _NAMESPACE)
-        client = Client(control_plane.server, control_plane.directory / "pki")
         found: list[MeanCall] = []
-        for value, plural in ((model(), "models"), (objects.variant(), "variantautoscalings")):
-            if value["kind"] in kinds:
-                found += _waits(control_plane, client, submitted(value), plural, calls=calls)
+        with control_plane.client() as client:
+            for value, plural in ((model(), "models"), (objects.variant(), "variantautoscalings")):
+                if value["kind"] in kinds:
+                    found += _waits(control_plane, client, submitted(value), plural, calls=calls)
     return found
 
 
