@@ -10,7 +10,7 @@ import sys
 from hack.controlplane.binaries import provide_module
 from hack.controlplane.errors import ControlPlaneError
 from hack.controlplane.progress import ProgressLine
-from hack.packaging.chart import chart_files
+from hack.packaging.chart import Sources, chart_files
 from hack.packaging.programs import KUBECTL
 from hack.packaging.release import release_files
 from hack.realnode.image import ROOT, shipped_reference
@@ -27,7 +27,8 @@ def main(arguments: list[str]) -> int:
     try:
         kubectl = provide_module(KUBECTL, ProgressLine())["kubectl"]
         built_time = int(os.environ.get("SOURCE_DATE_EPOCH") or 0)
-        files = release_files(kubectl, chart=chart_files(kubectl), image=options.image, built_time=built_time)
+        chart = chart_files(Sources(kubectl))
+        files = release_files(kubectl, chart=chart, image=options.image, built_time=built_time)
     except ControlPlaneError as error:
         print(error, file=sys.stderr)
         return 1

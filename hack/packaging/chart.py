@@ -38,7 +38,7 @@ OPTIONS: Final = {
 }
 """Folders besides the base, with the values that enable them."""
 
-_NAMESPACE: Final = "namespace-of-the-release"
+NAMESPACE: Final = "namespace-of-the-release"
 _KEEP: Final = {"helm.sh/resource-policy": "keep"}
 _CONFIG_NAME: Final = re.compile(rf"stowplan-({'|'.join(PROCESSES)})-config-\w{{10}}")
 _SCALING: Final = "stowplan-controller-scaling"
@@ -67,9 +67,8 @@ def is_patching(part: str) -> bool:
     return "patches" in yaml.safe_load(text)
 
 
-def chart_files(kubectl: Path) -> Mapping[str, str]:
+def chart_files(sources: Sources) -> Mapping[str, str]:
     """Return the text of every file of the chart by its path."""
-    sources = _Sources(kubectl)
     templates: dict[str, str] = defaultdict(str)
     for name in sources.shipped:
         templates[f"templates/{name[0].lower()}.yaml"] += sources.template(name)
@@ -93,8 +92,11 @@ def switch(part: str) -> str:
     return f"$.Values.components.{camel_case(part.removeprefix(COMPONENTS).replace('-', '_'))}"
 
 
-class _Sources:
-    """Renderings, and templates derived from their differences."""
+class Sources:
+    """Renderings by kustomize in the namespace NAMESPACE, and templates derived from their differences.
+
+    `base` has no part, and `alone` has the base with each part, by the part.
+    """
 
     def __init__(self, kubectl: Path) -> None:
         patching = [part for part in parts() if is_patching(part)]
@@ -102,12 +104,12 @@ class _Sources:
         adding = [part for part in parts() if part not in patching and not part.endswith("-without-crds")]
 
         def rendered(*some: str) -> Mapping[Name, Json]:
-            return installation(kubectl, some, namespace=_NAMESPACE)
+            return installation(kubectl, some, namespace=NAMESPACE)
 
-        self._base = rendered()
-        self._alone = {part: rendered(part) for part in parts()}
+        self.base = rendered()
+        self.alone = {part: rendered(part) for part in parts()}
         everything = rendered(*adding)
-        added = [objects for part, objects in self._alone.items() if part in patching]
+        added = [objects for part, objects in self.alone.items() if part in patching]
         self.shipped = {name: item for objects in (*added, everything) for name, item in objects.items()}
         self.shipped = {name: self.shipped[name] for name in sorted(self.shipped) if name[0] != "Namespace"}
         self._patched = {part: rendered(*adding, part) for part in patching}
@@ -124,8 +126,8 @@ class _Sources:
         return f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text
 
     def _condition(self, name: Name) -> str:
-        if name not in self._base:
-            switches = [switch(part) for part, objects in self._alone.items() if name in objects]
+        if name not in self.base:
+            switches = [switch(part) for part, objects in self.alone.items() if name in objects]
             return f"or {' '.join(switches)}" if len(switches) > 1 else switches[0]
         return {
             "CustomResourceDefinition": "$.Values.crds",
@@ -147,8 +149,8 @@ def _placed(item: Json) -> dict[str, Json]:
 
 def _in_namespace(text: str) -> str:
     """Replace the namespace; a value that consists of it is quoted, since it may look like a number."""
-    whole = text.replace(f" {_NAMESPACE}\n", " {{ toJson $.Release.Namespace }}\n")
-    return whole.replace(_NAMESPACE, "{{ $.Release.Namespace }}")
+    whole = text.replace(f" {NAMESPACE}\n", " {{ toJson $.Release.Namespace }}\n")
+    return whole.replace(NAMESPACE, "{{ $.Release.Namespace }}")
 
 
 def _when(part: str, name: Name) -> str:

@@ -20,13 +20,24 @@ from apiserver.schema.model import node_of
 from apiserver.schema.paths import camel_case
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
-from hack.packaging.chart import OPTIONS, PROCESSES, SINGLE_REPLICA, chart_files, parts, switch
+from hack.packaging.chart import (
+    NAMESPACE,
+    OPTIONS,
+    PROCESSES,
+    SINGLE_REPLICA,
+    chart_files,
+    parts,
+    switch,
+)
 from hack.packaging.release import SUMS, release_files
 from hack.packaging.rendering import COMPONENTS, MANIFESTS, installation
 from hack.packaging.values import Components
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from apiserver.schema.json import Json
+    from hack.packaging.rendering import Name
 
 pytestmark = pytest.mark.controlplane
 
@@ -35,6 +46,10 @@ IMAGE = f"registry.example/platform/stowplan@sha256:{'a' * 64}"
 BARE = {"externalMetrics": False}
 DEFINITION = "customresourcedefinitions.apiextensions.k8s.io/variantautoscalings.llmd.ai"
 FAMILIES = ("components/kthena", "components/inference-extension")
+TOGETHER = {
+    f"{COMPONENTS}fail-closed": (*FAMILIES, f"{COMPONENTS}fail-closed"),  # alone it changes nothing
+    "models-gateways": ("models", "models-gateways"),  # it grants more to the account of this part
+}
 ALL = tuple(part for part in parts() if not part.endswith("-without-crds"))
 
 
@@ -60,6 +75,12 @@ def switched_on(*some: str) -> dict[str, Any]:
     return values
 
 
+def moved(kustomized: Mapping[Name, Json]) -> list[Json]:
+    """Return what kustomize rendered for the chart, in the requested namespace."""
+    objects: list[Json] = json.loads(json.dumps([*kustomized.values()]).replace(NAMESPACE, ELSEWHERE))
+    return objects
+
+
 def compare(helm: Helm, values: Mapping[str, Any], kustomized: list[dict[str, Any]]) -> None:
     """Check that the chart renders the same objects as kustomize, in the requested namespace."""
     rendered = helm.rendered(values, namespace=ELSEWHERE)
@@ -81,13 +102,12 @@ def compare(helm: Helm, values: Mapping[str, Any], kustomized: list[dict[str, An
 @pytest.mark.parametrize("part", [*parts(), ""], ids=lambda part: part or "the base without options")
 def test_every_part_renders_the_same_objects_as_kustomize(helm: Helm, part: str) -> None:
     """Names, labels and content are equal, and both renderings are moved to the same namespace."""
-    some = [part] if part else []
-    if part == f"{COMPONENTS}fail-closed":
-        some = [*FAMILIES, part]  # alone it changes nothing
-    if part == "models-gateways":
-        some = ["models", part]  # it grants more to the account of this part
-    kustomized = installation(helm.kubectl, some, namespace=ELSEWHERE)
-    compare(helm, switched_on(*some), list(kustomized.values()))
+    if some := TOGETHER.get(part):
+        kustomized = list(installation(helm.kubectl, some, namespace=ELSEWHERE).values())
+    else:
+        some = (part,) if part else ()
+        kustomized = moved(helm.sources.alone[part] if part else helm.sources.base)
+    compare(helm, switched_on(*some), kustomized)
 
 
 def test_all_parts_together_render_the_same_objects_as_kustomize(helm: Helm) -> None:
@@ -109,8 +129,7 @@ def test_all_parts_together_render_the_same_objects_as_kustomize(helm: Helm) -> 
 
 def test_without_crds_all_other_objects_are_rendered(helm: Helm) -> None:
     """The result equals the overlay without-crds, for clusters that already have VariantAutoscalings."""
-    kustomized = installation(helm.kubectl, [], namespace=ELSEWHERE)
-    kept = [item for item in kustomized.values() if item["kind"] != "CustomResourceDefinition"]
+    kept = [item for item in moved(helm.sources.base) if item["kind"] != "CustomResourceDefinition"]
     compare(helm, BARE | {"crds": False}, kept)
 
 
@@ -203,7 +222,7 @@ def test_two_releases_are_equal_byte_for_byte(helm: Helm) -> None:
     """This includes the YAML files and the chart; their checksums match, and the image is the given one."""
     first, second = (
         release_files(helm.kubectl, chart=chart, image=IMAGE, built_time=1_790_000_000)
-        for chart in (helm.files, chart_files(helm.kubectl))
+        for chart in (helm.files, chart_files(helm.sources))
     )
     sums = (line.split("  ") for line in first[SUMS].decode().splitlines())
 

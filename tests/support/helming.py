@@ -14,7 +14,7 @@ import yaml
 from hack.controlplane.binaries import provide_module
 from hack.controlplane.process import kept_environment
 from hack.controlplane.progress import ProgressLine
-from hack.packaging.chart import chart_files
+from hack.packaging.chart import Sources, chart_files
 from hack.packaging.programs import HELM, KUBECTL
 
 
@@ -25,6 +25,7 @@ class Helm:
     program: Path
     kubectl: Path
     folder: Path
+    sources: Sources
     files: Mapping[str, str]
     """The texts of the chart, by their paths in it."""
 
@@ -32,8 +33,15 @@ class Helm:
     def provided(cls, folder: Path) -> Helm:
         """Find or build the programs, and write the chart."""
         programs = provide_module(HELM, ProgressLine()) | provide_module(KUBECTL, ProgressLine())
-        files = chart_files(programs["kubectl"])
-        found = cls(program=programs["helm"], kubectl=programs["kubectl"], folder=folder, files=files)
+        sources = Sources(programs["kubectl"])
+        files = chart_files(sources)
+        found = cls(
+            program=programs["helm"],
+            kubectl=programs["kubectl"],
+            folder=folder,
+            sources=sources,
+            files=files,
+        )
         for name, text in files.items():
             path = found.chart / name
             path.parent.mkdir(parents=True, exist_ok=True)
