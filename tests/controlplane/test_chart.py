@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import io
 import json
 import subprocess
 import tarfile
+from contextlib import redirect_stdout
+from io import BytesIO, StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from support.helming import Helm, by_name
 from support.kustomizing import CLUSTER_SCOPED
-from support.upgrade_rig import stowplan
 
+from apiserver import cli
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import camel_case
 from hack.controlplane import ControlPlane
@@ -231,7 +231,7 @@ def test_two_releases_are_equal_byte_for_byte(helm: Helm) -> None:
         name: hashlib.sha256(content).hexdigest() for name, content in first.items() if name != SUMS
     }
     (chart,) = (content for name, content in first.items() if name.endswith(".tgz"))
-    with tarfile.open(fileobj=io.BytesIO(chart)) as opened:
+    with tarfile.open(fileobj=BytesIO(chart)) as opened:
         packed = opened.extractfile("stowplan/values.yaml")
         assert packed is not None
         assert yaml.load(packed, Loader=yaml.CSafeLoader)["image"] == IMAGE
@@ -245,6 +245,9 @@ def test_two_releases_are_equal_byte_for_byte(helm: Helm) -> None:
         assert images == {IMAGE}
 
 
+RELEASED = switched_on(*FAMILIES, "external-metrics", "evictions")
+
+
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
     """Yield a separate cluster whose objects nothing else changes."""
@@ -252,7 +255,15 @@ def plane() -> Iterator[ControlPlane]:
         yield started
 
 
-def test_helm_does_not_take_over_the_metrics_api_of_another_owner(plane: ControlPlane, helm: Helm) -> None:
+@pytest.fixture(scope="module")
+def kinds(helm: Helm) -> str:
+    """Return the kinds of the objects of a release, as an argument of kubectl."""
+    return ",".join({kind for kind, _, _ in helm.rendered(RELEASED, namespace=ELSEWHERE)})
+
+
+def test_helm_does_not_take_over_the_metrics_api_of_another_owner(
+    plane: ControlPlane, helm: Helm, kinds: str
+) -> None:
     """The error names the APIService, and nothing is installed."""
     service = {"namespace": "keda", "name": "keda-operator-metrics-apiserver"}
     spec: dict[str, Any] = {"group": "external.metrics.k8s.io", "version": "v1beta1", "service": service}
@@ -264,10 +275,12 @@ def test_helm_does_not_take_over_the_metrics_api_of_another_owner(plane: Control
     plane.kubectl("delete", "apiservice", name)
 
     assert f'APIService "{name}" in namespace "" exists and cannot be imported' in done.stderr
-    assert not _of_helm(plane)
+    assert not _of_helm(plane, kinds)
 
 
-def test_a_release_can_be_installed_upgraded_and_uninstalled(plane: ControlPlane, helm: Helm) -> None:
+def test_a_release_can_be_installed_upgraded_and_uninstalled(
+    plane: ControlPlane, helm: Helm, kinds: str
+) -> None:
     """An upgrade without changes writes nothing, injected fields stay, and the CRDs outlive the release."""
     plane.kubectl("create", "namespace", ELSEWHERE)
     where = (f"--kubeconfig={plane.kubeconfig}", f"--namespace={ELSEWHERE}")
@@ -277,7 +290,7 @@ def test_a_release_can_be_installed_upgraded_and_uninstalled(plane: ControlPlane
         assert done.returncode == 0, done.stderr
 
     def install(_: object) -> None:
-        release("install", str(helm.chart), values=switched_on(*FAMILIES, "external-metrics", "evictions"))
+        release("install", str(helm.chart), values=RELEASED)
         plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
 
     controller = Installation(plane, namespace=ELSEWHERE, apply=install)
@@ -288,22 +301,22 @@ def test_a_release_can_be_installed_upgraded_and_uninstalled(plane: ControlPlane
         conversion = "--for=jsonpath={.spec.conversion.webhook.clientConfig.caBundle}"
         plane.kubectl("wait", conversion, DEFINITION, "--timeout=60s")
 
-        installed = _of_helm(plane)
-        checked = asyncio.run(stowplan(plane, "upgrade", "--output=json"))
+        installed = _of_helm(plane, kinds)
+        with redirect_stdout(StringIO()) as checked:
+            cli.main(["upgrade", "--output=json", f"--kubeconfig={plane.kubeconfig}"])
         release("upgrade", str(helm.chart), "--reuse-values")
-        upgraded = _of_helm(plane)
+        upgraded = _of_helm(plane, kinds)
         settings = {"controller": {"config": {"planning": {"intervalSeconds": 5}}}}
         release("upgrade", str(helm.chart), "--reuse-values", values=settings)
-        changed = _of_helm(plane)
+        changed = _of_helm(plane, kinds)
     finally:
         controller.stop()
     release("uninstall")
-    left = _of_helm(plane)
+    left = _of_helm(plane, kinds)
     release("install", str(helm.chart), values=BARE)  # it adopts the CRDs that were kept
-    release("uninstall")
 
     assert len(installed) > 60
-    assert [item for item in json.loads(checked.stdout)["checks"] if item["check"] == "owners"] == [
+    assert [item for item in json.loads(checked.getvalue())["checks"] if item["check"] == "owners"] == [
         {
             "check": "owners",
             "verdict": "note",
@@ -321,12 +334,10 @@ def test_a_release_can_be_installed_upgraded_and_uninstalled(plane: ControlPlane
     assert {kind for kind, _, _ in left} == {"CustomResourceDefinition"}
 
 
-def _of_helm(plane: ControlPlane) -> set[tuple[str, str, str]]:
+def _of_helm(plane: ControlPlane, kinds: str) -> set[tuple[str, str, str]]:
     """Return every object of the release, with its resource version."""
-    kinds = plane.kubectl("api-resources", "--verbs=list", "--output=name", check=False).stdout.split()
     selector = "--selector=app.kubernetes.io/managed-by=Helm"
-    ours = [kind for kind in kinds if not kind.endswith(("metrics.k8s.io", "llmd.ai", "volcano.sh"))]
-    listed = plane.kubectl("get", ",".join(ours), "--all-namespaces", selector, "--output=json").stdout
+    listed = plane.kubectl("get", kinds, "--all-namespaces", selector, "--output=json").stdout
     return {
         (item["kind"], item["metadata"]["name"], item["metadata"]["resourceVersion"])
         for item in json.loads(listed)["items"]
