@@ -15,7 +15,7 @@ from support.former_metrics import CLAIM, former_adapter
 from support.manifests import autoscaler, deployment, listed, variant
 from support.models import POLICY, backend, model
 from support.models_process import models_process
-from support.upgrade_rig import killed, stowplan
+from support.upgrade_rig import Point, killed, stowplan
 from support.whole_cluster import Objects, differing, everything, quiet, settled
 
 from hack.controlplane import ControlPlane
@@ -190,18 +190,17 @@ def test_a_plan_changes_nothing_and_names_workloads_that_could_not_start(stage: 
 def test_an_uninstallation_can_be_interrupted_at_every_step_and_run_again(stage: Stage) -> None:
     """It is killed at the beginning of each step; users' objects stay, and no pod stays gated."""
     engines = stage.get("deployment", "qwen-l4", WORK)["metadata"]["uid"]
-    points: list[tuple[str, str]] | None = [(title, "begins") for title in STEPS]
-    runs = 0
-    while points:
-        points = asyncio.run(killed(stage.plane, "uninstall", "--apply", points=points))
-        runs += points is not None
-        if points and points[0][0] == STEPS[2]:
+    points = [(title, "begins") for title in STEPS]
+
+    def then(point: Point) -> None:
+        if point == points[1]:
             _leave_marks(stage)
-    code, said = stage.uninstall("--apply")
+
+    kills, ended = asyncio.run(killed(stage.plane, "uninstall", "--apply", points=points, then=then))
     code_again, again = stage.uninstall("--apply")
 
-    assert runs == len(STEPS)
-    assert (code, code_again) == (0, 0), said + again
+    assert kills == points
+    assert (ended.returncode, code_again) == (0, 0), ended.stdout + again
     assert "nothing to do" in again
     left = {(key[0].rpartition("/")[2], key[2]) for key in _ours(everything(stage.plane))}
     assert {kind for kind, _ in left} == {"customresourcedefinitions"}

@@ -148,17 +148,9 @@ async def test_objects_of_every_earlier_schema_survive_upgrade_and_downgrade(
     assert definition(old_plane)["status"]["storedVersions"] == ["v1alpha1"]
 
 
-async def with_kills(old_plane: ControlPlane, *arguments: str, steps: Sequence[str]) -> list[Point]:
-    """Run a command and kill it at the start and in the middle of each step; return when it was killed."""
-    points = [(step, state) for step in steps for state in ("begins", "on its way")]
-    kills: list[Point] = []
-    while points:
-        rest = await killed(old_plane, *arguments, points=points)
-        if rest is None:
-            break
-        kills.append(points[-len(rest) - 1])
-        points = rest
-    return kills
+def points(steps: Sequence[str]) -> list[Point]:
+    """Return the start and the middle of each step."""
+    return [(step, state) for step in steps for state in ("begins", "on its way")]
 
 
 def amid(kills: Sequence[Point]) -> set[str]:
@@ -171,14 +163,13 @@ async def test_a_command_that_is_killed_repeatedly_has_the_same_result(
 ) -> None:
     """After SIGKILL at the start and in the middle of steps, the objects equal those of pure conversion."""
     await asyncio.to_thread(enter, old_plane, "v0.4.2")
-    before = await fill(old_plane, cluster, copies(samples("v0.4.2"), 16))
+    before = await fill(old_plane, cluster, copies(samples("v0.4.2"), 10))
     stored = {item["metadata"]["name"]: item for item in (await cluster.list(OLD))["items"]}
-    up = ("upgrade", "--apply", "--rate", "12")
-    back = ("downgrade", "--to-release", "v0.5.1", "--apply", "--rate", "12")
+    up = ("upgrade", "--apply", "--rate", "7")
+    back = ("downgrade", "--to-release", "v0.5.1", "--apply", "--rate", "7")
 
-    kills = await with_kills(old_plane, *up, steps=UP)
+    kills, finished = await killed(old_plane, *up, points=points(UP))
     assert amid(kills) == {"verify", "rewrite"}
-    finished = await stowplan(old_plane, *up)
     old_installation.processes["webhooks"].stop()
     stored_anew = await read(cluster, NEW)  # the stored version, as conversion is down
     old_installation.start_component("webhooks")
@@ -187,9 +178,8 @@ async def test_a_command_that_is_killed_repeatedly_has_the_same_result(
     assert await read(cluster, OLD) == before
     assert definition(old_plane)["status"]["storedVersions"] == ["v1alpha2"]
 
-    kills = await with_kills(old_plane, *back, steps=BACK)
+    kills, finished = await killed(old_plane, *back, points=points(BACK))
     assert amid(kills) == {"rehearse", "restore", "rewrite"}
-    finished = await stowplan(old_plane, *back)
     assert finished.returncode == 0, finished.stdout
     want = {name: said(in_shape(item, RELEASES["v0.5.1"]).value) for name, item in stored.items()}
     for item in want.values():

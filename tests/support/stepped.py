@@ -1,14 +1,17 @@
-"""Run `stowplan`, but wait after each line of output until a line can be read.
+"""Run `stowplan` until it ends by itself: start it again each time it is killed.
 
-Whoever reads the output can then kill the process exactly there, however busy the machine is.
+It first waits after a line with its process id, and then after each line of output, until a line can be read.
+Whoever reads the output can kill the process exactly there, however busy the machine is. Each of them is
+forked after the imports, which take most of the CPU time of a run.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import sys
 
-from apiserver.cli import main
+from apiserver.cli import loaded, main
 
 
 class _Stepped(io.TextIOWrapper):
@@ -23,6 +26,16 @@ class _Stepped(io.TextIOWrapper):
         return written
 
 
-if __name__ == "__main__":
+def _run() -> int:
     sys.stdout = sys.stderr = _Stepped(sys.stdout.buffer, encoding="utf-8")
-    sys.exit(main())
+    sys.stdout.write(f"{os.getpid()}\n")
+    return main()
+
+
+if __name__ == "__main__":
+    loaded(sys.argv[1])
+    while child := os.fork():
+        _, status = os.waitpid(child, 0)
+        if os.WIFEXITED(status):
+            sys.exit(os.WEXITSTATUS(status))
+    sys.exit(_run())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -157,28 +159,39 @@ Point = tuple[str, str]
 _PART: Final = re.compile(r"(\d+) of (\d+)")
 
 
-async def killed(control_plane: ControlPlane, *arguments: str, points: Sequence[Point]) -> list[Point] | None:
-    """Run a command, and kill it at the first of these points; return the later points.
+async def killed(
+    control_plane: ControlPlane,
+    *arguments: str,
+    points: Sequence[Point],
+    then: Callable[[Point], object] = lambda _: None,
+) -> tuple[list[Point], subprocess.CompletedProcess[str]]:
+    """Run a command again until it ends, killed at each of these points that it reaches in their order.
 
-    Return None if it reached none of them. The command waits after each line, so that it is still there.
+    Return these points, and the result of the last run. The command waits after each line, so that it is
+    still there. `then` is called before it is started again.
     """
     process = await _start(control_plane, arguments, str(_STEPPED), stdin=asyncio.subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
-    titles, step = {title for title, _ in points}, ""
+    rest, kills, titles = list(points), list[Point](), {title for title, _ in points}
+    pid, step, output = 0, "", ""
     async for line in process.stdout:
+        output += line.decode()
         prefix, _, text = line.decode().partition("] ")
         title = next((title for title in titles if text.startswith(title)), "")
         step = title or step
         part = _PART.match(text)
-        state = "begins" if title else "on its way" if part and part[1] != part[2] else "at its end"
-        if prefix.startswith("[") and (step, state) in points:
-            process.kill()
-            await process.communicate()
-            return list(points[points.index((step, state)) + 1 :])
+        point = (step, "begins" if title else "on its way" if part and part[1] != part[2] else "at its end")
+        if prefix.strip().isdecimal():
+            pid, step, output = int(prefix), "", ""
+        elif prefix.startswith("[") and point in rest:
+            os.kill(pid, signal.SIGKILL)
+            kills.append(point)
+            rest = rest[rest.index(point) + 1 :]
+            then(point)
+            continue
         process.stdin.write(b"\n")
-    await process.wait()
-    return None
+    return kills, subprocess.CompletedProcess(arguments, await process.wait(), stdout=output)
 
 
 async def _start(
