@@ -109,7 +109,7 @@ async def test_objects_of_every_earlier_schema_survive_upgrade_and_downgrade(
 ) -> None:
     """No data is lost, no request fails, no watch breaks; the downgrade restores what was stored before."""
     await asyncio.to_thread(enter, old_plane, era)
-    manifests = copies(samples(era), 12)
+    manifests = samples(era)
     before = settled(await fill(old_plane, cluster, [*manifests, busy_one(era)]))
     owned = manifests[0] | {"metadata": manifests[0]["metadata"] | {"namespace": NAMESPACE}}
     owned.pop("status", None)
@@ -131,6 +131,7 @@ async def test_objects_of_every_earlier_schema_survive_upgrade_and_downgrade(
                     await write_everywhere(cluster)
                     applied = await asyncio.to_thread(apply, old_plane, manifests)
                     assert settled(await read(cluster, OLD)) == before
+                    await newer_people.has_called(times=11)
                 assert await newer_watcher.has_caught_up()
             back = await stowplan(old_plane, "downgrade", "--to-release", era, "--apply")
             assert back.returncode == 0, back.stdout
@@ -142,7 +143,7 @@ async def test_objects_of_every_earlier_schema_survive_upgrade_and_downgrade(
     assert "is deprecated; use llmd.ai/v1alpha2" in applied.stderr
     assert settled(newer_watcher.objects).keys() == before.keys()
     assert [*people.failures, *newer_people.failures, *watcher.broken, *newer_watcher.broken] == []
-    assert people.calls > 100
+    assert people.calls > 80
     assert newer_people.calls > 10
     assert settled(await read(cluster, OLD)) == before
     assert definition(old_plane)["status"]["storedVersions"] == ["v1alpha1"]

@@ -124,8 +124,10 @@ async def fill(
 def apply(control_plane: ControlPlane, manifests: Sequence[Manifest]) -> subprocess.CompletedProcess[str]:
     """Apply manifests without their status with plain `kubectl apply`."""
     items = [{name: item for name, item in manifest.items() if name != "status"} for manifest in manifests]
-    document = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    return control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=document)
+    # Not a List: kubectl validates that by the OpenAPI document of all kinds, which takes the API server half
+    # a second after a definition has changed.
+    documents = "\n".join(map(json.dumps, items))
+    return control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=documents)
 
 
 async def _until_listed(cluster: Cluster) -> None:
@@ -216,6 +218,7 @@ class Traffic:
         self._busy = busy
         self.calls = 0
         self.failures: list[str] = []
+        self._progress = asyncio.Condition()
 
     async def run(self) -> None:
         """Send requests until cancelled."""
@@ -226,7 +229,14 @@ class Traffic:
                     self.calls += 1
                 except ClusterError as error:
                     self.failures.append(f"{call.__name__} {time.time():.2f}: {error.message}")
+            async with self._progress:
+                self._progress.notify_all()
             await asyncio.sleep(_PACE_SECONDS)
+
+    async def has_called(self, *, times: int) -> None:
+        """Wait until it has sent that many requests. Raises TimeoutError."""
+        async with asyncio.timeout(60), self._progress:
+            await self._progress.wait_for(lambda: self.calls + len(self.failures) >= times)
 
     async def _list(self) -> None:
         await self._cluster.list(self._where, namespace=NAMESPACE)
