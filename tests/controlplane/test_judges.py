@@ -33,9 +33,30 @@ def tallies(control_plane: ControlPlane) -> Iterator[list[Tally]]:
     """Collect the results of the tests below, and delete the CRDs after the last of them."""
     counted: list[Tally] = []
     yield counted
-    for kind, version in VERSIONS.values():
-        name = twin_manifest(kind, version)["metadata"]["name"]
-        control_plane.kubectl("delete", "crd", name, "--ignore-not-found", "--wait=false")
+    names = [twin_manifest(kind, version)["metadata"]["name"] for kind, version in VERSIONS.values()]
+    control_plane.kubectl("delete", "crd", *names, "--ignore-not-found", "--wait=false")
+
+
+@every_version
+async def test_the_server_agrees_on_updates(
+    control_plane: ControlPlane, empty_namespace: str, name: str, tallies: list[Tally]
+) -> None:
+    """This covers immutable fields, and errors of stored objects that an update may keep.
+
+    Half of the stored objects are valid. The twin stays for the tests below: a new definition takes as much
+    CPU time of the API server as 200 objects.
+    """
+    kind, version = VERSIONS[name]
+    count = max(1, judged_count() // OBJECTS_FOR_ONE_STORED)
+    async with connected(control_plane, empty_namespace) as server:
+        updates = (
+            *drawn(kind, version, range(count), is_valid=False),
+            *drawn(kind, version, range(count, 2 * count), is_valid=True),
+        )
+        tally = await compare_updates(server, kind, version, updates)
+
+    tallies.append(tally)
+    assert not tally.unexplained, tally.report()
 
 
 @every_version
@@ -53,24 +74,6 @@ async def test_the_server_agrees_on_new_objects(
     assert not tally.unexplained, tally.report()
 
 
-@every_version
-@pytest.mark.parametrize("is_valid", [True, False], ids=["valid", "any"])
-async def test_the_server_agrees_on_updates(
-    control_plane: ControlPlane, empty_namespace: str, name: str, tallies: list[Tally], *, is_valid: bool
-) -> None:
-    """This covers immutable fields, and errors of stored objects that an update may keep."""
-    kind, version = VERSIONS[name]
-    crd = twin_manifest(kind, version)["metadata"]["name"]
-    control_plane.kubectl("delete", "crd", crd, "--ignore-not-found")
-    count = max(1, judged_count() // OBJECTS_FOR_ONE_STORED)
-    async with connected(control_plane, empty_namespace) as server:
-        updates = drawn(kind, version, range(count), is_valid=is_valid)
-        tally = await compare_updates(server, kind, version, updates)
-
-    tallies.append(tally)
-    assert not tally.unexplained, tally.report()
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 async def test_a_rare_difference_has_an_example(
     control_plane: ControlPlane, empty_namespace: str, name: str, tallies: list[Tally]
@@ -79,8 +82,9 @@ async def test_a_rare_difference_has_an_example(
     example = EXAMPLES[name]
     found = find_version(example.new["apiVersion"], example.new["kind"])
     assert found is not None
-    crd = twin_manifest(*found)["metadata"]["name"]
-    control_plane.kubectl("delete", "crd", crd, "--ignore-not-found")
+    if example.old is not None:  # stored before the twin has its schema
+        crd = twin_manifest(*found)["metadata"]["name"]
+        control_plane.kubectl("delete", "crd", crd, "--ignore-not-found")
     async with connected(control_plane, empty_namespace) as server:
         tally = await compare_example(server, *found, example)
 
@@ -92,7 +96,7 @@ async def test_a_rare_difference_has_an_example(
 @pytest.mark.skipif(judged_count() < ENOUGH, reason="too few objects to meet every difference")
 def test_every_named_difference_occurs(tallies: list[Tally]) -> None:
     """A difference that no longer occurs must be removed from the list."""
-    if len(tallies) < 3 * len(VERSIONS) + len(EXAMPLES):
+    if len(tallies) < 2 * len(VERSIONS) + len(EXAMPLES):
         pytest.skip("not every kind was judged in this run")
 
     hit = set().union(*(tally.explained for tally in tallies))
