@@ -33,6 +33,9 @@ pytestmark = pytest.mark.controlplane
 PRODUCT = "NVIDIA-L4"
 DESIRED = ("stowplan_desired_replicas", "Granted.", ("namespace", "variant_name", "accelerator_type"))
 SAVED = ("stowplan_advisory_saved_cost", "Advised.", ("namespace", "variant_name"))
+POLL_SECONDS = 0.2
+"""Time between two queries; Prometheus scrapes every two seconds."""
+
 SCRAPED = {"prometheus.io/scrape": "true", "prometheus.io/port": "8000"}
 
 
@@ -62,6 +65,7 @@ async def ask_until_known(control_plane: ControlPlane, pods: list[dict[str, Any]
             scraped = await source.scrape(pods)
             if not scraped.failures:
                 return scraped
+            await asyncio.sleep(POLL_SECONDS)
 
 
 async def test_readings_have_the_time_of_their_scrape(monitored: ControlPlane) -> None:
@@ -140,6 +144,7 @@ async def found(control_plane: ControlPlane, query: str) -> list[str]:
         while True:
             if values := await answered(control_plane, query):
                 return values
+            await asyncio.sleep(POLL_SECONDS)
 
 
 async def answered(control_plane: ControlPlane, query: str) -> list[str]:
