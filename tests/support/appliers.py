@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from hack.controlplane import ControlPlane
@@ -31,16 +32,11 @@ class Applier(ABC):
             self._plane.kubectl("delete", "--wait", "--filename=-", input=listed(*pruned))
         self._inventory = desired
 
-    def drift(self, objects: Objects) -> list[str]:
-        """Return the names of objects that applying would change."""
-        verbs = (("apply", *self.options(), "--dry-run=server"), ("get",))
-        made, live = (
-            json.loads(
-                self._plane.kubectl(*verb, "--filename=-", "--output=json", input=listed(*objects)).stdout
-            )
-            for verb in verbs
-        )
-        pairs = zip(made["items"], live["items"], strict=True)
+    def drift(self, objects: Objects, live: Mapping[str, dict[str, Any]]) -> list[str]:
+        """Return the names of objects that applying would change, given the stored ones in the same order."""
+        apply = ("apply", *self.options(), "--dry-run=server", "--filename=-", "--output=json")
+        made = json.loads(self._plane.kubectl(*apply, input=listed(*objects)).stdout)["items"]
+        pairs = zip(made, live.values(), strict=True)
         return [item["metadata"]["name"] for item, there in pairs if _content(item) != _content(there)]
 
     @abstractmethod
@@ -72,19 +68,10 @@ class ThreeWay(Applier):
         return (f"--field-manager={self.manager}", "--openapi-patch=false")
 
 
-def managed(plane: ControlPlane, kind: str, name: str, *where: str) -> dict[str, Any]:
-    """Return the fields of each manager of an object."""
-    read = plane.kubectl("get", kind, name, *where, "--output=json", "--show-managed-fields").stdout
-    fields: dict[str, Any] = {}
-    for entry in json.loads(read)["metadata"]["managedFields"]:
-        fields.setdefault(entry["manager"], {}).update(entry["fieldsV1"])
-    return fields
-
-
 def _content(item: dict[str, Any]) -> dict[str, Any]:
-    """Return the object without its write counters, which even a dry run changes."""
-    counts = {"generation", "resourceVersion"}
-    metadata = {key: value for key, value in item["metadata"].items() if key not in counts}
+    """Return the object without its write counters, which even a dry run changes, and its field managers."""
+    left_out = {"generation", "resourceVersion", "managedFields"}
+    metadata = {key: value for key, value in item["metadata"].items() if key not in left_out}
     return item | {"metadata": metadata}
 
 
