@@ -50,13 +50,17 @@ kind: VariantAutoscaling
 metadata: {name: wrong, namespace: default}
 spec: {modelID: m, variantCost: ten, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}
 """
-WRONG_ROUTE = (MANIFESTS / "samples/modelserver/refused/unknown-choices.yaml").read_text(encoding="utf-8")
+WRONG = {
+    "kthena": ("modelserver/refused/unknown-choices", 'spec.inferenceEngine: Unsupported value: "vllm"'),
+    "inference-extension": ("inferenceobjective/refused/no-pool", "spec.poolRef"),
+}
+"""A sample that is rejected, and a part of the message, by family."""
 
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
     """Yield a separate cluster: the one that tests share has every kind."""
-    with ControlPlane(scheduler=False, kwok=False) as started:
+    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as started:
         yield started
 
 
@@ -124,33 +128,22 @@ def test_a_crd_of_another_field_manager_is_not_changed(plane: ControlPlane, base
     assert "validatingwebhookconfiguration.admissionregistration.k8s.io/stowplan-kthena" in spared.stdout
 
 
-@pytest.mark.parametrize(
-    ("family", "wrong", "message"),
-    [
-        ("kthena", WRONG_ROUTE, 'spec.inferenceEngine: Unsupported value: "vllm"'),
-        (
-            "inference-extension",
-            (MANIFESTS / "samples/inferenceobjective/refused/no-pool.yaml").read_text(encoding="utf-8"),
-            "spec.poolRef",
-        ),
-    ],
-    ids=FAMILIES,
-)
-def test_a_component_can_be_installed_and_removed(
-    plane: ControlPlane, base: Installation, family: str, wrong: str, message: str
-) -> None:
-    """Its kinds are validated while it is installed; afterwards nothing of it is left, and the base works."""
+def test_components_can_be_installed_and_removed(plane: ControlPlane, base: Installation) -> None:
+    """The kinds of each are validated until it is removed; afterwards nothing is left, and the base works."""
     before = _everything(plane)
-    plane.kubectl("apply", "--server-side", "--kustomize", _component(family))
+    for family in FAMILIES:
+        plane.kubectl("apply", "--server-side", "--kustomize", _component(family))
     plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
     base.processes["controller"].stop(patience_seconds=20.0)
     base.start_component("controller")  # it injects its CA when it starts, and every minute
     bundle = "--for=jsonpath={.webhooks[0].clientConfig.caBundle}"
-    plane.kubectl("wait", bundle, f"validatingwebhookconfiguration/stowplan-{family}", "--timeout=60s")
-    refused = plane.kubectl("apply", "--filename=-", input=wrong, check=False)
-    plane.kubectl("delete", "--kustomize", _component(family))
+    for family, (name, message) in WRONG.items():
+        plane.kubectl("wait", bundle, f"validatingwebhookconfiguration/stowplan-{family}", "--timeout=60s")
+        sample = f"--filename={MANIFESTS}/samples/{name}.yaml"
+        refused = plane.kubectl("apply", sample, check=False)
+        plane.kubectl("delete", "--kustomize", _component(family))
+        assert message in refused.stderr
 
-    assert message in refused.stderr
     assert _everything(plane) == before
     assert "Invalid value" in plane.kubectl("apply", "--filename=-", input=WRONG_VARIANT, check=False).stderr
     for process in base.processes.values():
