@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from support.former_metrics import CLAIM, former_adapter
-from support.manifests import autoscaler, deployment, listed, variant
+from support.manifests import autoscaler, deployment, documents, variant
 from support.models import POLICY, backend, model
 from support.models_process import models_process
 from support.upgrade_rig import Point, killed, stowplan
@@ -119,12 +119,12 @@ class Stage:
     def put_in(self) -> None:
         """Apply the manifests without force."""
         apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
-        self.plane.kubectl(*apply, input=listed(*self.manifests))
+        self.plane.kubectl(*apply, input=documents(*self.manifests))
         self.plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
 
     def apply(self, *items: dict[str, Any]) -> None:
         """Apply a user's objects."""
-        self.plane.kubectl("apply", WORK, "--filename=-", input=listed(*items))
+        self.plane.kubectl("apply", WORK, "--filename=-", input=documents(*items))
 
     def wait(self, what: str, condition: str, place: str = WORK) -> None:
         """Wait until an object meets a condition of `kubectl wait`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import json
 import os
 import re
 import signal
@@ -25,6 +24,7 @@ from apiserver.cluster.selection import Selection
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.upgrading.retrying import patiently
 from hack.controlplane import ControlPlane
+from support.manifests import documents
 
 ERAS: Final = Path(__file__).parents[1] / "eras"
 CRD: Final = "variantautoscalings.llmd.ai"
@@ -124,10 +124,7 @@ async def fill(
 def apply(control_plane: ControlPlane, manifests: Sequence[Manifest]) -> subprocess.CompletedProcess[str]:
     """Apply manifests without their status with plain `kubectl apply`."""
     items = [{name: item for name, item in manifest.items() if name != "status"} for manifest in manifests]
-    # Not a List: kubectl validates that by the OpenAPI document of all kinds, which takes the API server half
-    # a second after a definition has changed.
-    documents = "\n".join(map(json.dumps, items))
-    return control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=documents)
+    return control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=documents(*items))
 
 
 async def _until_listed(cluster: Cluster) -> None:
