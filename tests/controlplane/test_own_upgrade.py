@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import yaml
 from support.forwarder import Forwarder
-from support.manifests import PERF_PARMS, deployment, legacy_variant, listed, variant
+from support.manifests import PERF_PARMS, deployment, documents, legacy_variant, variant
 from support.replicas import Caller
 
 from hack.controlplane import ControlPlane
@@ -41,7 +41,7 @@ METRICS: Final = "/apis/external.metrics.k8s.io/v1beta1"
 PRICES: Final = ("configmap", "accelerator-unit-costs", "--namespace=stowplan-system")
 POLICY: Final = ROOT / "manifests/samples/autoscalingpolicy"
 WRONG_ROUTE: Final = ROOT / "manifests/samples/modelserver/refused/unknown-choices.yaml"
-ROUNDS: Final = 40
+ROUNDS: Final = 20
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ class Cluster:
             forwarder.rotate([(installation.address(name), PORT)])
 
     def _apply(self, items: list[dict[str, Any]], *options: str) -> None:
-        self.plane.kubectl("apply", "--server-side", *options, "--filename=-", input=listed(*items))
+        self.plane.kubectl("apply", "--server-side", *options, "--filename=-", input=documents(*items))
 
     def _service(self, item: dict[str, Any]) -> dict[str, Any]:
         if item["kind"] != "Service":
@@ -190,7 +190,7 @@ def test_an_upgrade_under_load_fails_no_request_and_leaves_no_old_objects(
     plane.kubectl(
         "apply",
         "--filename=-",
-        input=listed(
+        input=documents(
             deployment("current", product="L40S", accelerators=1),
             variant("current", version="v1alpha1"),
             legacy_variant("legacy"),
@@ -200,19 +200,16 @@ def test_an_upgrade_under_load_fails_no_request_and_leaves_no_old_objects(
 
     with ExitStack() as stack:
         callers = [stack.enter_context(Caller(plane, call)) for call in (read, write, be_refused, measure)]
-        for caller in callers:
-            caller.wait_for(ROUNDS)
+        Caller.wait_for_all(callers, ROUNDS)
         # Its pod ends once the pod of the new release is ready, which then leads and issues certificates.
         old.processes["controller"].stop()
         new = cluster.install(ROOT, "overlays/every-kind", is_first=False)
         cluster.rotate(new)
         old.stop()
-        for caller in callers:
-            caller.wait_for(ROUNDS)
+        Caller.wait_for_all(callers, ROUNDS)
         trust = "--for=jsonpath={.webhooks[0].clientConfig.caBundle}"
         plane.kubectl("wait", trust, "validatingwebhookconfiguration/stowplan-kthena", "--timeout=60s")
-        for caller in callers:
-            caller.wait_for(ROUNDS)
+        Caller.wait_for_all(callers, ROUNDS)
     refused = plane.kubectl("apply", f"--filename={WRONG_ROUTE}", check=False).stderr
 
     assert [caller.failure for caller in callers] == [None] * len(callers)
