@@ -37,7 +37,7 @@ RESTARTS: Final = share(2, full=80)
 NAMESPACE: Final = "chaos"
 SYSTEM: Final = "stowplan-system"
 PRODUCT: Final = "NVIDIA-L4"
-VARIANTS: Final = 8
+VARIANTS: Final = share(4, full=8)
 HUB, SPOKE = (
     f"/apis/llmd.ai/{version}/namespaces/{NAMESPACE}/variantautoscalings"
     for version in ("v1alpha2", "v1alpha1")

@@ -43,7 +43,7 @@ RETAINED_MEBIBYTES = 24
 SERVING = ("webhooks", "apiserver")
 API = "v1beta1.external.metrics.k8s.io"
 ROLLS = share(2, full=100)
-CALLS_IN_BETWEEN = 60
+CALLS_IN_BETWEEN = share(20, full=60)
 
 Dial = Callable[[], closing[Connection]]
 
@@ -145,9 +145,6 @@ def replicas() -> Iterator[tuple[ControlPlane, dict[str, Replicas]]]:
             stack.callback(replica.stop)
             replica.start()
         installation.processes["controller"].stop(patience_seconds=PATIENCE_SECONDS)
-        # For a second after the CA was injected, the API server also converts writes with its cached CRD
-        # without the CA. That fails unnoticed, but counts in the metric that is read at the end.
-        control_plane.restart("kube-apiserver")
         behind = {
             name: Replicas(
                 stack.enter_context(Forwarder((installation.address(name), SERVING_PORT))), found[name]
@@ -195,6 +192,10 @@ def test_a_rolling_restart_under_load_fails_no_request(
         for value in STORED:
             client.call("POST", variants.collection(SPOKE), submitted(value))
 
+    # For a second after the CA was injected, the API server also converts writes with its cached CRD without
+    # the CA. That fails unnoticed, but counts.
+    earlier_calls, _, earlier_failures = conversions(control_plane.kubectl("get", "--raw=/metrics").stdout)
+
     with (
         Caller(control_plane, read) as reader,
         Caller(control_plane, write) as writer,
@@ -214,11 +215,11 @@ def test_a_rolling_restart_under_load_fails_no_request(
     calls, _, failures = conversions(control_plane.kubectl("get", "--raw=/metrics").stdout)
     tell(
         f"{len(SERVING) * ROLLS} rolls: {reader.calls} reads, {writer.calls} writes, {discoverer.calls} calls"
-        f" of the metrics API, {failures} failed conversions"
+        f" of the metrics API, {failures - earlier_failures} failed conversions"
     )
     assert (reader.failure, writer.failure, discoverer.failure) == (None, None, None)
-    assert failures == 0, complaints(control_plane)
-    assert calls > reader.calls + writer.calls
+    assert failures == earlier_failures, complaints(control_plane)
+    assert calls - earlier_calls > reader.calls + writer.calls
     name = STORED[0]["metadata"]["name"]
     stored = json.loads(control_plane.kubectl("get", f"--raw={variants.collection(HUB)}/{name}").stdout)
     assert stored["spec"]["variantCost"] == f"{writer.calls}.50"

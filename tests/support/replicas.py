@@ -22,7 +22,7 @@ SERVING_PORT = 9443
 HEALTH_PORT = 8081
 PATIENCE_SECONDS = 60.0
 
-_PACE_SECONDS: Final = 0.05 if TIMES == 1 else 0.0
+_PACE_SECONDS: Final = 0.1 if TIMES == 1 else 0.0
 """Time between two calls, so that callers leave the CPU to the called; campaigns have none."""
 
 
