@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from judges.generate import maker_of
+from support.campaign import often
 from support.models_process import ACCOUNT, NAMESPACE, models_process
 from support.policies import refused_with
 from support.routes import GATEWAY, NETWORKING, route, rule, server
@@ -46,7 +47,7 @@ POOL = {
 OBJECTIVE = {"priority": 1, "poolRef": {"name": "foreign"}}
 REWRITE = {"poolRef": {"name": "foreign"}, "rules": [{"targets": [{"modelRewrite": "other"}]}]}
 PATIENCE_SECONDS = 60.0
-OBJECTS = 100
+OBJECTS = often(25)
 SERVED = 0.8
 """The share of targets whose ModelServer exists."""
 
