@@ -5,12 +5,12 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 # Each test file runs in one worker process, so that fixtures of a module are created once. Files start in name order.
-# Each worker has its own control plane, which is idle half of the time: four workers use two cores well.
 PYTEST := $(RUN) -m pytest --dist=loadfile --no-loadscope-reorder
 # Selects tests by folder and not by mark, because every worker reads all files of the selected folders.
 # These tests are idle a quarter of the time, for processes and deadlines: three workers use two cores well.
 # The longest file of tests/contract takes a tenth of the time of a worker, so it does not come last.
-WITHOUT_CLUSTER = -n $(shell expr $$(nproc) '*' 3 / 2) tests/contract tests/unit
+WITHOUT_CLUSTER := tests/contract tests/unit
+WORKERS = $(shell expr $$(nproc) '*' 3 / 2)
 # Cache compiled tests. Otherwise, every worker rewrites the assertions of every file in every run.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -34,11 +34,11 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 
 .PHONY: test
 # With the default, garbage collection takes a sixth of the API servers' time.
-test: export GOGC := 200
-test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 12 minutes on two cores
-	$(PYTEST) $(WITHOUT_CLUSTER) $(ARGS)
+test: export GOGC := 400
+# All in one run: the tests without a control plane use the CPU while those with one wait, a fifth of their time.
+test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 11 minutes on two cores
 	PYTHONPATH=.:tests $(RUN) -m support.programs
-	$(PYTEST) -n 4 tests/controlplane $(ARGS)
+	$(PYTEST) -n 5 $(WITHOUT_CLUSTER) tests/controlplane $(ARGS)
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS)
 
 .PHONY: e2e
@@ -47,7 +47,7 @@ e2e: setup ## Install the manifests on a real node, inject failures and uninstal
 
 .PHONY: unit
 unit: setup ## Run the tests that need no control plane: two minutes on two cores
-	$(PYTEST) $(WITHOUT_CLUSTER) $(ARGS)
+	$(PYTEST) -n $(WORKERS) $(WITHOUT_CLUSTER) $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## Compare three validators on 100,000 generated objects of each kind: about 90 minutes

@@ -30,7 +30,8 @@ _namespace_numbers = itertools.count(1)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the longest files first and those that share a control plane last; keep the order otherwise.
 
-    An idle control plane with an installation uses a tenth of a core, so the shared one starts late.
+    An idle control plane with an installation uses a twentieth of a core, so the shared one starts late.
+    Tests without a control plane, in a run of all, use the CPU while the longest ones wait.
     """
     functions = [item for item in items if isinstance(item, pytest.Function)]
     sharing = {item.path for item in functions if "control_plane" in item.fixturenames}
