@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 import socket
 from typing import Protocol
 
@@ -16,6 +17,10 @@ from hack.controlplane.errors import NoFreeNetworkError
 _NETWORKS = range(64, 127)
 _LEASE_PORT = 17127
 """Below the ephemeral port range, so that no process gets it by chance."""
+
+_PORTS = range(20_000, 32_000)
+_numbers = itertools.count(97 * os.getpid())
+"""Processes begin at different numbers, so that two of them rarely choose the same port at the same time."""
 
 
 class Network(Protocol):
@@ -73,11 +78,21 @@ class LoopbackNetwork:
 
 
 def free_port(address: str) -> int:
-    """Return a TCP port on which nothing listens at this address now."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a TCP port on which nothing listens at this address now, another one in each call.
+
+    It is below the ephemeral port range: until it is used, no process that listens on all addresses, at any
+    free port, can get it.
+    """
+    while True:
+        port = _PORTS[next(_numbers) % len(_PORTS)]
+        with socket.socket() as probe:
+            try:
+                probe.bind((address, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                return port
 
 
 def _lease() -> tuple[socket.socket, str]:
