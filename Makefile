@@ -36,7 +36,7 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 # With the default, garbage collection takes a sixth of the API servers' time.
 test: export GOGC := 400
 # All in one run: the tests without a control plane use the CPU while those with one wait, a fifth of their time.
-test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 11 minutes on two cores
+test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 9 minutes on two cores
 	PYTHONPATH=.:tests $(RUN) -m support.programs
 	$(PYTEST) -n 5 $(WITHOUT_CLUSTER) tests/controlplane $(ARGS)
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS)
