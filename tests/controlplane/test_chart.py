@@ -281,7 +281,7 @@ def test_helm_does_not_take_over_the_metrics_api_of_another_owner(
 def test_a_release_can_be_installed_upgraded_and_uninstalled(
     plane: ControlPlane, helm: Helm, kinds: str
 ) -> None:
-    """An upgrade writes only what changed, injected fields stay, and the CRDs outlive the release."""
+    """An upgrade without changes writes nothing, injected fields stay, and the CRDs outlive the release."""
     plane.kubectl("create", "namespace", ELSEWHERE)
     where = (f"--kubeconfig={plane.kubeconfig}", f"--namespace={ELSEWHERE}")
 
@@ -304,6 +304,8 @@ def test_a_release_can_be_installed_upgraded_and_uninstalled(
         installed = _of_helm(plane, kinds)
         with redirect_stdout(StringIO()) as checked:
             cli.main(["upgrade", "--output=json", f"--kubeconfig={plane.kubeconfig}"])
+        release("upgrade", str(helm.chart), "--reuse-values")
+        upgraded = _of_helm(plane, kinds)
         settings = {"controller": {"config": {"planning": {"intervalSeconds": 5}}}}
         release("upgrade", str(helm.chart), "--reuse-values", values=settings)
         changed = _of_helm(plane, kinds)
@@ -323,6 +325,7 @@ def test_a_release_can_be_installed_upgraded_and_uninstalled(
             "remedy": "",
         }
     ]
+    assert upgraded == installed
     for before, after in ((installed, changed), (changed, installed)):
         assert sorted((kind, name[:26]) for kind, name, _ in after - before) == [
             ("ConfigMap", "stowplan-controller-config"),

@@ -121,37 +121,6 @@ def cluster(control_plane: ControlPlane, namespace: str, process: Process) -> Cl
     return Cluster(control_plane, namespace)
 
 
-def test_a_killed_controller_completes_the_objects_after_its_restart(
-    cluster: Cluster, process: Process
-) -> None:
-    """It finds the objects that exist, and creates the missing ones, of Models that it had begun or not.
-
-    The first test: until a new leader, the garbage collector learns the kinds that the tests below delete.
-    """
-    values = [
-        model(backend("a", maxReplicas=4, autoscalingPolicy=POLICY), backend("b"), name=name)
-        for name in ("qwen", "llama")
-    ]
-    cluster.apply(*values)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not cluster.all_of(KINDS[:3]):  # without a pause, so that it is killed halfway
-        assert time.monotonic() < deadline
-    os.kill(process.pid, signal.SIGKILL)
-    process.stop()
-    process.start()
-
-    for value in values:
-        cluster.wait(f"model/{value['metadata']['name']}", "condition=Active")
-    found = {(kind, name) for kind in KINDS for name in cluster.names(kind)}
-    objects = {
-        (item["kind"].lower(), item["metadata"]["name"]) for value in values for item in expand(value).objects
-    }
-    short = {"autoscalingpolicybinding": "aspb", "horizontalpodautoscaler": "hpa"}
-    assert found == {
-        (short.get(kind, kind), name) for kind, name in objects if short.get(kind, kind) in KINDS
-    }
-
-
 def test_a_model_becomes_active_and_keeps_its_scaled_replicas(cluster: Cluster) -> None:
     """An edit of the Model keeps replicas that an autoscaler set; a deleted object is created again."""
     value = model(backend(maxReplicas=4, autoscalingPolicy=POLICY))
@@ -336,3 +305,26 @@ async def test_adapters_change_without_a_restart(cluster: Cluster, tmp_path: Pat
         assert "404 Client Error: Repository not found" in said
         assert cluster.reason("qwen", "Active")[0] == "True"
         assert cluster.names("pod") == pods
+
+
+@pytest.mark.parametrize("made", [1, 4])
+def test_a_killed_controller_completes_the_objects_after_its_restart(
+    cluster: Cluster, process: Process, made: int
+) -> None:
+    """It finds the objects that exist, and creates the missing ones."""
+    value = model(backend("a", maxReplicas=4, autoscalingPolicy=POLICY), backend("b"))
+    cluster.apply(value)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(cluster.all_of(KINDS[:3])) < made:  # without a pause, so that it is killed halfway
+        assert time.monotonic() < deadline
+    os.kill(process.pid, signal.SIGKILL)
+    process.stop()
+    process.start()
+
+    cluster.wait("model/qwen", "condition=Active")
+    found = {(kind, name) for kind in KINDS for name in cluster.names(kind)}
+    objects = {(item["kind"].lower(), item["metadata"]["name"]) for item in expand(value).objects}
+    short = {"autoscalingpolicybinding": "aspb", "horizontalpodautoscaler": "hpa"}
+    assert found == {
+        (short.get(kind, kind), name) for kind, name in objects if short.get(kind, kind) in KINDS
+    }
