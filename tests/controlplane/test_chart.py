@@ -25,6 +25,7 @@ from hack.packaging.chart import (
     OPTIONS,
     PROCESSES,
     SINGLE_REPLICA,
+    Sources,
     chart_files,
     parts,
     switch,
@@ -222,7 +223,7 @@ def test_two_releases_are_equal_byte_for_byte(helm: Helm) -> None:
     """This includes the YAML files and the chart; their checksums match, and the image is the given one."""
     first, second = (
         release_files(helm.kubectl, chart=chart, image=IMAGE, built_time=1_790_000_000)
-        for chart in (helm.files, chart_files(helm.sources))
+        for chart in (helm.files, chart_files(Sources(helm.kubectl)))
     )
     sums = (line.split("  ") for line in first[SUMS].decode().splitlines())
 
@@ -314,6 +315,7 @@ def test_a_release_can_be_installed_upgraded_and_uninstalled(
     release("uninstall")
     left = _of_helm(plane, kinds)
     release("install", str(helm.chart), values=BARE)  # it adopts the CRDs that were kept
+    release("uninstall")
 
     assert len(installed) > 60
     assert [item for item in json.loads(checked.getvalue())["checks"] if item["check"] == "owners"] == [
