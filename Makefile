@@ -7,10 +7,8 @@ RUN := $(VENV)/bin/python
 # Each test file runs in one worker process, so that fixtures of a module are created once. Files start in name order.
 PYTEST := $(RUN) -m pytest --dist=loadfile --no-loadscope-reorder
 # Selects tests by folder and not by mark, because every worker reads all files of the selected folders.
-# These tests are idle a quarter of the time, for processes and deadlines: three workers use two cores well.
 # The longest file of tests/contract takes a tenth of the time of a worker, so it does not come last.
 WITHOUT_CLUSTER := tests/contract tests/unit
-WORKERS = $(shell expr $$(nproc) '*' 3 / 2)
 # Cache compiled tests. Otherwise, every worker rewrites the assertions of every file in every run.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -46,8 +44,9 @@ e2e: setup ## Install the manifests on a real node, inject failures and uninstal
 	$(RUN) -m hack.realnode pytest tests/e2e $(ARGS)
 
 .PHONY: unit
+# These tests are idle a quarter of the time, for processes and deadlines: three workers use two cores well.
 unit: setup ## Run the tests that need no control plane: two minutes on two cores
-	$(PYTEST) -n $(WORKERS) $(WITHOUT_CLUSTER) $(ARGS)
+	$(PYTEST) -n $(shell expr $$(nproc) '*' 3 / 2) $(WITHOUT_CLUSTER) $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## Compare three validators on 100,000 generated objects of each kind: about 90 minutes
