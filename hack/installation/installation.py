@@ -17,7 +17,7 @@ from hack.controlplane import ControlPlane
 from hack.controlplane.errors import NotReadyError
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
-from hack.installation.manifests import ROOT, adapted, kustomization, listed
+from hack.installation.manifests import ROOT, adapted, documents, kustomization
 from hack.installation.mounts import SecretMount
 
 NAMESPACE: Final = "stowplan-system"
@@ -151,10 +151,10 @@ class Installation:
         claims = [item for item in manifests if item["kind"] == "APIService"]
         apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
         others = [item for item in manifests if item["kind"] != "APIService"]
-        kubectl(*apply, "--force-conflicts", input=listed(others))
+        kubectl(*apply, "--force-conflicts", input=documents(others))
         if not self._without_definitions:
             self._control_plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
-        kubectl(*apply, input=listed(claims))  # without force: it may belong to others
+        kubectl(*apply, input=documents(claims))  # without force: it may belong to others
 
     def _prepare(self, name: str) -> None:
         control_plane = self._control_plane

@@ -42,7 +42,7 @@ def adapted(rendered: str, addresses: Mapping[str, str]) -> list[Json]:
     ]
 
 
-def listed(items: Iterable[Json]) -> str:
+def documents(items: Iterable[Json]) -> str:
     """Return manifests as documents for kubectl: it reads JSON in half the time of YAML.
 
     They are no List: kubectl validates that by the OpenAPI document of all kinds, which takes the API server

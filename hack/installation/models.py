@@ -10,7 +10,7 @@ from hack.controlplane import ControlPlane
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
 from hack.installation.installation import NAMESPACE, process_of
-from hack.installation.manifests import ROOT, listed
+from hack.installation.manifests import ROOT, documents
 
 _ACCOUNT: Final = "stowplan-models"
 _HEALTH_PORT: Final = 8081
@@ -29,7 +29,7 @@ def start_models(control_plane: ControlPlane, *folders: str, **settings: Any) ->
             item for item in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if item["kind"] != "Deployment"
         ]
         apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
-        control_plane.kubectl(*apply, input=listed(kept))
+        control_plane.kubectl(*apply, input=documents(kept))
     address = control_plane.allocate_address()
     document = {
         "podNetworks": [control_plane.pod_cidr],

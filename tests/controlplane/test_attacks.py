@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from support.manifests import documents
 from support.rights import may, shipped_accounts
 
 from hack.controlplane.client import Client
-from hack.installation.manifests import ROOT
+from hack.installation.manifests import ROOT, documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,10 +127,10 @@ def reviewer(control_plane: ControlPlane, installation: Installation) -> Iterato
     """Grant every account the permissions of all parts, and yield a client that can check them."""
     kustomize = (control_plane.kubectl("kustomize", str(ROOT / "manifests" / part)).stdout for part in PARTS)
     rendered = [item for text in kustomize for item in yaml.safe_load_all(text) if item["kind"] in RIGHTS]
-    control_plane.kubectl("apply", "--server-side", "--filename=-", input=documents(*rendered))
+    control_plane.kubectl("apply", "--server-side", "--filename=-", input=documents(rendered))
     with control_plane.client() as client:
         yield client
-    control_plane.kubectl("delete", "--filename=-", input=documents(*rendered))
+    control_plane.kubectl("delete", "--filename=-", input=documents(rendered))
 
 
 @pytest.mark.parametrize("account", shipped_accounts())

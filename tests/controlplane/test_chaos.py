@@ -19,7 +19,7 @@ from typing import Final
 import pytest
 from support.campaign import rounds, share, tell
 from support.forwarder import Forwarder
-from support.manifests import deployment, documents, variant
+from support.manifests import deployment, variant
 from support.polling import wait_for
 from support.replicas import SERVING_PORT, Caller, Replica
 
@@ -28,6 +28,7 @@ from hack.controlplane.auditing import AuditLog, Request, stale_writes
 from hack.controlplane.client import Client, ConflictError, RefusedError
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation import Installation
+from hack.installation.manifests import documents
 
 pytestmark = pytest.mark.controlplane
 
@@ -185,7 +186,7 @@ def _fill(control_plane: ControlPlane) -> None:
     manifests += [variant(name, labels=labels, modelID=name) for name in names]
     available = "apiservice/v1beta1.external.metrics.k8s.io"
     control_plane.kubectl("wait", "--for=condition=Available", available, "--timeout=60s")
-    control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=documents(*manifests))
+    control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=documents(manifests))
 
 
 @dataclass(slots=True)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import yaml
 from support.forwarder import Forwarder
-from support.manifests import PERF_PARMS, deployment, documents, legacy_variant, variant
+from support.manifests import PERF_PARMS, deployment, legacy_variant, variant
 from support.replicas import Caller
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client, ConflictError, RefusedError
 from hack.installation import Installation
-from hack.installation.manifests import ROOT
+from hack.installation.manifests import ROOT, documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +110,7 @@ class Cluster:
             forwarder.rotate([(installation.address(name), PORT)])
 
     def _apply(self, items: list[dict[str, Any]], *options: str) -> None:
-        self.plane.kubectl("apply", "--server-side", *options, "--filename=-", input=documents(*items))
+        self.plane.kubectl("apply", "--server-side", *options, "--filename=-", input=documents(items))
 
     def _service(self, item: dict[str, Any]) -> dict[str, Any]:
         if item["kind"] != "Service":
@@ -191,9 +191,11 @@ def test_an_upgrade_under_load_fails_no_request_and_leaves_no_old_objects(
         "apply",
         "--filename=-",
         input=documents(
-            deployment("current", product="L40S", accelerators=1),
-            variant("current", version="v1alpha1"),
-            legacy_variant("legacy"),
+            [
+                deployment("current", product="L40S", accelerators=1),
+                variant("current", version="v1alpha1"),
+                legacy_variant("legacy"),
+            ]
         ),
     )
     before = _said(plane)

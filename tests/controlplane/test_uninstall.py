@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from support.former_metrics import CLAIM, former_adapter
-from support.manifests import autoscaler, deployment, documents, variant
+from support.manifests import autoscaler, deployment, variant
 from support.models import POLICY, backend, model
 from support.models_process import models_process
 from support.upgrade_rig import Point, killed, stowplan
@@ -22,7 +22,7 @@ from hack.controlplane import ControlPlane
 from hack.controlplane.client import RefusedError
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation import Installation
-from hack.installation.manifests import ROOT
+from hack.installation.manifests import ROOT, documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,12 +119,12 @@ class Stage:
     def put_in(self) -> None:
         """Apply the manifests without force."""
         apply = ("apply", "--server-side", "--field-manager=stowplan", "--filename=-")
-        self.plane.kubectl(*apply, input=documents(*self.manifests))
+        self.plane.kubectl(*apply, input=documents(self.manifests))
         self.plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
 
     def apply(self, *items: dict[str, Any]) -> None:
         """Apply a user's objects."""
-        self.plane.kubectl("apply", WORK, "--filename=-", input=documents(*items))
+        self.plane.kubectl("apply", WORK, "--filename=-", input=documents(items))
 
     def wait(self, what: str, condition: str, place: str = WORK) -> None:
         """Wait until an object meets a condition of `kubectl wait`."""

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from hack.controlplane import ControlPlane
+from hack.installation.manifests import documents
 from support.certified import issued
-from support.manifests import documents
 
 API = "external.metrics.k8s.io/v1beta1"
 CLAIM = "v1beta1.external.metrics.k8s.io"
@@ -73,7 +73,7 @@ def former_adapter(plane: ControlPlane) -> Iterator[None]:
     thread = threading.Thread(target=server.serve_forever, name="former-adapter", daemon=True)
     thread.start()
     try:
-        applied = documents(*manifests(address))
+        applied = documents(manifests(address))
         plane.kubectl("apply", "--server-side", "--field-manager=helm", "--filename=-", input=applied)
         plane.kubectl("wait", "--for=condition=Available", f"apiservice/{CLAIM}", "--timeout=60s")
         yield

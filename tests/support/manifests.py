@@ -135,15 +135,6 @@ def listed(*manifests: Manifest) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
 
 
-def documents(*manifests: Manifest) -> str:
-    """Return manifests as consecutive documents for `kubectl apply --filename=-`.
-
-    kubectl validates a List by the OpenAPI document of all kinds, which takes the API server half a second
-    after a definition has changed.
-    """
-    return "\n".join(map(json.dumps, manifests))
-
-
 def _variant(name: str, version: str, spec: Manifest, labels: dict[str, str] | None) -> Manifest:
     return {
         "apiVersion": f"llmd.ai/{version}",

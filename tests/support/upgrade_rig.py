@@ -24,7 +24,7 @@ from apiserver.cluster.selection import Selection
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.upgrading.retrying import patiently
 from hack.controlplane import ControlPlane
-from support.manifests import documents
+from hack.installation.manifests import documents
 
 ERAS: Final = Path(__file__).parents[1] / "eras"
 CRD: Final = "variantautoscalings.llmd.ai"
@@ -124,7 +124,7 @@ async def fill(
 def apply(control_plane: ControlPlane, manifests: Sequence[Manifest]) -> subprocess.CompletedProcess[str]:
     """Apply manifests without their status with plain `kubectl apply`."""
     items = [{name: item for name, item in manifest.items() if name != "status"} for manifest in manifests]
-    return control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=documents(*items))
+    return control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=documents(items))
 
 
 async def _until_listed(cluster: Cluster) -> None:
