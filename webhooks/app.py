@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final
 
-from aiohttp import web
+import msgspec
 
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
-from apiserver.serving.bodies import Answer, Bodies, Room
-from apiserver.serving.requests import PostHandler, Posts
+from apiserver.serving.bodies import Bodies, Post, Posts, Reply, Room
 from webhooks.convert import UnconvertibleError, convert_all
 from webhooks.review import (
     SMALL_BYTES,
@@ -40,7 +39,6 @@ _ARRIVING_CONVERSIONS: Final = 2
 """The number of reviews of the maximum size that may be buffered at once; smaller ones share the same
 bytes."""
 
-_JSON: Final = "application/json"
 _log = EventLogger(__name__)
 
 Decide = Callable[[AdmissionRequest], Awaitable[Verdict]]
@@ -71,34 +69,24 @@ def application(
         large_bytes=largest,
         shared=shared,
     )
-    judged = partial(_handler, bodies=admissions, limit_bytes=admission_limit_bytes, times=ADMISSION_TIMES)
+    judged = partial(Post, bodies=admissions, limit_bytes=admission_limit_bytes, times=ADMISSION_TIMES)
     return {
-        "/mutate": judged(partial(_judged, "mutate", judges)),
-        "/validate": judged(partial(_judged, "validate", judges)),
-        "/convert": _handler(
-            _converted, bodies=conversions, limit_bytes=conversion_limit_bytes, times=CONVERSION_TIMES
+        "/mutate": judged(answer=partial(_judged, "mutate", judges)),
+        "/validate": judged(answer=partial(_judged, "validate", judges)),
+        "/convert": Post(
+            answer=_converted, bodies=conversions, limit_bytes=conversion_limit_bytes, times=CONVERSION_TIMES
         ),
     }
 
 
-def _handler(answer: Answer, *, bodies: Bodies, limit_bytes: int, times: int) -> PostHandler:
-    async def handle(request: web.BaseRequest) -> web.Response:
-        # The size of a compressed body would be unbounded, and API servers compress none.
-        if request.headers.get("Content-Encoding"):
-            return _malformed("compressed bodies are not supported")
-        return await bodies.answer(request, answer, limit_bytes=limit_bytes, times=times)
-
-    return handle
-
-
-async def _judged(verb: str, judges: Callable[[], Awaitable[Judges]], body: bytes) -> web.Response:
+async def _judged(verb: str, judges: Callable[[], Awaitable[Judges]], body: bytes) -> Reply:
     try:
         review = decode_admission(body)
     except MalformedReviewError as error:
         return _malformed(str(error))
     except UnreadableRequestError as error:
         refusal = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": str(error)}
-        return _answer(encode_verdict(error.uid, Verdict(refusal=refusal)))
+        return Reply(encode_verdict(error.uid, Verdict(refusal=refusal)))
     try:
         verdict = await (await judges())[verb](review)
     except Exception as error:  # noqa: BLE001 (unexpected errors must also get a response)
@@ -106,29 +94,26 @@ async def _judged(verb: str, judges: Callable[[], Awaitable[Judges]], body: byte
         verdict = Verdict(refusal=_fault(error))
     if verdict.refusal is not None:
         _log_refusal(verb, review, verdict.refusal)
-    return _answer(encode_verdict(review.uid, verdict))
+    return Reply(encode_verdict(review.uid, verdict))
 
 
-async def _converted(body: bytes) -> web.Response:
+async def _converted(body: bytes) -> Reply:
     try:
         review = decode_conversion(body)
     except MalformedReviewError as error:
         return _malformed(str(error))
     except UnreadableRequestError as error:
-        return _answer(encode_conversion_failure(error.uid, str(error)))
+        return Reply(encode_conversion_failure(error.uid, str(error)))
     try:
-        return _answer(encode_converted(review.uid, await convert_all(review)))
+        return Reply(encode_converted(review.uid, await convert_all(review)))
     except UnconvertibleError as error:
         _log.warning("conversion refused", uid=review.uid, why=str(error))
-        return _answer(encode_conversion_failure(review.uid, str(error)))
+        return Reply(encode_conversion_failure(review.uid, str(error)))
 
 
-def _answer(body: bytes) -> web.Response:
-    return web.Response(body=body, content_type=_JSON)
-
-
-def _malformed(why: str) -> web.Response:
-    return web.json_response({"kind": "Status", "status": "Failure", "code": 400, "message": why}, status=400)
+def _malformed(why: str) -> Reply:
+    status = {"kind": "Status", "status": "Failure", "code": 400, "message": why}
+    return Reply(msgspec.json.encode(status), status=400)
 
 
 def _fault(error: Exception) -> Json:

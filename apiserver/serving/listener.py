@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from aiohttp import web
@@ -13,9 +14,12 @@ from apiserver.serving.connections import Connections
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
 
+    from apiserver.serving.bodies import Posts
+    from apiserver.serving.fast_path import FastPath
     from apiserver.serving.options import Limits, ServerOptions
-    from apiserver.serving.requests import Posts, Requests, Server
+    from apiserver.serving.requests import Requests, Server
 
 _HEADER_LIMIT = 512
 
@@ -23,10 +27,19 @@ _HEADER_LIMIT = 512
 class Listener:
     """An open port. Create it with `open`."""
 
-    def __init__(self, runner: web.BaseRunner, acceptor: Acceptor, connections: Connections) -> None:
+    def __init__(
+        self,
+        runner: web.BaseRunner,
+        acceptor: Acceptor,
+        connections: Connections,
+        fast_path: FastPath | None,
+        limits: Limits,
+    ) -> None:
         self._runner = runner
         self._acceptor = acceptor
         self._connections = connections
+        self._fast_path = fast_path
+        self._limits = limits
         self._sweeping = asyncio.create_task(connections.keep_sweeping())
 
     @classmethod
@@ -38,15 +51,21 @@ class Listener:
         host: str | None,
         port: int,
         context: ssl.SSLContext | None = None,
+        fast_path: Callable[[web.Server], FastPath] | None = None,
     ) -> Self:
-        """Listen on a port (0: any free one) of `host` (None: all addresses). Raises `OSError` if in use."""
+        """Listen on a port (0: any free one) of `host` (None: all addresses). Raises `OSError` if in use.
+
+        `fast_path` returns the fast path in front of the HTTP library's server, if there is one.
+        """
         runner = _runner_of(application, limits)
         await runner.setup()
         assert runner.server is not None
+        fast = fast_path(runner.server) if fast_path else None
         connections = Connections(
-            runner.server,
+            fast or runner.server,
             limit=limits.connections,
             unfinished_seconds=limits.unfinished_request_seconds,
+            idle_seconds=limits.keep_alive_seconds,
             clock=asyncio.get_running_loop().time,
         )
         try:
@@ -54,7 +73,7 @@ class Listener:
         except OSError:
             await runner.cleanup()
             raise
-        return cls(runner, Acceptor(listening, connections, context), connections)
+        return cls(runner, Acceptor(listening, connections, context), connections, fast, limits)
 
     @property
     def port(self) -> int:
@@ -67,6 +86,8 @@ class Listener:
         With `settle`, requests that are still on their way are completed as well.
         """
         await self._acceptor.close()
+        if self._fast_path:
+            await self._fast_path.close(within_seconds=self._limits.finish_seconds)
         if settle:
             await self._connections.settle()
         await self._runner.cleanup()
@@ -110,7 +131,12 @@ class ProcessListeners:
             application.middlewares.insert(0, requests.middleware())
             self._https = await self._open(application, self._options.port, context=context)
         else:
-            self._https = await self._open(requests.server(application), self._options.port, context=context)
+            self._https = await self._open(
+                requests.server(application),
+                self._options.port,
+                context=context,
+                fast_path=partial(requests.fast_path, application),
+            )
 
     async def open_plain(self, *, health: web.Application, metrics: web.Application) -> None:
         """Open the health and metrics ports, if configured."""
@@ -136,10 +162,16 @@ class ProcessListeners:
         port: int | None,
         *,
         context: ssl.SSLContext | None = None,
+        fast_path: Callable[[web.Server], FastPath] | None = None,
     ) -> Listener | None:
         if port is None:
             return None
         options = self._options
         return await Listener.open(
-            application, options.limits, host=options.bind_address, port=port, context=context
+            application,
+            options.limits,
+            host=options.bind_address,
+            port=port,
+            context=context,
+            fast_path=fast_path,
         )

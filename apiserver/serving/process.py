@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from apiserver.log import EventLogger
+from apiserver.serving.bodies import Posts
 from apiserver.serving.health import health_application, metrics_application
 from apiserver.serving.listener import ProcessListeners
 from apiserver.serving.memory import ask_for_blocks
 from apiserver.serving.options import ServerOptions
-from apiserver.serving.requests import Posts, Requests
+from apiserver.serving.requests import Requests
 from apiserver.serving.supervisor import Supervisor
 from apiserver.serving.tls import ServerTls
 

@@ -10,7 +10,7 @@ from aiohttp import StreamReader, web
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import RawTestServer, make_mocked_request
 
-from apiserver.serving.bodies import Bodies, Room
+from apiserver.serving.bodies import Bodies, Reply, Room
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -37,12 +37,12 @@ class Served:
         times = int(request.path.removeprefix("/"))
         return await self._bodies.answer(request, self._answer, limit_bytes=LIMIT, times=times)
 
-    async def _answer(self, body: bytes) -> web.Response:
+    async def _answer(self, body: bytes) -> Reply:
         async with self.entered:
             self.held.append(len(body))
             self.entered.notify_all()
         await self.let_go.wait()
-        return web.Response(text=str(len(body)))
+        return Reply(b"%d" % len(body))
 
 
 @pytest.fixture
@@ -189,10 +189,10 @@ async def test_small_bodies_are_read_while_large_complete_ones_wait_for_decoding
     )
     let_go = asyncio.Event()
 
-    async def answer(body: bytes) -> web.Response:
+    async def answer(body: bytes) -> Reply:
         if len(body) > SMALL_BYTES:
             await let_go.wait()
-        return web.Response(text=str(len(body)))
+        return Reply(b"%d" % len(body))
 
     async def read(size: int) -> int:
         request = small(size) if size == SMALL_BYTES else whole(size)
@@ -222,19 +222,20 @@ async def test_one_kind_of_request_cannot_use_all_memory() -> None:
         for share in (DECODED // 2, DECODED)
     )
 
-    async def answer_other(_: bytes) -> web.Response:
+    async def answer_other(_: bytes) -> Reply:
         """Answer a request of the other kind, while the first one holds its room."""
         body = whole(DECODED // 2)
-        return await other.answer(body, answer_with_size, limit_bytes=LIMIT, times=1)
+        answered = await other.answer(body, answer_with_size, limit_bytes=LIMIT, times=1)
+        return Reply((answered.text or "").encode())
 
     async with asyncio.timeout(PATIENCE_SECONDS):
         response = await one.answer(whole(64 * UNIT), answer_other, limit_bytes=LIMIT, times=64)
     assert response.text == str(DECODED // 2)
 
 
-async def answer_with_size(body: bytes) -> web.Response:
+async def answer_with_size(body: bytes) -> Reply:
     """Respond with the size of a body."""
-    return web.Response(text=str(len(body)))
+    return Reply(b"%d" % len(body))
 
 
 async def test_a_closed_connection_releases_its_memory(served: Served, server: RawTestServer) -> None:

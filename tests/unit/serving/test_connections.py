@@ -103,7 +103,9 @@ async def bench() -> AsyncIterator[Bench]:
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     assert runner.server is not None
-    bench.connections = Admitting(runner.server, limit=4, unfinished_seconds=10.0, clock=lambda: bench.now)
+    bench.connections = Admitting(
+        runner.server, limit=4, unfinished_seconds=10.0, idle_seconds=7200.0, clock=lambda: bench.now
+    )
     server = Acceptor(listening_socket("127.0.0.1", 0), bench.connections, None)
     bench.port = server.port
     yield bench

@@ -6,7 +6,9 @@ import gc
 import weakref
 
 from aiohttp import web
-from support.posting import client_of
+from support.posting import client_of, post_of
+
+from apiserver.serving.bodies import Reply
 
 
 class Held:
@@ -17,12 +19,12 @@ async def test_a_rejected_request_holds_no_memory_while_its_connection_is_idle()
     """Otherwise many clients with one rejected request each could exhaust the memory."""
     held: list[weakref.ref[Held]] = []
 
-    async def refuse(_: web.BaseRequest) -> web.Response:
+    async def refuse(_: bytes) -> Reply:
         local = Held()
         held.append(weakref.ref(local))
         raise web.HTTPServiceUnavailable(headers={"Retry-After": "1"}, text="later\n")
 
-    async with client_of({"/": refuse}) as client:
+    async with client_of({"/": post_of(refuse)}) as client:
         async with client.post("/") as response:
             assert (response.status, response.headers["Retry-After"]) == (503, "1")
             assert await response.text() == "later\n"
@@ -33,10 +35,10 @@ async def test_a_rejected_request_holds_no_memory_while_its_connection_is_idle()
 async def test_a_server_of_post_requests_rejects_other_paths_and_methods() -> None:
     """As the HTTP library's own routing does; the query belongs to no path."""
 
-    async def answer(_: web.BaseRequest) -> web.Response:
-        return web.Response(text="here")
+    async def answer(_: bytes) -> Reply:
+        return Reply(b"here")
 
-    async with client_of({"/known": answer}) as client:
+    async with client_of({"/known": post_of(answer)}) as client:
         async with client.post("/known?timeout=10s") as response:
             assert await response.text() == "here"
         async with client.post("/known", data=b"body", expect100=True) as response:

@@ -1,0 +1,308 @@
+"""The fast path: small POST requests in the form that API servers send are answered without the HTTP library.
+
+The library takes about three times the CPU that an unchanged object takes to review. Anything unusual is left
+to it, for the rest of the connection: other methods and paths, bodies that are large, chunked or compressed,
+pipelined requests, and every request while the process drains. So this module needs to understand one form of
+HTTP/1.1 request only (RFC 9112), and rejects none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+import time
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from apiserver.log import EventLogger
+from apiserver.serving.bodies import JSON, Post, Posts, Reply
+from apiserver.serving.connections import Guard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from apiserver.serving.process_metrics import ProcessMetrics
+    from apiserver.serving.readiness import Readiness
+
+log = EventLogger(__name__)
+
+MOST_HEAD_BYTES: Final = 2048
+"""The size up to which the head of a request is read here: the HTTP library's limits cannot be reached."""
+
+MOST_BODY_BYTES: Final = 64 << 10
+"""The size up to which a body is read here."""
+
+MOST_ARRIVING_BYTES: Final = 8 << 20
+"""The total size of incomplete requests that are held here. The HTTP library's are counted by `Bodies`."""
+
+_START: Final = re.compile(rb"POST (/[a-z]+)(?:\?[A-Za-z0-9=&%._~-]*)? HTTP/1\.1")
+_FIELD: Final = re.compile(rb"([A-Za-z0-9-]+):[\t ]*([\t -~]*)")
+_LENGTH: Final = re.compile(rb"[0-9]{1,6}")
+_UNUSUAL_FIELDS: Final = frozenset(
+    {b"connection", b"content-encoding", b"expect", b"transfer-encoding", b"upgrade"}
+)
+"""The fields that concern framing or the connection, other than a Content-Length."""
+
+_MOST_HEADS: Final = 512
+"""The number of heads that are remembered: those of one API server differ only by the length."""
+
+_JSON: Final = JSON.encode()
+_REASONS: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
+_FAULT: Final = Reply(
+    b'{"kind":"Status","status":"Failure","code":500,"message":"internal error: see the server\'s log"}', 500
+)
+
+
+class _Head(NamedTuple):
+    """The head of a request in the usual form."""
+
+    path: str
+    post: Post
+    size: int
+    """The size of the head in bytes."""
+    until: int
+    """The size of the whole request in bytes."""
+
+
+class FastPath:
+    """The fast path of one listener. Calling it returns the protocol for a new connection."""
+
+    def __init__(
+        self,
+        posts: Posts,
+        library: Callable[[], asyncio.Protocol],
+        *,
+        answer_seconds: float,
+        metrics: ProcessMetrics,
+        readiness: Readiness,
+        clock: Callable[[], float],
+    ) -> None:
+        """`library` returns the HTTP library's protocol for a connection that leaves the fast path."""
+        self.library = library
+        self.answer_seconds = answer_seconds
+        self.metrics = metrics
+        self.clock = clock
+        self.connections: set[FastConnection] = set()
+        """The open connections that have not left the fast path."""
+        self.in_flight: dict[FastConnection, asyncio.Task[None]] = {}
+        self.arriving_bytes = 0
+        self._posts = posts
+        self._readiness = readiness
+        self._is_closed = False
+
+    def __call__(self) -> FastConnection:
+        """Return the protocol for a new connection."""
+        return FastConnection(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests are answered here; the HTTP library answers them while the process drains."""
+        return not (self._is_closed or self._readiness.is_draining)
+
+    def head(self, data: bytes) -> _Head | None:
+        """Return the head of a request; None unless it is complete and has the usual form."""
+        end = data.find(b"\r\n\r\n", 0, MOST_HEAD_BYTES)
+        found = None if end < 0 else _usual(data[:end])
+        if found is None:
+            return None
+        path, length = found
+        post = self._posts.get(path)
+        if post is None or length > min(MOST_BODY_BYTES, post.most_small_bytes):
+            return None
+        return _Head(path, post, end + 4, end + 4 + length)
+
+    async def close(self, *, within_seconds: float) -> None:
+        """Leave all connections to the HTTP library, those in use as soon as they have their response."""
+        self._is_closed = True
+        for connection in [*self.connections]:
+            connection.leave_unless_in_use()
+        if self.in_flight:
+            await asyncio.wait(self.in_flight.values(), timeout=within_seconds)
+        for connection in [*self.in_flight]:
+            connection.abort()
+
+
+class FastConnection(asyncio.Protocol):
+    """One connection, and the HTTP library's protocol once it has left the fast path."""
+
+    __slots__ = ("_arrived", "_guard", "_head", "_library", "_path", "_stalled", "_transport")
+
+    def __init__(self, path: FastPath) -> None:
+        self._path = path
+        self._arrived = bytearray()
+        """The beginning of a request, or what arrived while one is being answered."""
+        self._head: _Head | None = None
+        """The head of a request whose body is arriving."""
+        self._library: asyncio.Protocol | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        """The timeout of a client that does not read its response."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.Protocol`."""
+        self._transport = cast("asyncio.Transport", transport)
+        guard = transport.get_protocol()
+        assert isinstance(guard, Guard)
+        self._guard = guard
+        self._path.connections.add(self)
+        if not self._path.is_open:
+            self._leave()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        self._path.connections.discard(self)
+        self._taken()
+        self._end_stall()
+        if self._library is not None:
+            self._library.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        if self._library is not None:
+            self._library.data_received(data)
+        elif self in self._path.in_flight:  # pipelined: at most one more read is held until the response
+            self._hold(data)
+            self._transport.pause_reading()
+        elif self._head is None:
+            self._read(data, self._path.head(data))
+        else:
+            self._hold(data)
+            if len(self._arrived) >= self._head.until:
+                self._read(self._taken(), self._head)
+
+    def eof_received(self) -> bool | None:
+        """See `asyncio.Protocol`."""
+        return None if self._library is None else self._library.eof_received()
+
+    def pause_writing(self) -> None:
+        """See `asyncio.Protocol`: a client that does not read its response gets no other one."""
+        if self._library is not None:
+            self._library.pause_writing()
+        else:
+            self._transport.pause_reading()
+            loop = asyncio.get_running_loop()
+            self._stalled = loop.call_later(self._path.answer_seconds, self._transport.abort)
+
+    def resume_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        if self._library is not None:
+            self._library.resume_writing()
+        else:
+            self._end_stall()
+            self._transport.resume_reading()
+
+    def leave_unless_in_use(self) -> None:
+        """Leave the connection to the HTTP library, unless a request is being answered."""
+        if self not in self._path.in_flight:
+            self._leave(self._taken())
+
+    def abort(self) -> None:
+        """Cancel the request that is being answered, and abort the connection."""
+        self._path.in_flight[self].cancel()
+        self._transport.abort()
+
+    def _read(self, data: bytes, head: _Head | None) -> None:
+        """Answer a request that is complete, wait for more of it, or leave it to the HTTP library."""
+        self._head = None
+        path = self._path
+        if head is None or len(data) > head.until or not path.is_open:
+            self._leave(data)
+        elif len(data) < head.until:
+            self._head = head
+            self._hold(data)
+            if path.arriving_bytes > MOST_ARRIVING_BYTES:
+                self._leave(self._taken())
+        elif head.post.bodies.small.take_at_once((head.until - head.size) * head.post.times):
+            self._guard.request_complete()
+            work = self._answer(head, data[head.size :])
+            path.in_flight[self] = asyncio.get_running_loop().create_task(work)
+        else:
+            self._leave(data)
+
+    async def _answer(self, head: _Head, body: bytes) -> None:
+        path, transport, code = self._path, self._transport, HTTPStatus.INTERNAL_SERVER_ERROR.value
+        began = path.clock()
+        path.metrics.requests_in_progress += 1
+        try:
+            reply = await head.post.answer(body)
+            code = reply.status
+        except Exception:  # the boundary of a request: logged in full, answered without internals
+            log.exception("request failed", method="POST", path=head.path)
+            reply = _FAULT
+        finally:
+            head.post.bodies.small.give(len(body) * head.post.times)
+            path.metrics.requests_in_progress -= 1
+            path.metrics.observe_request(head.path, "POST", code=code, seconds=path.clock() - began)
+            del path.in_flight[self]
+            self._guard.request_ended()
+        if not transport.is_closing():
+            transport.write(_response(reply))
+            if self._arrived or not path.is_open:
+                self._leave(self._taken())
+
+    def _leave(self, data: bytes = b"") -> None:
+        """Leave the connection to the HTTP library, with data that it has to read."""
+        self._path.connections.discard(self)
+        self._library = self._path.library()
+        self._library.connection_made(self._transport)
+        if self._end_stall():
+            self._library.pause_writing()
+        self._transport.resume_reading()
+        if data:
+            self._library.data_received(data)
+
+    def _end_stall(self) -> bool:
+        """Cancel the timeout of a client that does not read; return whether there was one."""
+        stalled, self._stalled = self._stalled, None
+        if stalled is not None:
+            stalled.cancel()
+        return stalled is not None
+
+    def _hold(self, data: bytes) -> None:
+        self._arrived += data
+        self._path.arriving_bytes += len(data)
+
+    def _taken(self) -> bytes:
+        """Return what has been held, and hold it no longer."""
+        data = bytes(self._arrived)
+        self._path.arriving_bytes -= len(data)
+        self._arrived.clear()
+        return data
+
+
+@functools.lru_cache(maxsize=_MOST_HEADS)
+def _usual(head: bytes) -> tuple[str, int] | None:
+    """Return the path and the length of the body if the head of a request has the usual form.
+
+    It has a Host and a Content-Length, no field twice, and none that the HTTP library would have to act on.
+    """
+    first, *lines = head.split(b"\r\n")
+    start = _START.fullmatch(first)
+    fields = {}
+    for line in lines:
+        field = _FIELD.fullmatch(line)
+        name = b"" if field is None else field[1].lower()
+        if field is None or name in fields or name in _UNUSUAL_FIELDS:
+            return None
+        fields[name] = field[2]
+    length = _LENGTH.fullmatch(fields.get(b"content-length", b""))
+    if start is None or length is None or b"host" not in fields:
+        return None
+    return start[1].decode(), int(length[0])
+
+
+def _response(reply: Reply) -> bytes:
+    return b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\nDate: %b\r\n\r\n%b" % (
+        reply.status,
+        _REASONS[reply.status],
+        _JSON,
+        len(reply.body),
+        _date(int(time.time())),
+        reply.body,
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def _date(seconds: int) -> bytes:
+    return formatdate(seconds, usegmt=True).encode()
