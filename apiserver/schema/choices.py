@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from apiserver.schema.conditions import Chosen
-from apiserver.schema.json import Json
 from apiserver.schema.rules import Demand, cel_member, has, has_some
 
 
@@ -19,9 +18,9 @@ class RequiredWhen(Demand):
     values: tuple[str, ...]
     reason: ClassVar[str] = "FieldValueRequired"
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether the other field requires this one and it is unset or empty."""
-        return value.get(self.other) in self.values and not value.get(self.name)
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"{Chosen(self.other, self.values).python(value)} and not {value}.get({self.name!r})"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -46,9 +45,9 @@ class ForbiddenWhen(Demand):
     values: tuple[str, ...]
     reason: ClassVar[str] = "FieldValueForbidden"
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether the field is set although the other field forbids it."""
-        return value.get(self.other) in self.values and bool(value.get(self.name))
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"{Chosen(self.other, self.values).python(value)} and {value}.get({self.name!r})"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -73,9 +72,9 @@ class ForbiddenBesideText(Demand):
     text: str
     reason: ClassVar[str] = "FieldValueForbidden"
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether the field is set and the text is not empty."""
-        return self.name in value and bool(value.get(self.text))
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"{self.name!r} in {value} and {value}.get({self.text!r})"
 
     def english(self) -> str:
         """Return the rule as a sentence."""

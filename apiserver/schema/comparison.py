@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from apiserver.schema.durations import nanoseconds
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import JsonValue
 from apiserver.schema.rules import Demand, cel_member, has
 
 
@@ -16,9 +17,10 @@ class LessOrEqual(Demand):
     lower: str
     upper: str
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether both numbers are set and in the wrong order."""
-        return self.lower in value and self.upper in value and value[self.lower] > value[self.upper]
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        lower, upper = repr(self.lower), repr(self.upper)
+        return f"{lower} in {value} and {upper} in {value} and {value}[{lower}] > {value}[{upper}]"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -45,9 +47,10 @@ class Different(Demand):
     name: str
     other: str
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether both fields are set, not empty, and equal."""
-        return bool(value.get(self.name)) and value.get(self.name) == value.get(self.other)
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        name, other = f"{value}.get({self.name!r})", f"{value}.get({self.other!r})"
+        return f"{name} and {name} == {other}"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -71,10 +74,10 @@ class Within(Demand):
     minimum: str
     maximum: str
 
-    def is_broken(self, value: str) -> bool:
-        """Tell whether the text is a duration outside the bounds."""
-        length = nanoseconds(value)
-        return length is not None and not nanoseconds(self.minimum) <= length <= nanoseconds(self.maximum)  # type: ignore[operator] # the bounds are written here
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        known["nanoseconds"] = nanoseconds
+        least, most = nanoseconds(self.minimum), nanoseconds(self.maximum)
+        return f"(length := nanoseconds({value})) is not None and not {least} <= length <= {most}"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -95,9 +98,9 @@ class SumAtMost(Demand):
     name: str
     limit: int
 
-    def is_broken(self, value: list[JsonValue]) -> bool:
-        """Tell whether the sum exceeds the limit."""
-        return self._shown(value) > self.limit
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"sum([item.get({self.name!r}, 0) for item in {value}]) > {self.limit}"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -124,9 +127,9 @@ class SomePositive(Demand):
     name: str
     default: int
 
-    def is_broken(self, value: list[JsonValue]) -> bool:
-        """Tell whether the list is not empty and no item has a positive number."""
-        return bool(value) and all(item.get(self.name, self.default) <= 0 for item in value)
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"{value} and all([item.get({self.name!r}, {self.default}) <= 0 for item in {value}])"
 
     def english(self) -> str:
         """Return the rule as a sentence."""

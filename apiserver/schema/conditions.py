@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apiserver.schema.json import Json
 from apiserver.schema.rules import cel_member, has
 
 
@@ -17,9 +16,9 @@ class Beside:
     shown: str
     is_set: bool
 
-    def holds(self, value: Json) -> bool:
-        """Tell whether the condition holds for an object."""
-        return (self.name in value) == self.is_set
+    def python(self, value: str) -> str:
+        """Return the condition in Python, on the variable `value`."""
+        return f"{self.name!r} {'in' if self.is_set else 'not in'} {value}"
 
     def cel(self) -> str:
         """Return the negated condition in CEL, to be combined with the rule by `||`."""
@@ -37,9 +36,9 @@ class Chosen:
     values: tuple[str, ...]
     whose: str = ""
 
-    def holds(self, value: Json) -> bool:
-        """Tell whether the condition holds for an object."""
-        return value.get(self.name) in self.values
+    def python(self, value: str) -> str:
+        """Return the condition in Python, on the variable `value`."""
+        return f"{value}.get({self.name!r}) in {self.values!r}"
 
     def cel(self) -> str:
         """Return the negated condition in CEL, to be combined with the rule by `||`."""

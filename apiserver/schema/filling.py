@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from apiserver.schema.json import Json
 from apiserver.schema.rules import Demand, has, has_some, listed
 
 
@@ -16,9 +15,9 @@ class NotEmpty(Demand):
     name: str
     reason: ClassVar[str] = "FieldValueRequired"
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether the member is unset or empty."""
-        return not value.get(self.name)
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"not {value}.get({self.name!r})"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -42,9 +41,9 @@ class NotEmptyUnless(Demand):
     other: str
     reason: ClassVar[str] = "FieldValueRequired"
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether the field is unset or empty and the other is unset."""
-        return not value.get(self.name) and self.other not in value
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"not {value}.get({self.name!r}) and {self.other!r} not in {value}"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -67,9 +66,9 @@ class SomeNotEmpty(Demand):
     names: tuple[str, ...]
     reason: ClassVar[str] = "FieldValueRequired"
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether all are unset or empty."""
-        return not any(value.get(name) for name in self.names)
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return " and ".join(f"not {value}.get({name!r})" for name in self.names)
 
     def english(self) -> str:
         """Return the rule as a sentence."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from apiserver.schema.conditions import Beside, Chosen, any_of, cel_list
 from apiserver.schema.errors import FieldError, forbidden, invalid, required
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Demand, Rule, cel_member
+from apiserver.schema.rules import CelRule, Demand, Rule, cel_member, predicate
 
 Condition: TypeAlias = Beside | Chosen
 
@@ -30,21 +30,23 @@ class EachItem(Rule):
 
     def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
         """Return an error for each item that breaks the rule, at its member."""
-        if not self.is_broken(value):
+        is_broken = predicate(self)
+        if not is_broken(value):
             return ()
         return [
             self._error(path.child(self.items).index(position).child(self._member()), item)
-            for position, item in enumerate(value.get(self.items, []))
-            if self._is_broken_by(item)
+            for position, item in enumerate(value[self.items])
+            if is_broken(value | {self.items: [item]})
         ]
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether the condition holds and an item breaks the rule."""
-        if self.when.holds(value):
-            for item in value.get(self.items, ()):
-                if self._is_broken_by(item):
-                    return True
-        return False
+    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
+        """Return a loop over the items under the condition."""
+        del known
+        return [
+            f"if {self.when.python(value)}:",
+            f" for item in {value}.get({self.items!r}, ()):",
+            f"  if {self._python_of_item()}: return True",
+        ]
 
     def cel(self) -> Sequence[CelRule]:
         """Return the single CEL rule."""
@@ -65,11 +67,12 @@ class EachItem(Rule):
     def _member(self) -> str: ...
 
     @abstractmethod
-    def _is_broken_by(self, item: Json) -> bool: ...
+    def _python_of_item(self) -> str:
+        """Return a condition in Python that is true if `item` breaks the rule."""
 
     @abstractmethod
     def _demand(self) -> str:
-        """Return the negation of `_is_broken_by` in CEL, in terms of `item`."""
+        """Return the negation of `_python_of_item` in CEL."""
 
     @abstractmethod
     def _message(self) -> str: ...
@@ -92,8 +95,8 @@ class ForbiddenInItems(EachItem):
     def _member(self) -> str:
         return self.name
 
-    def _is_broken_by(self, item: Json) -> bool:
-        return self.name in item and not (self.takes_zero and item[self.name] == 0)
+    def _python_of_item(self) -> str:
+        return f"{self.name!r} in item" + (f" and item[{self.name!r}] != 0" if self.takes_zero else "")
 
     def _error(self, here: FieldPath, item: Json) -> FieldError:
         del item
@@ -123,8 +126,8 @@ class RequiredInItems(EachItem):
     def _member(self) -> str:
         return self.name
 
-    def _is_broken_by(self, item: Json) -> bool:
-        return self.name not in item
+    def _python_of_item(self) -> str:
+        return f"{self.name!r} not in item"
 
     def _error(self, here: FieldPath, item: Json) -> FieldError:
         del item
@@ -157,8 +160,9 @@ class AtLeastInItems(EachItem):
     def _member(self) -> str:
         return self.name
 
-    def _is_broken_by(self, item: Json) -> bool:
-        return self.having in item and self.name in item and item[self.name] < self.minimum
+    def _python_of_item(self) -> str:
+        name = repr(self.name)
+        return f"{self.having!r} in item and {name} in item and item[{name}] < {self.minimum}"
 
     def _demand(self) -> str:
         having, member = cel_member(self.having, "item"), cel_member(self.name, "item")
@@ -190,9 +194,10 @@ class EqualInItems(EachItem):
     def _member(self) -> str:
         return self.names[0]
 
-    def _is_broken_by(self, item: Json) -> bool:
-        first, second = self.names
-        return self.lacking not in item and first in item and second in item and item[first] < item[second]
+    def _python_of_item(self) -> str:
+        first, second = map(repr, self.names)
+        are_set = f"{self.lacking!r} not in item and {first} in item and {second} in item"
+        return f"{are_set} and item[{first}] < item[{second}]"
 
     def _demand(self) -> str:
         lacking, first, second = (cel_member(name, "item") for name in (self.lacking, *self.names))
@@ -221,8 +226,8 @@ class ItemsAmongWhen(EachItem):
     def _member(self) -> str:
         return self.name
 
-    def _is_broken_by(self, item: Json) -> bool:
-        return item.get(self.name, self.default) not in self.allowed
+    def _python_of_item(self) -> str:
+        return f"item.get({self.name!r}, {self.default!r}) not in {self.allowed!r}"
 
     def _error(self, here: FieldPath, item: Json) -> FieldError:
         return invalid(here, item.get(self.name, self.default), self._message())
@@ -244,9 +249,11 @@ class SumAtLeast(Demand):
     minimum: int
     when: Beside
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether the list is not empty and the sum is lower."""
-        return self.when.holds(value) and bool(value.get(self.items)) and self._shown(value) < self.minimum
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        items = f"{value}.get({self.items!r})"
+        total = f"sum([item.get({self.name!r}, 0) for item in {items}])"
+        return f"{self.when.python(value)} and {items} and {total} < {self.minimum}"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -274,9 +281,9 @@ class OneItemWhen(Demand):
     items: str
     when: Condition
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether it has more than one; the schema rejects an empty list."""
-        return self.when.holds(value) and len(value.get(self.items, [])) > 1
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known  # the schema rejects an empty list
+        return f"{self.when.python(value)} and len({value}.get({self.items!r}, ())) > 1"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -307,13 +314,17 @@ class ItemOfEachWhen(Rule):
 
     def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
         """Return an error at the list for each value that no item has."""
-        if not self.when.holds(value) or self.items not in value:
+        if not self.is_broken(value):
             return ()
         found = {item.get(self.name) for item in value[self.items]}
-        if found.issuperset(self.needed):
-            return ()
         missing = [wanted for wanted in self.needed if wanted not in found]
         return [required(path.child(self.items), self._message(wanted)) for wanted in missing]
+
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        found = f"{{item.get({self.name!r}) for item in {value}[{self.items!r}]}}"
+        is_set = f"{self.when.python(value)} and {self.items!r} in {value}"
+        return f"{is_set} and not {found}.issuperset({self.needed!r})"
 
     def cel(self) -> Sequence[CelRule]:
         """Return one CEL rule for each value."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from apiserver.schema.errors import FieldError, forbidden, required
 from apiserver.schema.json import Json
@@ -21,10 +21,14 @@ class Excludes(Rule):
 
     def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
         """Return an error for each field that is set together with the one that excludes it."""
-        if self.name not in value:
+        if not self.is_broken(value):
             return ()
         beside = [other for other in self.others if other in value]
         return [forbidden(path.child(other), _not_beside((self.name,))) for other in beside]
+
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"{self.name!r} in {value} and ({_some_in(value, self.others)})"
 
     def cel(self) -> Sequence[CelRule]:
         """Return one CEL rule for each excluded field."""
@@ -43,9 +47,9 @@ class Needs(Demand):
     other: str
     reason: ClassVar[str] = "FieldValueForbidden"
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether the field is set without the other."""
-        return self.name in value and self.other not in value
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"{self.name!r} in {value} and {self.other!r} not in {value}"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -69,9 +73,9 @@ class WithoutKey(Demand):
     because: str
     reason: ClassVar[str] = "FieldValueForbidden"
 
-    def is_broken(self, value: Json) -> bool:
-        """Tell whether the key is present."""
-        return self.key in value
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"{self.key!r} in {value}"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -97,10 +101,15 @@ class AllOrNone(Rule):
 
     def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
         """Return an error for each missing field if others are set."""
-        if self.unless in value or not any(name in value for name in self.names):
+        if not self.is_broken(value):
             return ()
         missing = [name for name in self._all() if name not in value]
         return [required(path.child(name), self._message(name)) for name in missing]
+
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        some, is_missing = _some_in(value, self.names), [f"{name!r} not in {value}" for name in self._all()]
+        return f"{self.unless!r} not in {value} and ({some}) and ({' or '.join(is_missing)})"
 
     def cel(self) -> Sequence[CelRule]:
         """Return one CEL rule for each field."""
@@ -138,10 +147,12 @@ class AtMostOneOf(Rule):
 
     def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
         """Return an error for each field that is set together with an earlier one."""
-        if len(value) <= 1:
-            return ()
         present = [name for name in self.names if name in value]
         return [forbidden(path.child(name), _not_beside(self._before(name))) for name in present[1:]]
+
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"len({value}) > 1 and {_count_in(value, self.names)} > 1"
 
     def cel(self) -> Sequence[CelRule]:
         """Return one CEL rule for each field but the first."""
@@ -170,6 +181,10 @@ class ExactlyOneOf(Rule):
             return AtMostOneOf(self.names).check(value, path)
         return [required(path.child(self.names[0]), self._message())]
 
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return f"{_count_in(value, self.names)} != 1"
+
     def cel(self) -> Sequence[CelRule]:
         """Return the CEL rule that one is set, and those that no two are."""
         some = CelRule(
@@ -186,6 +201,14 @@ class ExactlyOneOf(Rule):
 
     def _message(self) -> str:
         return f"exactly one of {listed(self.names, 'and')} must be set"
+
+
+def _some_in(value: str, names: Sequence[str]) -> str:
+    return " or ".join(f"{name!r} in {value}" for name in names)
+
+
+def _count_in(value: str, names: Sequence[str]) -> str:
+    return " + ".join(f"({name!r} in {value})" for name in names)
 
 
 def _not_beside(others: Sequence[str]) -> str:

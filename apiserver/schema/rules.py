@@ -1,19 +1,23 @@
 """Validation rules that a single schema keyword cannot express: a small, closed vocabulary.
 
 Each rule can check a raw value, express itself in CEL for the API server, and describe itself in English for
-the reference page. A rule over several fields is an argument of `@declaration` of their object, with JSON
-names; a rule on one value is an argument of its `Annotated`. `WebhookOnly` holds a rule that CEL cannot
-express. More rules are in `presence`, `filling`, `comparison`, `transitions` and other modules.
+the reference page. Whether a value breaks a rule is written as Python source, which becomes part of one
+function for all rules of a declaration (`ruling.detector`): a call per rule and value would take longer. A
+rule over several fields is an argument of `@declaration` of their object, with JSON names; a rule on one
+value is an argument of its `Annotated`. `WebhookOnly` holds a rule that CEL cannot express. More rules are in
+`presence`, `filling`, `comparison`, `transitions` and other modules.
 """
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from apiserver.schema.errors import FieldError, forbidden, invalid, required
+from apiserver.schema.generated import function
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
 
@@ -67,8 +71,19 @@ class Rule(ABC):
         return ()
 
     def is_broken(self, value: JsonValue) -> bool:
-        """Tell whether a raw value has an error. Called for every object, and most break no rule."""
-        return bool(self.check(value, _NOWHERE))
+        """Tell whether a raw value has an error."""
+        return predicate(self)(value)
+
+    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
+        """Return lines of Python that return True if the variable `value` has an error, as most do not.
+
+        The objects that they name are added to `known`.
+        """
+        return [f"if {self._python(value, known)}: return True"]
+
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        """Return the condition of `source`, unless it needs several lines."""
+        return called(self.check, value, known)
 
     def cel(self) -> Sequence[CelRule]:
         """Return the rule in CEL; empty if only the webhook can check it."""
@@ -95,8 +110,8 @@ class Demand(Rule):
         return [self._error(value, path.child(self._field()) if self._field() else path)]
 
     @abstractmethod
-    def is_broken(self, value: JsonValue) -> bool:
-        """Tell whether a raw value breaks the rule."""
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        """Return a condition in Python that is true if the variable `value` breaks the rule."""
 
     def cel(self) -> Sequence[CelRule]:
         """Return the single CEL rule."""
@@ -123,7 +138,7 @@ class Demand(Rule):
 
     @abstractmethod
     def _cel(self) -> str:
-        """Return the negation of `is_broken` in CEL."""
+        """Return the negation of `_python` in CEL."""
 
     @abstractmethod
     def _message(self) -> str: ...
@@ -148,9 +163,18 @@ class WebhookOnly(Rule):
 
     sentence: str
 
+    only_if: str = ""
+    """A condition in Python on `{0}`, without which the function is not called."""
+
     def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
         """Return the errors that the function finds."""
+        if self.only_if and not self.is_broken(value):
+            return ()
         return self.function(value, path)
+
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        call = called(self.function, value, known)
+        return f"{self.only_if.format(value)} and {call}" if self.only_if else call
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -167,13 +191,32 @@ class WithoutCel(Rule):
         """Return the errors that the wrapped rule finds."""
         return self.rule.check(value, path)
 
-    def is_broken(self, value: JsonValue) -> bool:
-        """Tell whether the wrapped rule is broken."""
-        return self.rule.is_broken(value)
+    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
+        """Return the source of the wrapped rule."""
+        return self.rule.source(value, known)
 
     def english(self) -> str:
         """Return the rule as a sentence."""
         return self.rule.english()
+
+
+@functools.cache
+def predicate(rule: Rule) -> Callable[[JsonValue], bool]:
+    """Return a function that tells whether a raw value breaks a rule."""
+    known: dict[str, Any] = {}
+    is_broken: Callable[[JsonValue], bool] = function(
+        "value", [*rule.source("value", known), "return False"], known, about=type(rule).__name__
+    )
+    return is_broken
+
+
+def called(
+    check: Callable[[JsonValue, FieldPath], Sequence[FieldError]], value: str, known: dict[str, Any]
+) -> str:
+    """Return the source of a call that is true if a function finds errors in the variable `value`."""
+    name = f"check{len(known)}"
+    known |= {name: check, "nowhere": _NOWHERE}
+    return f"{name}({value}, nowhere)"
 
 
 def cel_member(name: str, of: str = "self") -> str:

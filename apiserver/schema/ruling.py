@@ -18,7 +18,7 @@ from apiserver.schema.generated import function, indented
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import Rule, Transition, WebhookOnly, WithoutCel
+from apiserver.schema.rules import Rule, Transition, called, predicate
 from apiserver.schema.shape import FREE_LEVELS, Blank, is_deeper_than
 
 Broken: TypeAlias = tuple[Rule, JsonValue, tuple[str | int, ...]]
@@ -52,12 +52,10 @@ class UniqueKeys(Rule):
             seen.add(key)
         return found
 
-    def is_broken(self, value: list[JsonValue]) -> bool:
-        """Tell whether two items have the same keys; in most lists the first key alone shows that none do."""
-        if len(value) <= 1:
-            return False
-        name = self.names[0]
-        return len({item.get(name) for item in value}) != len(value) and Rule.is_broken(self, value)
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        """Return the condition; in most lists the first key alone shows that no two items have the same."""
+        first = f"{{item.get({self.names[0]!r}) for item in {value}}}"
+        return f"len({value}) > 1 and len({first}) != len({value}) and {called(self.check, value, known)}"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -70,11 +68,7 @@ class Shallow(Rule):
 
     def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
         """Return the error, if any."""
-        return [errors.too_deep(path, FREE_LEVELS)] if self.is_broken(value) else ()
-
-    def is_broken(self, value: JsonValue) -> bool:
-        """Tell whether the value is nested too deeply."""
-        return is_deeper_than(value, FREE_LEVELS)
+        return [errors.too_deep(path, FREE_LEVELS)] if is_deeper_than(value, FREE_LEVELS) else ()
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -137,7 +131,7 @@ def detector(here: Ruled) -> Detector:
 
 
 def _compiled(here: Ruled, *, place: str | None, begin: str, end: str) -> Any:  # noqa: ANN401 (see the callers)
-    known: dict[str, Any] = {"nowhere": _NOWHERE}
+    known: dict[str, Any] = {}
     body = [begin, *_source(here, known, place=place, depth=0), end]
     return function("v0", body, known, about="rules of a declaration")
 
@@ -151,10 +145,12 @@ def _source(here: Ruled, known: dict[str, Any], *, place: str | None, depth: int
     if here.most is not None and place is not None:
         yield f"{value} = {value}[:{here.most}]"
     for rule in here.rules:
+        if place is None:
+            yield from rule.source(value, known)
+            continue
         name = f"rule{len(known)}"
-        known[name], (known[f"of_{name}"], also) = rule, _question(rule)
-        then = "return True" if place is None else f"found.append(({name}, {value}, ({place})))"
-        yield f"if of_{name}({value}{also}): {then}"
+        known |= {name: rule, f"of_{name}": predicate(rule)}
+        yield f"if of_{name}({value}): found.append(({name}, {value}, ({place})))"
     for member, below in here.members:
         yield f"if {member!r} in {value}:"
         yield f" {inside} = {value}[{member!r}]"
@@ -172,15 +168,6 @@ def _source(here: Ruled, known: dict[str, Any], *, place: str | None, depth: int
 
 def _inner(place: str | None, part: str) -> str | None:
     return None if place is None else f"{place}{part}, "
-
-
-def _question(rule: Rule) -> tuple[Callable[..., Any], str]:
-    """Return a function that is true of values that break a rule, and its arguments after the value."""
-    while isinstance(rule, WithoutCel):
-        rule = rule.rule
-    if type(rule).is_broken is not Rule.is_broken:
-        return rule.is_broken, ""
-    return rule.function if isinstance(rule, WebhookOnly) else rule.check, ", nowhere"
 
 
 def rule_errors(found: Iterable[Broken]) -> Iterator[FieldError]:

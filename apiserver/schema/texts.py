@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from apiserver.schema.rules import Demand
 
-_WHITESPACE: Final = re.compile("[ \t\n\f\r]")
+_WHITESPACE: Final = " \t\n\f\r"
 """The whitespace of `\\s` in RE2, which the API server uses."""
 
 _LONGEST_NAME: Final = 253
@@ -18,9 +17,9 @@ _LONGEST_NAME: Final = 253
 class NoWhitespace(Demand):
     """A text must not contain whitespace. Applies to the text."""
 
-    def is_broken(self, value: str) -> bool:
-        """Tell whether the text contains whitespace."""
-        return _WHITESPACE.search(value) is not None
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        return " or ".join(f"{space!r} in {value}" for space in _WHITESPACE)
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -42,9 +41,10 @@ class PathSegment(Demand):
     Source: `IsValidPathSegmentName` of `k8s.io/apimachinery/pkg/api/validation/path/name.go`.
     """
 
-    def is_broken(self, value: str) -> bool:
-        """Tell whether the text has another meaning in a URL."""
-        return len(value) <= _LONGEST_NAME and (value in {".", ".."} or "/" in value or "%" in value)
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        has_meaning = f"{value} in ('.', '..') or '/' in {value} or '%' in {value}"
+        return f"len({value}) <= {_LONGEST_NAME} and ({has_meaning})"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -63,12 +63,10 @@ class NoBacksteps(Demand):
 
     schemes: tuple[str, ...]
 
-    def is_broken(self, value: str) -> bool:
-        """Tell whether a segment of the path is `..`."""
-        if ".." not in value:
-            return False
-        is_meant = value.startswith(tuple(f"{scheme}://" for scheme in self.schemes))
-        return is_meant and "/../" in f"{value}/"
+    def _python(self, value: str, known: dict[str, Any]) -> str:
+        del known
+        starts = tuple(f"{scheme}://" for scheme in self.schemes)
+        return f"'..' in {value} and {value}.startswith({starts!r}) and '/../' in {value} + '/'"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
