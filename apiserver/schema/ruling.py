@@ -68,7 +68,17 @@ class Shallow(Rule):
 
     def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
         """Return the error, if any."""
-        return [errors.too_deep(path, FREE_LEVELS)] if is_deeper_than(value, FREE_LEVELS) else ()
+        return [errors.too_deep(path, FREE_LEVELS)] if self.is_broken(value) else ()
+
+    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
+        """Return a loop over the members of the value; most are neither objects nor lists."""
+        known["is_deeper_than"] = is_deeper_than
+        return [
+            f"if type({value}) is dict or type({value}) is list:",
+            f" for item in {value}.values() if type({value}) is dict else {value}:",
+            f"  if (type(item) is dict or type(item) is list) and is_deeper_than(item, {FREE_LEVELS - 1}):",
+            "   return True",
+        ]
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -83,6 +93,7 @@ class Ruled:
     keys: tuple[str, ...]
     most: int | None
     members: tuple[tuple[str, Ruled], ...]
+    required: frozenset[str]
     items: Ruled | None
     values: Ruled | None
 
@@ -99,7 +110,10 @@ def rules_on(node: Node, is_meant: Callable[[Rule], bool]) -> Ruled | None:
     if not rules and not members and items is None and values is None:
         return None
     most = node.keywords.get("maxItems")
-    return Ruled(rules=rules, keys=keys, most=most, members=members, items=items, values=values)
+    required = frozenset(prop.name for prop in node.properties if prop.is_required)
+    return Ruled(
+        rules=rules, keys=keys, most=most, members=members, required=required, items=items, values=values
+    )
 
 
 def is_check(rule: Rule) -> bool:
@@ -152,7 +166,8 @@ def _source(here: Ruled, known: dict[str, Any], *, place: str | None, depth: int
         known |= {name: rule, f"of_{name}": predicate(rule)}
         yield f"if of_{name}({value}): found.append(({name}, {value}, ({place})))"
     for member, below in here.members:
-        yield f"if {member!r} in {value}:"
+        is_there = place is None and member in here.required
+        yield f"if {member!r} in {value}:" if not is_there else "if True:"
         yield f" {inside} = {value}[{member!r}]"
         yield from indented(_source(below, known, place=_inner(place, repr(member)), depth=depth + 1))
     if here.items is not None:

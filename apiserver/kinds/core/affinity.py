@@ -23,8 +23,6 @@ from apiserver.schema.rules import WebhookOnly
 
 
 def _label_key_list_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
-    if "matchLabelKeys" not in value and "mismatchLabelKeys" not in value:
-        return ()
     selector = value.get("labelSelector")
     if selector is None:
         named = (name for name in ("matchLabelKeys", "mismatchLabelKeys") if value.get(name))
@@ -48,6 +46,7 @@ def _label_key_list_errors(value: Json, path: FieldPath) -> Sequence[FieldError]
         _label_key_list_errors,
         "`matchLabelKeys` and `mismatchLabelKeys` need a `labelSelector` and have no key in common;"
         " nor have `matchLabelKeys` and the selector.",
+        only_if="('matchLabelKeys' in {0} or 'mismatchLabelKeys' in {0})",
     )
 )
 class PodAffinityTerm:

@@ -52,7 +52,7 @@ _BYTE_DIVISORS: Final = (
 
 
 def _field_path_errors(value: str, path: FieldPath) -> Sequence[FieldError]:
-    if not value or value in _FIELDS or len(value) > _LONGEST_FIELD:
+    if not value or len(value) > _LONGEST_FIELD:
         return ()
     entry = _ENTRY.search(value)
     if entry is None:
@@ -96,7 +96,11 @@ class ObjectFieldSelector:
     field_path: Annotated[
         str,
         Length(1, _LONGEST_FIELD),
-        WebhookOnly(_field_path_errors, "A field of a Pod that a variable can have."),
+        WebhookOnly(
+            _field_path_errors,
+            "A field of a Pod that a variable can have.",
+            only_if=f"{{0}} not in {_FIELDS!r}",
+        ),
     ]
     """The path of the field, such as `status.podIP` or `metadata.labels['app']`."""
 

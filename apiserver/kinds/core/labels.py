@@ -37,7 +37,7 @@ _PREFIX_TOO_LONG: Final = f"prefix part must be no more than {_LONGEST_PREFIX} c
 
 
 def _long_prefix(value: str, path: FieldPath) -> Sequence[FieldError]:
-    if len(value) <= _LONGEST_PREFIX or len(value) > _LONGEST_KEY or value.find("/") <= _LONGEST_PREFIX:
+    if len(value) > _LONGEST_KEY or value.find("/") <= _LONGEST_PREFIX:
         return ()
     return [errors.invalid(path, value, _PREFIX_TOO_LONG)]
 
@@ -46,7 +46,11 @@ LabelKey = Annotated[
     str,
     Length(maximum=_LONGEST_KEY),
     Pattern(rf"^({SUBDOMAIN}/)?{_NAME}$", says="a label key such as app or example.com/team"),
-    WebhookOnly(_long_prefix, f"A prefix of a label key has up to {_LONGEST_PREFIX} characters."),
+    WebhookOnly(
+        _long_prefix,
+        f"A prefix of a label key has up to {_LONGEST_PREFIX} characters.",
+        only_if=f"len({{0}}) > {_LONGEST_PREFIX}",
+    ),
 ]
 """The key of a label: a name of up to 63 characters, with an optional domain prefix."""
 
@@ -93,12 +97,11 @@ def _name_errors(name: str) -> Iterator[str]:
 
 def label_errors(value: dict[str, str], path: FieldPath) -> list[FieldError]:
     """Return the errors of labels: those of a key at the path of the map, of a value at its own path."""
-    return [
-        error
-        for key, text in value.items()
-        if label_key_errors(key) or label_value_errors(text)
-        for error in _label_errors(key, text, path)
-    ]
+    found: list[FieldError] = []
+    for key, text in value.items():
+        if label_key_errors(key) or label_value_errors(text):
+            found += _label_errors(key, text, path)
+    return found
 
 
 def _label_errors(key: str, text: str, path: FieldPath) -> Iterator[FieldError]:

@@ -35,8 +35,6 @@ Weight = Annotated[Int32, Range(1, 100)]
 
 
 def _comparison_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
-    if value.get("operator") not in {"Gt", "Lt"}:
-        return ()
     values, here = value.get("values", []), path.child("values")
     if len(values) != 1:
         return [errors.required(here, "must be a single value when `operator` is 'Gt' or 'Lt'")]
@@ -52,7 +50,15 @@ def _value_errors(text: str) -> tuple[str, ...]:
     return label_value_errors(text)
 
 
-def _required_value_errors(value: Json, path: FieldPath) -> list[FieldError]:
+def _required_value_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
+    texts = [
+        text
+        for term in value.get("nodeSelectorTerms", ())
+        for expression in term.get("matchExpressions", ())
+        for text in expression.get("values", ())
+    ]
+    if not any(map(_value_errors, texts)):
+        return ()
     return [
         errors.invalid(
             FieldPath(
@@ -61,7 +67,7 @@ def _required_value_errors(value: Json, path: FieldPath) -> list[FieldError]:
             text,
             detail,
         )
-        for place, term in enumerate(value.get("nodeSelectorTerms", []))
+        for place, term in enumerate(value["nodeSelectorTerms"])
         for position, expression in enumerate(term.get("matchExpressions", []))
         for rank, text in enumerate(expression.get("values", []))
         for detail in _value_errors(text)
@@ -71,7 +77,11 @@ def _required_value_errors(value: Json, path: FieldPath) -> list[FieldError]:
 @declaration(
     WithoutCel(RequiredWhen("values", "operator", ("In", "NotIn"))),
     WithoutCel(ForbiddenWhen("values", "operator", ("Exists", "DoesNotExist"))),
-    WebhookOnly(_comparison_errors, "`values` is one integer when `operator` is 'Gt' or 'Lt'."),
+    WebhookOnly(
+        _comparison_errors,
+        "`values` is one integer when `operator` is 'Gt' or 'Lt'.",
+        only_if="{0}.get('operator') in ('Gt', 'Lt')",
+    ),
 )
 class NodeSelectorRequirement:
     """One requirement on the labels of a node."""

@@ -24,7 +24,8 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.remembering import remembered
 from apiserver.schema.rules import WebhookOnly
 
-_STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
+_STANDARD_NAMES: Final = ("cpu", "memory", "ephemeral-storage")
+_STANDARD: Final = frozenset(_STANDARD_NAMES)
 _HUGE_PAGES: Final = "hugepages-"
 _NATIVE: Final = "kubernetes.io/"
 _QUOTA: Final = "requests."
@@ -82,7 +83,9 @@ def _wrong_with(name: str) -> tuple[str, ...]:
     if malformed:
         return malformed
     if "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
-        allowed = f"{', '.join(_STANDARD)} or hugepages-<size>, or fully qualified such as nvidia.com/gpu"
+        allowed = (
+            f"{', '.join(_STANDARD_NAMES)} or hugepages-<size>, or fully qualified such as nvidia.com/gpu"
+        )
         return (f"must be a standard resource for containers: {allowed}",)
     if "/" in name and _NATIVE not in name and name.startswith(_QUOTA):
         return (f"must not start with '{_QUOTA}', which quotas put before names",)
@@ -102,6 +105,11 @@ def _amount_errors(
         yield errors.invalid(path, quantity, f"must be a positive integer multiple of {name}")
 
 
+def _is_count(name: str, quantity: str | int) -> bool:
+    """Tell whether an amount is in digits and valid for the resource, as most are."""
+    return str(quantity).isdigit() and _resource(name).takes_any_count
+
+
 def _entry_errors(name: str, quantity: str | int, path: FieldPath) -> Iterator[FieldError]:
     resource = _resource(name)
     yield from (errors.invalid(path, name, detail) for detail in resource.faults)
@@ -109,7 +117,7 @@ def _entry_errors(name: str, quantity: str | int, path: FieldPath) -> Iterator[F
 
 
 def _pair_errors(name: str, request: str | int, limits: Json, path: FieldPath) -> Sequence[FieldError]:
-    is_flexible = can_be_overcommitted(name)
+    is_flexible = name in _STANDARD or can_be_overcommitted(name)
     if name not in limits:
         if is_flexible:
             return ()
@@ -126,14 +134,20 @@ def _pair_errors(name: str, request: str | int, limits: Json, path: FieldPath) -
 def resource_errors(value: Json, path: FieldPath) -> list[FieldError]:
     """Return the errors of requests and limits, each on its own and compared with each other."""
     found: list[FieldError] = []
+    compared: list[FieldError] = []
     limits, requests = value.get("limits", {}), value.get("requests", {})
-    for side, amounts in (("limits", limits), ("requests", requests)):
-        for name, quantity in amounts.items():
-            if name not in _STANDARD and not (str(quantity).isdigit() and _resource(name).takes_any_count):
-                found += _entry_errors(name, quantity, path.child(side).key(name))
+    for name, quantity in limits.items():
+        if name not in _STANDARD and not _is_count(name, quantity):
+            found += _entry_errors(name, quantity, path.child("limits").key(name))
     for name, request in requests.items():
-        if request != limits.get(name):
-            found += _pair_errors(name, request, limits, path)
+        is_equal = request == limits.get(name)
+        if is_equal and not found:
+            continue
+        if name not in _STANDARD and not _is_count(name, request):
+            found += _entry_errors(name, request, path.child("requests").key(name))
+        if not is_equal:
+            compared += _pair_errors(name, request, limits, path)
+    found += compared
     if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
         return found
     if any(name.startswith(_HUGE_PAGES) for name in (*limits, *requests)):
