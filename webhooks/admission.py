@@ -88,20 +88,21 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
     found = find_version(sent.api_version, sent.kind)
     if found is None or (stored is not None and _is_untouched(found[0], stored, sent)):
         return None
+    kind, version = found
     namespace = request.namespace or ""
     return Subject(
-        kind=found[0],
-        version=found[1],
+        kind=kind,
+        version=version,
         value=_plain(sent, namespace),
         old=None if stored is None else _plain(stored, namespace),
         namespace=namespace,
-        forms=_forms(*found, sent, stored),
-        to_keep=None if stored is None else _to_keep(found[0], sent, stored),
+        forms=_forms(kind, version, sent, stored) if kind.has_conversion else [],
+        to_keep=None if stored is None else _to_keep(kind, sent, stored),
     )
 
 
 def _opened(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None:
-    if not isinstance(value, msgspec.Raw):
+    if value is None or isinstance(value, ReviewedObject):
         return value
     return None if value == _NULL else _decoded(_object, value)
 

@@ -27,20 +27,21 @@ _MOST_ERRORS: Final = MOST_ERRORS + 1
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """An object that may be admitted, with its judgement."""
+    """An object that may be admitted, with its judgement, and with warnings about it if it is sound."""
 
     subject: Subject
     judgement: Judgement
+    advice: list[str]
 
 
 async def decide(
-    request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy, *, must_be_sure: bool
+    request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy, *, is_final: bool
 ) -> Judged | Verdict:
     """Judge the object under review, and whether its writer may use what it references.
 
     This also fills defaults into the object. Returns the verdict if it is final: a rejection, or that there
     is nothing to judge. A permission that cannot be checked, or a wrong annotation of the writer, leads to a
-    rejection only if `must_be_sure`.
+    rejection only if `is_final`, that is, in `/validate`; only then there is advice.
     """
     try:
         subject = subject_of(request)
@@ -48,23 +49,29 @@ async def decide(
         return Verdict(refusal=_status(422, "Invalid", str(error)))
     if subject is None:
         return Verdict()
-    judgement = await worked(
-        request, complete_and_judge, subject.kind, subject.version, subject.value, subject.old
-    )
-    # The other forms are conversions of this one, and would repeat its errors.
-    found = list(judgement.errors) or form_errors(subject.kind, subject.forms)
-    if must_be_sure:
+    judgement, advice = await worked(request, _judged, subject, is_final)
+    found = [*judgement.errors]
+    if subject.forms and not found:  # these are conversions of the object, and would repeat its errors
+        found = form_errors(subject.kind, subject.forms)
+    if is_final:
         found += record_errors(subject, request)
     try:
         if claims := subject.claims(is_valid=judgement.is_sound):
             found += await scaling.errors(claims, user=user_of(request), namespace=subject.namespace)
         found += await tenancy.errors(subject, request)
     except UndecidedError as error:
-        if must_be_sure and not found:
+        if is_final and not found:
             return Verdict(refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{error}; try again"))
     if found:
         return Verdict(refusal=await _refusal(subject, found, request))
-    return Judged(subject, judgement)
+    return Judged(subject, judgement, advice)
+
+
+def _judged(subject: Subject, is_advised: bool) -> tuple[Judgement, list[str]]:
+    judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
+    if not is_advised or not judgement.is_sound:
+        return judgement, []
+    return judgement, [text for advise in subject.version.advise for text in advise(subject.value)]
 
 
 async def _refusal(subject: Subject, found: Sequence[FieldError], request: AdmissionRequest) -> Json:

@@ -32,9 +32,14 @@ async def worked(request: AdmissionRequest, work: Callable[[Unpack[Ts]], T], *ar
 
 def _is_costly(request: AdmissionRequest) -> bool:
     """Tell whether the objects are large or have many expressions; an old one may be judged as well."""
-    objects = (request.object, request.old_object)
-    if sum(memoryview(item).nbytes for item in objects if isinstance(item, msgspec.Raw)) > SMALL_BYTES:
-        return True  # those of small reviews are decoded
-    texts = (item.spec if isinstance(item, ReviewedObject) else item for item in objects)
-    found = sum(bytes(text).count(_EXPRESSION) for text in texts if isinstance(text, msgspec.Raw))
-    return found > _MOST_EXPRESSIONS
+    size_bytes, expressions = 0, 0
+    for item in (request.object, request.old_object):
+        if isinstance(item, msgspec.Raw):  # those of small reviews are decoded
+            size_bytes += memoryview(item).nbytes
+            if size_bytes > SMALL_BYTES:
+                return True
+        spec = item.spec if isinstance(item, ReviewedObject) else item
+        # Most have no expression, which a search from the end finds in half the time of counting.
+        if isinstance(spec, msgspec.Raw) and (text := bytes(spec)).rfind(_EXPRESSION) >= 0:
+            expressions += text.count(_EXPRESSION)
+    return expressions > _MOST_EXPRESSIONS

@@ -6,8 +6,6 @@ because the server would report only those that its schema covers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.conversion import kept_annotation
 from apiserver.schema.filler import Addition
@@ -26,7 +24,7 @@ async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy =
 
     Permissions that cannot be checked are left to `/validate`.
     """
-    judged = await decide(request, scaling, tenancy, must_be_sure=False)
+    judged = await decide(request, scaling, tenancy, is_final=False)
     if isinstance(judged, Verdict):
         return judged
     completion = judged.judgement.completion
@@ -34,10 +32,12 @@ async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy =
     return Verdict(patch=patch, warnings=tuple(completion.warnings))
 
 
-def _annotated(subject: Subject, request: AdmissionRequest) -> Iterator[Addition]:
-    """Yield the patch operation that sets our annotations and keeps all others."""
-    ours = {kept_annotation(subject.kind): subject.to_keep, WRITTEN_BY: due_record(subject, request)}
-    wanted = {name: text for name, text in ours.items() if text is not None}
+def _annotated(subject: Subject, request: AdmissionRequest) -> list[Addition]:
+    """Return the patch operation that sets our annotations and keeps all others; none if they are set."""
+    record = due_record(subject, request)
+    if record is None and subject.to_keep is None:
+        return []
+    ours = {kept_annotation(subject.kind): subject.to_keep, WRITTEN_BY: record}
     others = subject.value["metadata"].get("annotations", {})
-    if wanted and others != others | wanted:
-        yield Addition("/metadata/annotations", others | wanted)
+    all_ = others | {name: text for name, text in ours.items() if text is not None}
+    return [] if others == all_ else [Addition("/metadata/annotations", all_)]

@@ -6,7 +6,6 @@ stays undecoded inside an admission request, so that an unchanged one is never d
 
 from __future__ import annotations
 
-import base64
 import codecs
 import re
 from collections.abc import Mapping, Sequence
@@ -235,7 +234,7 @@ def encode_verdict(uid: str, verdict: Verdict) -> bytes:
         response["status"] = verdict.refusal
     if verdict.patch:
         response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(_encode(verdict.patch)).decode()
+        response["patch"] = _encode(verdict.patch)  # bytes are encoded in base64
     if verdict.warnings:
         response["warnings"] = verdict.warnings
     return _encode(_ADMISSION | {"response": response})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from webhooks.admission import Subject
 from webhooks.decision import decide
-from webhooks.large import worked
 from webhooks.references import Referents, advise
 from webhooks.review import AdmissionRequest, Verdict
 from webhooks.scaling import Scaling
@@ -15,17 +13,12 @@ async def validate(
     request: AdmissionRequest, scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN
 ) -> Verdict:
     """Return the verdict on a request: a rejection, or warnings about probably unintended values."""
-    judged = await decide(request, scaling, tenancy, must_be_sure=True)
+    judged = await decide(request, scaling, tenancy, is_final=True)
     if isinstance(judged, Verdict):
         return judged
     if not judged.judgement.is_sound:
         return Verdict()
     subject = judged.subject
-    warnings = await worked(request, _advice, subject)
     own = subject.kind.kind, subject.name
     missing = advise(subject.references(), subject.namespace, referents, own)
-    return Verdict(warnings=(*warnings, *missing))
-
-
-def _advice(subject: Subject) -> list[str]:
-    return [text for advice in subject.version.advise for text in advice(subject.value)]
+    return Verdict(warnings=(*judged.advice, *missing))
