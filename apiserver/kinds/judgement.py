@@ -49,9 +49,9 @@ def complete_and_judge(kind: Kind, version: Version, value: Json, old: Json | No
     is_sound = completion.fits and not found
     if found and old is not None:
         found = _less_forgiven(version.declaration, found, old=old, new=value)
-    return Judgement(
-        errors=found or _conversion_errors(kind, value, old), completion=completion, is_sound=is_sound
-    )
+    if kind.has_conversion and not found:
+        found = _conversion_errors(kind, value, old)
+    return Judgement(errors=found, completion=completion, is_sound=is_sound)
 
 
 def _less_forgiven(declared: type, found: list[FieldError], *, old: Json, new: Json) -> list[FieldError]:
@@ -78,6 +78,6 @@ def _conversion_errors(kind: Kind, value: Json, old: Json | None) -> list[FieldE
 
 
 def _wanted_bytes(kind: Kind, value: Json) -> int:
-    if not kind.has_conversion or len(msgspec.json.encode(value)) * _MOST_COPIES < LIMIT_BYTES:
+    if len(msgspec.json.encode(value)) * _MOST_COPIES < LIMIT_BYTES:
         return 0
     return wanted_annotation_bytes(kind, value)

@@ -47,7 +47,7 @@ def _fill_in_more(version: Version, value: Json, done: Completion) -> None:
     fitting = value if done.fits else compiled.fitting(value)
     done.is_typed = fitting is value
     filled = [item for fill in version.fill for item in list(fill(fitting)) if _add(value, item, done)]
-    if any(isinstance(item.value, dict) for item in filled):
+    if [item for item in filled if isinstance(item.value, dict)]:
         compiled.default(value)  # adds only the defaults inside the new values
     if filled and not done.fits:
         done.fits = compiled.is_valid(value)
@@ -55,17 +55,17 @@ def _fill_in_more(version: Version, value: Json, done: Completion) -> None:
 
 def _add(value: Json, filled: Filled, done: Completion) -> bool:
     """Set a computed default if its parent exists and it is unset."""
-    *above, name = filled.path
+    path, name = filled.path, filled.path[-1]
     target: JsonValue = value
     try:
-        for part in above:
+        for part in path[:-1]:
             target = target[part]
     except (KeyError, IndexError, TypeError):
         return False
     if not isinstance(target, dict) or target.get(name) is not None:
         return False
     target[name] = filled.value
-    done.additions.append(Addition(f"/{'/'.join(map(str, filled.path))}", filled.value))
+    done.additions.append(Addition("/%s" * len(path) % path, filled.value))
     if filled.warning:
         done.warnings.append(filled.warning)
     return True

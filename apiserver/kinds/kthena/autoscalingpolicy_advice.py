@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, cast
 
 from apiserver.kinds.kthena.autoscalingpolicy import (
     AutoscalingPolicyPanicPolicy,
@@ -35,16 +35,16 @@ def policy_advice(spec: Json, path: tuple[str | int, ...]) -> list[str]:
     found = list(_spec_advice(spec, tolerance, path))
     if stable is not None:
         stable = _STABLE | stable
-        found += _placed(_stable_advice(stable, "up"), *path, "behavior", "scaleUp", "stablePolicy")
-    if panic is not None:
-        advice = _panic_advice(_PANIC | panic, stable or _STABLE, tolerance)
-        found += _placed(advice, *path, "behavior", "scaleUp", "panicPolicy")
-    if down is not None:
-        found += _placed(_stable_advice(_STABLE | down, "down"), *path, "behavior", "scaleDown")
+        if texts := list(_stable_advice(stable, "up")):
+            found += _placed(texts, *path, "behavior", "scaleUp", "stablePolicy")
+    if panic is not None and (texts := list(_panic_advice(_PANIC | panic, stable or _STABLE, tolerance))):
+        found += _placed(texts, *path, "behavior", "scaleUp", "panicPolicy")
+    if down is not None and (texts := list(_stable_advice(_STABLE | down, "down"))):
+        found += _placed(texts, *path, "behavior", "scaleDown")
     return found
 
 
-def _placed(texts: Iterator[str], *path: str | int) -> list[str]:
+def _placed(texts: list[str], *path: str | int) -> list[str]:
     return [f"{FieldPath(path)}: {text}" for text in texts]
 
 
@@ -95,14 +95,12 @@ def _is_slower(panic: Json, stable: Json) -> bool:
     return period == 0 or (panic["percent"] < stable["percent"] and _length(panic["period"]) >= period)
 
 
-def _length(duration: str) -> int:
-    """Return a duration of a valid policy in nanoseconds."""
-    return nanoseconds(duration) or 0
-
-
 def _defaults_of(declared: type) -> Json:
     return {prop.name: prop.default for prop in node_of(declared).properties if prop.has_default}
 
+
+_length: Final = cast("Callable[[str], int]", nanoseconds)
+"""A duration of a valid policy in nanoseconds."""
 
 _STABLE: Final = _defaults_of(AutoscalingPolicyStablePolicy)
 _PANIC: Final = _defaults_of(AutoscalingPolicyPanicPolicy) | {"period": USUAL_INTERVAL}

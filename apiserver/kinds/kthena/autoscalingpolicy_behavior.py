@@ -31,10 +31,10 @@ def behavior_fill(spec: Json, path: tuple[str | int, ...]) -> Iterator[Filled]:
     first item carries one warning for all of them.
     """
     behavior = spec.get("behavior")
+    if behavior and _is_set(behavior, _UP) and _is_set(behavior, _DOWN):
+        return
     ways = ((_UP, UP_WINDOW), (_DOWN, DOWN_WINDOW))
     absent = [(way, window) for way, window in ways if not _is_set(behavior or {}, way)]
-    if not absent:
-        return
     warning = _warning(path, dict(absent))
     if behavior is None:
         value = {way[0]: _nested(way[1:], window) for way, window in absent}
@@ -53,7 +53,12 @@ def _warning(path: tuple[str | int, ...], absent: dict[tuple[str, ...], str]) ->
 
 
 def _is_set(behavior: Json, way: tuple[str, ...]) -> bool:
-    return _depth(behavior, way) == len(way)
+    here: JsonValue = behavior
+    for name in way:
+        here = here.get(name)
+        if here is None:
+            return False
+    return True
 
 
 def _depth(behavior: Json, way: tuple[str, ...]) -> int:

@@ -50,18 +50,15 @@ _WITHOUT: Final = Beside("autoscalingPolicy", "spec.autoscalingPolicy", is_set=F
 
 
 def _adapter_names(value: Json, path: FieldPath) -> list[FieldError]:
+    found: list[FieldError] = []
     spec = value.get("spec", {})
     taken = ((value.get("metadata") or {}).get("name"), spec.get("name"))
-    return [
-        errors.invalid(
-            FieldPath((*path.parts, "spec", "backends", position, "loraAdapters", rank, "name")),
-            adapter["name"],
-            "must differ from the name of the model",
-        )
-        for position, backend in enumerate(spec.get("backends", []))
-        for rank, adapter in enumerate(backend.get("loraAdapters", []))
-        if adapter.get("name") and adapter["name"] in taken
-    ]
+    for position, backend in enumerate(spec.get("backends", ())):
+        for rank, adapter in enumerate(backend.get("loraAdapters", ())):
+            if (name := adapter.get("name")) and name in taken:
+                where = FieldPath((*path.parts, "spec", "backends", position, "loraAdapters", rank, "name"))
+                found.append(errors.invalid(where, name, "must differ from the name of the model"))
+    return found
 
 
 @declaration(

@@ -20,12 +20,12 @@ def model_advice(value: Json) -> list[str]:
     """Return warnings about a valid model, those on the whole model first."""
     spec = value["spec"]
     model = str(value.get("metadata", {}).get("name", ""))
-    found = list(_whole(spec["backends"]))
-    if "autoscalingPolicy" in spec:
+    found, is_costed = list(_whole(spec["backends"])), "autoscalingPolicy" in spec
+    if is_costed:
         found += policy_advice(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
     for position, backend in enumerate(spec["backends"]):
         where = f"spec.backends[{position}]"
-        found += _backend(where, backend, model, is_costed="autoscalingPolicy" in spec)
+        found += _backend(where, backend, model, is_costed=is_costed)
         found += _workers(where, backend)
         if "autoscalingPolicy" in backend:
             path = ("spec", "backends", position, "autoscalingPolicy")
@@ -74,22 +74,21 @@ def _longest_pod_name(model: str, backend: Json) -> int:
     The name is also a label value.
     """
     tails = [
-        len(f"-{worker.get('type', 'server')}-{_last(worker, 'replicas')}-{_last(worker, 'pods')}")
+        f"-{worker.get('type', 'server')}-{(int(worker.get('replicas', 1)) or 1) - 1}"
+        f"-{(int(worker.get('pods', 1)) or 1) - 1}"
         for worker in backend["workers"]
     ]
-    return len(f"{model}-{backend['name']}-{int(backend['maxReplicas']) - 1}") + max(tails)
-
-
-def _last(worker: Json, name: str) -> int:
-    return (int(worker.get(name, 1)) or 1) - 1
+    return len(f"{model}-{backend['name']}-{int(backend['maxReplicas']) - 1}") + max(map(len, tails))
 
 
 def _has_adapter_in_bucket(backend: Json) -> bool:
-    return any(adapter["artifactURL"].startswith("s3://") for adapter in backend.get("loraAdapters", ()))
+    return "loraAdapters" in backend and any(
+        adapter["artifactURL"].startswith("s3://") for adapter in backend["loraAdapters"]
+    )
 
 
 def _may_set(backend: Json, variable: str) -> bool:
-    return bool(backend.get("envFrom")) or variable in {each["name"] for each in backend.get("env", ())}
+    return bool(backend.get("envFrom")) or variable in [each["name"] for each in backend.get("env", ())]
 
 
 def _workers(where: str, backend: Json) -> Iterator[str]:

@@ -18,7 +18,8 @@ _ROLES: Final = {
     "prefill": ("kv_producer", "kv_both"),
     "decode": ("kv_consumer", "kv_both"),
 }
-_TRANSFER: Final = ("kv-transfer-config", "kv_transfer_config")
+_DASHED: Final = "kv-transfer-config"
+_UNDERSCORED: Final = "kv_transfer_config"
 _HIGHEST_PORT: Final = 65535
 
 
@@ -27,42 +28,46 @@ def config_advice(where: str, workers: list[Json]) -> Iterator[str]:
     ports: set[int] = set()
     connectors: set[str] = set()
     for position, worker in enumerate(workers):
-        config, here = worker.get("config"), f"{where}.workers[{position}].config"
+        config = worker.get("config")
         if config is None:
             continue
         if not isinstance(config, dict):
+            here = f"{where}.workers[{position}].config"
             yield f"{here}: not an object with the arguments of the engine, so it has no effect"
             continue
-        if config.get("port") is not None:
-            yield from _port(here, config["port"], ports)
-        for name in _TRANSFER:
-            if name in config:
-                yield from _transfer(f"{here}.{name}", config[name], str(worker.get("type")), connectors)
-                break
+        if config.get("port") is not None and (wrong := _port(config["port"], ports)):
+            yield f"{where}.workers[{position}].config.port: {wrong}"
+        if _DASHED not in config and _UNDERSCORED not in config:
+            continue
+        name = _DASHED if _DASHED in config else _UNDERSCORED
+        if wrong := _transfer(config[name], str(worker.get("type")), connectors):
+            yield f"{where}.workers[{position}].config.{name}: {wrong}"
     if len(ports) > 1:
         yield f"{where}.workers: engines listen on different ports: {', '.join(map(str, sorted(ports)))}"
     if len(connectors) > 1:
         yield f"{where}.workers: kv_connector differs: {', '.join(sorted(connectors))[:60]}"
 
 
-def _port(here: str, port: JsonValue, ports: set[int]) -> Iterator[str]:
+def _port(port: JsonValue, ports: set[int]) -> str:
+    """Return why a port is wrong; add a valid one to the others."""
     if isinstance(port, bool) or not str(port).isascii() or not str(port).isdigit():
-        yield f"{here}.port: not a number"
-    elif not 1 <= int(str(port)[:6]) <= _HIGHEST_PORT:
-        yield f"{here}.port: not between 1 and {_HIGHEST_PORT}"
-    else:
-        ports.add(int(port))
+        return "not a number"
+    if not 1 <= int(str(port)[:6]) <= _HIGHEST_PORT:
+        return f"not between 1 and {_HIGHEST_PORT}"
+    ports.add(int(port))
+    return ""
 
 
-def _transfer(here: str, value: JsonValue, worker_type: str, connectors: set[str]) -> Iterator[str]:
+def _transfer(value: JsonValue, worker_type: str, connectors: set[str]) -> str:
+    """Return why a transfer is wrong; add its connector to the others."""
     found = transfer_of(value)
     if not isinstance(found, dict) or not isinstance(found.get("kv_connector"), str):
-        yield f"{here}: not a JSON object with a kv_connector"
-        return
+        return "not a JSON object with a kv_connector"
     connectors.add(found["kv_connector"])
     allowed = _ROLES.get(worker_type)
     if allowed and found.get("kv_role") not in allowed:
-        yield f"{here}: kv_role of a {worker_type} worker is {' or '.join(allowed)}"
+        return f"kv_role of a {worker_type} worker is {' or '.join(allowed)}"
+    return ""
 
 
 def transfer_of(value: JsonValue) -> JsonValue:

@@ -16,17 +16,19 @@ EXPANSION_RATE_PERCENT: Final = 200
 """The default expansion rate in percent, if a policy of the model scales the backends."""
 
 
-def model_fill(value: Json) -> Iterator[Filled]:
-    """Yield the defaults that a policy of the model implies, and the scaling behavior of every policy."""
+def model_fill(value: Json) -> list[Filled]:
+    """Return the defaults that a policy of the model implies, and the scaling behavior of every policy."""
     spec = value.get("spec", {})
-    backends = spec.get("backends", [])
+    backends = spec.get("backends", ())
+    found: list[Filled] = []
     if "autoscalingPolicy" in spec:
-        yield from _with_policy(spec, backends)
-        yield from behavior_fill(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
+        found += _with_policy(spec, backends)
+        found += behavior_fill(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
     for position, backend in enumerate(backends):
         if "autoscalingPolicy" in backend:
             where = ("spec", "backends", position, "autoscalingPolicy")
-            yield from behavior_fill(backend["autoscalingPolicy"], where)
+            found += behavior_fill(backend["autoscalingPolicy"], where)
+    return found
 
 
 def _with_policy(spec: Json, backends: list[Json]) -> Iterator[Filled]:

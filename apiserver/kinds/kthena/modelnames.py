@@ -30,6 +30,9 @@ _LENGTHS: Final = (
     f"MODEL-BACKEND, or MODEL-BACKEND{_LONGEST_ROLE} for a disaggregated backend, has at most {_LONGEST}"
     " characters."
 )
+_SHORT: Final = _LONGEST - len(_LONGEST_ROLE)
+"""The length of the names of a Model and a backend together below which no name of a Service is too long."""
+
 _LETTER: Final = "must begin with a letter: Services are called by it"
 
 
@@ -50,6 +53,9 @@ class ServiceNames(Rule):
         if model and not "a" <= model[0] <= "z":
             found.append(errors.invalid(FieldPath().child("metadata", "name"), model, _LETTER))
         for position, backend in enumerate(_backends(value)):
+            name = backend.get("name", "")
+            if len(model) + len(name) < _SHORT:
+                continue
             name = _service_name(model, backend)
             if len(name) > _LONGEST:
                 found.append(_too_long(position, backend, f"its Service would be named {name}", len(name)))
@@ -88,13 +94,13 @@ def _spanning_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
     """
     del path
     backends = _backends(value)
-    if not any(worker.get("pods", 1) > 1 for each in backends for worker in each.get("workers", ())):
+    if not [1 for each in backends for worker in each.get("workers", ()) if worker.get("pods", 1) > 1]:
         return ()
     found: list[FieldError] = []
     for position, backend in enumerate(backends):
         engines = [
             backend.get("maxReplicas", 1) * worker.get("replicas", 1)
-            for worker in backend.get("workers", [])
+            for worker in backend.get("workers", ())
             if worker.get("pods", 1) > 1
         ]
         if not engines or len(name := _service_name(_model_name(value), backend)) > _LONGEST:
@@ -111,7 +117,7 @@ def _own_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
     """Return an error for each backend with a workload of the same name as one of an earlier backend."""
     del path
     backends = _backends(value)
-    if not any(backend.get("name", "").endswith(_PARTS) for backend in backends):
+    if not [1 for backend in backends if backend.get("name", "").endswith(_PARTS)]:
         return ()
     found: list[FieldError] = []
     model = _model_name(value)
