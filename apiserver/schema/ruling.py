@@ -224,5 +224,5 @@ def _item_changes(
 
 def item_key(item: Json, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the keys of an item of a list map; empty if one is missing or of a wrong type."""
-    found = tuple(f"{name}={item[name]!r}" for name in names if not isinstance(item.get(name, _BLANK), Blank))
-    return found if len(found) == len(names) else ()
+    found = [f"{name}={item[name]!r}" for name in names if not isinstance(item.get(name, _BLANK), Blank)]
+    return tuple(found) if len(found) == len(names) else ()
