@@ -97,7 +97,7 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
         old=None if stored is None else _plain(stored, namespace),
         namespace=namespace,
         forms=_forms(kind, version, sent, stored) if kind.has_conversion else [],
-        to_keep=None if stored is None else _to_keep(kind, sent, stored),
+        to_keep=_to_keep(kind, sent, stored) if kind.has_conversion and stored is not None else None,
     )
 
 

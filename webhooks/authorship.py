@@ -16,23 +16,26 @@ from webhooks.review import AdmissionRequest
 
 
 def due_record(subject: Subject, request: AdmissionRequest) -> str | None:
-    """Return the value that the annotation must have, or None where it stays as it is.
+    """Return the value that the annotation must have, or None where it stays as it is."""
+    return record_of(user_of(request)) if changes_writer(subject) else None
+
+
+def changes_writer(subject: Subject) -> bool:
+    """Tell whether the user of this request becomes the writer of the object.
 
     The writer is the user who last changed the spec or another vouched part, the annotation included.
     Defaults must already be set in the object.
     """
     if not is_recorded(subject.kind):
-        return None
+        return False
     old, value = subject.old, subject.value
-    if old is not None and vouched(subject.kind, old) == vouched(subject.kind, value):
-        return None
-    return record_of(user_of(request))
+    return old is None or vouched(subject.kind, old) != vouched(subject.kind, value)
 
 
 def record_errors(subject: Subject, request: AdmissionRequest) -> Iterator[FieldError]:
     """Yield an error if the annotation names another user. A missing annotation is no error."""
-    due = due_record(subject, request)
-    if due is not None and recorded(subject.value) not in {None, due}:
+    told = recorded(subject.value)
+    if told is not None and due_record(subject, request) not in {None, told}:
         path = FieldPath().child("metadata", "annotations").key(WRITTEN_BY)
         yield errors.forbidden(path, "does not name the user of this request; admission sets it: try again")
 

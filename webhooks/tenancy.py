@@ -17,7 +17,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.validation import judge
 from webhooks.admission import Subject
-from webhooks.authorship import due_record, user_of
+from webhooks.authorship import changes_writer, user_of
 from webhooks.permissions import AccessRequest, Authorizer, refused
 from webhooks.review import AdmissionRequest
 
@@ -33,7 +33,7 @@ class Tenancy:
 
     async def errors(self, subject: Subject, request: AdmissionRequest) -> list[FieldError]:
         """Return one error for each privilege that the writer of an object lacks. Raises UndecidedError."""
-        if self.authorizer is None or due_record(subject, request) is None:
+        if self.authorizer is None or not changes_writer(subject):
             return []
         user = user_of(request)
         asked = [
