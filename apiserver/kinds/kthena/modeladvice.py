@@ -82,29 +82,33 @@ def _longest_pod_name(model: str, backend: Json) -> int:
 
 
 def _has_adapter_in_bucket(backend: Json) -> bool:
-    return "loraAdapters" in backend and any(
-        adapter["artifactURL"].startswith("s3://") for adapter in backend["loraAdapters"]
-    )
+    for adapter in backend.get("loraAdapters", ()):  # noqa: SIM110 (a generator would take longer)
+        if adapter["artifactURL"].startswith("s3://"):
+            return True
+    return False
 
 
 def _may_set(backend: Json, variable: str) -> bool:
     return bool(backend.get("envFrom")) or variable in [each["name"] for each in backend.get("env", ())]
 
 
-def _workers(where: str, backend: Json) -> Iterator[str]:
-    workers = backend["workers"]
+def _workers(where: str, backend: Json) -> list[str]:
+    """Return warnings about the workers of a backend, those on the number of engines first."""
+    limited: list[str] = []
+    found: list[str] = []
+    workers, most = backend["workers"], backend["maxReplicas"]
     for position, worker in enumerate(workers):
-        if backend["maxReplicas"] * worker.get("replicas", 1) > MOST_TARGET_REPLICAS:
+        replicas = worker.get("replicas", 1)
+        if most * replicas > MOST_TARGET_REPLICAS:
             here = f"{where}.workers[{position}].replicas"
-            yield f"{here}: limited to {MOST_TARGET_REPLICAS} engines at maxReplicas"
-    for position, worker in enumerate(workers):
+            limited.append(f"{here}: limited to {MOST_TARGET_REPLICAS} engines at maxReplicas")
         if not worker.get("image"):
-            yield f"{where}.workers[{position}].image: not set, so there is nothing to run"
-        if worker.get("replicas") == 0:
-            yield f"{where}.workers[{position}].replicas: 0, so the backend cannot serve"
+            found.append(f"{where}.workers[{position}].image: not set, so there is nothing to run")
+        if replicas == 0:
+            found.append(f"{where}.workers[{position}].replicas: 0, so the backend cannot serve")
         if worker.get("pods") == 0:
-            yield f"{where}.workers[{position}].pods: 0 counts as 1"
-        if worker.get("resources", {}).get("claims"):
+            found.append(f"{where}.workers[{position}].pods: 0 counts as 1")
+        if "resources" in worker and worker["resources"].get("claims"):
             here = f"{where}.workers[{position}].resources.claims"
-            yield f"{here}: pods of a model have no resource claims, so they are refused"
-    yield from config_advice(where, workers)
+            found.append(f"{here}: pods of a model have no resource claims, so they are refused")
+    return [*limited, *found, *config_advice(where, workers)]
