@@ -7,11 +7,12 @@ import math
 import pytest
 
 from apiserver.schema.comparison import Different, SomePositive
+from apiserver.schema.errors import FieldError, invalid
 from apiserver.schema.filling import NotEmpty, NotEmptyUnless
 from apiserver.schema.json import JsonValue
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.presence import WithoutKey
-from apiserver.schema.rules import Rule
+from apiserver.schema.rules import Rule, WebhookOnly
 from apiserver.schema.transitions import Unchanged
 
 DIFFERENT = Different("left", "right")
@@ -139,3 +140,17 @@ def test_an_immutable_value_cannot_be_changed() -> None:
 def test_an_immutable_value_may_remain() -> None:
     """An update that does not change it gets no error."""
     assert list(Unchanged().compare("a", "a", FieldPath())) == []
+
+
+def _refusing(value: JsonValue, path: FieldPath) -> list[FieldError]:
+    return [invalid(path, value, "is refused")]
+
+
+def test_a_functional_rule_applies_only_under_its_condition() -> None:
+    """Without the condition no value has an error, whatever the function returns."""
+    rule = WebhookOnly(_refusing, "Shorter than three characters.", only_if="len({0}) > 2")
+
+    assert [(rule.is_broken(text), len(rule.check(text, FieldPath()))) for text in ("ab", "abc")] == [
+        (False, 0),
+        (True, 1),
+    ]
