@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from apiserver.schema.conditions import Chosen
 from apiserver.schema.rules import Demand, cel_member, has, has_some
@@ -18,8 +18,7 @@ class RequiredWhen(Demand):
     values: tuple[str, ...]
     reason: ClassVar[str] = "FieldValueRequired"
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"{Chosen(self.other, self.values).python(value)} and not {value}.get({self.name!r})"
 
     def english(self) -> str:
@@ -45,8 +44,7 @@ class ForbiddenWhen(Demand):
     values: tuple[str, ...]
     reason: ClassVar[str] = "FieldValueForbidden"
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"{Chosen(self.other, self.values).python(value)} and {value}.get({self.name!r})"
 
     def english(self) -> str:
@@ -72,8 +70,7 @@ class ForbiddenBesideText(Demand):
     text: str
     reason: ClassVar[str] = "FieldValueForbidden"
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"{self.name!r} in {value} and {value}.get({self.text!r})"
 
     def english(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,7 @@ class LessOrEqual(Demand):
     lower: str
     upper: str
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         lower, upper = repr(self.lower), repr(self.upper)
         return f"{lower} in {value} and {upper} in {value} and {value}[{lower}] > {value}[{upper}]"
 
@@ -47,8 +47,7 @@ class Different(Demand):
     name: str
     other: str
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         name, other = f"{value}.get({self.name!r})", f"{value}.get({self.other!r})"
         return f"{name} and {name} == {other}"
 
@@ -74,8 +73,12 @@ class Within(Demand):
     minimum: str
     maximum: str
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
+    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
+        """Return the condition with its function."""
         known["nanoseconds"] = nanoseconds
+        return Demand.source(self, value, known)
+
+    def _python(self, value: str) -> str:
         least, most = nanoseconds(self.minimum), nanoseconds(self.maximum)
         return f"(length := nanoseconds({value})) is not None and not {least} <= length <= {most}"
 
@@ -98,8 +101,7 @@ class SumAtMost(Demand):
     name: str
     limit: int
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"sum([item.get({self.name!r}, 0) for item in {value}]) > {self.limit}"
 
     def english(self) -> str:
@@ -127,8 +129,7 @@ class SomePositive(Demand):
     name: str
     default: int
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"{value} and all([item.get({self.name!r}, {self.default}) <= 0 for item in {value}])"
 
     def english(self) -> str:

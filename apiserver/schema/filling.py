@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from apiserver.schema.rules import Demand, has, has_some, listed
 
@@ -15,8 +15,7 @@ class NotEmpty(Demand):
     name: str
     reason: ClassVar[str] = "FieldValueRequired"
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"not {value}.get({self.name!r})"
 
     def english(self) -> str:
@@ -41,8 +40,7 @@ class NotEmptyUnless(Demand):
     other: str
     reason: ClassVar[str] = "FieldValueRequired"
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"not {value}.get({self.name!r}) and {self.other!r} not in {value}"
 
     def english(self) -> str:
@@ -66,8 +64,7 @@ class SomeNotEmpty(Demand):
     names: tuple[str, ...]
     reason: ClassVar[str] = "FieldValueRequired"
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return " and ".join(f"not {value}.get({name!r})" for name in self.names)
 
     def english(self) -> str:

@@ -249,8 +249,7 @@ class SumAtLeast(Demand):
     minimum: int
     when: Beside
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         items = f"{value}.get({self.items!r})"
         total = f"sum([item.get({self.name!r}, 0) for item in {items}])"
         return f"{self.when.python(value)} and {items} and {total} < {self.minimum}"
@@ -281,8 +280,8 @@ class OneItemWhen(Demand):
     items: str
     when: Condition
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known  # the schema rejects an empty list
+    def _python(self, value: str) -> str:
+        # The schema rejects an empty list.
         return f"{self.when.python(value)} and len({value}.get({self.items!r}, ())) > 1"
 
     def english(self) -> str:
@@ -320,8 +319,7 @@ class ItemOfEachWhen(Rule):
         missing = [wanted for wanted in self.needed if wanted not in found]
         return [required(path.child(self.items), self._message(wanted)) for wanted in missing]
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         found = f"{{item.get({self.name!r}) for item in {value}[{self.items!r}]}}"
         is_set = f"{self.when.python(value)} and {self.items!r} in {value}"
         return f"{is_set} and not {found}.issuperset({self.needed!r})"

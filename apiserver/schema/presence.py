@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from apiserver.schema.errors import FieldError, forbidden, required
 from apiserver.schema.json import Json
@@ -26,8 +26,7 @@ class Excludes(Rule):
         beside = [other for other in self.others if other in value]
         return [forbidden(path.child(other), _not_beside((self.name,))) for other in beside]
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"{self.name!r} in {value} and ({_some_in(value, self.others)})"
 
     def cel(self) -> Sequence[CelRule]:
@@ -47,8 +46,7 @@ class Needs(Demand):
     other: str
     reason: ClassVar[str] = "FieldValueForbidden"
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"{self.name!r} in {value} and {self.other!r} not in {value}"
 
     def english(self) -> str:
@@ -73,8 +71,7 @@ class WithoutKey(Demand):
     because: str
     reason: ClassVar[str] = "FieldValueForbidden"
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"{self.key!r} in {value}"
 
     def english(self) -> str:
@@ -106,8 +103,7 @@ class AllOrNone(Rule):
         missing = [name for name in self._all() if name not in value]
         return [required(path.child(name), self._message(name)) for name in missing]
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         some, is_missing = _some_in(value, self.names), [f"{name!r} not in {value}" for name in self._all()]
         return f"{self.unless!r} not in {value} and ({some}) and ({' or '.join(is_missing)})"
 
@@ -150,8 +146,7 @@ class AtMostOneOf(Rule):
         present = [name for name in self.names if name in value]
         return [forbidden(path.child(name), _not_beside(self._before(name))) for name in present[1:]]
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"len({value}) > 1 and {_count_in(value, self.names)} > 1"
 
     def cel(self) -> Sequence[CelRule]:
@@ -181,8 +176,7 @@ class ExactlyOneOf(Rule):
             return AtMostOneOf(self.names).check(value, path)
         return [required(path.child(self.names[0]), self._message())]
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return f"{_count_in(value, self.names)} != 1"
 
     def cel(self) -> Sequence[CelRule]:

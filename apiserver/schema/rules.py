@@ -79,11 +79,12 @@ class Rule(ABC):
 
         The objects that they name are added to `known`.
         """
-        return [f"if {self._python(value, known)}: return True"]
+        return [f"if {self._python(value) or called(self.check, value, known)}: return True"]
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        """Return the condition of `source`, unless it needs several lines."""
-        return called(self.check, value, known)
+    def _python(self, value: str) -> str:
+        """Return a condition in Python, true if the variable `value` has an error; empty to call `check`."""
+        del value
+        return ""
 
     def cel(self) -> Sequence[CelRule]:
         """Return the rule in CEL; empty if only the webhook can check it."""
@@ -110,7 +111,7 @@ class Demand(Rule):
         return [self._error(value, path.child(self._field()) if self._field() else path)]
 
     @abstractmethod
-    def _python(self, value: str, known: dict[str, Any]) -> str:
+    def _python(self, value: str) -> str:
         """Return a condition in Python that is true if the variable `value` breaks the rule."""
 
     def cel(self) -> Sequence[CelRule]:
@@ -172,9 +173,10 @@ class WebhookOnly(Rule):
             return ()
         return self.function(value, path)
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        call = called(self.function, value, known)
-        return f"{self.only_if.format(value)} and {call}" if self.only_if else call
+    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
+        """Return a call of the function under the condition."""
+        condition = f"{self.only_if.format(value)} and " if self.only_if else ""
+        return [f"if {condition}{called(self.function, value, known)}: return True"]
 
     def english(self) -> str:
         """Return the rule as a sentence."""

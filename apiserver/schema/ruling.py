@@ -52,10 +52,11 @@ class UniqueKeys(Rule):
             seen.add(key)
         return found
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
+    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
         """Return the condition; in most lists the first key alone shows that no two items have the same."""
         first = f"{{item.get({self.names[0]!r}) for item in {value}}}"
-        return f"len({value}) > 1 and len({first}) != len({value}) and {called(self.check, value, known)}"
+        check = called(self.check, value, known)
+        return [f"if len({value}) > 1 and len({first}) != len({value}) and {check}: return True"]
 
     def english(self) -> str:
         """Return the rule as a sentence."""

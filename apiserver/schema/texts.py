@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from apiserver.schema.rules import Demand
 
@@ -17,8 +17,7 @@ _LONGEST_NAME: Final = 253
 class NoWhitespace(Demand):
     """A text must not contain whitespace. Applies to the text."""
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         return " or ".join(f"{space!r} in {value}" for space in _WHITESPACE)
 
     def english(self) -> str:
@@ -41,8 +40,7 @@ class PathSegment(Demand):
     Source: `IsValidPathSegmentName` of `k8s.io/apimachinery/pkg/api/validation/path/name.go`.
     """
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         has_meaning = f"{value} in ('.', '..') or '/' in {value} or '%' in {value}"
         return f"len({value}) <= {_LONGEST_NAME} and ({has_meaning})"
 
@@ -63,8 +61,7 @@ class NoBacksteps(Demand):
 
     schemes: tuple[str, ...]
 
-    def _python(self, value: str, known: dict[str, Any]) -> str:
-        del known
+    def _python(self, value: str) -> str:
         starts = tuple(f"{scheme}://" for scheme in self.schemes)
         return f"'..' in {value} and {value}.startswith({starts!r}) and '/../' in {value} + '/'"
 
