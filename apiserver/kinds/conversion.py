@@ -7,14 +7,11 @@ from typing import Final
 
 from apiserver.kinds.llmd import conversion as llmd
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 
 _CONVERTERS: Final[Mapping[tuple[str, str], Callable[[Json, str], Json]]] = {
     (api_version, "VariantAutoscaling"): llmd.convert for api_version in (llmd.HUB, llmd.SPOKE)
-}
-_AT_A_GLANCE: Final = {
-    (api_version, "VariantAutoscaling"): llmd.differs_in_name_only for api_version in (llmd.HUB, llmd.SPOKE)
 }
 
 
@@ -26,16 +23,6 @@ def convert(value: Json, api_version: str) -> Json:
     if value.get("apiVersion") == api_version:
         return value
     return _CONVERTERS[api_version, str(value.get("kind"))](value, api_version)
-
-
-def differs_in_name_only(
-    api_version: str, kind: str, metadata: JsonValue, spec: JsonValue, status: JsonValue
-) -> bool:
-    """Tell cheaply whether conversion would change only `apiVersion`; may return False although it would.
-
-    Raises KeyError for a kind or version without a converter.
-    """
-    return _AT_A_GLANCE[api_version, kind](metadata, spec, status)
 
 
 def kept_annotation(kind: Kind) -> str:

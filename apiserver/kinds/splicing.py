@@ -1,9 +1,10 @@
 """Conversion of objects as JSON text, without decoding what conversion does not change.
 
 A conversion review may hold thousands of objects, and each conversion is part of a client's read. Conversion
-moves members of spec and status and inspects few of them, so members stay encoded until it needs them;
+moves members of spec and status and inspects few of them, so members stay encoded until it needs them.
 `apiserver.kinds.conversion` does the conversion itself. Each object is encoded again before the next one is
-decoded, so that the garbage collector finds no objects to traverse.
+decoded, so that the garbage collector finds no objects to traverse. For objects in the usual form,
+`apiserver.kinds.llmd.usual` is faster.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from apiserver.kinds.conversion import convert, differs_in_name_only
+from apiserver.kinds.conversion import convert
 from apiserver.schema.json import Json
 
 LARGEST_BYTES: Final = 4 << 20
-"""The maximum size of an object's text in bytes: kube-apiserver accepts 3 MiB in a request. Decoded, an
-object takes many times as much."""
+"""The maximum size of the text of an object that is not in the usual form, in bytes: kube-apiserver accepts
+3 MiB in a request. Decoded, an object takes many times as much."""
 
 _Members = dict[str, Raw]
 
 
 class _Object(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The usual shape of an object from an API server. Any other is decoded whole, see `convert_text`."""
+    """An object from an API server. Any other is decoded whole, see `convert_text`."""
 
     apiVersion: str  # noqa: N815 (the JSON name)
     kind: str
@@ -48,13 +49,10 @@ def convert_text(text: Raw, api_version: str) -> Raw:
         raise ValueError(f"it has more than {LARGEST_BYTES} bytes, and no API server stores such an object")
     try:
         found = _object.decode(text)
-    except msgspec.ValidationError:  # an unusual shape: decoded and converted whole
+    except msgspec.ValidationError:
         return _converted_whole(text, api_version)
     if found.apiVersion == api_version:
         return text
-    if differs_in_name_only(api_version, found.kind, found.metadata, found.spec, found.status):
-        found.apiVersion = api_version
-        return Raw(_encode(found))
     value: Json = {
         "apiVersion": found.apiVersion,
         "kind": found.kind,

@@ -29,7 +29,7 @@ _SPOKE_ONLY: Final = frozenset({"variantID", "modelProfile"})
 _TOLD_APART: Final = _SPOKE_ONLY.union(PROFILED)
 """The fields that the two versions represent differently, or that only one of them has."""
 
-_VARIANT_ID: Final = re.compile(r".+-[A-Za-z0-9]+-[1-9][0-9]*", re.ASCII)
+VARIANT_ID: Final = re.compile(r".+-[A-Za-z0-9]+-[1-9][0-9]*", re.ASCII)
 """The schema's pattern of an identifier, compiled with `re`, since this runs in every read."""
 
 
@@ -48,11 +48,6 @@ def wanted_bytes(value: Json, api_version: str) -> int:
     """Return the size in bytes of all annotations in another version if it lost nothing."""
     there, back = _WAYS[api_version]
     return annotation_bytes_wanted(value, there=there, back=back, annotation=ANNOTATION)
-
-
-def differs_in_name_only(metadata: JsonValue, spec: JsonValue, status: JsonValue) -> bool:
-    """Tell cheaply whether the versions of an object differ only in `apiVersion`; may return False if so."""
-    return _is_alike(spec, status) and not may_mention(metadata, ANNOTATION)
 
 
 def _is_alike(spec: JsonValue, status: JsonValue) -> bool:
@@ -89,7 +84,7 @@ def _is_own_identifier(value: JsonValue, spec: Json) -> bool:
     identifier = plain(value)
     return (
         isinstance(identifier, str)
-        and _VARIANT_ID.fullmatch(identifier) is not None
+        and VARIANT_ID.fullmatch(identifier) is not None
         and _is_legacy(spec)
         and identifier != _speakable_identifier(spec)
     )
@@ -148,13 +143,13 @@ def _speakable_identifier(spec: Json) -> str:
     Without an identifier, the annotation would keep the whole shape, where no edit could reach it.
     """
     identifier = variant_identifier(spec)
-    if _VARIANT_ID.fullmatch(identifier):
+    if VARIANT_ID.fullmatch(identifier):
         return identifier
     model, accelerator, count = (
         plain(spec.get(name, UNKNOWN)) for name in ("modelID", "accelerator", "acceleratorCount")
     )
     identifier = identifier_of(str(model), str(accelerator), count)
-    return identifier if _VARIANT_ID.fullmatch(identifier) else ""
+    return identifier if VARIANT_ID.fullmatch(identifier) else ""
 
 
 _TO_HUB: Final = Direction(api_version=HUB, convert=_to_hub, is_alike=_is_alike, open=_with_open_profile)
