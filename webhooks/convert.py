@@ -9,8 +9,10 @@ from typing import Final
 
 from msgspec import Raw
 
+from apiserver.kinds.llmd import usual
+from apiserver.kinds.llmd.usual import Usual
 from apiserver.kinds.splicing import convert_text
-from webhooks.review import ConversionRequest
+from webhooks.review import ConversionRequest, UsualConversionRequest
 
 _TURN_SECONDS: Final = 0.02
 
@@ -19,15 +21,14 @@ class UnconvertibleError(Exception):
     """No conversion exists for the requested version or kind, or an object cannot be decoded."""
 
 
-def converted(request: ConversionRequest) -> Iterator[Raw]:
+def converted(request: ConversionRequest | UsualConversionRequest) -> Iterator[Usual | Raw]:
     """Yield the objects of a conversion request in the desired version, in the order of the request.
 
     Raises UnconvertibleError for an unknown kind or version, and for an entry that cannot be decoded.
     """
     desired = request.desired_api_version
     try:
-        for text in request.objects:
-            yield convert_text(text, desired)
+        yield from _converted(request, desired)
     except KeyError as error:
         raise UnconvertibleError(f"cannot convert to {desired}: {error}") from error
     except RecursionError as error:
@@ -36,7 +37,24 @@ def converted(request: ConversionRequest) -> Iterator[Raw]:
         raise UnconvertibleError(f"an entry of the list cannot be read: {error}") from error
 
 
-async def convert_all(request: ConversionRequest) -> list[Raw]:
+def _converted(request: ConversionRequest | UsualConversionRequest, desired: str) -> Iterator[Usual | Raw]:
+    if isinstance(request, ConversionRequest):
+        yield from _converted_texts(request.objects, desired)
+        return
+    for position, value in enumerate(request.objects):
+        if not usual.convert(value, desired):
+            yield from _converted_texts(request.texts()[position:], desired)
+            return
+        yield value
+
+
+def _converted_texts(texts: list[Raw], desired: str) -> Iterator[Raw]:
+    """Convert objects of which the first is probably not in the usual form."""
+    for position, text in enumerate(texts):
+        yield (usual.converted(text, desired) if position else None) or convert_text(text, desired)
+
+
+async def convert_all(request: ConversionRequest | UsualConversionRequest) -> list[Usual | Raw]:
     """Return all converted objects, yielding to the event loop in long lists. Raises UnconvertibleError."""
     objects, began_seconds = [], monotonic()
     for each in converted(request):

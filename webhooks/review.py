@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypedDict
 
 import msgspec
 
+from apiserver.kinds.llmd.usual import Usual
 from apiserver.schema.json import Json
 from webhooks.depth import without_depths
 
@@ -87,6 +88,25 @@ class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     objects: list[msgspec.Raw]
 
 
+class _UsualRequest(msgspec.Struct, frozen=True, gc=False):
+    uid: Uid
+    objects: list[Usual]
+    desired_api_version: str = msgspec.field(name="desiredAPIVersion")
+
+
+class UsualConversionRequest(msgspec.Struct, frozen=True, gc=False):
+    """A conversion request whose objects are all in the usual form, and the review from which it was read."""
+
+    uid: Uid
+    objects: list[Usual]
+    desired_api_version: str
+    body: bytes
+
+    def texts(self) -> list[msgspec.Raw]:
+        """Return the objects as JSON text, for those that cannot be converted in the usual form."""
+        return _conversion_review.decode(self.body).request.objects
+
+
 class _Identified(msgspec.Struct, frozen=True, gc=False):
     """The uid of any request; all other fields are ignored."""
 
@@ -114,6 +134,7 @@ class _Review(msgspec.Struct, Generic[T], frozen=True, gc=False, rename="camel")
 
 _admission_review: Final = msgspec.json.Decoder(_Review[_AdmissionRequest[ReviewedObject | None]])
 _unusual_review: Final = msgspec.json.Decoder(_Review[_AdmissionRequest[msgspec.Raw]])
+_usual_conversion_review: Final = msgspec.json.Decoder(_Review[_UsualRequest])
 _conversion_review: Final = msgspec.json.Decoder(_Review[ConversionRequest])
 _identified: Final = msgspec.json.Decoder(_Review[_Identified])
 _convertible: Final = msgspec.json.Decoder(_Review[_Converted])
@@ -126,6 +147,9 @@ MOST_OBJECTS: Final = 100_000
 """Maximum number of objects in a conversion review: ten times as many as kube-apiserver reads at once."""
 
 _LARGE_BYTES: Final = 1 << 20
+_MOST_USUAL_BYTES: Final = 16 << 20
+"""Size in bytes up to which objects in the usual form are decoded together; 5,000 of them have half of it."""
+
 _STEP_BYTES: Final = 1 << 16
 
 
@@ -162,18 +186,35 @@ def _unusual(body: bytes) -> AdmissionRequest:
         return _request(without_depths(body), _unusual_review, _ADMISSION)
 
 
-def decode_conversion(body: bytes) -> ConversionRequest:
+def decode_conversion(body: bytes) -> ConversionRequest | UsualConversionRequest:
     """Return the request of a ConversionReview. Raises the same errors as `decode_admission`.
 
-    The objects of a large review are counted first: a list of millions of entries would take many times its
-    size.
+    The objects of a large review are counted first unless all are in the usual form: a list of millions of
+    other entries would take many times its size.
     """
+    if usual := _usual(body):
+        return usual
     if len(body) > _LARGE_BYTES:
         seen = _request(body, _convertible, _CONVERSION)
         if len(seen.objects) > MOST_OBJECTS:
             why = f"the ConversionReview has {len(seen.objects)} objects; at most {MOST_OBJECTS} are read"
             raise UnreadableRequestError(seen.uid, why)
     return _request(body, _conversion_review, _CONVERSION)
+
+
+def _usual(body: bytes) -> UsualConversionRequest | None:
+    if len(body) > _MOST_USUAL_BYTES:
+        return None
+    try:
+        _check_text(body)
+        review = _usual_conversion_review.decode(body)
+    except _UNREADABLE:
+        return None
+    found = review.request
+    is_supported = review.kind == _CONVERSION["kind"] and review.api_version == _CONVERSION["apiVersion"]
+    if not is_supported or len(found.objects) > MOST_OBJECTS:
+        return None
+    return UsualConversionRequest(found.uid, found.objects, found.desired_api_version, body)
 
 
 def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], envelope: Mapping[str, str]) -> T:
@@ -240,7 +281,7 @@ def encode_verdict(uid: str, verdict: Verdict) -> bytes:
     return _encode(_ADMISSION | {"response": response})
 
 
-def encode_converted(uid: str, objects: Sequence[msgspec.Raw]) -> bytes:
+def encode_converted(uid: str, objects: Sequence[Usual | msgspec.Raw]) -> bytes:
     """Return the ConversionReview with the converted objects, in the order of the request."""
     response = {"uid": uid, "result": {"status": "Success"}, "convertedObjects": objects}
     return _encode(_CONVERSION | {"response": response})

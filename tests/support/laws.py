@@ -14,7 +14,7 @@ from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE
 from apiserver.schema.json import Json
 from support.campaign import often
 from webhooks.convert import converted
-from webhooks.review import ConversionRequest
+from webhooks.review import decode_conversion
 
 OTHER = {SPOKE: HUB, HUB: SPOKE}
 """The other version of each version."""
@@ -66,7 +66,8 @@ def answered(value: Json, version: str) -> Json:
 
 def answered_text(text: bytes, version: str) -> Json:
     """Return the webhook's conversion of an object given as text."""
-    raw = msgspec.Raw(text)
-    [answer] = converted(ConversionRequest(uid="1", desired_api_version=version, objects=[raw]))
+    request = {"uid": "1", "desiredAPIVersion": version, "objects": [msgspec.Raw(text)]}
+    review = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "request": request}
+    [answer] = converted(decode_conversion(msgspec.json.encode(review)))
     said: Json = msgspec.json.decode(msgspec.json.encode(answer))
     return said

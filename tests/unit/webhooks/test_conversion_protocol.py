@@ -10,10 +10,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp.web import HTTPUnprocessableEntity, Response
+from support.laws import read
 from support.posting import Client, client_of
 
+from apiserver.kinds.conversion import convert
 from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.bodies import SMALL_ANSWER_BYTES
+from hack.calling import variants
 from webhooks.app import Judges, application
 from webhooks.judging import judges_of
 from webhooks.referents import CachedReferents
@@ -110,6 +113,25 @@ async def test_conversion_keeps_the_number_and_order_of_objects(client: Client) 
 
     assert [value["metadata"]["uid"] for value in values] == [f"u-{number}" for number in range(30)]
     assert {value["apiVersion"] for value in values} == {NEW}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param({"variantID": "x"}, id="an invalid identifier"),
+        pytest.param({"notes": "n"}, id="an unknown field"),
+        pytest.param({"acceleratorCount": 1.0}, id="a number in another notation"),
+    ],
+)
+async def test_one_unusual_object_changes_no_other_in_its_list(client: Client, odd: Json) -> None:
+    """A list is converted together only up to the first object that is not in the usual form."""
+    objects = variants.mixed(variants.OLD, 9)
+    objects[3]["spec"] |= odd
+
+    values = await converted(client, objects)
+
+    assert [read(value) for value in values] == [read(convert(value, NEW)) for value in objects]
+    assert await converted(client, values, desired=OLD) == objects
 
 
 async def test_ten_thousand_mixed_objects_are_converted_in_one_review(client: Client) -> None:
