@@ -19,6 +19,9 @@ Event = dict[str, Any]
 
 _MEMBERS: Final = "members"
 _VALUE_LIMIT: Final = 8192
+_SHORT: Final = _VALUE_LIMIT // 12 - 1
+"""The length of a text up to which its JSON is never too long: a character takes at most 12 in ASCII."""
+
 _EXCEPTION_LIMIT: Final = 32_768
 _COLOURS: Final = {"debug": 90, "info": 32, "warning": 33, "error": 31, "critical": 41}
 
@@ -113,7 +116,7 @@ def json_line(event: Event, exception: str = "") -> str:
     """Return an event as one line of ASCII JSON; large values are truncated, other types described."""
     plain = {_text(name): _plain(value) for name, value in event.items()}
     failed = {"exception": exception} if exception else {}
-    return json.dumps(plain | failed, default=_text, separators=(",", ":"))
+    return _compact(plain | failed)
 
 
 def console_line(event: Event, exception: str = "", *, colour: bool) -> str:
@@ -132,8 +135,10 @@ def console_line(event: Event, exception: str = "", *, colour: bool) -> str:
 
 def _plain(value: object) -> object:
     """Return a value if it is small and JSON can express it; otherwise a text of bounded size."""
+    if type(value) is str and len(value) < _SHORT:
+        return value
     try:
-        size = len(json.dumps(value, default=_text, allow_nan=False))
+        size = len(_strict(value))
     except Exception:  # noqa: BLE001 (a value may be endless, or have keys of any type)
         return _text(value)
     return value if size <= _VALUE_LIMIT else _text(value)
@@ -159,3 +164,8 @@ def _word(value: object) -> str:
 def _printable(text: str) -> str:
     """Return text with characters escaped that would move the cursor, end the line or change colors."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+# Encoders are built once: `json.dumps` builds one for every call with options.
+_compact: Final = json.JSONEncoder(default=_text, separators=(",", ":")).encode
+_strict: Final = json.JSONEncoder(default=_text, allow_nan=False).encode
