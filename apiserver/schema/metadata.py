@@ -7,7 +7,7 @@ here as well; on the API server its decoder does that first, one error at a time
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
+from apiserver.schema.remembering import remembered
 
 MEMBERS: Final = frozenset(
     [
@@ -183,7 +184,12 @@ def _items(value: JsonValue, path: FieldPath) -> Generator[MetadataError, None, 
     return []
 
 
-def _key_demands(key: str) -> Iterator[str]:
+@remembered
+def _key_demands(key: str) -> Sequence[str]:
+    return [*_demands_of_key(key)]
+
+
+def _demands_of_key(key: str) -> Iterator[str]:
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         yield f"a valid label key {_KEY_DEMAND} {_PREFIX_DEMAND}"
@@ -200,7 +206,12 @@ def _key_demands(key: str) -> Iterator[str]:
         yield f"name part {_KEY_DEMAND}"
 
 
-def _value_demands(value: str) -> Iterator[str]:
+@remembered
+def _value_demands(value: str) -> Sequence[str]:
+    return [*_demands_of_value(value)]
+
+
+def _demands_of_value(value: str) -> Iterator[str]:
     if len(value.encode()) > _LONGEST_LABEL:
         yield f"must be no more than {_LONGEST_LABEL} bytes"
     if value and not _is_name(value):

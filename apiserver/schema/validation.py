@@ -34,7 +34,7 @@ from apiserver.schema.ruling import (
 )
 from apiserver.schema.shape import well_typed, without_nulls
 from apiserver.schema.structural import judged_schema, types_schema
-from apiserver.schema.wording import located, translated
+from apiserver.schema.wording import descended, translated
 
 _LARGE_BYTES: Final = 64 * 1024
 _WRONG_TYPE: Final = "FieldValueTypeInvalid"
@@ -201,10 +201,9 @@ def _once(found: list[FieldError]) -> list[FieldError]:
 
 def _order(node: Node, path: FieldPath) -> list[tuple[int, str]]:
     order: list[tuple[int, str]] = []
-    here: Node | None = node
     for part in path.parts:
-        names = list(here.by_name) if here else []
-        rank = names.index(part) if part in names else part if isinstance(part, int) else len(names)
+        names: list[str | int] = list(node.by_name)
+        rank = names.index(part) if part in node.by_name else part if isinstance(part, int) else len(names)
         order.append((rank, str(part)))
-        here, _ = located(here, [part]) if here else (None, None)
+        node, _ = descended(node, part)
     return order

@@ -76,12 +76,17 @@ def located(root: Node, parts: Sequence[str | int]) -> tuple[Node, FieldPath]:
 
     The validator reports a name of digits, such as the label `0`, as a number.
     """
-    node, path = root, FieldPath()
+    node, path = root, list[str | int]()
     for part in parts:
-        if isinstance(part, int) and node.items is not None:
-            node, path = node.items, path.index(part)
-        elif (prop := node.property(str(part))) is not None:
-            node, path = prop.node, path.child(str(part))
-        else:
-            node, path = node.values or node, path.key(str(part))
-    return node, path
+        node, written = descended(node, part)
+        path.append(written)
+    return node, FieldPath(tuple(path))
+
+
+def descended(node: Node, part: str | int) -> tuple[Node, str | int]:
+    """Return the node of a member or item of a node, and the part of a field path for it."""
+    if isinstance(part, int) and node.items is not None:
+        return node.items, part
+    name = str(part)
+    prop = node.by_name.get(name)
+    return (prop.node, name) if prop is not None else (node.values or node, f"[{name}]")
