@@ -54,14 +54,17 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         return str(metadata.get("name") or metadata.get("generateName") or "")
 
     def references(self) -> list[Reference]:
-        """Return the references to other objects in a valid object."""
+        """Return the references to other objects in a well-typed object."""
         return list(self.version.references(self.value))
 
-    def claims(self, *, is_valid: bool) -> list[Reference]:
-        """Return the scale targets, in any form, that this request adds, without duplicates."""
+    def claims(self, *, is_typed: bool) -> list[Reference]:
+        """Return the scale targets, in any form, that this request adds, without duplicates.
+
+        `is_typed` tells that the object is known to be well-typed.
+        """
         if not self.version.names_others:
             return []
-        named = self.references() if is_valid else self._fitting(self.value)
+        named = self.references() if is_typed else self._fitting(self.value)
         known = [] if self.old is None else self._fitting(self.old)
         for form in self.forms:
             now, before = form.targets()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -41,16 +41,16 @@ bytes."""
 
 _log = EventLogger(__name__)
 
-Decide = Callable[[AdmissionRequest], Awaitable[Verdict]]
+Decide = Callable[[AdmissionRequest], Verdict | Awaitable[Verdict]]
 
-
-Judges = Mapping[str, Decide]
+Judges = dict[str, Decide]
 """The decision functions of the two admission webhooks: `mutate` and `validate`."""
 
+Load = Callable[[], Judges | Awaitable[Judges]]
+"""Returns the decision functions, if necessary later."""
 
-def application(
-    judges: Callable[[], Awaitable[Judges]], *, admission_limit_bytes: int, conversion_limit_bytes: int
-) -> Posts:
+
+def application(judges: Load, *, admission_limit_bytes: int, conversion_limit_bytes: int) -> Posts:
     """Return the handlers of `/mutate`, `/validate` and `/convert`.
 
     The first two wait until `judges` has loaded; `/convert` does not need it.
@@ -79,7 +79,7 @@ def application(
     }
 
 
-async def _judged(verb: str, judges: Callable[[], Awaitable[Judges]], body: bytes) -> Reply:
+def _judged(verb: str, load: Load, body: bytes) -> Reply | Awaitable[Reply]:
     try:
         review = decode_admission(body)
     except MalformedReviewError as error:
@@ -88,10 +88,28 @@ async def _judged(verb: str, judges: Callable[[], Awaitable[Judges]], body: byte
         refusal = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": str(error)}
         return Reply(encode_verdict(error.uid, Verdict(refusal=refusal)))
     try:
-        verdict = await (await judges())[verb](review)
+        judges = load()
+        decided = judges[verb](review) if isinstance(judges, dict) else _decided_later(verb, judges, review)
     except Exception as error:  # noqa: BLE001 (unexpected errors must also get a response)
-        _log.exception("fault", webhook=verb, uid=review.uid)
-        verdict = Verdict(refusal=_fault(error))
+        return _replied(verb, review, _fault(verb, review, error))
+    if isinstance(decided, Verdict):
+        return _replied(verb, review, decided)
+    return _replied_later(verb, review, decided)
+
+
+async def _decided_later(verb: str, judges: Awaitable[Judges], review: AdmissionRequest) -> Verdict:
+    decided = (await judges)[verb](review)
+    return decided if isinstance(decided, Verdict) else await decided
+
+
+async def _replied_later(verb: str, review: AdmissionRequest, decided: Awaitable[Verdict]) -> Reply:
+    try:
+        return _replied(verb, review, await decided)
+    except Exception as error:  # noqa: BLE001 (as above)
+        return _replied(verb, review, _fault(verb, review, error))
+
+
+def _replied(verb: str, review: AdmissionRequest, verdict: Verdict) -> Reply:
     if verdict.refusal is not None:
         _log_refusal(verb, review, verdict.refusal)
     return Reply(encode_verdict(review.uid, verdict))
@@ -116,9 +134,10 @@ def _malformed(why: str) -> Reply:
     return Reply(msgspec.json.encode(status), status=400)
 
 
-def _fault(error: Exception) -> Json:
+def _fault(verb: str, review: AdmissionRequest, error: Exception) -> Verdict:
+    _log.exception("fault", webhook=verb, uid=review.uid)
     message = f"{type(error).__name__} in the webhook: please report it with the object; nothing was changed"
-    return {"status": "Failure", "code": 500, "reason": "InternalError", "message": message}
+    return Verdict(refusal={"status": "Failure", "code": 500, "reason": "InternalError", "message": message})
 
 
 def _log_refusal(verb: str, request: AdmissionRequest, refusal: Json) -> None:

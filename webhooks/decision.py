@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -16,8 +17,8 @@ from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
 from webhooks.admission import Subject, UnreadableObjectError, subject_of
 from webhooks.authorship import record_errors, user_of
-from webhooks.large import worked
-from webhooks.permissions import UndecidedError
+from webhooks.large import in_thread, is_costly
+from webhooks.permissions import Asked, UndecidedError, refused
 from webhooks.review import AdmissionRequest, Verdict
 from webhooks.scaling import Scaling
 from webhooks.tenancy import Tenancy
@@ -26,22 +27,36 @@ _UNAVAILABLE: Final = 503
 _MOST_ERRORS: Final = MOST_ERRORS + 1
 
 
-class Judged(msgspec.Struct, frozen=True):
-    """An object that may be admitted, with its judgement, and with warnings about it if it is sound."""
+Decided = Verdict | Awaitable[Verdict]
+"""A verdict: at once, or after work in a thread or permission checks."""
+
+
+class Assessment(msgspec.Struct, kw_only=True):
+    """What is known of an object before the API server is asked for permissions."""
 
     subject: Subject
     judgement: Judgement
     advice: list[str]
+    """Warnings about a sound object."""
+    errors: list[FieldError]
+    asked: list[Asked]
+    undecided: str = ""
+    """Why permissions could not be checked, if so."""
 
 
-async def decide(
-    request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy, *, is_final: bool
-) -> Judged | Verdict:
+def decide(
+    request: AdmissionRequest,
+    scaling: Scaling,
+    tenancy: Tenancy,
+    admit: Callable[[Assessment], Verdict],
+    *,
+    is_final: bool,
+) -> Decided:
     """Judge the object under review, and whether its writer may use what it references.
 
-    This also fills defaults into the object. Returns the verdict if it is final: a rejection, or that there
-    is nothing to judge. A permission that cannot be checked, or a wrong annotation of the writer, leads to a
-    rejection only if `is_final`, that is, in `/validate`; only then there is advice.
+    This also fills defaults into the object. `admit` returns the verdict on one that is not rejected. A
+    permission that cannot be checked, or a wrong annotation of the writer, leads to a rejection only if
+    `is_final`, that is, in `/validate`; only then there is advice.
     """
     try:
         subject = subject_of(request)
@@ -49,40 +64,81 @@ async def decide(
         return Verdict(refusal=_status(422, "Invalid", str(error)))
     if subject is None:
         return Verdict()
-    judgement, advice = await worked(request, _judged, subject, is_final)
+    assess = partial(_assessed, request, subject, scaling, tenancy, is_final=is_final)
+    conclude = partial(_concluded, admit=admit, is_final=is_final)
+    if is_costly(request):
+        return _decided_apart(assess, conclude)
+    assessed = assess()
+    return _decided_after_checks(assessed, conclude) if assessed.asked else conclude(assessed)
+
+
+async def _decided_apart(
+    assess: Callable[[], Assessment], conclude: Callable[[Assessment], Verdict]
+) -> Verdict:
+    assessed = await in_thread(assess)
+    await _check_permissions(assessed)
+    return await in_thread(_refused, assessed) if assessed.errors else conclude(assessed)
+
+
+async def _decided_after_checks(assessed: Assessment, conclude: Callable[[Assessment], Verdict]) -> Verdict:
+    await _check_permissions(assessed)
+    return conclude(assessed)
+
+
+async def _check_permissions(assessed: Assessment) -> None:
+    try:
+        for asked in assessed.asked:
+            assessed.errors += await refused(asked)
+    except UndecidedError as error:
+        assessed.undecided = str(error)
+
+
+def _assessed(
+    request: AdmissionRequest, subject: Subject, scaling: Scaling, tenancy: Tenancy, *, is_final: bool
+) -> Assessment:
+    judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
+    advice = (
+        [text for advise in subject.version.advise for text in advise(subject.value)]
+        if (is_final and judgement.is_sound)
+        else []
+    )
     found = [*judgement.errors]
     if subject.forms and not found:  # these are conversions of the object, and would repeat its errors
         found = form_errors(subject.kind, subject.forms)
     if is_final:
         found += record_errors(subject, request)
+    assessed = Assessment(subject=subject, judgement=judgement, advice=advice, errors=found, asked=[])
     try:
-        if claims := subject.claims(is_valid=judgement.is_sound):
-            found += await scaling.errors(claims, user=user_of(request), namespace=subject.namespace)
-        found += await tenancy.errors(subject, request)
+        if claims := subject.claims(is_typed=judgement.is_sound or bool(judgement.completion.is_typed)):
+            found += scaling.errors(claims)
+            assessed.asked += scaling.asked(claims, user=user_of(request), namespace=subject.namespace)
+        assessed.asked += tenancy.asked(subject, request)
     except UndecidedError as error:
-        if is_final and not found:
-            return Verdict(refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{error}; try again"))
-    if found:
-        return Verdict(refusal=await _refusal(subject, found, request))
-    return Judged(subject, judgement, advice)
+        assessed.undecided = str(error)
+    return assessed
 
 
-def _judged(subject: Subject, is_advised: bool) -> tuple[Judgement, list[str]]:
-    judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
-    if not is_advised or not judgement.is_sound:
-        return judgement, []
-    return judgement, [text for advise in subject.version.advise for text in advise(subject.value)]
+def _concluded(assessed: Assessment, admit: Callable[[Assessment], Verdict], *, is_final: bool) -> Verdict:
+    if assessed.errors:
+        return _refused(assessed)
+    if assessed.undecided and is_final:
+        return Verdict(
+            refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{assessed.undecided}; try again")
+        )
+    return admit(assessed)
 
 
-async def _refusal(subject: Subject, found: Sequence[FieldError], request: AdmissionRequest) -> Json:
-    """Return the Status that kubectl prints like an error of a built-in kind.
+def _refused(assessed: Assessment) -> Verdict:
+    """Return the rejection with the Status that kubectl prints like an error of a built-in kind.
 
     The API server validates metadata only after admission. Metadata errors are listed here too, so that the
     user does not discover them after everything else is fixed.
     """
-    wrong = await worked(request, metadata_errors, subject.value["metadata"])
-    listed = [*(item.error for item in wrong), *found]
-    return errors.invalid_status(subject.kind.group, subject.kind.kind, subject.name, listed[:_MOST_ERRORS])
+    subject = assessed.subject
+    listed = [*(item.error for item in metadata_errors(subject.value["metadata"])), *assessed.errors]
+    kind = subject.kind
+    status = errors.invalid_status(kind.group, kind.kind, subject.name, listed[:_MOST_ERRORS])
+    return Verdict(refusal=status)
 
 
 def _status(code: int, reason: str, message: str) -> Json:

@@ -23,14 +23,12 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-async def worked(request: AdmissionRequest, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """Return the result of work on the objects of a review; most are processed without the thread."""
-    if not _is_costly(request):
-        return work(*args)
+async def in_thread(work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    """Return the result of work that runs in the thread."""
     return await asyncio.get_running_loop().run_in_executor(_thread, work, *args)
 
 
-def _is_costly(request: AdmissionRequest) -> bool:
+def is_costly(request: AdmissionRequest) -> bool:
     """Tell whether the objects are large or have many expressions; an old one may be judged as well."""
     size_bytes, expressions = 0, 0
     for item in (request.object, request.old_object):

@@ -6,29 +6,32 @@ because the server would report only those that its schema covers.
 
 from __future__ import annotations
 
+from functools import partial
+
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.conversion import kept_annotation
 from apiserver.schema.filler import Addition
 from webhooks.admission import Subject
 from webhooks.authorship import due_record
-from webhooks.decision import decide
+from webhooks.decision import Assessment, Decided, decide
 from webhooks.review import AdmissionRequest, Verdict
 from webhooks.scaling import Scaling
 from webhooks.tenancy import OPEN, Tenancy
 
 
-async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy = OPEN) -> Verdict:
+def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy = OPEN) -> Decided:
     """Return the verdict on a request: a rejection, or a patch that adds absent fields.
 
     The patch may replace only the annotations of conversion and of the writer.
 
     Permissions that cannot be checked are left to `/validate`.
     """
-    judged = await decide(request, scaling, tenancy, is_final=False)
-    if isinstance(judged, Verdict):
-        return judged
-    completion = judged.judgement.completion
-    patch = (*completion.additions, *_annotated(judged.subject, request))
+    return decide(request, scaling, tenancy, partial(_patched, request), is_final=False)
+
+
+def _patched(request: AdmissionRequest, assessed: Assessment) -> Verdict:
+    completion = assessed.judgement.completion
+    patch = (*completion.additions, *_annotated(assessed.subject, request))
     return Verdict(patch=patch, warnings=tuple(completion.warnings))
 
 

@@ -50,18 +50,27 @@ class Authorizer(Protocol):
         """Tell whether the user has the permission. Raises UndecidedError."""
 
 
-async def refused(
-    authorizer: Authorizer, asked: Sequence[tuple[AccessRequest, FieldError]]
-) -> list[FieldError]:
-    """Return the errors paired with the requests that are denied, in order. Raises UndecidedError.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Requests for permissions, each with the error if it is denied."""
+
+    authorizer: Authorizer
+    requests: Sequence[tuple[AccessRequest, FieldError]]
+
+
+async def refused(asked: Asked) -> list[FieldError]:
+    """Return the errors of the requests that are denied, in order. Raises UndecidedError.
 
     If many objects of a resource are asked for, permission for all objects is checked first: most roles name
     no objects, so one check answers hundreds.
     """
+    authorizer = asked.authorizer
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            for_all = await _allowed_for_all(authorizer, [request for request, _ in asked])
-            rest = [(request, error) for request, error in asked if _resource(request) not in for_all]
+            for_all = await _allowed_for_all(authorizer, [request for request, _ in asked.requests])
+            rest = [
+                (request, error) for request, error in asked.requests if _resource(request) not in for_all
+            ]
             answers = await _answers(authorizer, [request for request, _ in rest])
     except TimeoutError as error:
         raise UndecidedError("the API server did not check permissions in time") from error

@@ -16,7 +16,7 @@ from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
-from webhooks.permissions import AccessRequest, Authorizer, UndecidedError, refused
+from webhooks.permissions import AccessRequest, Asked, Authorizer, UndecidedError
 
 _MOST_ASKED: Final = 256
 """The most targets of one object that are checked. A valid object does not name more, and one that does is
@@ -30,18 +30,21 @@ class Scaling:
     resources: Mapping[GroupKind, Scalable]
     authorizer: Authorizer | None
 
-    async def errors(self, claims: Sequence[Reference], *, user: Json, namespace: str) -> list[FieldError]:
-        """Return the errors of the targets that a request newly names. Raises UndecidedError."""
-        wrong = [error for claim in claims if (error := unlisted(claim, self.resources))]
-        asked = [claim for claim in claims if (claim.group, claim.kind) in self.resources and claim.name]
-        if self.authorizer is None or not asked:
-            return wrong
-        if len(asked) > _MOST_ASKED:
+    def errors(self, claims: Sequence[Reference]) -> list[FieldError]:
+        """Return the errors of targets that are of no listed kind."""
+        return [error for claim in claims if (error := unlisted(claim, self.resources))]
+
+    def asked(self, claims: Sequence[Reference], *, user: Json, namespace: str) -> list[Asked]:
+        """Return the permissions that a request with new targets needs. Raises UndecidedError."""
+        listed = [claim for claim in claims if (claim.group, claim.kind) in self.resources and claim.name]
+        if self.authorizer is None or not listed:
+            return []
+        if len(listed) > _MOST_ASKED:
             raise UndecidedError(f"more than {_MOST_ASKED} targets at once")
-        requests = [(claim, self._request(claim, user=user, namespace=namespace)) for claim in asked]
-        return wrong + await refused(
-            self.authorizer, [(request, _forbidden(claim, request)) for claim, request in requests]
-        )
+        requests = [(claim, self._request(claim, user=user, namespace=namespace)) for claim in listed]
+        return [
+            Asked(self.authorizer, [(request, _forbidden(claim, request)) for claim, request in requests])
+        ]
 
     def _request(self, claim: Reference, *, user: Json, namespace: str) -> AccessRequest:
         scalable = self.resources[claim.group, claim.kind]

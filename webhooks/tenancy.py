@@ -18,7 +18,7 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.validation import judge
 from webhooks.admission import Subject
 from webhooks.authorship import changes_writer, user_of
-from webhooks.permissions import AccessRequest, Authorizer, refused
+from webhooks.permissions import AccessRequest, Asked, Authorizer
 from webhooks.review import AdmissionRequest
 
 _COST: Final = FieldPath().child("spec", "variantCost")
@@ -31,16 +31,16 @@ class Tenancy:
     authorizer: Authorizer | None = None
     namespace: str = ""
 
-    async def errors(self, subject: Subject, request: AdmissionRequest) -> list[FieldError]:
-        """Return one error for each privilege that the writer of an object lacks. Raises UndecidedError."""
+    def asked(self, subject: Subject, request: AdmissionRequest) -> list[Asked]:
+        """Return the privileges that the writer of an object needs, each with an error."""
         if self.authorizer is None or not changes_writer(subject):
             return []
         user = user_of(request)
-        asked = [
+        requests = [
             (self._request(privilege, user), self._error(privilege, path, user))
             for privilege, path in _privileges(subject)
         ]
-        return await refused(self.authorizer, asked)
+        return [Asked(self.authorizer, requests)] if requests else []
 
     def _request(self, privilege: Privilege, user: Json) -> AccessRequest:
         return AccessRequest(

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from webhooks.decision import decide
+from functools import partial
+
+from webhooks.decision import Assessment, Decided, decide
 from webhooks.references import Referents, advise
 from webhooks.review import AdmissionRequest, Verdict
 from webhooks.scaling import Scaling
 from webhooks.tenancy import OPEN, Tenancy
 
 
-async def validate(
+def validate(
     request: AdmissionRequest, scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN
-) -> Verdict:
+) -> Decided:
     """Return the verdict on a request: a rejection, or warnings about probably unintended values."""
-    judged = await decide(request, scaling, tenancy, is_final=True)
-    if isinstance(judged, Verdict):
-        return judged
-    if not judged.judgement.is_sound:
+    return decide(request, scaling, tenancy, partial(_warned, referents), is_final=True)
+
+
+def _warned(referents: Referents, assessed: Assessment) -> Verdict:
+    if not assessed.judgement.is_sound:
         return Verdict()
-    subject = judged.subject
+    subject = assessed.subject
     own = subject.kind.kind, subject.name
     missing = advise(subject.references(), subject.namespace, referents, own)
-    return Verdict(warnings=(*judged.advice, *missing))
+    return Verdict(warnings=(*assessed.advice, *missing))

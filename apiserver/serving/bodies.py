@@ -40,8 +40,8 @@ class Reply(NamedTuple):
     status: int = 200
 
 
-Answer: TypeAlias = Callable[[bytes], Awaitable[Reply]]
-"""A function that returns the response to a body."""
+Answer: TypeAlias = Callable[[bytes], Reply | Awaitable[Reply]]
+"""A function that returns the response to a body, if necessary later."""
 
 _AGAIN: Final = {"Retry-After": "1"}
 
@@ -74,7 +74,7 @@ class Bodies:
             amount = content.total_bytes * times
             if self.small.take_at_once(amount):
                 try:
-                    return await _sent(request, await answer(content.read_nowait()))
+                    return await _sent(request, answer(content.read_nowait()))
                 finally:
                     self.small.give(amount)
         return await self._answer_in_turn(request, answer, limit_bytes=limit_bytes, times=times)
@@ -97,7 +97,7 @@ class Bodies:
                 raise _unavailable() from None
             finally:
                 self._arriving.forget(body)
-            return await _sent(request, await answer(text))
+            return await _sent(request, answer(text))
         finally:
             for room in taken:
                 room.give(amount)
@@ -111,12 +111,13 @@ async def _wait(body: _Body, rooms: Sequence[Room], amount: int, taken: list[Roo
             taken.append(room)
 
 
-async def _sent(request: web.BaseRequest, reply: Reply) -> web.Response:
+async def _sent(request: web.BaseRequest, answered: Reply | Awaitable[Reply]) -> web.Response:
     """Return a response, a large one only after it is sent; abort a client that does not read it in time.
 
     Until then, a written response waits in memory for the client. aiohttp keeps the last response of an idle
     connection, so a large one loses its body.
     """
+    reply = answered if isinstance(answered, Reply) else await answered
     response = web.Response(body=reply.body, status=reply.status, content_type=JSON)
     if len(reply.body) <= SMALL_ANSWER_BYTES:
         return response

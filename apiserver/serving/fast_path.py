@@ -21,7 +21,7 @@ from apiserver.serving.bodies import JSON, Post, Posts, Reply
 from apiserver.serving.connections import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from apiserver.serving.process_metrics import ProcessMetrics
     from apiserver.serving.readiness import Readiness
@@ -215,27 +215,40 @@ class FastConnection(asyncio.Protocol):
                 self._leave(self._taken())
         elif head.post.bodies.small.take_at_once((head.until - head.size) * head.post.times):
             self._guard.request_complete()
-            work = self._answer(head, data[head.size :])
-            path.in_flight[self] = asyncio.get_running_loop().create_task(work)
+            self._begin(head, data[head.size :])
         else:
             self._leave(data)
 
-    async def _answer(self, head: _Head, body: bytes) -> None:
-        path, transport, code = self._path, self._transport, HTTPStatus.INTERNAL_SERVER_ERROR.value
-        began = path.clock()
+    def _begin(self, head: _Head, body: bytes) -> None:
+        path, began = self._path, self._path.clock()
         path.metrics.requests_in_progress += 1
         try:
-            reply = await head.post.answer(body)
-            code = reply.status
+            answered = head.post.answer(body)
         except Exception:  # the boundary of a request: logged in full, answered without internals
             log.exception("request failed", method="POST", path=head.path)
-            reply = _FAULT
+            answered = _FAULT
+        if isinstance(answered, Reply):
+            self._end(head, began, answered)
+        else:
+            work = self._await(head, began, answered)
+            path.in_flight[self] = asyncio.get_running_loop().create_task(work)
+
+    async def _await(self, head: _Head, began: float, answered: Awaitable[Reply]) -> None:
+        reply = _FAULT
+        try:
+            reply = await answered
+        except Exception:  # as above
+            log.exception("request failed", method="POST", path=head.path)
         finally:
-            head.post.bodies.small.give(len(body) * head.post.times)
-            path.metrics.requests_in_progress -= 1
-            path.metrics.observe_request(head.path, "POST", code=code, seconds=path.clock() - began)
-            del path.in_flight[self]
-            self._guard.request_ended()
+            del self._path.in_flight[self]
+            self._end(head, began, reply)
+
+    def _end(self, head: _Head, began: float, reply: Reply) -> None:
+        path, transport, post = self._path, self._transport, head.post
+        post.bodies.small.give((head.until - head.size) * post.times)
+        path.metrics.requests_in_progress -= 1
+        path.metrics.observe_request(head.path, "POST", code=reply.status, seconds=path.clock() - began)
+        self._guard.request_ended()
         if not transport.is_closing():
             transport.write(_response(reply))
             if self._arrived or not path.is_open:

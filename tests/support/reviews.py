@@ -10,6 +10,7 @@ from apiserver.kinds.scalable import Scalable
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
 from webhooks.claims import Claimant
+from webhooks.decision import Decided
 from webhooks.mutate import mutate as ask_mutate
 from webhooks.permissions import AccessRequest, UndecidedError
 from webhooks.references import Referents
@@ -72,14 +73,19 @@ ANYBODY = Scaling(resources=RESOURCES, authorizer=None)
 
 def mutate(request: Json, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN) -> Verdict:
     """Return the verdict of /mutate on a request."""
-    return asyncio.run(ask_mutate(read(request), scaling, tenancy))
+    return asyncio.run(verdict_of(ask_mutate(read(request), scaling, tenancy)))
 
 
 def validate(
     request: Json, referents: Referents = NOBODY, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN
 ) -> Verdict:
     """Return the verdict of /validate on a request."""
-    return asyncio.run(ask_validate(read(request), scaling, referents, tenancy))
+    return asyncio.run(verdict_of(ask_validate(read(request), scaling, referents, tenancy)))
+
+
+async def verdict_of(decided: Decided) -> Verdict:
+    """Return a verdict that may be there only later."""
+    return decided if isinstance(decided, Verdict) else await decided
 
 
 def read(request: Json) -> AdmissionRequest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.reviews import ANYBODY, NOBODY, mutate, review, variant
+from support.reviews import ANYBODY, NOBODY, mutate, review, variant, verdict_of
 
 from apiserver.schema.json import Json
 from webhooks.depth import LEVELS, without_depths
@@ -73,8 +73,8 @@ def nested(levels: int) -> str:
 
 async def refusals(request: AdmissionRequest) -> list[Json | None]:
     """Return the rejections by both webhooks."""
-    mutated = await ask_mutate(request, ANYBODY)
-    return [mutated.refusal, (await ask_validate(request, ANYBODY, NOBODY)).refusal]
+    decided = [ask_mutate(request, ANYBODY), ask_validate(request, ANYBODY, NOBODY)]
+    return [(await verdict_of(each)).refusal for each in decided]
 
 
 @pytest.mark.parametrize("levels", DEPTHS)
