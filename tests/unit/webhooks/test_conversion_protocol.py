@@ -346,8 +346,8 @@ async def test_idle_connections_keep_no_large_responses_in_memory(client: Client
 
 
 async def test_conversion_continues_while_a_large_object_is_validated(client: Client) -> None:
-    """A Model with a megabyte of small lists takes 1 to 2 s; about a hundred reads are answered meanwhile."""
-    config: Json = {"a": [[{}] * 3] * (1 << 16)}
+    """A Model with four megabytes of small lists takes a second or two; dozens of reads are answered."""
+    config: Json = {"a": [[{}] * 3] * (1 << 18)}
     model = {
         "apiVersion": "registry.volcano.sh/v1alpha1",
         "kind": "Model",
