@@ -147,8 +147,9 @@ MOST_OBJECTS: Final = 100_000
 """Maximum number of objects in a conversion review: ten times as many as kube-apiserver reads at once."""
 
 _LARGE_BYTES: Final = 1 << 20
-_MOST_USUAL_BYTES: Final = 16 << 20
-"""Size in bytes up to which objects in the usual form are decoded together; 5,000 of them have half of it."""
+_MOST_USUAL_BYTES: Final = 1 << 20
+"""Size in bytes up to which objects in the usual form are decoded together. Larger lists are converted one by
+one: decoded, ten thousand objects leave 5 MiB more in the allocator, for a fifth less CPU time."""
 
 _STEP_BYTES: Final = 1 << 16
 

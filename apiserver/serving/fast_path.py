@@ -120,8 +120,10 @@ class FastPath:
             connection.leave_unless_in_use()
         if self.in_flight:
             await asyncio.wait(self.in_flight.values(), timeout=within_seconds)
-        for connection in [*self.in_flight]:
-            connection.abort()
+        if late := [*self.in_flight.values()]:
+            for connection in self.in_flight:
+                connection.abort()
+            await asyncio.wait(late)
 
 
 class FastConnection(asyncio.Protocol):
@@ -168,7 +170,7 @@ class FastConnection(asyncio.Protocol):
             self._read(data, self._path.head(data))
         else:
             self._hold(data)
-            if len(self._arrived) >= self._head.until:
+            if len(self._arrived) >= self._head.until or self._path.arriving_bytes > MOST_ARRIVING_BYTES:
                 self._read(self._taken(), self._head)
 
     def eof_received(self) -> bool | None:
@@ -209,10 +211,11 @@ class FastConnection(asyncio.Protocol):
         if head is None or len(data) > head.until or not path.is_open:
             self._leave(data)
         elif len(data) < head.until:
-            self._head = head
-            self._hold(data)
-            if path.arriving_bytes > MOST_ARRIVING_BYTES:
-                self._leave(self._taken())
+            if path.arriving_bytes + len(data) > MOST_ARRIVING_BYTES:
+                self._leave(data)
+            else:
+                self._head = head
+                self._hold(data)
         elif head.post.bodies.small.take_at_once((head.until - head.size) * head.post.times):
             self._guard.request_complete()
             self._begin(head, data[head.size :])

@@ -68,7 +68,7 @@ class Served:
         """Raise an exception."""
         raise RuntimeError(body.decode())
 
-    async def open(self, posts: dict[str, Post], *, has_fast_path: bool) -> None:
+    async def open(self, posts: dict[str, Post], *, has_fast_path: bool, finish_seconds: float) -> None:
         """Listen."""
         requests = Requests(self.metrics, self.readiness, clock=asyncio.get_running_loop().time)
 
@@ -82,7 +82,7 @@ class Served:
 
         self.listener = await Listener.open(
             requests.server(posts),
-            Limits(finish_seconds=5.0),
+            Limits(finish_seconds=finish_seconds),
             host="127.0.0.1",
             port=0,
             fast_path=fast_path if has_fast_path else None,
@@ -105,13 +105,15 @@ class Served:
 
 
 @asynccontextmanager
-async def served(*, has_fast_path: bool = True, times: int = 1) -> AsyncIterator[Served]:
+async def served(
+    *, has_fast_path: bool = True, times: int = 1, finish_seconds: float = 5.0
+) -> AsyncIterator[Served]:
     """Listen, and close in the end."""
     serving = Served()
     answers = {"/echo": serving.echo, "/wait": serving.wait, "/fail": serving.fail}
     posts = {path: post_of(answer, times=times) for path, answer in answers.items()}
     async with asyncio.timeout(PATIENCE_SECONDS):
-        await serving.open(posts, has_fast_path=has_fast_path)
+        await serving.open(posts, has_fast_path=has_fast_path, finish_seconds=finish_seconds)
         try:
             yield serving
         finally:
@@ -357,15 +359,18 @@ async def test_without_memory_for_another_body_a_request_waits_for_it() -> None:
         assert await response(second) == (200, b"y" * 100)
 
 
-async def test_incomplete_requests_beyond_a_total_size_are_left_to_the_library() -> None:
+@pytest.mark.parametrize("first", [300, MOST_BODY_BYTES], ids=["little by little", "at once"])
+async def test_incomplete_requests_beyond_a_total_size_are_left_to_the_library(first: int) -> None:
     """It aborts the largest ones if they need too much memory; all these are answered once complete."""
     body = b"x" * MOST_BODY_BYTES
     count = MOST_ARRIVING_BYTES // MOST_BODY_BYTES + 8
     async with served() as serving:
         opened = [await serving.connect() for _ in range(count)]
-        for _, writer in opened:
-            writer.write(usual(body)[:-1])
-            await writer.drain()
+        for part in (slice(first), slice(first, -1)):
+            for _, writer in opened:
+                writer.write(usual(body)[part])
+                await writer.drain()
+            await turns()
         assert serving.path is not None
         while not serving.left:
             await turns()
@@ -374,3 +379,15 @@ async def test_incomplete_requests_beyond_a_total_size_are_left_to_the_library()
             writer.write(b"x")
             assert await response(reader) == (200, body)
         assert serving.path.arriving_bytes == 0
+
+
+async def test_a_request_that_does_not_end_is_aborted_when_the_listener_closes() -> None:
+    """It has had the time of a shutdown."""
+    async with served(finish_seconds=0.1) as serving:
+        reader, writer = await serving.connect()
+        writer.write(usual(b"x").replace(b"/echo", b"/wait"))
+        await serving.waiting.wait()
+        await serving.listener.close()
+        assert serving.path is not None
+        assert not serving.path.in_flight
+        assert await response(reader) is None
