@@ -164,6 +164,8 @@ class Guard(asyncio.Protocol):
     def request_begun(self, request: BaseRequest) -> None:
         """Record that the headers are complete; the timeout still applies to the body."""
         self._busy = True
+        if self._since is None:  # its beginning arrived while another request was being answered
+            self._since = self._connections.clock()
         request.content.on_eof(self._request_arrived)
 
     def request_complete(self) -> None:

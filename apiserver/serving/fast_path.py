@@ -45,6 +45,9 @@ _UNUSUAL_FIELDS: Final = frozenset(
 )
 """The fields that concern framing or the connection, other than a Content-Length."""
 
+_CANCEL_SECONDS: Final = 1.0
+"""How long a cancelled request may take to end."""
+
 _MOST_HEADS: Final = 512
 """The number of heads that are remembered: those of one API server differ only by the length."""
 
@@ -90,7 +93,7 @@ class FastPath:
         self.arriving_bytes = 0
         self._posts = posts
         self._readiness = readiness
-        self._is_closed = False
+        self.is_closed = False
 
     def __call__(self) -> FastConnection:
         """Return the protocol for a new connection."""
@@ -99,7 +102,7 @@ class FastPath:
     @property
     def is_open(self) -> bool:
         """Whether requests are answered here; the HTTP library answers them while the process drains."""
-        return not (self._is_closed or self._readiness.is_draining)
+        return not (self.is_closed or self._readiness.is_draining)
 
     def head(self, data: bytes) -> _Head | None:
         """Return the head of a request; None unless it is complete and has the usual form."""
@@ -113,17 +116,23 @@ class FastPath:
             return None
         return _Head(path, post, end + 4, end + 4 + length)
 
-    async def close(self, *, within_seconds: float) -> None:
-        """Leave all connections to the HTTP library, those in use as soon as they have their response."""
-        self._is_closed = True
+    def leave(self) -> None:
+        """Leave all connections that are not in use to the HTTP library, and answer no more requests here."""
+        self.is_closed = True
         for connection in [*self.connections]:
             connection.leave_unless_in_use()
+
+    async def close(self, *, within_seconds: float) -> None:
+        """Wait for the requests that are being answered, after `leave`, and abort them in the end."""
+        for connection, work in self.in_flight.items():
+            if connection not in self.connections:
+                work.cancel()  # its client has gone
         if self.in_flight:
             await asyncio.wait(self.in_flight.values(), timeout=within_seconds)
         if late := [*self.in_flight.values()]:
             for connection in self.in_flight:
                 connection.abort()
-            await asyncio.wait(late)
+            await asyncio.wait(late, timeout=_CANCEL_SECONDS)
 
 
 class FastConnection(asyncio.Protocol):
@@ -154,6 +163,8 @@ class FastConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
         self._path.connections.discard(self)
+        if self._path.is_closed and self in self._path.in_flight:
+            self._path.in_flight[self].cancel()
         self._taken()
         self._end_stall()
         if self._library is not None:
@@ -163,9 +174,8 @@ class FastConnection(asyncio.Protocol):
         """See `asyncio.Protocol`."""
         if self._library is not None:
             self._library.data_received(data)
-        elif self in self._path.in_flight:  # pipelined: at most one more read is held until the response
-            self._hold(data)
-            self._transport.pause_reading()
+        elif self in self._path.in_flight:
+            self._read_pipelined(data)
         elif self._head is None:
             self._read(data, self._path.head(data))
         else:
@@ -203,6 +213,14 @@ class FastConnection(asyncio.Protocol):
         """Cancel the request that is being answered, and abort the connection."""
         self._path.in_flight[self].cancel()
         self._transport.abort()
+
+    def _read_pipelined(self, data: bytes) -> None:
+        """Hold one read that arrives while a request is being answered; API servers do not send this."""
+        if self._path.arriving_bytes + len(data) > MOST_ARRIVING_BYTES:
+            self._transport.abort()
+        else:
+            self._hold(data)
+            self._transport.pause_reading()
 
     def _read(self, data: bytes, head: _Head | None) -> None:
         """Answer a request that is complete, wait for more of it, or leave it to the HTTP library."""
@@ -252,10 +270,14 @@ class FastConnection(asyncio.Protocol):
         path.metrics.requests_in_progress -= 1
         path.metrics.observe_request(head.path, "POST", code=reply.status, seconds=path.clock() - began)
         self._guard.request_ended()
-        if not transport.is_closing():
-            transport.write(_response(reply))
-            if self._arrived or not path.is_open:
-                self._leave(self._taken())
+        if transport.is_closing():
+            return
+        is_last = path.is_closed or not (path.is_open or self._arrived)
+        transport.write(_response(reply, is_last=is_last))
+        if is_last:
+            transport.close()
+        elif self._arrived:
+            self._leave(self._taken())
 
     def _leave(self, data: bytes = b"") -> None:
         """Leave the connection to the HTTP library, with data that it has to read."""
@@ -308,13 +330,14 @@ def _usual(head: bytes) -> tuple[str, int] | None:
     return start[1].decode(), int(length[0])
 
 
-def _response(reply: Reply) -> bytes:
-    return b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\nDate: %b\r\n\r\n%b" % (
+def _response(reply: Reply, *, is_last: bool) -> bytes:
+    return b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\nDate: %b\r\n%b\r\n%b" % (
         reply.status,
         _REASONS[reply.status],
         _JSON,
         len(reply.body),
         _date(int(time.time())),
+        b"Connection: close\r\n" if is_last else b"",
         reply.body,
     )
 

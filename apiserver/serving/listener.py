@@ -87,10 +87,13 @@ class Listener:
         """
         await self._acceptor.close()
         if self._fast_path:
-            await self._fast_path.close(within_seconds=self._limits.finish_seconds)
+            self._fast_path.leave()
         if settle:
             await self._connections.settle()
-        await self._runner.cleanup()
+        ending = [self._runner.cleanup()]
+        if self._fast_path:
+            ending.append(self._fast_path.close(within_seconds=self._limits.finish_seconds))
+        await asyncio.gather(*ending)
         self._sweeping.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweeping

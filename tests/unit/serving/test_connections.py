@@ -174,6 +174,22 @@ async def test_idle_and_busy_connections_are_not_closed(bench: Bench) -> None:
     assert not silent.at_eof()
 
 
+async def test_an_unfinished_request_behind_an_answered_one_is_aborted_too(bench: Bench) -> None:
+    """Its time begins with the response to the first one."""
+    reader, writer = await bench.client(GET)
+    await bench.until(lambda: bench.waiting == 1)
+    writer.write(HEAD + b"\r\nab")
+    for _ in range(4):
+        await asyncio.sleep(0)  # the server reads it on the same event loop
+    bench.now = 100.0
+    bench.release.set()
+    await answer(reader, b"")
+    await bench.until(bench.unfinished)
+    bench.now = 110.0
+    bench.connections.sweep()
+    await gone(reader)
+
+
 async def test_a_connection_remains_usable_if_a_handler_does_not_read_the_body(bench: Bench) -> None:
     """The unread body does not count as an unfinished request."""
     reader, writer = await bench.client(HEAD.replace(b"/echo", b"/ignore") + b"\r\nabcd")

@@ -329,6 +329,48 @@ async def test_while_draining_responses_close_the_connection() -> None:
         assert await reader.read() == b"after"
 
 
+async def test_a_request_in_flight_when_draining_begins_gets_the_last_response() -> None:
+    """The client is told, and sends nothing more on this connection."""
+    async with served() as serving:
+        reader, writer = await serving.connect()
+        writer.write(usual(b"x").replace(b"/echo", b"/wait"))
+        await serving.waiting.wait()
+        serving.readiness.drain()
+        serving.let_go.set()
+        assert b"connection: close" in (await reader.readuntil(b"\r\n\r\n")).lower()
+        assert await reader.read() == b"x"
+
+
+async def test_a_closing_listener_does_not_wait_for_a_client_that_has_gone() -> None:
+    """Its request is cancelled."""
+    async with served(finish_seconds=PATIENCE_SECONDS * 2) as serving:
+        _, writer = await serving.connect()
+        writer.write(usual(b"x").replace(b"/echo", b"/wait"))
+        await serving.waiting.wait()
+        writer.transport.abort()
+        assert serving.path is not None
+        while serving.path.connections:
+            await turns()
+        await serving.listener.close()
+        assert not serving.path.in_flight
+
+
+async def test_pipelined_requests_beyond_a_total_size_close_their_connection() -> None:
+    """API servers send none."""
+    async with served() as serving:
+        assert serving.path is not None
+        opened = [await serving.connect() for _ in range(MOST_ARRIVING_BYTES // (32 << 10))]
+        for _, writer in opened:
+            writer.write(usual(b"x").replace(b"/echo", b"/wait"))
+        while len(serving.path.in_flight) < len(opened):
+            await turns()
+        for _, writer in opened:
+            writer.write(b"x" * (64 << 10))
+            await turns()
+        assert serving.path.arriving_bytes <= MOST_ARRIVING_BYTES
+        assert len(serving.path.connections) < len(opened)
+
+
 async def test_a_client_that_does_not_read_its_response_is_disconnected() -> None:
     """It holds the memory of its responses no longer than that of a large one."""
     body = b"x" * MOST_BODY_BYTES
