@@ -6,11 +6,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
-import msgspec
-
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
-from apiserver.serving.bodies import Bodies, Post, Posts, Reply, Room
+from apiserver.serving.bodies import Bodies, Post, Posts, Reply, Room, failure
 from webhooks.convert import UnconvertibleError, convert_all
 from webhooks.review import (
     SMALL_BYTES,
@@ -83,7 +81,7 @@ def _judged(verb: str, load: Load, body: bytes) -> Reply | Awaitable[Reply]:
     try:
         review = decode_admission(body)
     except MalformedReviewError as error:
-        return _malformed(str(error))
+        return failure(400, str(error))
     except UnreadableRequestError as error:
         refusal = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": str(error)}
         return Reply(encode_verdict(error.uid, Verdict(refusal=refusal)))
@@ -119,7 +117,7 @@ async def _converted(body: bytes) -> Reply:
     try:
         review = decode_conversion(body)
     except MalformedReviewError as error:
-        return _malformed(str(error))
+        return failure(400, str(error))
     except UnreadableRequestError as error:
         return Reply(encode_conversion_failure(error.uid, str(error)))
     try:
@@ -127,11 +125,6 @@ async def _converted(body: bytes) -> Reply:
     except UnconvertibleError as error:
         _log.warning("conversion refused", uid=review.uid, why=str(error))
         return Reply(encode_conversion_failure(review.uid, str(error)))
-
-
-def _malformed(why: str) -> Reply:
-    status = {"kind": "Status", "status": "Failure", "code": 400, "message": why}
-    return Reply(msgspec.json.encode(status), status=400)
 
 
 def _fault(verb: str, review: AdmissionRequest, error: Exception) -> Verdict:

@@ -147,9 +147,8 @@ MOST_OBJECTS: Final = 100_000
 """Maximum number of objects in a conversion review: ten times as many as kube-apiserver reads at once."""
 
 _LARGE_BYTES: Final = 1 << 20
-_MOST_USUAL_BYTES: Final = 1 << 20
-"""Size in bytes up to which objects in the usual form are decoded together. Larger lists are converted one by
-one: decoded, ten thousand objects leave 5 MiB more in the allocator, for a fifth less CPU time."""
+"""Size in bytes above which objects are converted one by one: decoded together, ten thousand leave 5 MiB more
+in the allocator, for a fifth less CPU time."""
 
 _STEP_BYTES: Final = 1 << 16
 
@@ -190,12 +189,13 @@ def _unusual(body: bytes) -> AdmissionRequest:
 def decode_conversion(body: bytes) -> ConversionRequest | UsualConversionRequest:
     """Return the request of a ConversionReview. Raises the same errors as `decode_admission`.
 
-    The objects of a large review are counted first unless all are in the usual form: a list of millions of
-    other entries would take many times its size.
+    The objects of a large review are counted first: a list of millions of entries would take many times its
+    size. Those of another one are decoded if all are in the usual form.
     """
-    if usual := _usual(body):
-        return usual
-    if len(body) > _LARGE_BYTES:
+    if len(body) <= _LARGE_BYTES:
+        if usual := _usual(body):
+            return usual
+    else:
         seen = _request(body, _convertible, _CONVERSION)
         if len(seen.objects) > MOST_OBJECTS:
             why = f"the ConversionReview has {len(seen.objects)} objects; at most {MOST_OBJECTS} are read"
@@ -204,16 +204,13 @@ def decode_conversion(body: bytes) -> ConversionRequest | UsualConversionRequest
 
 
 def _usual(body: bytes) -> UsualConversionRequest | None:
-    if len(body) > _MOST_USUAL_BYTES:
-        return None
     try:
         _check_text(body)
         review = _usual_conversion_review.decode(body)
     except _UNREADABLE:
         return None
     found = review.request
-    is_supported = review.kind == _CONVERSION["kind"] and review.api_version == _CONVERSION["apiVersion"]
-    if not is_supported or len(found.objects) > MOST_OBJECTS:
+    if review.kind != _CONVERSION["kind"] or review.api_version != _CONVERSION["apiVersion"]:
         return None
     return UsualConversionRequest(found.uid, found.objects, found.desired_api_version, body)
 

@@ -10,6 +10,7 @@ own, and so has each kind of request, so that none can block another.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,12 @@ class Reply(NamedTuple):
 
     body: bytes
     status: int = 200
+
+
+def failure(code: int, message: str) -> Reply:
+    """Return a Status as the response to a request that cannot be answered."""
+    status = {"kind": "Status", "status": "Failure", "code": code, "message": message}
+    return Reply(json.dumps(status).encode(), code)
 
 
 Answer: TypeAlias = Callable[[bytes], Reply | Awaitable[Reply]]
@@ -111,6 +118,11 @@ async def _wait(body: _Body, rooms: Sequence[Room], amount: int, taken: list[Roo
             taken.append(room)
 
 
+def web_response(reply: Reply) -> web.Response:
+    """Return a response for the HTTP library."""
+    return web.Response(body=reply.body, status=reply.status, content_type=JSON)
+
+
 async def _sent(request: web.BaseRequest, answered: Reply | Awaitable[Reply]) -> web.Response:
     """Return a response, a large one only after it is sent; abort a client that does not read it in time.
 
@@ -118,7 +130,7 @@ async def _sent(request: web.BaseRequest, answered: Reply | Awaitable[Reply]) ->
     connection, so a large one loses its body.
     """
     reply = answered if isinstance(answered, Reply) else await answered
-    response = web.Response(body=reply.body, status=reply.status, content_type=JSON)
+    response = web_response(reply)
     if len(reply.body) <= SMALL_ANSWER_BYTES:
         return response
     try:

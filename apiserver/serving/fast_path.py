@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from apiserver.log import EventLogger
-from apiserver.serving.bodies import JSON, Post, Posts, Reply
+from apiserver.serving.bodies import JSON, Post, Posts, Reply, failure
 from apiserver.serving.connections import Guard
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ _MOST_HEADS: Final = 512
 
 _JSON: Final = JSON.encode()
 _REASONS: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
-_FAULT: Final = Reply(
-    b'{"kind":"Status","status":"Failure","code":500,"message":"internal error: see the server\'s log"}', 500
-)
+_FAULT: Final = failure(500, "internal error: see the server's log")
 
 
 class _Head(NamedTuple):

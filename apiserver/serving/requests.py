@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from aiohttp import web
 
 from apiserver.log import EventLogger
-from apiserver.serving.bodies import ANSWER_SECONDS, Post, Posts
+from apiserver.serving.bodies import ANSWER_SECONDS, Post, Posts, failure, web_response
 from apiserver.serving.connections import Guard
 from apiserver.serving.fast_path import FastPath
 from apiserver.serving.memory import LARGE_BYTES, give_back_soon
@@ -26,7 +26,6 @@ log = EventLogger(__name__)
 
 _UNMATCHED = "unmatched"
 _FAILED = 500
-_COMPRESSED = "compressed bodies are not supported"
 
 PostHandler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.Response]]
 
@@ -124,8 +123,7 @@ class Requests:
 async def _posted(post: Post, request: web.BaseRequest) -> web.Response:
     # The size of a compressed body would be unbounded, and API servers compress none.
     if request.headers.get("Content-Encoding"):
-        why = {"kind": "Status", "status": "Failure", "code": 400, "message": _COMPRESSED}
-        return web.json_response(why, status=400)
+        return web_response(failure(400, "compressed bodies are not supported"))
     return await post.bodies.answer(request, post.answer, limit_bytes=post.limit_bytes, times=post.times)
 
 
