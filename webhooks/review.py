@@ -150,6 +150,10 @@ _LARGE_BYTES: Final = 1 << 20
 """Size in bytes above which objects are converted one by one: decoded together, ten thousand leave 5 MiB more
 in the allocator, for a fifth less CPU time."""
 
+_MANY_COMMAS: Final = 4 * MOST_OBJECTS
+"""Number of commas above which the objects of a review are counted before the list is built. The longest list
+with fewer commas takes 30 MiB; 5,000 real objects have 200,000."""
+
 _STEP_BYTES: Final = 1 << 16
 
 
@@ -189,18 +193,22 @@ def _unusual(body: bytes) -> AdmissionRequest:
 def decode_conversion(body: bytes) -> ConversionRequest | UsualConversionRequest:
     """Return the request of a ConversionReview. Raises the same errors as `decode_admission`.
 
-    The objects of a large review are counted first: a list of millions of entries would take many times its
-    size. Those of another one are decoded if all are in the usual form.
+    The objects of a review with very many commas are counted first: a list of millions of entries would take
+    many times its size. Those of a review that is not large are decoded if all are in the usual form.
     """
-    if len(body) <= _LARGE_BYTES:
-        if usual := _usual(body):
-            return usual
-    else:
-        seen = _request(body, _convertible, _CONVERSION)
-        if len(seen.objects) > MOST_OBJECTS:
-            why = f"the ConversionReview has {len(seen.objects)} objects; at most {MOST_OBJECTS} are read"
-            raise UnreadableRequestError(seen.uid, why)
-    return _request(body, _conversion_review, _CONVERSION)
+    if len(body) <= _LARGE_BYTES and (usual := _usual(body)):
+        return usual
+    if body.count(b",") > _MANY_COMMAS:
+        _check_count(_request(body, _convertible, _CONVERSION))
+    request = _request(body, _conversion_review, _CONVERSION)
+    _check_count(request)
+    return request
+
+
+def _check_count(request: _Converted | ConversionRequest) -> None:
+    if (count := len(request.objects)) > MOST_OBJECTS:
+        why = f"the ConversionReview has {count} objects; at most {MOST_OBJECTS} are read"
+        raise UnreadableRequestError(request.uid, why)
 
 
 def _usual(body: bytes) -> UsualConversionRequest | None:

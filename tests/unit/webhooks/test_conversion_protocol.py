@@ -238,6 +238,16 @@ FAILING: dict[str, tuple[list[JsonValue], str, str]] = {
     "null": ([None], NEW, "no object"),
     "text": (["x"], NEW, "no object"),
     "a list": ([[variant()]], NEW, "no object"),
+    "more objects than are read": (
+        [{"kind": "VariantAutoscaling"}] * 100_001,
+        NEW,
+        "100001 objects; at most 100000 are read",
+    ),
+    "more objects than are read, with many members": (
+        [{"kind": "VariantAutoscaling", "a": 1, "b": 2, "c": 3}] * 100_001,
+        NEW,
+        "100001 objects; at most 100000 are read",
+    ),
 }
 
 
