@@ -8,7 +8,7 @@ import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from apiserver.serving.bodies import Post, Reply
+from apiserver.serving.bodies import Answer, Post, Reply
 from apiserver.serving.fast_path import FastPath
 from apiserver.serving.listener import Listener
 from apiserver.serving.options import Limits
@@ -49,10 +49,14 @@ class Served:
         self.listener: Listener
         self._writers: list[asyncio.StreamWriter] = []
 
-    async def echo(self, body: bytes) -> Reply:
-        """Respond with the body."""
+    def echo(self, body: bytes) -> Reply:
+        """Respond with the body, at once."""
         self.echoed += 1
         return Reply(body or b"nothing", 400 if body == b"bad" else 200)
+
+    def odd(self, body: bytes) -> Reply:
+        """Respond with a status that cannot be written."""
+        return Reply(body, 999)
 
     async def wait(self, body: bytes) -> Reply:
         """Respond with the body, once let go."""
@@ -106,7 +110,12 @@ async def served(
 ) -> AsyncIterator[Served]:
     """Listen, and close in the end."""
     serving = Served()
-    answers = {"/echo": serving.echo, "/wait": serving.wait, "/fail": serving.fail}
+    answers: dict[str, Answer] = {
+        "/echo": serving.echo,
+        "/wait": serving.wait,
+        "/fail": serving.fail,
+        "/odd": serving.odd,
+    }
     posts = {path: post_of(answer, times=times) for path, answer in answers.items()}
     async with asyncio.timeout(PATIENCE_SECONDS):
         await serving.open(posts, has_fast_path=has_fast_path, finish_seconds=finish_seconds)
@@ -116,9 +125,9 @@ async def served(
             await serving.close()
 
 
-async def turns() -> None:
+async def turns(count: int = 4) -> None:
     """Let the server read what has been written: it runs on the same event loop, over loopback."""
-    for _ in range(4):
+    for _ in range(count):
         await asyncio.sleep(0)
 
 

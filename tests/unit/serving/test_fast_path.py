@@ -176,6 +176,42 @@ async def test_a_failed_request_is_answered_and_its_connection_stays_usable() ->
     assert b"secret" not in failed[1]
 
 
+async def test_a_response_that_cannot_be_written_ends_its_connection_only() -> None:
+    """Other requests that arrive at the same time are answered."""
+    async with served() as serving:
+        opened = [await serving.connect() for _ in range(3)]
+        for (_, writer), path in zip(opened, (b"/echo", b"/odd", b"/echo"), strict=True):
+            writer.write(usual(b"x").replace(b"/echo", path))
+        found = [await response(reader) for reader, _ in opened]
+        assert serving.path is not None
+        assert not serving.path.in_flight
+    assert found == [(200, b"x"), None, (200, b"x")]
+
+
+async def test_many_large_requests_that_arrive_together_are_answered() -> None:
+    """They are more than are answered together."""
+    body = b"x" * MOST_BODY_BYTES
+    async with served() as serving:
+        opened = [await serving.connect() for _ in range(12)]
+        for _, writer in opened:
+            writer.write(usual(body))
+        assert [await response(reader) for reader, _ in opened] == [(200, body)] * len(opened)
+        assert serving.left == 0
+
+
+async def test_a_request_that_has_just_arrived_is_answered_when_the_listener_closes() -> None:
+    """It has been read, but its answer has not begun."""
+    async with served() as serving:
+        reader, writer = await serving.connect()
+        assert serving.path is not None
+        writer.write(usual(b"x"))
+        while not serving.path.in_flight:
+            await turns(1)
+        assert not serving.echoed
+        await serving.listener.close()
+        assert await response(reader) == (200, b"x")
+
+
 async def test_a_closing_listener_completes_requests_and_closes_idle_connections() -> None:
     """A body that is still arriving is waited for, too."""
     async with served() as serving:
