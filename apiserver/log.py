@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
@@ -60,6 +61,7 @@ def configure_logging(
     handler = logging.StreamHandler(stream or sys.stderr)
     is_terminal = handler.stream.isatty()
     handler.setFormatter(_Lines(format or ("console" if is_terminal else "json"), colour=is_terminal))
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line contains them
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     sys.excepthook = _uncaught
@@ -83,7 +85,7 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as one line, or with its traceback below on a console."""
         event: Event = {
-            "time": f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
+            "time": _time_of(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": _message_of(record),
@@ -95,6 +97,11 @@ class _Lines(logging.Formatter):
         if self._form == "json":
             return json_line(event, exception)
         return console_line(event, exception, colour=self._colour)
+
+
+def _time_of(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC).replace(tzinfo=None)
+    return f"{moment.isoformat(timespec='microseconds')}Z"
 
 
 def _message_of(record: logging.LogRecord) -> str:
@@ -114,6 +121,9 @@ def _tail(exception: str) -> str:
 
 def json_line(event: Event, exception: str = "") -> str:
     """Return an event as one line of ASCII JSON; large values are truncated, other types described."""
+    with suppress(Exception):  # as in `_plain`
+        if not exception and len(line := _strict(event)) <= _VALUE_LIMIT:
+            return line
     plain = {_text(name): _plain(value) for name, value in event.items()}
     failed = {"exception": exception} if exception else {}
     return _compact(plain | failed)
@@ -168,4 +178,4 @@ def _printable(text: str) -> str:
 
 # Encoders are built once: `json.dumps` builds one for every call with options.
 _compact: Final = json.JSONEncoder(default=_text, separators=(",", ":")).encode
-_strict: Final = json.JSONEncoder(default=_text, allow_nan=False).encode
+_strict: Final = json.JSONEncoder(default=_text, separators=(",", ":"), allow_nan=False).encode
