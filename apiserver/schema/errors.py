@@ -25,6 +25,8 @@ from apiserver.schema.paths import FieldPath
 SHOWN_VALUE_CHARACTERS: Final = 256
 """The maximum number of characters of a value in a message. A longer value is truncated."""
 
+# Built once: `json.dumps` builds an encoder for every call with options.
+_compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 TYPE_WORDS: Final = {
     "string": "must be a string",
@@ -80,7 +82,7 @@ def wrong_type(path: FieldPath, value: JsonValue, detail: str) -> FieldError:
 
 def unsupported(path: FieldPath, value: JsonValue, allowed: Sequence[JsonValue]) -> FieldError:
     """Return the error for a value that is not one of those allowed."""
-    choices = ", ".join(json.dumps(item, ensure_ascii=False) for item in allowed)
+    choices = ", ".join(_compact(item) for item in allowed)
     body = f"Unsupported value: {shown(value)}: supported values: {choices}"
     return FieldError(path, "FieldValueNotSupported", body)
 
@@ -140,7 +142,7 @@ def shown(value: JsonValue) -> str:
     A value nested too deeply to encode is shown as three dots.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = _compact(value)
     except RecursionError:
         return '"..."'
     if len(text) <= SHOWN_VALUE_CHARACTERS:

@@ -164,8 +164,8 @@ def _source(here: Ruled, known: dict[str, Any], *, place: str | None, depth: int
             yield from rule.source(value, known)
             continue
         name = f"rule{len(known)}"
-        known |= {name: rule, f"of_{name}": predicate(rule)}
-        yield f"if of_{name}({value}): found.append(({name}, {value}, ({place})))"
+        known[name] = rule
+        yield from _condition(rule, name, value, known, then=f"found.append(({name}, {value}, ({place})))")
     for member, below in here.members:
         is_there = place is None and member in here.required
         yield f"if {member!r} in {value}:" if not is_there else "if True:"
@@ -180,6 +180,17 @@ def _source(here: Ruled, known: dict[str, Any], *, place: str | None, depth: int
         yield f"for {entry}, {inside} in {value}.items():"
         key = _inner(place, f"'[' + {entry} + ']'")
         yield from indented(_source(here.values, known, place=key, depth=depth + 1))
+
+
+def _condition(rule: Rule, name: str, value: str, known: dict[str, Any], *, then: str) -> Iterator[str]:
+    """Yield the source that does something if a value breaks a rule: inline, unless the rule has a loop."""
+    lines = rule.source(value, known)
+    if len(lines) == 1:
+        condition = lines[0].removesuffix("return True")
+    else:
+        known[f"of_{name}"] = predicate(rule)
+        condition = f"if of_{name}({value}): "
+    yield condition + then
 
 
 def _inner(place: str | None, part: str) -> str | None:

@@ -202,8 +202,7 @@ def _once(found: list[FieldError]) -> list[FieldError]:
 def _order(node: Node, path: FieldPath) -> list[tuple[int, str]]:
     order: list[tuple[int, str]] = []
     for part in path.parts:
-        names: list[str | int] = list(node.by_name)
-        rank = names.index(part) if part in node.by_name else part if isinstance(part, int) else len(names)
+        rank = part if isinstance(part, int) else node.position.get(part, len(node.position))
         order.append((rank, str(part)))
         node, _ = descended(node, part)
     return order
