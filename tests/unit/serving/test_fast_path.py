@@ -74,7 +74,7 @@ UNUSUAL: Final[dict[str, bytes]] = {
     "an expectation": b"POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx",
     "a request to close": b"POST /echo HTTP/1.1\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx",
     "a large body": b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(LARGE) + LARGE,
-    "a body beyond the limit": b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99000000\r\n\r\nx",
+    "a body beyond the limit": usual(b"x" * ((2 << 20) + 1)),
     "a long head": b"POST /echo HTTP/1.1\r\nHost: x\r\nA: %b\r\nContent-Length: 1\r\n\r\nx"
     % (b"a" * MOST_HEAD_BYTES),
     "a second request behind it": usual(b"first") + usual(b"second"),
