@@ -194,7 +194,8 @@ def decode_conversion(body: bytes) -> ConversionRequest | UsualConversionRequest
     """Return the request of a ConversionReview. Raises the same errors as `decode_admission`.
 
     The objects of a review with very many commas are counted first: a list of millions of entries would take
-    many times its size. Those of a review that is not large are decoded if all are in the usual form.
+    many times its size; this also finds an object of another kind. Those of a review that is not large are
+    decoded if all are in the usual form.
     """
     if len(body) <= _LARGE_BYTES and (usual := _usual(body)):
         return usual

@@ -186,6 +186,7 @@ def _condition(rule: Rule, name: str, value: str, known: dict[str, Any], *, then
     """Yield the source that does something if a value breaks a rule: inline, unless the rule has a loop."""
     lines = rule.source(value, known)
     if len(lines) == 1:
+        assert lines[0].endswith(": return True"), lines
         condition = lines[0].removesuffix("return True")
     else:
         known[f"of_{name}"] = predicate(rule)

@@ -2,8 +2,7 @@
 
 The library takes about three times the CPU that an unchanged object takes to review. Anything unusual is left
 to it, for the rest of the connection: other methods and paths, bodies that are large, chunked or compressed,
-pipelined requests, and every request while the process drains. So this module needs to understand one form of
-HTTP/1.1 request only (RFC 9112), and rejects none.
+pipelined requests, and every request while the process drains. No request is rejected here.
 
 Requests that arrive together are all read, then all answered, then all responses are written. One after the
 other would take a third more CPU, because the code of TLS and that of an answer evict each other from caches.
@@ -12,16 +11,13 @@ other would take a third more CPU, because the code of TLS and that of an answer
 from __future__ import annotations
 
 import asyncio
-import functools
-import re
-import time
-from email.utils import formatdate
-from http import HTTPStatus
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from apiserver.log import EventLogger
-from apiserver.serving.bodies import JSON, Post, Posts, Reply, failure
+from apiserver.serving.bodies import Post, Posts, Reply, failure
 from apiserver.serving.connections import Guard
+from apiserver.serving.usual_http import response, usual_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -40,25 +36,13 @@ MOST_BODY_BYTES: Final = 64 << 10
 MOST_ARRIVING_BYTES: Final = 8 << 20
 """The total size of incomplete requests that are held here. The HTTP library's are counted by `Bodies`."""
 
-_START: Final = re.compile(rb"POST (/[a-z]+)(?:\?[A-Za-z0-9=&%._~-]*)? HTTP/1\.1")
-_FIELD: Final = re.compile(rb"([A-Za-z0-9-]+):[\t ]*([\t -~]*)")
-_LENGTH: Final = re.compile(rb"[0-9]{1,6}")
-_UNUSUAL_FIELDS: Final = frozenset(
-    {b"connection", b"content-encoding", b"expect", b"transfer-encoding", b"upgrade"}
-)
-"""The fields that concern framing or the connection, other than a Content-Length."""
+MOST_TOGETHER_BYTES: Final = 128 << 10
+"""The total size from which requests are not kept for others that may have arrived. All of them wait for the
+last one: with reviews of Models of 9 KB, up to three milliseconds."""
 
 _CANCEL_SECONDS: Final = 1.0
 """How long a cancelled request may take to end."""
 
-_MOST_HEADS: Final = 512
-"""The number of heads that are remembered: those of one API server differ only by the length."""
-
-_MOST_TOGETHER_BYTES: Final = 256 << 10
-"""The total size of requests that are answered together. The first one waits for all, some milliseconds."""
-
-_JSON: Final = JSON.encode()
-_REASONS: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
 _FAULT: Final = failure(500, "internal error: see the server's log")
 
 
@@ -102,7 +86,7 @@ class FastPath:
         self.clock = clock
         self.connections: set[FastConnection] = set()
         """The open connections that have not left the fast path."""
-        self.in_flight: dict[FastConnection, asyncio.Task[None] | None] = {}
+        self.in_flight: dict[FastConnection, asyncio.Future[Reply] | None] = {}
         """The connections with a complete request, and the tasks of those that are not answered at once."""
         self.arriving_bytes = 0
         self._due: list[_Request] = []
@@ -124,7 +108,7 @@ class FastPath:
     def head(self, data: bytes) -> _Head | None:
         """Return the head of a request; None unless it is complete and has the usual form."""
         end = data.find(b"\r\n\r\n", 0, MOST_HEAD_BYTES)
-        found = None if end < 0 else _usual(data[:end])
+        found = None if end < 0 else usual_request(data[:end])
         if found is None:
             return None
         path, length = found
@@ -138,20 +122,21 @@ class FastPath:
         self.metrics.requests_in_progress += 1
         self.in_flight[request.connection] = None
         if not self._due:
-            asyncio.get_running_loop().call_soon(self._answer_due)
+            asyncio.get_running_loop().call_soon(self.answer_due)
         self._due.append(request)
         self._due_bytes += request.head.until
-        if self._due_bytes >= _MOST_TOGETHER_BYTES:
-            self._answer_due()
+        if self._due_bytes >= MOST_TOGETHER_BYTES:
+            self.answer_due()
 
-    def _answer_due(self) -> None:
+    def answer_due(self) -> None:
+        """Answer all complete requests that have not been answered."""
         due, self._due, self._due_bytes = self._due, [], 0
         for request, answered in [(request, _answered(request)) for request in due]:
-            try:
+            if isinstance(answered, Reply):
                 request.connection.reply(request, answered)
-            except Exception:  # the boundary of a connection: the others get their responses
-                log.exception("connection failed", path=request.head.path)
-                request.connection.abort()
+            else:
+                work = self.in_flight[request.connection] = asyncio.ensure_future(answered)
+                work.add_done_callback(partial(_reply_later, request))
 
     def leave(self) -> None:
         """Leave all connections that are not in use to the HTTP library, and answer no more requests here."""
@@ -161,7 +146,6 @@ class FastPath:
 
     async def close(self, *, within_seconds: float) -> None:
         """Wait for the requests that are being answered, after `leave`, and abort them in the end."""
-        self._answer_due()
         for connection, work in self.in_flight.items():
             if work and connection not in self.connections:
                 work.cancel()  # its client has gone
@@ -222,7 +206,9 @@ class FastConnection(asyncio.Protocol):
                 self._read(self._taken(), self._head)
 
     def eof_received(self) -> bool | None:
-        """See `asyncio.Protocol`."""
+        """See `asyncio.Protocol`. TLS sends nothing after this."""
+        if self in self._path.in_flight:
+            self._path.answer_due()
         return None if self._library is None else self._library.eof_received()
 
     def pause_writing(self) -> None:
@@ -243,12 +229,12 @@ class FastConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def leave_unless_in_use(self) -> None:
-        """Leave the connection to the HTTP library, unless a request is being answered."""
+        """Leave the connection to the HTTP library, unless it has a complete request."""
         if self not in self._path.in_flight:
             self._leave(self._taken())
 
     def abort(self) -> None:
-        """Cancel the request that is being answered, and abort the connection."""
+        """Cancel the request that is in flight, and abort the connection."""
         self._cancel()
         self._transport.abort()
 
@@ -282,35 +268,27 @@ class FastConnection(asyncio.Protocol):
         else:
             self._leave(data)
 
-    def reply(self, request: _Request, answered: Reply | Awaitable[Reply]) -> None:
-        """Send the reply to a request, or wait for it."""
-        if isinstance(answered, Reply):
-            self._end(request, answered)
-        else:
-            work = self._await(request, answered)
-            self._path.in_flight[self] = asyncio.get_running_loop().create_task(work)
-
-    async def _await(self, request: _Request, answered: Awaitable[Reply]) -> None:
-        reply = _FAULT
-        try:
-            reply = await answered
-        except Exception:  # as in `_answered`
-            log.exception("request failed", method="POST", path=request.head.path)
-        finally:
-            self._end(request, reply)
-
-    def _end(self, request: _Request, reply: Reply) -> None:
-        path, transport, head = self._path, self._transport, request.head
+    def reply(self, request: _Request, reply: Reply) -> None:
+        """Send the reply to a request. If that fails, the connection is aborted."""
+        path, head = self._path, request.head
         del path.in_flight[self]
         head.post.bodies.small.give((head.until - head.size) * head.post.times)
         path.metrics.requests_in_progress -= 1
         seconds = path.clock() - request.since
         path.metrics.observe_request(head.path, "POST", code=reply.status, seconds=seconds)
         self._guard.request_ended()
+        try:
+            self._send(reply)
+        except Exception:  # the boundary of a connection: others are answered
+            log.exception("connection failed", path=head.path)
+            self._transport.abort()
+
+    def _send(self, reply: Reply) -> None:
+        path, transport = self._path, self._transport
         if transport.is_closing():
             return
         is_last = path.is_closed or not (path.is_open or self._arrived)
-        transport.write(_response(reply, is_last=is_last))
+        transport.write(response(reply, is_last=is_last))
         if is_last:
             transport.close()
         elif self._arrived:
@@ -355,39 +333,11 @@ def _answered(request: _Request) -> Reply | Awaitable[Reply]:
         return _FAULT
 
 
-@functools.lru_cache(maxsize=_MOST_HEADS)
-def _usual(head: bytes) -> tuple[str, int] | None:
-    """Return the path and the length of the body if the head of a request has the usual form.
-
-    It has a Host and a Content-Length, no field twice, and none that the HTTP library would have to act on.
-    """
-    first, *lines = head.split(b"\r\n")
-    start = _START.fullmatch(first)
-    fields = {}
-    for line in lines:
-        field = _FIELD.fullmatch(line)
-        name = b"" if field is None else field[1].lower()
-        if field is None or name in fields or name in _UNUSUAL_FIELDS:
-            return None
-        fields[name] = field[2]
-    length = _LENGTH.fullmatch(fields.get(b"content-length", b""))
-    if start is None or length is None or b"host" not in fields:
-        return None
-    return start[1].decode(), int(length[0])
-
-
-def _response(reply: Reply, *, is_last: bool) -> bytes:
-    return b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\nDate: %b\r\n%b\r\n%b" % (
-        reply.status,
-        _REASONS[reply.status],
-        _JSON,
-        len(reply.body),
-        _date(int(time.time())),
-        b"Connection: close\r\n" if is_last else b"",
-        reply.body,
-    )
-
-
-@functools.lru_cache(maxsize=1)
-def _date(seconds: int) -> bytes:
-    return formatdate(seconds, usegmt=True).encode()
+def _reply_later(request: _Request, work: asyncio.Future[Reply]) -> None:
+    reply = _FAULT
+    if not work.cancelled():
+        if error := work.exception():
+            log.error("request failed", method="POST", path=request.head.path, exc_info=error)
+        else:
+            reply = work.result()
+    request.connection.reply(request, reply)

@@ -71,7 +71,7 @@ class ProcessMetrics:
         )
         self._durations = Histogram(
             "stowplan_http_request_duration_seconds",
-            "Time from the start of processing of a request to its answer.",
+            "Time from when a request has been read to its response, including waits.",
             ["route"],
             buckets=REQUEST_BUCKETS,
             registry=self.registry,

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from apiserver.serving.bodies import Answer, Post, Reply
-from apiserver.serving.fast_path import FastPath
+from apiserver.serving.fast_path import FastConnection, FastPath
 from apiserver.serving.listener import Listener
 from apiserver.serving.options import Limits
 from apiserver.serving.process_metrics import ProcessMetrics
@@ -43,7 +43,8 @@ class Served:
         self.path: FastPath | None = None
         self.left = 0
         """The number of connections that were left to the library."""
-        self.echoed = 0
+        self.in_progress: list[int] = []
+        """The number of requests in progress whenever a body is echoed."""
         self.waiting = asyncio.Event()
         self.let_go = asyncio.Event()
         self.listener: Listener
@@ -51,7 +52,7 @@ class Served:
 
     def echo(self, body: bytes) -> Reply:
         """Respond with the body, at once."""
-        self.echoed += 1
+        self.in_progress.append(self.metrics.requests_in_progress)
         return Reply(body or b"nothing", 400 if body == b"bad" else 200)
 
     def odd(self, body: bytes) -> Reply:
@@ -64,9 +65,17 @@ class Served:
         await self.let_go.wait()
         return Reply(body)
 
-    async def fail(self, body: bytes) -> Reply:
+    def fail(self, body: bytes) -> Reply:
         """Raise an exception."""
         raise RuntimeError(body.decode())
+
+    async def fail_later(self, body: bytes) -> Reply:
+        """Raise an exception, later."""
+        return self.fail(body)
+
+    async def odd_later(self, body: bytes) -> Reply:
+        """Respond with a status that cannot be written, later."""
+        return self.odd(body)
 
     async def open(self, posts: dict[str, Post], *, has_fast_path: bool, finish_seconds: float) -> None:
         """Listen."""
@@ -94,6 +103,20 @@ class Served:
         self._writers.append(writer)
         return reader, writer
 
+    @property
+    def echoed(self) -> int:
+        """The number of bodies that have been echoed."""
+        return len(self.in_progress)
+
+    async def accepted(self) -> tuple[asyncio.StreamReader, FastConnection]:
+        """Connect; return the client's reader, and the connection of the fast path."""
+        assert self.path is not None
+        before = set(self.path.connections)
+        reader, _ = await self.connect()
+        while not (new := self.path.connections - before):
+            await turns()
+        return reader, new.pop()
+
     async def close(self) -> None:
         """Close all connections and the listener."""
         self.let_go.set()
@@ -114,7 +137,9 @@ async def served(
         "/echo": serving.echo,
         "/wait": serving.wait,
         "/fail": serving.fail,
+        "/faillater": serving.fail_later,
         "/odd": serving.odd,
+        "/oddlater": serving.odd_later,
     }
     posts = {path: post_of(answer, times=times) for path, answer in answers.items()}
     async with asyncio.timeout(PATIENCE_SECONDS):

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.listening import PATIENCE_SECONDS, Served, response, served, turns, usual
+from support.listening import Served, response, served, turns, usual
 
-from apiserver.serving.fast_path import MOST_ARRIVING_BYTES, MOST_BODY_BYTES, MOST_HEAD_BYTES
+from apiserver.serving.fast_path import (
+    MOST_ARRIVING_BYTES,
+    MOST_BODY_BYTES,
+    MOST_HEAD_BYTES,
+    MOST_TOGETHER_BYTES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,27 +165,32 @@ async def test_a_request_behind_an_unanswered_one_is_answered_after_it() -> None
         assert serving.left == 1
 
 
-async def test_a_failed_request_is_answered_and_its_connection_stays_usable() -> None:
-    """The log has the exception, the response only says where to look."""
+@pytest.mark.parametrize("route", ["/fail", "/faillater"])
+async def test_a_failed_request_is_answered_and_its_connection_stays_usable(route: str) -> None:
+    """The log has the exception, the response only says where to look. Others are not affected."""
     async with served() as serving:
         reader, writer = await serving.connect()
-        writer.write(usual(b"secret").replace(b"/echo", b"/fail"))
+        other, other_writer = await serving.connect()
+        writer.write(usual(b"secret").replace(b"/echo", route.encode()))
+        other_writer.write(usual(b"other"))
         failed = await response(reader)
+        assert await response(other) == (200, b"other")
         writer.write(usual(b"next"))
         assert await response(reader) == (200, b"next")
         assert serving.left == 0
-        assert 'code="500",method="POST",route="/fail"} 1.0' in serving.metrics.exposition().decode()
+        assert f'code="500",method="POST",route="{route}"}} 1.0' in serving.metrics.exposition().decode()
     assert failed is not None
     assert failed[0] == 500
     assert b"see the server's log" in failed[1]
     assert b"secret" not in failed[1]
 
 
-async def test_a_response_that_cannot_be_written_ends_its_connection_only() -> None:
+@pytest.mark.parametrize("route", [b"/odd", b"/oddlater"])
+async def test_a_response_that_cannot_be_written_ends_its_connection_only(route: bytes) -> None:
     """Other requests that arrive at the same time are answered."""
     async with served() as serving:
         opened = [await serving.connect() for _ in range(3)]
-        for (_, writer), path in zip(opened, (b"/echo", b"/odd", b"/echo"), strict=True):
+        for (_, writer), path in zip(opened, (b"/echo", route, b"/echo"), strict=True):
             writer.write(usual(b"x").replace(b"/echo", path))
         found = [await response(reader) for reader, _ in opened]
         assert serving.path is not None
@@ -188,85 +198,50 @@ async def test_a_response_that_cannot_be_written_ends_its_connection_only() -> N
     assert found == [(200, b"x"), None, (200, b"x")]
 
 
-async def test_many_large_requests_that_arrive_together_are_answered() -> None:
-    """They are more than are answered together."""
-    body = b"x" * MOST_BODY_BYTES
+async def test_requests_that_arrive_together_are_answered_before_any_response_is_written() -> None:
+    """All three are in progress while each is answered."""
     async with served() as serving:
-        opened = [await serving.connect() for _ in range(12)]
-        for _, writer in opened:
-            writer.write(usual(body))
-        assert [await response(reader) for reader, _ in opened] == [(200, body)] * len(opened)
-        assert serving.left == 0
-
-
-async def test_a_request_that_has_just_arrived_is_answered_when_the_listener_closes() -> None:
-    """It has been read, but its answer has not begun."""
-    async with served() as serving:
-        reader, writer = await serving.connect()
-        assert serving.path is not None
-        writer.write(usual(b"x"))
-        while not serving.path.in_flight:
-            await turns(1)
+        opened = [await serving.accepted() for _ in range(3)]
+        for _, connection in opened:
+            connection.data_received(usual(b"x"))
         assert not serving.echoed
-        await serving.listener.close()
-        assert await response(reader) == (200, b"x")
+        assert [await response(reader) for reader, _ in opened] == [(200, b"x")] * 3
+        assert serving.in_progress == [3, 3, 3]
+        assert 'duration_seconds_sum{route="/echo"} 0.0\n' not in serving.metrics.exposition().decode()
 
 
-async def test_a_closing_listener_completes_requests_and_closes_idle_connections() -> None:
-    """A body that is still arriving is waited for, too."""
+async def test_large_requests_do_not_wait_for_many_others() -> None:
+    """Two of them are as much as is answered together, and so are the next two."""
+    body = b"x" * MOST_BODY_BYTES
+    count = MOST_TOGETHER_BYTES // MOST_BODY_BYTES
     async with served() as serving:
-        idle, _ = await serving.connect()
-        arriving, arriving_writer = await serving.connect()
-        arriving_writer.write(usual(b"arriving")[:-3])
-        busy, busy_writer = await serving.connect()
-        busy_writer.write(usual(b"busy").replace(b"/echo", b"/wait"))
-        await serving.waiting.wait()
-        closing = asyncio.create_task(serving.listener.close(settle=True))
-        await turns()
-        arriving_writer.write(b"ing")
-        assert await response(arriving) == (200, b"arriving")
-        serving.let_go.set()
-        assert await response(busy) == (200, b"busy")
-        assert await idle.read() == b""
-        assert await busy.read() == b""
-        await closing
+        opened = [await serving.accepted() for _ in range(2 * count + 1)]
+        for number, (_, connection) in enumerate(opened, 1):
+            connection.data_received(usual(body))
+            assert serving.echoed == number // count * count
+        assert [await response(reader) for reader, _ in opened] == [(200, body)] * len(opened)
 
 
-async def test_while_draining_responses_close_the_connection() -> None:
-    """Clients move to other replicas, as with the library."""
+async def test_a_request_that_arrives_before_the_one_before_it_is_answered_is_answered_after_it() -> None:
+    """The library answers the second one."""
     async with served() as serving:
-        reader, writer = await serving.connect()
-        writer.write(usual(b"before"))
-        assert await response(reader) == (200, b"before")
-        serving.readiness.drain()
-        writer.write(usual(b"after"))
-        assert b"connection: close" in (await reader.readuntil(b"\r\n\r\n")).lower()
-        assert await reader.read() == b"after"
-
-
-async def test_a_request_in_flight_when_draining_begins_gets_the_last_response() -> None:
-    """The client is told, and sends nothing more on this connection."""
-    async with served() as serving:
-        reader, writer = await serving.connect()
-        writer.write(usual(b"x").replace(b"/echo", b"/wait"))
-        await serving.waiting.wait()
-        serving.readiness.drain()
-        serving.let_go.set()
-        assert b"connection: close" in (await reader.readuntil(b"\r\n\r\n")).lower()
-        assert await reader.read() == b"x"
-
-
-async def test_a_closing_listener_does_not_wait_for_a_client_that_has_gone() -> None:
-    """Its request is cancelled."""
-    async with served(finish_seconds=PATIENCE_SECONDS * 2) as serving:
-        _, writer = await serving.connect()
-        writer.write(usual(b"x").replace(b"/echo", b"/wait"))
-        await serving.waiting.wait()
-        writer.transport.abort()
+        reader, connection = await serving.accepted()
+        connection.data_received(usual(b"first"))
+        connection.data_received(usual(b"second"))
+        assert [await response(reader), await response(reader)] == [(200, b"first"), (200, b"second")]
+        assert serving.left == 1
         assert serving.path is not None
-        while serving.path.connections:
-            await turns()
-        await serving.listener.close()
+        assert not serving.path.arriving_bytes
+
+
+async def test_a_request_at_the_end_of_a_stream_is_answered() -> None:
+    """TLS sends nothing after the end has been handled."""
+    async with served() as serving:
+        _, connection = await serving.accepted()
+        connection.data_received(usual(b"x"))
+        connection.eof_received()
+        assert serving.in_progress == [1]
+        assert serving.path is not None
         assert not serving.path.in_flight
 
 
@@ -336,15 +311,3 @@ async def test_incomplete_requests_beyond_a_total_size_are_left_to_the_library(f
             writer.write(b"x")
             assert await response(reader) == (200, body)
         assert serving.path.arriving_bytes == 0
-
-
-async def test_a_request_that_does_not_end_is_aborted_when_the_listener_closes() -> None:
-    """It has had the time of a shutdown."""
-    async with served(finish_seconds=0.1) as serving:
-        reader, writer = await serving.connect()
-        writer.write(usual(b"x").replace(b"/echo", b"/wait"))
-        await serving.waiting.wait()
-        await serving.listener.close()
-        assert serving.path is not None
-        assert not serving.path.in_flight
-        assert await response(reader) is None
