@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 if TYPE_CHECKING:
     from types import TracebackType
 
+    _SysExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
+
 LogFormat = Literal["json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Event = dict[str, Any]
@@ -43,8 +45,15 @@ class EventLogger(logging.LoggerAdapter[logging.Logger]):
         exc_info: bool | BaseException | None = None,
         **members: object,
     ) -> None:
-        """Log an event; the methods of the levels call this one."""
-        self.logger.log(level, event, exc_info=exc_info, extra={_MEMBERS: members})
+        """Log an event; the methods of the levels call this one.
+
+        The record has no caller: no line shows it, and the search would take a fifth of the time.
+        """
+        logger = self.logger
+        if logger.isEnabledFor(level):
+            error = sys.exc_info() if exc_info is True else _exception(exc_info)
+            extra = {_MEMBERS: members}
+            logger.handle(logger.makeRecord(logger.name, level, "", 0, event, (), error, extra=extra))
 
 
 def configure_logging(
@@ -68,6 +77,10 @@ def configure_logging(
     threading.excepthook = lambda args: _uncaught(
         args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback
     )
+
+
+def _exception(error: BaseException | Literal[False] | None) -> _SysExcInfo | None:
+    return (type(error), error, error.__traceback__) if isinstance(error, BaseException) else None
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
