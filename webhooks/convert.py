@@ -10,25 +10,33 @@ from typing import Final
 from msgspec import Raw
 
 from apiserver.kinds.llmd import usual
-from apiserver.kinds.llmd.usual import Usual
 from apiserver.kinds.splicing import convert_text
-from webhooks.review import ConversionRequest, UsualConversionRequest
+from webhooks.review import ConversionRequest
 
 _TURN_SECONDS: Final = 0.02
+
+_TOGETHER_BYTES: Final = 32 << 10
+"""The total size from which objects are not decoded together with more. Decoding a long list as a whole would
+leave memory in the allocator."""
 
 
 class UnconvertibleError(Exception):
     """No conversion exists for the requested version or kind, or an object cannot be decoded."""
 
 
-def converted(request: ConversionRequest | UsualConversionRequest) -> Iterator[Usual | Raw]:
+def converted(request: ConversionRequest) -> Iterator[Raw]:
     """Yield the objects of a conversion request in the desired version, in the order of the request.
 
-    Raises UnconvertibleError for an unknown kind or version, and for an entry that cannot be decoded.
+    A text contains one object, or several separated by commas. Raises UnconvertibleError for an unknown kind
+    or version, and for an entry that cannot be decoded.
     """
     desired = request.desired_api_version
     try:
-        yield from _converted(request, desired)
+        for texts in _parts(request.objects):
+            if whole := usual.converted(texts, desired):
+                yield whole
+            else:
+                yield from _one_by_one(texts, desired)
     except KeyError as error:
         raise UnconvertibleError(f"cannot convert to {desired}: {error}") from error
     except RecursionError as error:
@@ -37,24 +45,26 @@ def converted(request: ConversionRequest | UsualConversionRequest) -> Iterator[U
         raise UnconvertibleError(f"an entry of the list cannot be read: {error}") from error
 
 
-def _converted(request: ConversionRequest | UsualConversionRequest, desired: str) -> Iterator[Usual | Raw]:
-    if isinstance(request, ConversionRequest):
-        yield from _converted_texts(request.objects, desired)
-        return
-    for position, value in enumerate(request.objects):
-        if not usual.convert(value, desired):
-            yield from _converted_texts(request.texts()[position:], desired)
-            return
-        yield value
+def _parts(texts: list[Raw]) -> Iterator[list[Raw]]:
+    """Yield the texts in parts that are decoded together."""
+    part, size = list[Raw](), 0
+    for text in texts:
+        part.append(text)
+        size += memoryview(text).nbytes
+        if size >= _TOGETHER_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
-def _converted_texts(texts: list[Raw], desired: str) -> Iterator[Raw]:
-    """Convert objects of which the first is probably not in the usual form."""
-    for position, text in enumerate(texts):
-        yield (usual.converted(text, desired) if position else None) or convert_text(text, desired)
+def _one_by_one(texts: list[Raw], desired: str) -> Iterator[Raw]:
+    """Convert objects of which at least one is not in the usual form."""
+    for text in texts:
+        yield (usual.converted([text], desired) if len(texts) > 1 else None) or convert_text(text, desired)
 
 
-async def convert_all(request: ConversionRequest | UsualConversionRequest) -> list[Usual | Raw]:
+async def convert_all(request: ConversionRequest) -> list[Raw]:
     """Return all converted objects, yielding to the event loop in long lists. Raises UnconvertibleError."""
     objects, began_seconds = [], monotonic()
     for each in converted(request):

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypedDict
 
 import msgspec
 
-from apiserver.kinds.llmd.usual import Usual
 from apiserver.schema.json import Json
 from webhooks.depth import without_depths
 
@@ -88,25 +87,6 @@ class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     objects: list[msgspec.Raw]
 
 
-class _UsualRequest(msgspec.Struct, frozen=True, gc=False):
-    uid: Uid
-    objects: list[Usual]
-    desired_api_version: str = msgspec.field(name="desiredAPIVersion")
-
-
-class UsualConversionRequest(msgspec.Struct, frozen=True, gc=False):
-    """A conversion request whose objects are all in the usual form, and the review from which it was read."""
-
-    uid: Uid
-    objects: list[Usual]
-    desired_api_version: str
-    body: bytes
-
-    def texts(self) -> list[msgspec.Raw]:
-        """Return the objects as JSON text, for those that cannot be converted in the usual form."""
-        return _conversion_review.decode(self.body).request.objects
-
-
 class _Identified(msgspec.Struct, frozen=True, gc=False):
     """The uid of any request; all other fields are ignored."""
 
@@ -134,7 +114,6 @@ class _Review(msgspec.Struct, Generic[T], frozen=True, gc=False, rename="camel")
 
 _admission_review: Final = msgspec.json.Decoder(_Review[_AdmissionRequest[ReviewedObject | None]])
 _unusual_review: Final = msgspec.json.Decoder(_Review[_AdmissionRequest[msgspec.Raw]])
-_usual_conversion_review: Final = msgspec.json.Decoder(_Review[_UsualRequest])
 _conversion_review: Final = msgspec.json.Decoder(_Review[ConversionRequest])
 _identified: Final = msgspec.json.Decoder(_Review[_Identified])
 _convertible: Final = msgspec.json.Decoder(_Review[_Converted])
@@ -145,10 +124,6 @@ SMALL_BYTES: Final = 64 << 10
 
 MOST_OBJECTS: Final = 100_000
 """Maximum number of objects in a conversion review: ten times as many as kube-apiserver reads at once."""
-
-_LARGE_BYTES: Final = 1 << 20
-"""Size in bytes above which objects are converted one by one: decoded together, ten thousand leave 5 MiB more
-in the allocator, for a fifth less CPU time."""
 
 _MANY_COMMAS: Final = 4 * MOST_OBJECTS
 """Number of commas above which the objects of a review are counted before the list is built. The longest list
@@ -190,16 +165,13 @@ def _unusual(body: bytes) -> AdmissionRequest:
         return _request(without_depths(body), _unusual_review, _ADMISSION)
 
 
-def decode_conversion(body: bytes) -> ConversionRequest | UsualConversionRequest:
+def decode_conversion(body: bytes) -> ConversionRequest:
     """Return the request of a ConversionReview. Raises the same errors as `decode_admission`.
 
     The objects of a review with very many commas are counted first: a list of millions of entries would take
-    many times its size; this also finds an object of another kind. Those of a review that is not large are
-    decoded if all are in the usual form.
+    many times its size; this also finds an object of another kind.
     """
-    if len(body) <= _LARGE_BYTES and (usual := _usual(body)):
-        return usual
-    if body.count(b",") > _MANY_COMMAS:
+    if len(body) > _MANY_COMMAS and body.count(b",") > _MANY_COMMAS:
         _check_count(_request(body, _convertible, _CONVERSION))
     request = _request(body, _conversion_review, _CONVERSION)
     _check_count(request)
@@ -210,18 +182,6 @@ def _check_count(request: _Converted | ConversionRequest) -> None:
     if (count := len(request.objects)) > MOST_OBJECTS:
         why = f"the ConversionReview has {count} objects; at most {MOST_OBJECTS} are read"
         raise UnreadableRequestError(request.uid, why)
-
-
-def _usual(body: bytes) -> UsualConversionRequest | None:
-    try:
-        _check_text(body)
-        review = _usual_conversion_review.decode(body)
-    except _UNREADABLE:
-        return None
-    found = review.request
-    if review.kind != _CONVERSION["kind"] or review.api_version != _CONVERSION["apiVersion"]:
-        return None
-    return UsualConversionRequest(found.uid, found.objects, found.desired_api_version, body)
 
 
 def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], envelope: Mapping[str, str]) -> T:
@@ -288,7 +248,7 @@ def encode_verdict(uid: str, verdict: Verdict) -> bytes:
     return _encode(_ADMISSION | {"response": response})
 
 
-def encode_converted(uid: str, objects: Sequence[Usual | msgspec.Raw]) -> bytes:
+def encode_converted(uid: str, objects: Sequence[msgspec.Raw]) -> bytes:
     """Return the ConversionReview with the converted objects, in the order of the request."""
     response = {"uid": uid, "result": {"status": "Success"}, "convertedObjects": objects}
     return _encode(_CONVERSION | {"response": response})

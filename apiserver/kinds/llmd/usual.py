@@ -7,6 +7,7 @@ left to `conversion`; for an object in the usual form, both have the same result
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -81,7 +82,7 @@ class Status(Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
 
 
 class Usual(Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    """A VariantAutoscaling without unknown fields. It takes up to four times the memory of its text."""
+    """A VariantAutoscaling without unknown fields."""
 
     api_version: Literal["llmd.ai/v1alpha1", "llmd.ai/v1alpha2"]
     kind: Literal["VariantAutoscaling"]
@@ -115,6 +116,7 @@ _SOURCE: Final = ',"source":'
 
 _ANNOTATION: Final = ANNOTATION.encode()
 _object: Final = msgspec.json.Decoder(Usual).decode
+_objects: Final = msgspec.json.Decoder(list[Usual]).decode
 _labels: Final = msgspec.json.Decoder(_Labels).decode
 _profile: Final = msgspec.json.Decoder(_Profile).decode
 _owners: Final = msgspec.json.Decoder(list[_Owner]).decode
@@ -128,28 +130,23 @@ class _UnusualError(ValueError):
     """The object must be converted by `conversion`."""
 
 
-def converted(text: Raw, api_version: str) -> Raw | None:
-    """Return an object in another version; None if it must be converted by `conversion`."""
-    try:
-        value = _object(text)
-    except ValueError:  # it does not have the form that is declared above
-        return None
-    return Raw(_encode(value)) if convert(value, api_version) else None
+def converted(texts: Sequence[Raw], api_version: str) -> Raw | None:
+    """Return objects in another version, separated by commas; None if `conversion` must convert one of them.
 
-
-def convert(value: Usual, api_version: str) -> bool:
-    """Convert an object in place; return False, after an incomplete change, if only `conversion` can."""
-    if value.api_version == api_version:
-        return True
+    They take up to four times their size, in addition to the result.
+    """
     way = _WAYS.get(api_version)
     if way is None:
-        return False
+        return None
     try:
-        way(value)
-    except (ValueError, RecursionError):  # for a text in the annotation that is nested too deeply
-        return False
-    value.api_version = api_version  # type: ignore[assignment] # it is a key of `_WAYS`
-    return True
+        values = _objects(b"[%b]" % b",".join(texts)) if len(texts) > 1 else [_object(texts[0])]
+        for value in values:
+            if value.api_version != api_version:
+                way(value)
+                value.api_version = api_version  # type: ignore[assignment] # it is a key of `_WAYS`
+    except (ValueError, RecursionError):  # another form than is declared above, or nested too deeply
+        return None
+    return Raw(memoryview(_encode(values))[1:-1])
 
 
 def _to_hub(value: Usual) -> None:

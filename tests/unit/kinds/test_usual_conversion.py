@@ -33,7 +33,7 @@ EDITS: tuple[JsonValue, ...] = (msgspec.UNSET, None, 1, 2.0, "H100", [], {}, {"n
 
 def usually(value: Json, version: str) -> Json | None:
     """Return an object as the conversion of the usual shapes converts it; None if it declines."""
-    text = converted(msgspec.Raw(msgspec.json.encode(value)), version)
+    text = converted([msgspec.Raw(msgspec.json.encode(value))], version)
     return None if text is None else msgspec.json.decode(text)
 
 

@@ -124,9 +124,10 @@ async def test_conversion_keeps_the_number_and_order_of_objects(client: Client) 
     ],
 )
 async def test_one_unusual_object_changes_no_other_in_its_list(client: Client, odd: Json) -> None:
-    """A list is converted together only up to the first object that is not in the usual form."""
-    objects = variants.mixed(variants.OLD, 9)
-    objects[3]["spec"] |= odd
+    """The list is decoded in parts; those with an object that is not in the usual form are decoded again."""
+    objects = variants.mixed(variants.OLD, 120)
+    for position in (3, 60, 119):
+        objects[position]["spec"] |= odd
 
     values = await converted(client, objects)
 
