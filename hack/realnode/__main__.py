@@ -1,4 +1,7 @@
-"""`python -m hack.realnode [--optional] MODULE ARGUMENT...`: `python -m MODULE`, where a real node can be."""
+"""`python -m hack.realnode [--optional] [MODULE ARGUMENT...]`: `python -m MODULE`, where a real node can be.
+
+Without a module, it only builds what such a node needs.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from hack.realnode.prerequisites import missing, missing_packages
 
 
 def main(arguments: list[str]) -> int:
-    """Prepare, then run the module in new namespaces; return its exit code."""
+    """Prepare, then run the module, if any, in new namespaces; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m hack.realnode", description=__doc__)
     parser.add_argument(
         "--optional", action="store_true", help="install nothing; report missing packages and exit with 0"
     )
-    parser.add_argument("module")
+    parser.add_argument("module", nargs="?")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
     if options.optional and (
@@ -32,6 +35,8 @@ def main(arguments: list[str]) -> int:
         return 0
     try:
         prepared = Prepared.make(ProgressLine(), cgroup=cgroup_name())
+        if options.module is None:
+            return 0
         command = [sys.executable, "-m", options.module, *options.arguments]
         return run_inside(command, prepared.environment())
     except ControlPlaneError as error:

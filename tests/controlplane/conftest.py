@@ -21,8 +21,9 @@ _PATIENCE_SECONDS = 30.0
 _LONGEST = (
     *("upgrade", "chaos", "own_upgrade", "conversion_availability", "uninstall", "chart"),
     *("demo", "rights", "appliers", "scale", "judges", "model_controller"),
+    *("installation", "advisory", "gateways", "evicting", "custom_scaling", "leader_worker_set", "tenants"),
 )
-"""Files that run about a minute or more, longest first: then parallel workers end at the same time."""
+"""Files that take long, longest first: then parallel workers end at the same time."""
 
 _namespace_numbers = itertools.count(1)
 
