@@ -34,6 +34,7 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 # With the default, garbage collection takes a sixth of the API servers' time.
 test: export GOGC := 400
 # All at once: some tests use the CPU while others wait for Kubernetes. The output of the real node comes last.
+# Programs are built before: that takes some minutes of CPU time, once.
 test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 8 minutes on two cores
 	PYTHONPATH=.:tests $(RUN) -m support.programs
 	$(RUN) -m hack.realnode --optional

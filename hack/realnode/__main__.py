@@ -1,6 +1,6 @@
 """`python -m hack.realnode [--optional] [MODULE ARGUMENT...]`: `python -m MODULE`, where a real node can be.
 
-Without a module, it only builds what such a node needs.
+Without a module, it only builds the programs of such a node.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from hack.controlplane.errors import ControlPlaneError
 from hack.controlplane.progress import ProgressLine
 from hack.realnode.namespaces import cgroup_name, run_inside
 from hack.realnode.prepared import Prepared
-from hack.realnode.prerequisites import missing, missing_packages
+from hack.realnode.prerequisites import missing, missing_packages, require
+from hack.realnode.programs import provide_programs
 
 
 def main(arguments: list[str]) -> int:
@@ -34,9 +35,11 @@ def main(arguments: list[str]) -> int:
         print(*lacking, sep="\n")
         return 0
     try:
-        prepared = Prepared.make(ProgressLine(), cgroup=cgroup_name())
         if options.module is None:
+            require(ProgressLine())
+            provide_programs(ProgressLine())
             return 0
+        prepared = Prepared.make(ProgressLine(), cgroup=cgroup_name())
         command = [sys.executable, "-m", options.module, *options.arguments]
         return run_inside(command, prepared.environment())
     except ControlPlaneError as error:
