@@ -22,9 +22,6 @@ Event = dict[str, Any]
 
 _MEMBERS: Final = "members"
 _VALUE_LIMIT: Final = 8192
-_SHORT: Final = _VALUE_LIMIT // 12 - 1
-"""The length of a text up to which its JSON is never too long: a character takes at most 12 in ASCII."""
-
 _EXCEPTION_LIMIT: Final = 32_768
 _COLOURS: Final = {"debug": 90, "info": 32, "warning": 33, "error": 31, "critical": 41}
 
@@ -139,7 +136,7 @@ def json_line(event: Event, exception: str = "") -> str:
             return line
     plain = {_text(name): _plain(value) for name, value in event.items()}
     failed = {"exception": exception} if exception else {}
-    return _compact(plain | failed)
+    return json.dumps(plain | failed, default=_text, separators=(",", ":"))
 
 
 def console_line(event: Event, exception: str = "", *, colour: bool) -> str:
@@ -158,8 +155,6 @@ def console_line(event: Event, exception: str = "", *, colour: bool) -> str:
 
 def _plain(value: object) -> object:
     """Return a value if it is small and JSON can express it; otherwise a text of bounded size."""
-    if type(value) is str and len(value) < _SHORT:
-        return value
     try:
         size = len(_strict(value))
     except Exception:  # noqa: BLE001 (a value may be endless, or have keys of any type)
@@ -189,6 +184,5 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-# Encoders are built once: `json.dumps` builds one for every call with options.
-_compact: Final = json.JSONEncoder(default=_text, separators=(",", ":")).encode
+# Built once: `json.dumps` builds an encoder for every call with options.
 _strict: Final = json.JSONEncoder(default=_text, separators=(",", ":"), allow_nan=False).encode
