@@ -119,8 +119,7 @@ def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError
     kubectl prints such a status as `The KIND "NAME" is invalid: ...`, whether it comes from the API server or
     a webhook.
     """
-    causes = [error.cause() for error in errors]
-    texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
+    texts = [str(error) for error in errors]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = f"{kind}.{group}" if group else kind
     return {
@@ -132,7 +131,7 @@ def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError
             "name": name,
             "group": group,
             "kind": kind,
-            "causes": causes,
+            "causes": [error.cause() for error in errors],
         },
     }
 

@@ -57,12 +57,9 @@ class Node:
     rules: tuple[Rule, ...] = ()
     declared: Declared | None = None
     by_name: Mapping[str, Property] = field(init=False, repr=False, compare=False)
-    position: Mapping[str, int] = field(init=False, repr=False, compare=False)
-    """The position of each property, by its JSON name."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {prop.name: prop for prop in self.properties})
-        object.__setattr__(self, "position", {prop.name: n for n, prop in enumerate(self.properties)})
 
     @property
     def bounds(self) -> Mapping[str, int]:

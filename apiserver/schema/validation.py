@@ -202,7 +202,8 @@ def _once(found: list[FieldError]) -> list[FieldError]:
 def _order(node: Node, path: FieldPath) -> list[tuple[int, str]]:
     order: list[tuple[int, str]] = []
     for part in path.parts:
-        rank = part if isinstance(part, int) else node.position.get(part, len(node.position))
+        names: list[str | int] = list(node.by_name)
+        rank = names.index(part) if part in node.by_name else part if isinstance(part, int) else len(names)
         order.append((rank, str(part)))
         node, _ = descended(node, part)
     return order
