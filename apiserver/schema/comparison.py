@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,10 +72,10 @@ class Within(Demand):
     minimum: str
     maximum: str
 
-    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
+    def condition(self, value: str, known: dict[str, Any]) -> str:
         """Return the condition with its function."""
         known["nanoseconds"] = nanoseconds
-        return Demand.source(self, value, known)
+        return self._python(value)
 
     def _python(self, value: str) -> str:
         least, most = nanoseconds(self.minimum), nanoseconds(self.maximum)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from apiserver.schema.conditions import Beside, Chosen, any_of, cel_list
 from apiserver.schema.errors import FieldError, forbidden, invalid, required
@@ -39,14 +39,9 @@ class EachItem(Rule):
             if is_broken(value | {self.items: [item]})
         ]
 
-    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
-        """Return a loop over the items under the condition."""
-        del known
-        return [
-            f"if {self.when.python(value)}:",
-            f" for item in {value}.get({self.items!r}, ()):",
-            f"  if {self._python_of_item()}: return True",
-        ]
+    def _python(self, value: str) -> str:
+        items = f"{value}.get({self.items!r}, ())"
+        return f"{self.when.python(value)} and any([{self._python_of_item()} for item in {items}])"
 
     def cel(self) -> Sequence[CelRule]:
         """Return the single CEL rule."""

@@ -7,7 +7,7 @@ here as well; on the API server its decoder does that first, one error at a time
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -90,8 +90,12 @@ def metadata_errors(metadata: JsonValue) -> list[MetadataError]:
     path = FieldPath().child("metadata")
     if not isinstance(metadata, dict | None):
         return [MetadataError(errors.wrong_type(path, metadata, "must be an object"), path)]
-    checks = (_names, _labels, _annotations, _owners, _finalizers)
-    return [found for check in checks for found in check(metadata or {}, path)]
+    members = metadata or {}
+    found = [*_names(members, path)]
+    for name, check in _CHECKS:
+        if members.get(name) is not None:
+            found += check(members[name], path.child(name))
+    return found
 
 
 def _names(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
@@ -121,18 +125,16 @@ def _text(metadata: Json, name: str, path: FieldPath) -> Generator[MetadataError
     return None
 
 
-def _labels(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
-    here = path.child("labels")
-    for key, value in (yield from _texts(metadata.get("labels"), here)).items():
+def _labels(labels: JsonValue, here: FieldPath) -> Iterator[MetadataError]:
+    for key, value in (yield from _texts(labels, here)).items():
         for demand in _key_demands(key):
             yield _invalid(here, key, demand, culprit=here.key(key))
         for demand in _value_demands(value):
             yield _invalid(here, value, demand, culprit=here.key(key))
 
 
-def _annotations(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
-    here = path.child("annotations")
-    texts = yield from _texts(metadata.get("annotations"), here)
+def _annotations(annotations: JsonValue, here: FieldPath) -> Iterator[MetadataError]:
+    texts = yield from _texts(annotations, here)
     for key in texts:
         for demand in _key_demands(key.lower()):
             yield _invalid(here, key, demand, culprit=here.key(key))
@@ -141,11 +143,11 @@ def _annotations(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
 
 
 def _texts(value: JsonValue, path: FieldPath) -> Generator[MetadataError, None, dict[str, str]]:
-    if not isinstance(value, dict | None):
+    if not isinstance(value, dict):
         yield _at(errors.wrong_type(path, value, "must be an object"))
         return {}
     texts: dict[str, str] = {}
-    for key, item in (value or {}).items():
+    for key, item in value.items():
         if isinstance(item, str | None):
             texts[key] = item or ""
         else:
@@ -153,9 +155,8 @@ def _texts(value: JsonValue, path: FieldPath) -> Generator[MetadataError, None, 
     return texts
 
 
-def _owners(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
-    here = path.child("ownerReferences")
-    for position, owner in (yield from _items(metadata.get("ownerReferences"), here)):
+def _owners(owners: JsonValue, here: FieldPath) -> Iterator[MetadataError]:
+    for position, owner in (yield from _items(owners, here)):
         if not isinstance(owner, dict):
             yield _at(errors.wrong_type(here.index(position), owner, "must be an object"))
             continue
@@ -167,9 +168,8 @@ def _owners(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
                 yield _invalid(here.child(name), "", demand, culprit=here.index(position).child(name))
 
 
-def _finalizers(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
-    here = path.child("finalizers")
-    for position, finalizer in (yield from _items(metadata.get("finalizers"), here)):
+def _finalizers(finalizers: JsonValue, here: FieldPath) -> Iterator[MetadataError]:
+    for position, finalizer in (yield from _items(finalizers, here)):
         if not isinstance(finalizer, str):
             yield _at(errors.wrong_type(here.index(position), finalizer, "must be a string"))
             continue
@@ -178,10 +178,18 @@ def _finalizers(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
 
 
 def _items(value: JsonValue, path: FieldPath) -> Generator[MetadataError, None, list[tuple[int, JsonValue]]]:
-    if isinstance(value, list | None):
-        return list(enumerate(value or []))
+    if isinstance(value, list):
+        return list(enumerate(value))
     yield _at(errors.wrong_type(path, value, "must be a list"))
     return []
+
+
+_CHECKS: Final[Sequence[tuple[str, Callable[[JsonValue, FieldPath], Iterator[MetadataError]]]]] = (
+    ("labels", _labels),
+    ("annotations", _annotations),
+    ("ownerReferences", _owners),
+    ("finalizers", _finalizers),
+)
 
 
 @remembered

@@ -1,8 +1,8 @@
 """Validation rules that a single schema keyword cannot express: a small, closed vocabulary.
 
 Each rule can check a raw value, express itself in CEL for the API server, and describe itself in English for
-the reference page. Whether a value breaks a rule is written as Python source, which becomes part of one
-function for all rules of a declaration (`ruling.detector`): a call per rule and value would take longer. A
+the reference page. Whether a value breaks a rule is written as a condition in Python, which becomes part of
+one function for all rules of a declaration (`ruling.finder`): a call per rule and value would take longer. A
 rule over several fields is an argument of `@declaration` of their object, with JSON names; a rule on one
 value is an argument of its `Annotated`. `WebhookOnly` holds a rule that CEL cannot express. More rules are in
 `presence`, `filling`, `comparison`, `transitions` and other modules.
@@ -74,15 +74,15 @@ class Rule(ABC):
         """Tell whether a raw value has an error."""
         return predicate(self)(value)
 
-    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
-        """Return lines of Python that return True if the variable `value` has an error, as most do not.
+    def condition(self, value: str, known: dict[str, Any]) -> str:
+        """Return a condition in Python that is true if the variable `value` has an error, as most do not.
 
-        The objects that they name are added to `known`.
+        The objects that it names are added to `known`.
         """
-        return [f"if {self._python(value) or called(self.check, value, known)}: return True"]
+        return self._python(value) or called(self.check, value, known)
 
     def _python(self, value: str) -> str:
-        """Return a condition in Python, true if the variable `value` has an error; empty to call `check`."""
+        """Return the condition, if it needs no objects; empty to call `check`."""
         del value
         return ""
 
@@ -173,10 +173,10 @@ class WebhookOnly(Rule):
             return ()
         return self.function(value, path)
 
-    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
-        """Return a call of the function under the condition."""
+    def condition(self, value: str, known: dict[str, Any]) -> str:
+        """Return a call of the function, which is made only where it may find something."""
         condition = f"{self.only_if.format(value)} and " if self.only_if else ""
-        return [f"if {condition}{called(self.function, value, known)}: return True"]
+        return condition + called(self.function, value, known)
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -193,9 +193,9 @@ class WithoutCel(Rule):
         """Return the errors that the wrapped rule finds."""
         return self.rule.check(value, path)
 
-    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
-        """Return the source of the wrapped rule."""
-        return self.rule.source(value, known)
+    def condition(self, value: str, known: dict[str, Any]) -> str:
+        """Return the condition of the wrapped rule."""
+        return self.rule.condition(value, known)
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -206,9 +206,8 @@ class WithoutCel(Rule):
 def predicate(rule: Rule) -> Callable[[JsonValue], bool]:
     """Return a function that tells whether a raw value breaks a rule."""
     known: dict[str, Any] = {}
-    is_broken: Callable[[JsonValue], bool] = function(
-        "value", [*rule.source("value", known), "return False"], known, about=type(rule).__name__
-    )
+    body = [f"return bool({rule.condition('value', known)})"]
+    is_broken: Callable[[JsonValue], bool] = function("value", body, known, about=type(rule).__name__)
     return is_broken
 
 

@@ -1,15 +1,14 @@
 """Evaluation of the rules of a declaration: which ones a value breaks, and all their errors.
 
-A schema tree is first reduced to the nodes that have rules. From the reduced tree, two functions are
-generated that visit only these nodes: one tells whether a value that is valid by the schema breaks any rule,
-the other finds the rules that a value breaks. Only those produce errors: for a valid value no path or message
-is built.
+A schema tree is first reduced to the nodes that have rules. From the reduced tree, a function is generated
+that visits only these nodes and finds the rules that a value breaks. Only those produce errors: for a valid
+value no path or message is built.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from apiserver.schema import errors
@@ -18,17 +17,14 @@ from apiserver.schema.generated import function, indented
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import Rule, Transition, called, predicate
-from apiserver.schema.shape import FREE_LEVELS, Blank, is_deeper_than
+from apiserver.schema.rules import Rule, Transition, called
+from apiserver.schema.shape import FREE_LEVELS, NESTING, Blank, is_deeper_than
 
 Broken: TypeAlias = tuple[Rule, JsonValue, tuple[str | int, ...]]
 """A rule, the value that breaks it, and the parts of its path."""
 
 Finder: TypeAlias = Callable[[JsonValue], list[Broken]]
 """A function that finds the broken rules on and below a value of valid types."""
-
-Detector: TypeAlias = Callable[[JsonValue], bool]
-"""A function that tells whether a value that is valid by the schema breaks a rule, on it or below."""
 
 _NOWHERE: Final = FieldPath()
 _BLANK: Final = Blank()
@@ -52,11 +48,11 @@ class UniqueKeys(Rule):
             seen.add(key)
         return found
 
-    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
+    def condition(self, value: str, known: dict[str, Any]) -> str:
         """Return the condition; in most lists the first key alone shows that no two items have the same."""
         first = f"{{item.get({self.names[0]!r}) for item in {value}}}"
         check = called(self.check, value, known)
-        return [f"if len({value}) > 1 and len({first}) != len({value}) and {check}: return True"]
+        return f"len({value}) > 1 and len({first}) != len({value}) and {check}"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -69,17 +65,13 @@ class Shallow(Rule):
 
     def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
         """Return the error, if any."""
-        return [errors.too_deep(path, FREE_LEVELS)] if self.is_broken(value) else ()
+        return [errors.too_deep(path, FREE_LEVELS)] if is_deeper_than(value, FREE_LEVELS) else ()
 
-    def source(self, value: str, known: dict[str, Any]) -> Sequence[str]:
-        """Return a loop over the members of the value; most are neither objects nor lists."""
-        known["is_deeper_than"] = is_deeper_than
-        return [
-            f"if type({value}) is dict or type({value}) is list:",
-            f" for item in {value}.values() if type({value}) is dict else {value}:",
-            f"  if (type(item) is dict or type(item) is list) and is_deeper_than(item, {FREE_LEVELS - 1}):",
-            "   return True",
-        ]
+    def condition(self, value: str, known: dict[str, Any]) -> str:
+        """Return the condition; in most values no member is an object or a list."""
+        known["nesting"] = NESTING
+        members = f"{value}.values() if type({value}) is dict else {value} if type({value}) is list else ()"
+        return f"not nesting.isdisjoint(map(type, {members})) and {called(self.check, value, known)}"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -94,7 +86,6 @@ class Ruled:
     keys: tuple[str, ...]
     most: int | None
     members: tuple[tuple[str, Ruled], ...]
-    required: frozenset[str]
     items: Ruled | None
     values: Ruled | None
 
@@ -111,10 +102,7 @@ def rules_on(node: Node, is_meant: Callable[[Rule], bool]) -> Ruled | None:
     if not rules and not members and items is None and values is None:
         return None
     most = node.keywords.get("maxItems")
-    required = frozenset(prop.name for prop in node.properties if prop.is_required)
-    return Ruled(
-        rules=rules, keys=keys, most=most, members=members, required=required, items=items, values=values
-    )
+    return Ruled(rules=rules, keys=keys, most=most, members=members, items=items, values=values)
 
 
 def is_check(rule: Rule) -> bool:
@@ -132,70 +120,32 @@ def finder(here: Ruled) -> Finder:
 
     Paths are built only for broken rules.
     """
-    find: Finder = _compiled(here, place="", begin="found = []", end="return found")
+    known: dict[str, Any] = {}
+    body = ["found = []", *_source(here, known, place="", depth=0), "return found"]
+    find: Finder = function("v0", body, known, about="rules of a declaration")
     return find
 
 
-def detector(here: Ruled) -> Detector:
-    """Return a function that tells whether a value that is valid by the schema breaks a rule.
-
-    It is the function of `finder` without what only a broken rule or an invalid value needs.
-    """
-    detect: Detector = _compiled(here, place=None, begin="pass", end="return False")
-    return detect
-
-
-def _compiled(here: Ruled, *, place: str | None, begin: str, end: str) -> Any:  # noqa: ANN401 (see the callers)
-    known: dict[str, Any] = {}
-    body = [begin, *_source(here, known, place=place, depth=0), end]
-    return function("v0", body, known, about="rules of a declaration")
-
-
-def _source(here: Ruled, known: dict[str, Any], *, place: str | None, depth: int) -> Iterator[str]:
-    """Yield the source lines for a node.
-
-    `place` is its path, as source text of the items of a tuple; None if the first broken rule is enough.
-    """
+def _source(here: Ruled, known: dict[str, Any], *, place: str, depth: int) -> Iterator[str]:
+    """Yield the source lines for a node; `place` is its path, as source text of the items of a tuple."""
     value, inside, entry = f"v{depth}", f"v{depth + 1}", f"e{depth + 1}"
-    if here.most is not None and place is not None:
-        yield f"{value} = {value}[:{here.most}]"
+    if here.most is not None:
+        yield f"if len({value}) > {here.most}: {value} = {value}[:{here.most}]"
     for rule in here.rules:
-        if place is None:
-            yield from rule.source(value, known)
-            continue
         name = f"rule{len(known)}"
         known[name] = rule
-        yield from _condition(rule, name, value, known, then=f"found.append(({name}, {value}, ({place})))")
+        yield f"if {rule.condition(value, known)}: found.append(({name}, {value}, ({place})))"
     for member, below in here.members:
-        is_there = place is None and member in here.required
-        yield f"if {member!r} in {value}:" if not is_there else "if True:"
+        yield f"if {member!r} in {value}:"
         yield f" {inside} = {value}[{member!r}]"
-        yield from indented(_source(below, known, place=_inner(place, repr(member)), depth=depth + 1))
+        yield from indented(_source(below, known, place=f"{place}{member!r}, ", depth=depth + 1))
     if here.items is not None:
-        yield (
-            f"for {inside} in {value}:" if place is None else f"for {entry}, {inside} in enumerate({value}):"
-        )
-        yield from indented(_source(here.items, known, place=_inner(place, entry), depth=depth + 1))
+        yield f"for {entry}, {inside} in enumerate({value}):"
+        yield from indented(_source(here.items, known, place=f"{place}{entry}, ", depth=depth + 1))
     if here.values is not None:
         yield f"for {entry}, {inside} in {value}.items():"
-        key = _inner(place, f"'[' + {entry} + ']'")
+        key = f"{place}'[' + {entry} + ']', "
         yield from indented(_source(here.values, known, place=key, depth=depth + 1))
-
-
-def _condition(rule: Rule, name: str, value: str, known: dict[str, Any], *, then: str) -> Iterator[str]:
-    """Yield the source that does something if a value breaks a rule: inline, unless the rule has a loop."""
-    lines = rule.source(value, known)
-    if len(lines) == 1:
-        assert lines[0].endswith(": return True"), lines
-        condition = lines[0].removesuffix("return True")
-    else:
-        known[f"of_{name}"] = predicate(rule)
-        condition = f"if of_{name}({value}): "
-    yield condition + then
-
-
-def _inner(place: str | None, part: str) -> str | None:
-    return None if place is None else f"{place}{part}, "
 
 
 def rule_errors(found: Iterable[Broken]) -> Iterator[FieldError]:
@@ -203,7 +153,7 @@ def rule_errors(found: Iterable[Broken]) -> Iterator[FieldError]:
     for rule, value, parts in found:
         path = FieldPath(parts)
         for error in rule.check(value, path):
-            yield replace(error, scope=path)
+            yield FieldError(error.path, error.reason, error.body, path)
 
 
 def change_errors(

@@ -38,7 +38,8 @@ _TYPES: Final[Mapping[str, type | UnionType]] = {
     "any": object,
 }
 
-_NESTING: Final = frozenset({dict, list})
+NESTING: Final = frozenset({dict, list})
+"""The types of values that have others inside."""
 
 DEEPEST: Final = 64
 """The maximum depth of a declared object. Deeper values could exhaust the stack of recursive functions."""
@@ -49,13 +50,13 @@ FREE_LEVELS: Final = 100
 
 def is_deeper_than(value: JsonValue, levels: int) -> bool:
     """Tell whether a value is nested deeper than a number of levels, without recursion."""
-    nested = [value] if type(value) in _NESTING else []
+    nested = [value] if type(value) in NESTING else []
     for _ in range(levels):
         nested = [
             inner
             for item in nested
             for inner in (item.values() if type(item) is dict else item)
-            if type(inner) in _NESTING
+            if type(inner) in NESTING
         ]
         if not nested:
             return False

@@ -25,7 +25,6 @@ from apiserver.schema.ruling import (
     Broken,
     Finder,
     change_errors,
-    detector,
     finder,
     is_check,
     is_transition,
@@ -55,8 +54,8 @@ class Judge:
             judged_schema(self.node), validate_formats=True, pattern_options=jsonschema_rs.RegexOptions()
         )
         self._types = jsonschema_rs.Draft202012Validator(types_schema(self.node))
-        self._checks = rules_on(self.node, is_check)
-        self._breaks_rule = None if self._checks is None else detector(self._checks)
+        checks = rules_on(self.node, is_check)
+        self._find_broken: Final[Finder] = _nothing if checks is None else finder(checks)
         self._changes = rules_on(self.node, is_transition)
         self._fill = filler(self.node)
 
@@ -92,20 +91,30 @@ class Judge:
         return fitting
 
     def validate(
-        self, value: Json, old: Json | None = None, *, fits: bool | None = None, is_typed: bool | None = None
+        self,
+        value: Json,
+        old: Json | None = None,
+        *,
+        fits: bool | None = None,
+        is_typed: bool | None = None,
+        is_small: bool = False,
     ) -> list[FieldError]:
         """Return everything wrong with a raw object; empty if it is valid.
 
         If the stored object `old` is given, transition rules apply as well. A null member counts as absent,
         as on the API server. `fits` and `is_typed` are the results of `is_valid` and `is_well_typed`, if
-        known.
+        known. `is_small` tells that the object is known to be too small for `cut_down`.
         """
         if fits is None:
             fits = self.is_valid(value)
         changed = [] if old is None else self._changed(old, value, fits=fits)
-        if fits and not changed and not (self._breaks_rule and self._breaks_rule(value)):
-            return []
-        return self._listed(value, changed, fits=fits, is_typed=is_typed)
+        if fits:
+            broken = self._find_broken(value)
+            return self._listed(changed, broken, Cut()) if changed or broken else []
+        cut = Cut()
+        is_typed = self.is_well_typed(value) if is_typed is None else is_typed
+        found, broken = self._of_misfit(value, cut, is_typed=is_typed, is_small=is_small)
+        return self._listed([*found, *changed], broken, cut)
 
     def _changed(self, old: Json, new: Json, *, fits: bool) -> list[FieldError]:
         if self._changes is None:
@@ -113,29 +122,18 @@ class Judge:
         before, after = self.fitting(old), new if fits else self.fitting(new)
         return list(islice(change_errors(self._changes, before, after), MOST_ERRORS + 1))
 
-    @functools.cached_property
-    def _find_broken(self) -> Finder:
-        return _nothing if self._checks is None else finder(self._checks)
-
-    def _listed(
-        self, value: Json, changed: list[FieldError], *, fits: bool, is_typed: bool | None
-    ) -> list[FieldError]:
-        cut, found = Cut(), list[FieldError]()
-        if fits:
-            broken = self._find_broken(value)
-        else:
-            is_typed = self.is_well_typed(value) if is_typed is None else is_typed
-            found, broken = self._of_misfit(value, cut, is_typed=is_typed)
-        found += changed
-        found += islice(_rule_errors(broken, found), MOST_ERRORS + 1)
+    def _listed(self, found: list[FieldError], broken: list[Broken], cut: Cut) -> list[FieldError]:
+        found = [*found, *islice(_rule_errors(broken, found), MOST_ERRORS + 1)]
         found = [*cut.errors, *(error for error in found if error.path not in cut.replaced)]
         listed = sorted(_once(found)[:MOST_ERRORS], key=lambda error: _order(self.node, error.path))
         return listed + ([_and_more()] if len(found) > MOST_ERRORS else [])
 
-    def _of_misfit(self, value: Json, cut: Cut, *, is_typed: bool) -> tuple[list[FieldError], list[Broken]]:
+    def _of_misfit(
+        self, value: Json, cut: Cut, *, is_typed: bool, is_small: bool
+    ) -> tuple[list[FieldError], list[Broken]]:
         """Return the schema errors of a value, and the rules that its well-typed part breaks."""
         pruned = value if is_typed else without_nulls(self.node, value)
-        if _is_large(pruned):
+        if not is_small and _is_large(pruned):
             pruned = cut_down(self.node, pruned, FieldPath(), cut)
         try:
             found = self._schema_errors(pruned)
