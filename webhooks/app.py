@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
@@ -109,7 +110,8 @@ async def _replied_later(verb: str, review: AdmissionRequest, decided: Awaitable
 
 def _replied(verb: str, review: AdmissionRequest, verdict: Verdict) -> Reply:
     if verdict.refusal is not None:
-        _log_refusal(verb, review, verdict.refusal)
+        # After the responses to all requests that arrived together: no client waits for a log line.
+        asyncio.get_running_loop().call_soon(_log_refusal, verb, review, verdict.refusal)
     return Reply(encode_verdict(review.uid, verdict))
 
 
