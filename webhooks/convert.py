@@ -15,6 +15,10 @@ from webhooks.review import ConversionRequest
 
 _TURN_SECONDS: Final = 0.02
 
+_LARGEST_BYTES: Final = 4 << 20
+"""The maximum size of the text of an object, in bytes: kube-apiserver accepts 3 MiB in a request. Decoded, an
+object takes many times as much, also one in the usual form."""
+
 _TOGETHER_BYTES: Final = 32 << 10
 """The total size from which objects are not decoded together with more. Decoding a long list as a whole would
 leave memory in the allocator."""
@@ -46,11 +50,15 @@ def converted(request: ConversionRequest) -> Iterator[Raw]:
 
 
 def _parts(texts: list[Raw]) -> Iterator[list[Raw]]:
-    """Yield the texts in parts that are decoded together."""
+    """Yield the texts in parts that are decoded together. Raises ValueError for a text that is too large."""
     part, size = list[Raw](), 0
     for text in texts:
+        own = memoryview(text).nbytes
+        if own > _LARGEST_BYTES:
+            why = f"it has more than {_LARGEST_BYTES} bytes, and no API server stores such an object"
+            raise ValueError(why)
         part.append(text)
-        size += memoryview(text).nbytes
+        size += own
         if size >= _TOGETHER_BYTES:
             yield part
             part, size = [], 0

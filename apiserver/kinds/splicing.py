@@ -17,10 +17,6 @@ from msgspec import UNSET, Raw, UnsetType
 from apiserver.kinds.conversion import convert
 from apiserver.schema.json import Json
 
-LARGEST_BYTES: Final = 4 << 20
-"""The maximum size of the text of an object that is not in the usual form, in bytes: kube-apiserver accepts
-3 MiB in a request. Decoded, an object takes many times as much."""
-
 _Members = dict[str, Raw]
 
 
@@ -42,11 +38,8 @@ _encode: Final = msgspec.json.Encoder().encode
 def convert_text(text: Raw, api_version: str) -> Raw:
     """Return an object, given as JSON text, in another version.
 
-    Raises KeyError for a kind or version without a converter, ValueError for text that is too large or no
-    object.
+    Raises KeyError for a kind or version without a converter, ValueError for text that is no object.
     """
-    if memoryview(text).nbytes > LARGEST_BYTES:
-        raise ValueError(f"it has more than {LARGEST_BYTES} bytes, and no API server stores such an object")
     try:
         found = _object.decode(text)
     except msgspec.ValidationError:

@@ -131,10 +131,7 @@ class _UnusualError(ValueError):
 
 
 def converted(texts: Sequence[Raw], api_version: str) -> Raw | None:
-    """Return objects in another version, separated by commas; None if `conversion` must convert one of them.
-
-    They take up to four times their size, in addition to the result.
-    """
+    """Return objects in another version, separated by commas; None if `conversion` must convert one."""
     way = _WAYS.get(api_version)
     if way is None:
         return None

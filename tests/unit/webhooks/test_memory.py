@@ -38,6 +38,17 @@ def _list(entry: str) -> bytes:
     return f'{HEAD}"desiredAPIVersion":"llmd.ai/v1alpha2","objects":[{objects}]}}}}'.encode()
 
 
+def _owners() -> bytes:
+    """Return an object in the usual form whose owners are decoded."""
+    owners = _filled("{}", CONVERSION_MIB)
+    value = (
+        '{"apiVersion":"llmd.ai/v1alpha1","kind":"VariantAutoscaling","metadata":{"name":"a",'
+        f'"ownerReferences":[{owners}]}},"spec":{{"sloClassRef":{{}},"modelID":"m","variantID":"m-A100-1",'
+        '"accelerator":"A100","acceleratorCount":1,"variantProfile":{"perfParms":{}}}}'
+    )
+    return f'{HEAD}"desiredAPIVersion":"llmd.ai/v1alpha2","objects":[{value}]}}}}'.encode()
+
+
 def _smallest() -> str:
     return '{"apiVersion":"llmd.ai/v1alpha1","kind":"VariantAutoscaling","metadata":{},"spec":{}}'
 
@@ -73,6 +84,7 @@ HOSTILE: Final[tuple[tuple[str, Callable[[], bytes]], ...]] = (
     ("/convert", lambda: _list(json.dumps(variant(version="v1alpha1", odd="x" * 9000)))),
     ("/convert", lambda: _object("{}")),
     ("/convert", lambda: _object('{"a":[]}')),
+    ("/convert", _owners),
     ("/convert", _members),
     ("/convert", lambda: b"[" * CONVERSION_MIB * MIB),
     ("/convert", lambda: HEAD.encode() + b'"x":"' + "a\U0001f600".encode() * (CONVERSION_MIB * MIB // 5)),
