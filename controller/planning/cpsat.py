@@ -5,6 +5,7 @@ The module `cp_model`, which other programs use, imports pandas: that would take
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -43,6 +44,8 @@ class Result:
     """Values of all variables; empty if no solution was found."""
 
     bound: float
+    """Lower bound of the objective."""
+
     is_optimal: bool
     deterministic_seconds: float
 
@@ -85,6 +88,11 @@ class Program:
         constraint.linear.vars.extend([variable for variable, _ in terms])
         constraint.linear.coeffs.extend([weight for _, weight in terms])
         constraint.linear.domain.extend([least, most])
+
+    def at_least(self, terms: Terms, bound: float) -> None:
+        """Require a sum to be at least a bound that was summed in double precision, if it is finite."""
+        if math.isfinite(bound):
+            self.row(terms, least=math.ceil(bound - 1e-9 * abs(bound) - 1e-6))
 
     def switch(self, variable: int, on: int) -> None:
         """Require a variable to be 0 unless a 0-1 variable is 1."""

@@ -7,7 +7,6 @@ optimum is the optimum over all patterns.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass
@@ -116,8 +115,7 @@ class Core:
         self, incumbent: Selection, *, bound: float, gap: float, effort: Effort
     ) -> tuple[Selection | None, Result]:
         """Return the best selection found, or None, and the result of the search."""
-        if math.isfinite(bound):
-            self._program.row(self._terms, least=math.ceil(bound - 1e-9 * abs(bound) - 1e-6))
+        self._program.at_least(self._terms, bound)
         is_chosen = np.isin(self._index, incumbent.patterns)
         variables, values = self._variable[self._is_open], is_chosen[self._is_open].astype(int)
         hints = dict(zip(variables.tolist(), values.tolist(), strict=True))

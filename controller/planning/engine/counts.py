@@ -8,7 +8,6 @@ rules of pods are those of the core. With many models branching takes too long, 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -116,8 +115,7 @@ class Counts:
         `bound` is a lower bound of the objective.
         """
         self._program.minimize(objective)
-        if math.isfinite(bound):
-            self._program.row(objective, least=math.ceil(bound - 1e-9 * abs(bound) - 1e-6))
+        self._program.at_least(objective, bound)
         hints = dict(zip(self._growth, begin.added, strict=True))
         for replicas, count in zip(self._replicas, begin.replicas, strict=True):
             hints.update(replicas.values(count))
