@@ -195,7 +195,7 @@ class Case:
         return rule_clause(self.variant)
 
     @property
-    def rule_bound(self) -> BoundBy:
+    def rule_bound_by(self) -> BoundBy:
         """What bounds a variant with a `rule_clause`; without a topology, its pods need several nodes."""
         terms = self.solved.problem.variants[self.number]
         return BoundBy.TOPOLOGY if terms.is_topology_constrained else BoundBy.ACCELERATORS

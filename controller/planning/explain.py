@@ -175,7 +175,7 @@ def _replaced(case: Case) -> Verdict | None:
     why = case.scarcity_clause(found) if found else rule or case.dearer_clause
     if limit:
         why = f"{limit.kind} {limit.name} allows {case.solved.limit_text(limit)}"
-    otherwise = case.rule_bound if rule else BoundBy.ACCELERATORS
+    otherwise = case.rule_bound_by if rule else BoundBy.ACCELERATORS
     others = [
         variant.name
         for variant, wanted, placed in zip(
@@ -263,7 +263,7 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
     elif found:
         bound_by, why = found.bound_by, case.scarcity_clause(found)
     elif rule := case.rule_clause:
-        bound_by, why = case.rule_bound, rule
+        bound_by, why = case.rule_bound_by, rule
     else:
         bound_by, why = BoundBy.ACCELERATORS, case.unused_clause
     message = f"{what}{joint}{why}{case.gives_way_later}"

@@ -41,7 +41,9 @@ class Offer:
     budget: BudgetKey
 
 
-def offers(solved: SolvedProblem, bin_: Bin, after: Ledger, ledger: DisruptionLedger) -> list[list[Offer]]:
+def offers(
+    solved: SolvedProblem, bin_: Bin, after: Ledger, disruptions: DisruptionLedger
+) -> list[list[Offer]]:
     """Return the pods that may be evicted from each node of a bin."""
     placed: Counter[tuple[int, int]] = Counter()
     for v, node, count in solved.granted.placements:
@@ -51,7 +53,7 @@ def offers(solved: SolvedProblem, bin_: Bin, after: Ledger, ledger: DisruptionLe
     for row, pods in enumerate(_others(nodes, bin_.sizes)):
         found[row] += pods
     held = [a.accelerators_allocatable - after.free[n] for n, a in zip(bin_.nodes, nodes, strict=True)]
-    return _within(found, held, ledger)
+    return _within(found, held, disruptions)
 
 
 def _replicas(
@@ -111,7 +113,7 @@ def _others(nodes: Sequence[Node], sizes: Sequence[int]) -> Iterator[list[Offer]
 
 
 def _within(
-    found: Sequence[Sequence[Offer]], held: Sequence[int], ledger: DisruptionLedger
+    found: Sequence[Sequence[Offer]], held: Sequence[int], disruptions: DisruptionLedger
 ) -> list[list[Offer]]:
     """Return the offers within the budgets, filled first on nodes where the least remains after eviction."""
     taken: Counter[BudgetKey] = Counter()
@@ -122,7 +124,7 @@ def _within(
     ]
     for row in sorted(range(len(found)), key=lambda row: (stays[row], row)):
         for offer in found[row]:
-            left = ledger.left(offer.budget)
+            left = disruptions.left(offer.budget)
             most = offer.replicas if left is None else min(offer.replicas, left - taken[offer.budget])
             if most > 0:
                 taken[offer.budget] += most

@@ -94,17 +94,20 @@ class Counts:
         rows = zip(self._problem.rows, self._short, strict=True)
         return [(short, row.weight) for row, short in rows if row.level == level]
 
-    def cost(self, unit: int) -> Terms:
-        """Return `unit` times the cost, and the disruption if `unit` is more than 1; add their rows."""
+    def cost(self, factor: int) -> Terms:
+        """Return `factor` times the cost, and the disruption if `factor` is more than 1; add their rows."""
         found: Terms = []
         for terms, count in zip(self._problem.variants, self._terms, strict=True):
             started = self._program.variables(1, terms.upper).start
             stopped = self._program.variables(1, terms.current).start
             self._program.row([*count, (started, -1), (stopped, 1)], least=terms.current, most=terms.current)
-            size = max(1, terms.accelerators_per_replica) if unit > 1 else 0
-            found += [(v, w * terms.cost * unit) for v, w in count]
-            found += [(started, terms.start_price * unit + size), (stopped, terms.stop_price * unit + size)]
-        found += [(v, g.price * unit) for v, g in zip(self._growth, self._problem.growth, strict=True)]
+            size = max(1, terms.accelerators_per_replica) if factor > 1 else 0
+            found += [(v, w * terms.cost * factor) for v, w in count]
+            found += [
+                (started, terms.start_price * factor + size),
+                (stopped, terms.stop_price * factor + size),
+            ]
+        found += [(v, g.price * factor) for v, g in zip(self._growth, self._problem.growth, strict=True)]
         return _merged(found)
 
     def minimize(

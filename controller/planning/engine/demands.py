@@ -26,7 +26,7 @@ class Demand:
     """Pods per unit, which are placed together in one block; 1 for single pods."""
 
     topology: int
-    """The topology whose domains are the blocks; NO_DOMAIN for single pods."""
+    """The topology whose domains are the blocks, or `shared.NO_TOPOLOGY`."""
 
     bins: tuple[int, ...]
     """The bins that the units may use."""

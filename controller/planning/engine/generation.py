@@ -50,8 +50,8 @@ class Generation:
         The patterns that these duals price out are added.
         """
         incumbent = self._incumbent
-        name, unit = incumbent.levels.name(level), incumbent.levels.unit(level)
-        duals = self._restricted(level, self.prices.begin(name, self._kept_names(level), unit), enough)
+        name, factor = incumbent.levels.name(level), incumbent.levels.factor(level)
+        duals = self._restricted(level, self.prices.begin(name, self._kept_names(level), factor), enough)
         self.bound, _ = self._priced(level, duals)
         for _ in range(PRICINGS - 1):
             if duals.bound - self.bound <= NEGLIGIBLE * abs(duals.bound) + ROUNDING:
@@ -61,7 +61,7 @@ class Generation:
                 break  # the priced patterns change nothing; the bound belongs to the earlier duals
             duals = after
             self.bound, _ = self._priced(level, duals)
-        self.prices.keep(name, self._kept_names(level), unit, duals.vector)
+        self.prices.keep(name, self._kept_names(level), factor, duals.vector)
         self._linear = around(incumbent.options, duals.means)
         if duals.support is not None:
             models, mixes = zip(self._linear, duals.support, strict=True)

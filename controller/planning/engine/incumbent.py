@@ -11,7 +11,7 @@ from controller.planning.engine.core import Selection
 from controller.planning.engine.levels import Levels, Standing
 from controller.planning.engine.master import Duals, Master, Objective
 from controller.planning.engine.options import Options
-from controller.planning.engine.patterns import Patterns, joined
+from controller.planning.engine.patterns import Patterns, extended
 from controller.planning.engine.rounding import rounded
 from controller.planning.engine.shared import Floats, Integers, Shared
 from controller.planning.problem import PlacementProblem
@@ -86,7 +86,7 @@ class Incumbent:
         if not len(model):
             return
         old, held = self.patterns, self.selection.patterns
-        self.patterns = joined(self.options, old, model, mixes)
+        self.patterns = extended(self.options, old, model, mixes)
         kept = self.patterns.numbers(old.model[held], old.options[held])
         self.selection = replace(self.selection, patterns=kept)
 

@@ -21,10 +21,10 @@ class KnownPrices:
         self._found: dict[str, LevelPrices] = {}
         self._gaps: dict[str, float] = {one.level: one.gap for one in earlier.levels} if earlier else {}
 
-    def begin(self, level: str, kept: Sequence[str], unit: int) -> Floats | None:
+    def begin(self, level: str, kept: Sequence[str], factor: int) -> Floats | None:
         """Return the earlier prices of a level for its current rows; None if it was not searched.
 
-        `kept` has the earlier levels that have a row; `unit` is the factor of the level's value in its
+        `kept` has the earlier levels that have a row; `factor` is that of the level's value in its
         objective.
         """
         if self._earlier is None:
@@ -35,11 +35,11 @@ class KnownPrices:
         shared = dict(zip((*self._earlier.slots, *self._earlier.limits), own.rows, strict=True))
         caps = dict(own.kept)
         rows = [shared.get(name, 0.0) for name in self._names]
-        return np.array([*rows, *(caps.get(name, 0.0) for name in kept)]) * unit
+        return np.array([*rows, *(caps.get(name, 0.0) for name in kept)]) * factor
 
-    def keep(self, level: str, kept: Sequence[str], unit: int, vector: Floats) -> None:
+    def keep(self, level: str, kept: Sequence[str], factor: int, vector: Floats) -> None:
         """Store the final prices of a level for all its rows."""
-        prices, rows = (vector / unit).tolist(), len(self._names)
+        prices, rows = (vector / factor).tolist(), len(self._names)
         caps = tuple(zip(kept, prices[rows:], strict=True))
         self._found[level] = LevelPrices(level=level, rows=tuple(prices[:rows]), kept=caps)
 

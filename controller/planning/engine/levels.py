@@ -46,7 +46,7 @@ class Levels:
         """Index of the last level."""
         self.totals = total_values(options)
         """Value of each level, without cost, if nothing is served."""
-        self.most_disruption, self._cost_unit = _cost_unit(options, shared, patterns)
+        self.most_disruption, self._cost_factor = _cost_factor(options, shared, patterns)
 
     def name(self, level: int) -> str:
         """Return the name of a level."""
@@ -56,13 +56,13 @@ class Levels:
         """Return whether a level is unmet demand or missing minimums: neither continuity nor cost."""
         return level < self.cost and self._options.levels[level][0] is not Stage.CONTINUITY
 
-    def unit(self, level: int) -> int:
+    def factor(self, level: int) -> int:
         """Return the factor of a level's value in its objective."""
-        return self._cost_unit if level == self.cost else 1
+        return self._cost_factor if level == self.cost else 1
 
     def tie(self, level: int) -> int:
         """Return the maximum that disruption adds to a level's objective."""
-        return min(self.most_disruption, self._cost_unit - 1) if level == self.cost else 0
+        return min(self.most_disruption, self._cost_factor - 1) if level == self.cost else 0
 
     def values(self, patterns: Patterns, selection: Selection) -> tuple[int, ...]:
         """Return the value of a selection at each level, cost last."""
@@ -87,14 +87,16 @@ class Levels:
     def objective(self, patterns: Patterns, standing: Standing, level: int) -> Objective:
         """Return the problem of one level, given the values of all earlier ones."""
         options, is_cost = self._options, level == self.cost
-        unit = self.unit(level)
-        ties = patterns.disruption if unit > 1 else 0
-        value = (patterns.cost * unit + ties if is_cost else self._short(patterns, level)).astype(np.float64)
+        factor = self.factor(level)
+        ties = patterns.disruption if factor > 1 else 0
+        value = (patterns.cost * factor + ties if is_cost else self._short(patterns, level)).astype(
+            np.float64
+        )
         kept = self.kept(patterns, standing, level)
         is_hard = np.isin(options.level, [earlier for earlier in range(level) if earlier not in kept])
         is_above = patterns.short > patterns.least_short[:, patterns.model]
         value[(is_hard[:, patterns.model] & is_above).any(axis=0)] = math.inf
-        growth = self._shared.growth_price * (unit if is_cost else 0)
+        growth = self._shared.growth_price * (factor if is_cost else 0)
         return Objective(
             value=value,
             kept=tuple(self._short(patterns, earlier) for earlier in kept),
@@ -114,8 +116,8 @@ class Levels:
         stages[options.level == level] = 1.0
         if level < self.cost:
             return np.zeros(len(options.count)), stages
-        ties = options.disruption if self._cost_unit > 1 else 0
-        return (options.cost * self._cost_unit + ties).astype(np.float64), stages
+        ties = options.disruption if self._cost_factor > 1 else 0
+        return (options.cost * self._cost_factor + ties).astype(np.float64), stages
 
     def _short(self, patterns: Patterns, level: int) -> Integers:
         at = self._options.level[:, patterns.model] == level
@@ -163,7 +165,7 @@ def with_values(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, 
     return tuple(made)
 
 
-def _cost_unit(options: Options, shared: Shared, patterns: Patterns) -> tuple[int, int]:
+def _cost_factor(options: Options, shared: Shared, patterns: Patterns) -> tuple[int, int]:
     """Return the maximum of disruption, and the factor of cost, which is over twice that.
 
     A bound on the combined objective then implies a bound on cost, whatever the disruption. If the numbers
@@ -175,5 +177,5 @@ def _cost_unit(options: Options, shared: Shared, patterns: Patterns) -> tuple[in
         disruption += int(by_variant[list(options.members[model])].sum())
     cost = int(np.maximum.reduceat(options.cost[:-1], options.first).sum())
     cost += int((shared.growth_price * shared.growth_limit).sum())
-    unit = 2 * (disruption + 1)
-    return (disruption, unit) if unit <= EXACT_LIMIT // (4 * (cost + 1)) else (0, 1)
+    factor = 2 * (disruption + 1)
+    return (disruption, factor) if factor <= EXACT_LIMIT // (4 * (cost + 1)) else (0, 1)

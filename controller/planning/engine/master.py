@@ -280,7 +280,7 @@ class _Cuts:
         infinity = self._solver.infinity()
         worth = max(1.0, float(span.max(initial=0.0)))
         scale = max(1.0, float(span.sum()) / (int(block.max()) + 1))
-        self._unit = scale
+        self._scale = scale
         self._size = np.maximum(capacity, 1.0)
         # The last unit of a capacity is worth at most `worth`; variables are prices of whole capacities.
         self._prices = [self._solver.NumVar(0.0, float(size * worth / scale), "") for size in self._size]
@@ -297,7 +297,7 @@ class _Cuts:
         for g, most in enumerate(shared.growth_limit.tolist()):
             gain = self._solver.NumVar(-infinity, 0.0, "")
             goal.SetCoefficient(gain, 1.0)
-            row = self._solver.Constraint(-infinity, float(most * objective.growth_price[g]) / self._unit)
+            row = self._solver.Constraint(-infinity, float(most * objective.growth_price[g]) / self._scale)
             row.SetCoefficient(gain, 1.0)
             for index in np.flatnonzero(shared.growth_slots[g]).tolist():
                 slots = float(most * shared.growth_slots[g, index])
@@ -323,7 +323,7 @@ class _Cuts:
         types, slots = len(self._types), len(self._shared.slots)
         sizes = self._size[slots:]
         for block, (amount, used) in enumerate(zip(proposal.fixed.tolist(), proposal.used, strict=True)):
-            row = self._solver.Constraint(-self._solver.infinity(), amount / self._unit)
+            row = self._solver.Constraint(-self._solver.infinity(), amount / self._scale)
             self._rows[-1].append(row)
             row.SetCoefficient(self._blocks[block], 1.0)
             for index in np.flatnonzero(used).tolist():
@@ -342,5 +342,5 @@ class _Cuts:
         if self._solver.Solve(self._parameters) != pywraplp.Solver.OPTIMAL:
             return None
         prices = np.array([price.solution_value() for price in self._prices])
-        promise = self._solver.Objective().Value() * self._unit
-        return np.maximum(prices, 0.0) * self._unit / self._size, promise
+        promise = self._solver.Objective().Value() * self._scale
+        return np.maximum(prices, 0.0) * self._scale / self._size, promise

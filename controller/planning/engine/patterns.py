@@ -162,7 +162,7 @@ def shortfalls(options: Options, model: Integers, mixes: Integers) -> Integers:
     return short
 
 
-def joined(options: Options, patterns: Patterns, model: Integers, mixes: Integers) -> Patterns:
+def extended(options: Options, patterns: Patterns, model: Integers, mixes: Integers) -> Patterns:
     """Return the patterns extended by more mixes."""
     model, mixes = _distinct(options, model, mixes)
     at, is_new = patterns.places(model, mixes)

@@ -15,7 +15,7 @@ from controller.planning.engine.counts import MOST_COUNTED
 from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.levels import Levels, proofs_of, whole_bound, with_values
 from controller.planning.engine.options import Options, options_of
-from controller.planning.engine.patterns import MOST_OF_MODEL, Patterns, first_patterns, is_allowed, joined
+from controller.planning.engine.patterns import MOST_OF_MODEL, Patterns, extended, first_patterns, is_allowed
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.engine.shared import Floats, Integers
@@ -111,7 +111,7 @@ class Engine:
         """Return the patterns extended by the mixes of some replica counts."""
         parts = [self._options.mixes(replicas) for replicas in mixes]
         models, options = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return joined(self._options, self._patterns, models, options)
+        return extended(self._options, self._patterns, models, options)
 
     def _running(self) -> list[int]:
         """Return the bound replicas, clamped to those that must stay and those that could have places."""
@@ -184,7 +184,7 @@ def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, fl
         least=patterns.least_short,
     )
     found = price(options, models, prices, patterns.least(_alone_cost(patterns))[models], most=ALONE)
-    patterns = joined(options, patterns, found.model, found.options)
+    patterns = extended(options, patterns, found.model, found.options)
     least = patterns.least(_alone_cost(patterns))
     least[models] = np.minimum(least[models], found.bound)
     return patterns, float(least.sum())

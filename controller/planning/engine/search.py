@@ -125,14 +125,14 @@ class Search:
         value, least = incumbent.values[level], incumbent.least(level)
         if level < incumbent.levels.cost and value <= least and incumbent.is_met:
             return value
-        unit, enough = incumbent.levels.unit(level), math.inf
+        factor, enough = incumbent.levels.factor(level), math.inf
         if self._gap and incumbent.is_met:
-            enough = value * unit - self._gap * self._base(level, value * unit) / 4
+            enough = value * factor - self._gap * self._base(level, value * factor) / 4
         objective, duals = self._generated.solve(level, enough)
         if level == incumbent.levels.cost:
             self._option_prices = duals.option_prices
         bound = self._improved(level, objective, duals, self._base(level, max(0.0, self._generated.bound)))
-        return max(least, whole_bound((bound - incumbent.levels.tie(level)) / unit))
+        return max(least, whole_bound((bound - incumbent.levels.tie(level)) / factor))
 
     def _base(self, level: int, value: float) -> float:
         """Return the amount that a gap is relative to, for a value of a level."""
@@ -252,7 +252,7 @@ class Search:
         if level < incumbent.levels.cost:
             terms = counts.level(incumbent.options.levels[level])
         else:
-            terms = counts.cost(incumbent.levels.unit(level))
+            terms = counts.cost(incumbent.levels.factor(level))
         held = incumbent.patterns.replicas(incumbent.options, incumbent.selection.patterns)
         begin = Counted(replicas=held, added=incumbent.selection.added)
         found, result = counts.minimize(terms, begin, bound=bound, effort=self._left(seconds))

@@ -31,6 +31,9 @@ Booleans = NDArray[np.bool_]
 NO_BIN = -1
 """Bin of a node that is in no bin."""
 
+NO_TOPOLOGY = -1
+"""Topology of single pods, which need no block."""
+
 NO_TYPE = -1
 """Item type of a variant without accelerators, which needs no place."""
 
@@ -49,7 +52,7 @@ class ItemType:
     """Pods that are placed together in one block; 1 for single pods."""
 
     topology: int
-    """The topology whose domains are the blocks; NO_DOMAIN for single pods."""
+    """The topology whose domains are the blocks, or NO_TOPOLOGY."""
 
     bins: tuple[int, ...]
     """The bins that the unit may use."""
@@ -62,14 +65,14 @@ def item_type(terms: VariantTerms, bins: Iterable[int]) -> ItemType:
         total=terms.accelerators * (terms.pods if gang else 1),
         accelerators=terms.accelerators,
         pods=terms.pods if gang else 1,
-        topology=terms.together if terms.together is not None else NO_DOMAIN,
+        topology=NO_TOPOLOGY if terms.together is None else terms.together,
         bins=tuple(bins),
     )
 
 
 def pod_type(accelerators: int, bin_: int) -> ItemType:
     """Return the item type of a single pod in a bin."""
-    return ItemType(accelerators, accelerators, 1, NO_DOMAIN, (bin_,))
+    return ItemType(accelerators, accelerators, 1, NO_TOPOLOGY, (bin_,))
 
 
 @dataclass(frozen=True, kw_only=True)

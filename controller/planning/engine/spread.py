@@ -52,8 +52,8 @@ def most_new_pods(counts: Mapping[int, int], reachable: Mapping[int, object], ma
     closed = [count for domain, count in counts.items() if domain not in reachable]
     if not closed:
         return None
-    level = min(closed) + max_skew
-    return sum(max(0, level - count) for domain, count in counts.items() if domain in reachable)
+    most = min(closed) + max_skew
+    return sum(max(0, most - count) for domain, count in counts.items() if domain in reachable)
 
 
 def least_new_pods(
@@ -101,8 +101,8 @@ def orders(
 
 def _takers(counts: Mapping[int, int], least: Mapping[int, int], domains: Iterable[int]) -> list[int]:
     """Return the domains that may get one pod more once each has the least number of new pods."""
-    level = min((counts[domain] + pods for domain, pods in least.items()), default=0)
-    return [domain for domain in domains if counts[domain] <= level]
+    fewest = min((counts[domain] + pods for domain, pods in least.items()), default=0)
+    return [domain for domain in domains if counts[domain] <= fewest]
 
 
 class _Loads:
@@ -134,9 +134,9 @@ def spread_evenly(
 ) -> dict[int, Terms]:
     """Return the new pods of each domain, as terms, for a skew of at most 1; add their rows.
 
-    All domains that get pods then end at one level or one above it. The least number of each domain follows
-    from the total; each gets at most one of the rest: as the solver chooses, or, without variables, the first
-    domains of `order`.
+    All domains that get pods then end with the same number, or with one more. The least number of each domain
+    follows from the total; each gets at most one of the rest: as the solver chooses, or, without variables,
+    the first domains of `order`.
     """
     parts: dict[int, Terms] = {domain: [] for domain in reachable}
     rest: list[tuple[int, int, list[int]]] = []
