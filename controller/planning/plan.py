@@ -37,7 +37,7 @@ RELIEF_VARIANTS = 150
 """Number of variants that may be replanned in total to find reliefs; at least one change is tried."""
 
 MOST_VARIANTS = 3_000
-"""Number of variants in the snapshot above which no relief is searched."""
+"""Number of variants in the snapshot above which nothing is replanned to find reliefs; moves remain."""
 
 
 def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:

@@ -1,4 +1,4 @@
-"""The common start of every placement method: demands, capacities and the problem they form."""
+"""All data that is computed before placement, and the placement within preemption and limits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Prepared:
     """The variants whose prices were raised because of flapping."""
 
     def granted(self, place: Callable[[PlacementProblem], Solution]) -> SolvedProblem:
-        """Return the problem solved by a placement method, with preemption limited by the settings."""
+        """Return the problem solved by `place`, with preemption limited by the settings."""
         first = self.solved_by(self._within_limits(place, self.problem))
         step = first_step(first, self.problem, most=self.settings.most_preempted)
         if step is None:

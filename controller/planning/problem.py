@@ -105,6 +105,8 @@ class VariantTerms:
     """Price per replica stopped, in the unit of cost."""
 
     current: int
+    """Replicas that the scale target requests, at most its maximum: starts and stops count from here."""
+
     bound: tuple[tuple[int, ...], ...]
     """Nodes of the pods of each bound replica, in removal order, without nodes outside the problem. Replicas
     without a node are removed before all of them.
@@ -211,6 +213,8 @@ class LimitRow:
     """Used in messages only."""
 
     limit: int
+    """Replicas that must stay may exceed it (`engine.shared.limit_of`)."""
+
     terms: tuple[tuple[int, int], ...]
     """(variant, amount per replica)."""
 

@@ -207,7 +207,7 @@ class Variant:
 
     @property
     def ready_replicas(self) -> int:
-        """Number of ready replicas."""
+        """Number of ready replicas, including those that are leaving (compare `demand.ready_replicas`)."""
         return sum(replica.ready for replica in self.replicas)
 
 

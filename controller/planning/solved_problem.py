@@ -41,6 +41,10 @@ class SolvedProblem:
     """The solution with unlimited nodes."""
 
     granted: Solution
+    """The solution with the nodes that there are: all of its replicas have places. More may be published
+    (`Case.granted`).
+    """
+
     settings: Settings
     gives_way: str = ""
     """A clause about when replicas of lower priorities are removed, if not all at once; empty otherwise."""

@@ -65,7 +65,7 @@ class Duals:
     """(slot rows + limit rows + kept levels,): the price of a slot, of a unit of a limit, of shortfall."""
 
     caps: Floats
-    """(kept levels,): the last part of these."""
+    """(kept levels,): the price of shortfall, the last part of `vector`."""
 
     bound: float
     """Lower bound over all choices of the patterns."""
@@ -294,6 +294,7 @@ class _Cuts:
             goal.SetCoefficient(part, 1.0)
         self._rows: list[list[pywraplp.Constraint]] = []
         self._keep_types(shared)
+        # Of each growth all nodes are added, if their slots are worth more than their price, or none.
         for g, most in enumerate(shared.growth_limit.tolist()):
             gain = self._solver.NumVar(-infinity, 0.0, "")
             goal.SetCoefficient(gain, 1.0)

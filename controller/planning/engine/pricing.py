@@ -145,7 +145,7 @@ def _main_rows(options: Options, models: Integers, prices: Prices, most: Integer
         is_larger = (serving > most_serving) | ((serving == most_serving) & (required > largest))
         taken = (stage != NONE) & (required > 0) & (weight != 0) & is_larger
         short = per_mille(np.maximum(required - most[r], 0), required)
-        least = required - short * required // PER_MILLE
+        least = required - short * required // PER_MILLE  # the smallest amount with this shortfall
         index[taken], most_serving[taken], largest[taken] = r, serving[taken], required[taken]
         target[taken] = np.where(np.isinf(weight), least, required)[taken]
         worth[taken] = PER_MILLE * weight[taken] / required[taken]
@@ -215,12 +215,14 @@ class _Relaxation:
             least = np.full(len(models), np.iinfo(np.int64).max)
             np.minimum.at(least, self._model[where], short)
             forbidden = np.where(short > least[self._model[where]], math.inf, 0.0)
-            is_hard = np.isinf(weight)
+            is_hard = np.isinf(weight)  # infinity times no shortfall is not a number
             counted[where] += np.where(is_hard, forbidden, np.where(is_hard, 0.0, weight) * short)
         return counted
 
     def _best_multiplier(self) -> tuple[Floats, Floats]:
         """Return each model's best multiplier, by bisection, and the bound it proves, (models,)."""
+        # Above `slope`, the range of a variant's values per unit that a replica provides, its largest option
+        # is the cheapest. Above the worth of a unit, it is cheaper to be short.
         finite = np.where(np.isfinite(self._cost), self._cost, np.nan)
         span = np.fmax.reduceat(finite, self._starts) - np.fmin.reduceat(finite, self._starts)
         step = self._amount[self._starts + self._sizes - 1] - self._amount[self._starts]

@@ -44,6 +44,7 @@ class Rooms:
         self.is_spread = is_spread
         """Whether domains are already decided, so that the skew is not checked."""
         self.new = [Counter[int]() for _ in problem.variants]
+        """The new pods on each node, by variant."""
         self._pods_on_node = {
             v: staying_pods(problem, v, replicas[v])
             for v, terms in enumerate(problem.variants)
@@ -100,6 +101,7 @@ class Rooms:
         return stays
 
     def _lay(self, v: int, node: int, pods: int) -> None:
+        """Take room for pods on a node, or return it if negative, whether or not they are new."""
         accelerators = pods * self._problem.variants[v].accelerators
         self.hosts.take_on(node, accelerators)
         if v in self._pods_on_node:

@@ -127,6 +127,7 @@ class Search:
             return value
         factor, enough = incumbent.levels.factor(level), math.inf
         if self._gap and incumbent.is_met:
+            # A bound within a quarter of the accepted gap of the incumbent: better prices are not needed.
             enough = value * factor - self._gap * self._base(level, value * factor) / 4
         objective, duals = self._generated.solve(level, enough)
         if level == incumbent.levels.cost:

@@ -157,6 +157,7 @@ def nodes_of(problem: PlacementProblem) -> Nodes:
             )
         if len(topologies) == 1:
             kinds |= {(size, pods) for size, pods, _ in gangs}
+        # A pod as large as a gang can take its place, but is not counted in gang slots (see `Nodes.uses`).
         fills_gang = any(size // own >= pods for size in bin_.sizes for own, pods, _ in gangs)
         is_exact = len(topologies) <= 1 and _divides(kinds) and not fills_gang
         exact.append(is_exact)

@@ -70,6 +70,7 @@ def least_new_pods(
         if others not in known:
             here = np.arange(int(pods.max(initial=0)) + 1)
             room = here + max_skew - np.array(others, dtype=np.int64)[:, None]
+            # The sum at h is the most pods that all domains can take if this one gets h.
             known[others] = np.searchsorted(here + np.maximum(room, 0).sum(axis=0), pods)
         found[domain] = known[others]
     return found

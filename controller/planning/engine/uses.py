@@ -47,8 +47,10 @@ class Types:
         kinds |= {kind for own in self._in_domain.values() for kind in own.values()}
         kinds |= {kind for own in self._staying.values() for replica in own for kind in replica}
         self.all = sorted(kinds)
+        """All item types, of new and of bound replicas."""
         self._index = {kind: number for number, kind in enumerate(self.all)}
         self.new = np.array([self._index[kind] if kind else NO_TYPE for kind in new], dtype=np.int64)
+        """(variants,): the index of the type of new units; NO_TYPE without accelerators."""
 
     def _held(self, v: int) -> list[list[ItemType]]:
         """Return what each bound replica that may leave holds while it stays, in removal order."""
