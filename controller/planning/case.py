@@ -174,7 +174,7 @@ class Case:
             return self.variant.capacity.unreachable[0]
         if self._is_at_most_planned:
             return f"of a variant at most {UNLIMITED_REPLICAS} replicas are planned"
-        if self.placed < len(self.solved.problem.variants[self.number].bound):
+        if self.placed < len(self.solved.problem.variants[self.number].bound_replicas):
             return "none is started while others of its own leave their nodes"
         return ""
 

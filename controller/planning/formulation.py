@@ -196,7 +196,7 @@ def _terms(
         start_price=round(cost * variant.start_seconds / settings.standing_seconds),
         stop_price=0,
         current=allowed_replicas(variant),
-        bound=bound,
+        bound_replicas=bound,
         ready=sum([replica.ready for replica in staying]),
         pods=variant.pods_per_replica,
         most_per_node=variant.most_per_node,
@@ -221,7 +221,7 @@ def _places(nodes: Sequence[Node]) -> Callable[[tuple[str, ...]], tuple[int, ...
 def _free(nodes: Sequence[Node], terms: Sequence[VariantTerms]) -> tuple[int, ...]:
     free = [node.accelerators_allocatable - node.accelerators_used_by_others for node in nodes]
     for variant in terms:
-        for places in variant.bound:
+        for places in variant.bound_replicas:
             for node in places:
                 free[node] -= variant.accelerators
     return tuple(free)

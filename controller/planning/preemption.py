@@ -74,4 +74,4 @@ def _keep_limit(row: LimitRow, kept: dict[int, int], granted: tuple[int, ...]) -
 
 def _running(solved: SolvedProblem) -> list[int]:
     """Return how many replicas of each variant are bound to nodes and may stay."""
-    return [min(len(terms.bound), terms.upper) for terms in solved.problem.variants]
+    return [min(len(terms.bound_replicas), terms.upper) for terms in solved.problem.variants]

@@ -107,7 +107,7 @@ class VariantTerms:
     current: int
     """Replicas that the scale target requests, at most its maximum: starts and stops count from here."""
 
-    bound: tuple[tuple[int, ...], ...]
+    bound_replicas: tuple[tuple[int, ...], ...]
     """Nodes of the pods of each bound replica, in removal order, without nodes outside the problem. Replicas
     without a node are removed before all of them.
     """
@@ -340,7 +340,7 @@ def bins_of(problem: PlacementProblem) -> list[list[int]]:
 
 def staying_pods(problem: PlacementProblem, variant: int, replicas: int) -> Counter[int]:
     """Return the pods of a variant on each node after it is reduced to some number of replicas."""
-    bound = problem.variants[variant].bound
+    bound = problem.variants[variant].bound_replicas
     return Counter(node for nodes in bound[max(0, len(bound) - replicas) :] for node in nodes)
 
 
@@ -348,7 +348,7 @@ def freed(problem: PlacementProblem, replicas: tuple[int, ...]) -> list[int]:
     """Return the free accelerators of each node after the removals that these replica counts imply."""
     free = list(problem.free)
     for variant, count in zip(problem.variants, replicas, strict=True):
-        for nodes in variant.bound[: max(0, len(variant.bound) - count)]:
+        for nodes in variant.bound_replicas[: max(0, len(variant.bound_replicas) - count)]:
             for node in nodes:
                 free[node] += variant.accelerators
     return free

@@ -46,7 +46,7 @@ def ledger(problem: PlacementProblem, solution: Solution, nodes: Sequence[Node])
     free = freed(problem, solution.replicas)
     held: list[Counter[int]] = [Counter({OTHERS: node.accelerators_used_by_others}) for node in nodes]
     for v, (terms, count) in enumerate(zip(problem.variants, solution.replicas, strict=True)):
-        for places in terms.bound[max(0, len(terms.bound) - count) :]:
+        for places in terms.bound_replicas[max(0, len(terms.bound_replicas) - count) :]:
             for node in places:
                 held[node][v] += terms.accelerators
     for v, node, count in solution.placements:

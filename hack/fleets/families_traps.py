@@ -76,7 +76,7 @@ def pinned(rng: np.random.Generator, size: int) -> Scenario:
         node = next((n for n in host_of[v] if free[n] >= terms.accelerators), None)
         if node is not None:
             free[node] -= terms.accelerators
-            variants[v] = replace(terms, current=1, bound=((node,),), ready=1, lower=1, upper=1)
+            variants[v] = replace(terms, current=1, bound_replicas=((node,),), ready=1, lower=1, upper=1)
     return Scenario(problem=replace(problem, variants=tuple(variants), free=tuple(free)))
 
 

@@ -28,15 +28,17 @@ def after(problem: PlacementProblem, solution: Solution, demands: Sequence[int])
     free = list(problem.free)
     variants: list[VariantTerms] = []
     for terms, count, hosts in zip(problem.variants, solution.replicas, new, strict=True):
-        leaving = max(0, len(terms.bound) - count)
-        for places in terms.bound[:leaving]:
+        leaving = max(0, len(terms.bound_replicas) - count)
+        for places in terms.bound_replicas[:leaving]:
             for left in places:
                 free[left] += terms.accelerators
         for host in hosts:
             free[host] -= terms.accelerators
-        kept = terms.bound[leaving:]
+        kept = terms.bound_replicas[leaving:]
         variants.append(
-            replace(terms, current=count, bound=(*((host,) for host in hosts), *kept), ready=len(kept))
+            replace(
+                terms, current=count, bound_replicas=(*((host,) for host in hosts), *kept), ready=len(kept)
+            )
         )
     rows = _rows(problem, variants, demands)
     return replace(problem, variants=_bounded(variants, rows), free=tuple(free), rows=tuple(rows))

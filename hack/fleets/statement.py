@@ -94,7 +94,7 @@ def _terms(ask: Ask, offer: Offer, name: str, *, price_percent: int) -> VariantT
         start_price=price,
         stop_price=price,
         current=0,
-        bound=(),
+        bound_replicas=(),
         ready=0,
         lower=0,
         upper=max(served(offer, ask.requirement), int(ask.is_warm)),

@@ -54,7 +54,9 @@ def _places(problem: PlacementProblem, solution: Solution) -> Iterator[str]:
         if room[node] < 0:
             yield f"node {node}: {-room[node]} accelerators too many"
     for v, terms in enumerate(problem.variants):
-        unplaced = terms.pods * max(0, solution.replicas[v] - len(terms.bound)) if terms.accelerators else 0
+        unplaced = (
+            terms.pods * max(0, solution.replicas[v] - len(terms.bound_replicas)) if terms.accelerators else 0
+        )
         if placed[v] != unplaced:
             yield f"{terms.name}: {placed[v]} places for {unplaced} pods"
 
@@ -63,7 +65,7 @@ def _room(problem: PlacementProblem, solution: Solution) -> list[int]:
     """Return the free accelerators of each node after the removals."""
     room = list(problem.free)
     for terms, count in zip(problem.variants, solution.replicas, strict=True):
-        for nodes in terms.bound[: max(0, len(terms.bound) - count)]:
+        for nodes in terms.bound_replicas[: max(0, len(terms.bound_replicas) - count)]:
             for node in nodes:
                 room[node] += terms.accelerators
     return room
@@ -88,8 +90,8 @@ def _broken_rules(problem: PlacementProblem, solution: Solution) -> Iterator[str
 
 def _staying(terms: VariantTerms, replicas: int) -> Counter[int]:
     """Return the pods by node of the replicas that stay: the last ones in removal order."""
-    leaving = max(0, len(terms.bound) - replicas)
-    return Counter(node for places in terms.bound[leaving:] for node in places)
+    leaving = max(0, len(terms.bound_replicas) - replicas)
+    return Counter(node for places in terms.bound_replicas[leaving:] for node in places)
 
 
 def _crowded(terms: VariantTerms, new: Mapping[int, int], pods_on_node: Mapping[int, int]) -> Iterator[str]:

@@ -33,7 +33,7 @@ def terms(cost: int, *, current: int = 0, size: int = 1, upper: int = MANY, name
         start_price=0,
         stop_price=0,
         current=current,
-        bound=(),
+        bound_replicas=(),
         ready=current,
         lower=0,
         upper=upper,
@@ -91,7 +91,7 @@ def _variant(draw: st.DrawFn, nodes: int, sizes: Sequence[int]) -> VariantTerms:
     return replace(
         terms(draw(st.integers(1, 9)), current=len(bound) + draw(st.integers(0, 1))),
         accelerators=draw(st.sampled_from(sizes)),
-        bound=bound,
+        bound_replicas=bound,
         upper=upper,
         lower=min(len(bound), upper) if draw(st.booleans()) else 0,
     )

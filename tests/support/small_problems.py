@@ -42,7 +42,7 @@ def small_problem(random: Random) -> PlacementProblem:
         rows += _rows(random, model, own, variants)
     allowed = [[v for v, _ in enumerate(variants) if random.random() < 0.7] for _ in range(bins)]
     for v, terms in enumerate(variants):
-        for nodes in terms.bound:
+        for nodes in terms.bound_replicas:
             for node in nodes:
                 free[node] -= terms.accelerators
         if terms.accelerators and not any(v in group for group in allowed):
@@ -89,7 +89,7 @@ def constrained_problem(random: Random) -> PlacementProblem:
         ]
         rows += _rows(random, model, own, variants)
     for terms in variants:
-        for taken in terms.bound:
+        for taken in terms.bound_replicas:
             for node in taken:
                 free[node] -= terms.accelerators
     allowed = [v for v, terms in enumerate(variants) if terms.accelerators]
@@ -140,14 +140,14 @@ def _constrained(random: Random, terms: VariantTerms, zones: tuple[int, ...]) ->
         return replace(terms, most_per_node=random.choice((1, 1, 2)))
     if kind == "plain" or not terms.accelerators:
         return terms
-    bound = tuple(nodes * 2 for nodes in terms.bound)
+    bound = tuple(nodes * 2 for nodes in terms.bound_replicas)
     upper = min(2, terms.upper)
     together = 1 if kind == "together" else None
     return replace(
         terms,
         pods=2,
         together=together,
-        bound=bound,
+        bound_replicas=bound,
         upper=upper,
         lower=min(terms.lower, upper),
         accelerators=random.choice((1, 2)),
@@ -166,7 +166,7 @@ def _variant(random: Random, name: str, free: Sequence[int]) -> VariantTerms:
         start_price=random.choice((0, 3)),
         stop_price=random.choice((0, 2)),
         current=len(bound) + random.randint(0, 1),
-        bound=bound,
+        bound_replicas=bound,
         ready=random.randint(0, len(bound)),
         lower=min(len(bound), upper) if random.random() < 0.15 else 0,
         upper=upper,
@@ -260,7 +260,7 @@ def is_possible(problem: PlacementProblem, replicas: Sequence[int], added: Seque
         v
         for v, count in enumerate(replicas)
         for _ in range(
-            max(0, count - len(problem.variants[v].bound)) if problem.variants[v].accelerators else 0
+            max(0, count - len(problem.variants[v].bound_replicas)) if problem.variants[v].accelerators else 0
         )
     ]
 
@@ -307,7 +307,7 @@ def _is_placeable(
     waiting = [
         v
         for v, count in enumerate(replicas)
-        for _ in range(max(0, count - len(problem.variants[v].bound)) * problem.variants[v].pods)
+        for _ in range(max(0, count - len(problem.variants[v].bound_replicas)) * problem.variants[v].pods)
         if problem.variants[v].accelerators
     ]
     new = [Counter[int]() for _ in replicas]
@@ -339,7 +339,7 @@ def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]
     """Return whether a variant's new pods are where its rules allow them."""
     terms = problem.variants[v]
     pods_on_node = Counter(new)
-    for nodes in terms.bound[max(0, len(terms.bound) - count) :]:
+    for nodes in terms.bound_replicas[max(0, len(terms.bound_replicas) - count) :]:
         pods_on_node.update(nodes)
     if terms.most_per_node and any(pods_on_node[node] > terms.most_per_node for node in +new):
         return False

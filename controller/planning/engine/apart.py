@@ -10,7 +10,7 @@ from controller.planning.problem import UNLIMITED_REPLICAS, PlacementProblem, Va
 
 def bound_pods(terms: VariantTerms) -> Counter[int]:
     """Return the number of bound pods of a variant on each node."""
-    return Counter(node for nodes in terms.bound for node in nodes)
+    return Counter(node for nodes in terms.bound_replicas for node in nodes)
 
 
 def most_on_node(terms: VariantTerms, pods_on_node: int, free: int) -> int:

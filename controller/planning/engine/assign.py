@@ -97,7 +97,7 @@ def _by_size(
     for claim in claims:
         terms, before = problem.variants[claim.variant], replicas[claim.variant]
         replicas[claim.variant] += claim.replicas
-        new = replicas[claim.variant] - max(before, len(terms.bound))
+        new = replicas[claim.variant] - max(before, len(terms.bound_replicas))
         if terms.accelerators and new > 0:
             task = Task(v=claim.variant, bins=bins[claim.variant], pods=new * terms.pods)
             tasks.append((claim.turn, task))
@@ -138,7 +138,7 @@ def _placed(problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) ->
     """Return the replicas whose pods all have a place."""
     new = [rooms.new[v].total() // terms.pods for v, terms in enumerate(problem.variants)]
     return tuple(
-        min(count, len(terms.bound) + here) if terms.accelerators else count
+        min(count, len(terms.bound_replicas) + here) if terms.accelerators else count
         for count, terms, here in zip(replicas, problem.variants, new, strict=True)
     )
 
@@ -175,9 +175,11 @@ def _by_program(
         program = Program()
         one = program.constant()
         new = {
-            v: NewReplicas(terms=[(one, count - len(terms.bound))], most=count - len(terms.bound))
+            v: NewReplicas(
+                terms=[(one, count - len(terms.bound_replicas))], most=count - len(terms.bound_replicas)
+            )
             for v, (count, terms) in enumerate(zip(replicas, problem.variants, strict=True))
-            if terms.accelerators and count > len(terms.bound)
+            if terms.accelerators and count > len(terms.bound_replicas)
         }
         fit = Fit(program, whole, nodes_of(whole), new, leaving={}, growth=(), free=free, likely=likely)
         result = program.solve(replace(effort, deterministic_seconds=FEASIBILITY_SECONDS))

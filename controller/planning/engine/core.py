@@ -133,7 +133,7 @@ class Core:
     def _place(self) -> None:
         """Add the rows that give every new replica a place."""
         problem, options = self.problem, self.options
-        bound = np.array([*(len(terms.bound) for terms in problem.variants), 0], dtype=np.int64)
+        bound = np.array([*(len(terms.bound_replicas) for terms in problem.variants), 0], dtype=np.int64)
         chosen = self.patterns.options[self._index]
         variant = options.variant[chosen]
         count = options.count[chosen]
@@ -148,7 +148,7 @@ class Core:
         leaving: dict[int, Counter[int]] = defaultdict(Counter)  # node -> core row -> accelerators
         for row, column in np.argwhere(more < 0).tolist():
             terms = problem.variants[int(variant[row, column])]
-            for nodes in terms.bound[: -int(more[row, column])]:
+            for nodes in terms.bound_replicas[: -int(more[row, column])]:
                 for node in nodes:
                     if self._is_open[row]:
                         leaving[node][row] += terms.accelerators

@@ -37,7 +37,7 @@ class Counted:
 class _Replicas:
     """The replicas of one variant in the program's variables."""
 
-    bound: int
+    bound_replicas: int
     """How many have a node."""
 
     gone: range
@@ -48,12 +48,12 @@ class _Replicas:
 
     def terms(self, one: int) -> Terms:
         """Return how many there are, as a sum of variables."""
-        stay = [(one, self.bound)] if self.bound else []
+        stay = [(one, self.bound_replicas)] if self.bound_replicas else []
         return [*stay, *((variable, -1) for variable in self.gone), *self.new.terms]
 
     def values(self, count: int) -> list[tuple[int, int]]:
         """Return variables and their values for a number of replicas."""
-        more = count - self.bound
+        more = count - self.bound_replicas
         gone = [(variable, int(position < -more)) for position, variable in enumerate(self.gone)]
         if len(self.new.terms) == 1:
             return [*gone, (self.new.terms[0][0], max(0, more))]
@@ -62,7 +62,9 @@ class _Replicas:
     def count(self, values: Sequence[int]) -> int:
         """Return the number of replicas in a solution."""
         gone = sum(values[variable] for variable in self.gone)
-        return self.bound - gone + sum(values[variable] * weight for variable, weight in self.new.terms)
+        return (
+            self.bound_replicas - gone + sum(values[variable] * weight for variable, weight in self.new.terms)
+        )
 
 
 class Counts:
@@ -136,7 +138,7 @@ class Counts:
 
     def _variant(self, v: int, lower: int, top: int) -> _Replicas:
         """Add the variables of a variant: replicas leave in order, and none is new unless all stay."""
-        program, bound = self._program, len(self._problem.variants[v].bound)
+        program, bound = self._program, len(self._problem.variants[v].bound_replicas)
         gone = program.variables(max(0, bound - lower))
         most = max(0, top - bound)
         for earlier, later in pairwise(gone):
@@ -148,7 +150,7 @@ class Counts:
         else:
             new = [(variable, number) for number, variable in enumerate(program.variables(most), start=1)]
             program.row([*((variable, 1) for variable, _ in new), *((g, 1) for g in gone[:1])], most=1)
-        replicas = _Replicas(bound=bound, gone=gone, new=NewReplicas(terms=new, most=most))
+        replicas = _Replicas(bound_replicas=bound, gone=gone, new=NewReplicas(terms=new, most=most))
         program.row(replicas.terms(self._one), least=lower, most=top)
         return replicas
 
@@ -171,7 +173,7 @@ class Counts:
         problem = self._problem
         freed: dict[int, Counter[int]] = {}
         for terms, replicas in zip(problem.variants, self._replicas, strict=True):
-            for variable, nodes in zip(replicas.gone, terms.bound, strict=False):
+            for variable, nodes in zip(replicas.gone, terms.bound_replicas, strict=False):
                 for node in nodes if terms.accelerators else ():
                     freed.setdefault(node, Counter())[variable] += terms.accelerators
         Fit(

@@ -80,9 +80,9 @@ class _Filling:
         terms = self._problem.variants[v]
         if self.replicas[v] >= terms.upper or not self._headroom.most(v, 1):
             return False
-        leaving = len(terms.bound) - self.replicas[v]
+        leaving = len(terms.bound_replicas) - self.replicas[v]
         if leaving > 0:  # no start while bound replicas leave, but the last of these may stay
-            if not self._rooms.keep(v, terms.bound[leaving - 1]):
+            if not self._rooms.keep(v, terms.bound_replicas[leaving - 1]):
                 return False
         elif self._rooms.take(v, self._bins[v], terms.pods) is None:
             return False

@@ -268,8 +268,8 @@ def _top(problem: PlacementProblem, shared: Shared, types: Types) -> Integers:
     top = []
     for v, terms in enumerate(problem.variants):
         most = terms.upper
-        if terms.accelerators and most > len(terms.bound):
-            most = min(most, len(terms.bound) + types.most_new_replicas(v, most_units, rooms))
+        if terms.accelerators and most > len(terms.bound_replicas):
+            most = min(most, len(terms.bound_replicas) + types.most_new_replicas(v, most_units, rooms))
         top.append(max(terms.lower, most))
     for row in problem.limits:
         left = limit_of(row, problem) - sum(amount * problem.variants[v].lower for v, amount in row.terms)

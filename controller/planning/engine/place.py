@@ -47,7 +47,7 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
     check_magnitude(problem)
     anywhere = replace(
         problem,
-        variants=tuple(replace(terms, bound=(), spread=None) for terms in problem.variants),
+        variants=tuple(replace(terms, bound_replicas=(), spread=None) for terms in problem.variants),
         bins=(),
         free=(),
         growth=(),
@@ -116,7 +116,7 @@ class Engine:
     def _running(self) -> list[int]:
         """Return the bound replicas, clamped to those that must stay and those that could have places."""
         return [
-            max(terms.lower, min(terms.current, len(terms.bound), most))
+            max(terms.lower, min(terms.current, len(terms.bound_replicas), most))
             for terms, most in zip(self._problem.variants, self._options.top.tolist(), strict=True)
         ]
 

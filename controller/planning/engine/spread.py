@@ -39,7 +39,7 @@ def bound_by_domain(problem: PlacementProblem, terms: VariantTerms) -> dict[int,
     if spread is None:
         return {}
     counts = dict.fromkeys(spread.domains, 0)
-    for nodes in terms.bound:
+    for nodes in terms.bound_replicas:
         for node in nodes:
             domain = problem.topologies[spread.topology][node]
             if domain in counts:
@@ -87,7 +87,7 @@ def orders(
     loads, found = _Loads(problem), {}
     for v in sorted(domains, key=lambda v: (-problem.variants[v].accelerators, v)):
         terms, reachable = problem.variants[v], domains[v]
-        new = max(0, replicas[v] - len(terms.bound)) * terms.pods
+        new = max(0, replicas[v] - len(terms.bound_replicas)) * terms.pods
         counts = bound_by_domain(problem, terms)
         amounts = least_new_pods(counts, reachable, 1, np.array([new]))
         least = {domain: int(pods[0]) for domain, pods in amounts.items()}

@@ -42,7 +42,7 @@ class Types:
             v: {d: item_type(problem.variants[v], bins) for d, bins in domains.items()}
             for v, domains in self._domains.items()
         }
-        self._staying = {v: self._held(v) for v, terms in enumerate(problem.variants) if terms.bound}
+        self._staying = {v: self._held(v) for v, terms in enumerate(problem.variants) if terms.bound_replicas}
         kinds = {kind for kind in new if kind}
         kinds |= {kind for own in self._in_domain.values() for kind in own.values()}
         kinds |= {kind for own in self._staying.values() for replica in own for kind in replica}
@@ -57,7 +57,7 @@ class Types:
         terms = self._problem.variants[v]
         found: list[list[ItemType]] = []
         bins, blocks = self._nodes.bin, self._nodes.block
-        for places in terms.bound[: max(0, len(terms.bound) - terms.lower)]:
+        for places in terms.bound_replicas[: max(0, len(terms.bound_replicas) - terms.lower)]:
             homes = {(int(bins[node]), int(blocks[node])) for node in places}
             is_gang = terms.together is not None and len(places) == terms.pods and len(homes) == 1
             if not terms.accelerators:
@@ -91,7 +91,7 @@ class Types:
         fewest replicas; `variant` and `count` (options,) are those of each option.
         """
         terms = self._problem.variants
-        bound = np.array([*(len(t.bound) for t in terms), 0], dtype=np.int64)[variant]
+        bound = np.array([*(len(t.bound_replicas) for t in terms), 0], dtype=np.int64)[variant]
         units = np.array([*(t.pods if t.together is None else 1 for t in terms), 0], dtype=np.int64)[variant]
         more = np.maximum(count - bound, 0) * units
         type_ = np.append(self.new, NO_TYPE)[variant]
@@ -114,7 +114,7 @@ class Types:
         for v, replicas in self._staying.items():
             own = np.arange(first[v], first[v] + sizes[v])
             # If n stay, the first `bound` - n have left.
-            leaving = np.clip(len(terms[v].bound) - lower[v] - np.arange(sizes[v]), 0, len(replicas))
+            leaving = np.clip(len(terms[v].bound_replicas) - lower[v] - np.arange(sizes[v]), 0, len(replicas))
             for kind in sorted({kind for replica in replicas for kind in replica}):
                 held = np.array([replica.count(kind) for replica in replicas], dtype=np.int64)
                 gone = np.concatenate([[0], np.cumsum(held)])  # what the first j hold

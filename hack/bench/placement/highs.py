@@ -87,7 +87,7 @@ def _check(problem: PlacementProblem) -> None:
     """Raise TooLargeError for features that the program does not model."""
     if any(terms.is_topology_constrained or terms.pods > 1 for terms in problem.variants):
         raise TooLargeError("pods are spread, kept together or kept apart")
-    if any(terms.bound or terms.current for terms in problem.variants):
+    if any(terms.bound_replicas or terms.current for terms in problem.variants):
         raise TooLargeError("something runs already")
     if any(growth.limit for growth in problem.growth):
         raise TooLargeError("nodes can be added")

@@ -57,7 +57,7 @@ def _placed_by_slots(view: View, allowed: tuple[int, ...], order: Sequence[int])
 
     for v in order:
         size = variants[v].accelerators
-        wanted = allowed[v] - len(variants[v].bound) if size else 0
+        wanted = allowed[v] - len(variants[v].bound_replicas) if size else 0
         for k in view.usable[v] if wanted > 0 else ():
             if k in slots:
                 count = slots[k].take(size, wanted)
@@ -77,8 +77,8 @@ def _placed_by_rules(problem: PlacementProblem, counts: Sequence[int], order: Se
     rooms, bins, replicas = Rooms(problem, counts), bins_of(problem), list(counts)
     for v in order:
         terms = problem.variants[v]
-        if terms.accelerators and counts[v] > len(terms.bound):
-            replicas[v] = len(terms.bound)
+        if terms.accelerators and counts[v] > len(terms.bound_replicas):
+            replicas[v] = len(terms.bound_replicas)
             while replicas[v] < counts[v] and rooms.take(v, bins[v], terms.pods):
                 replicas[v] += 1
     placed = [(v, node, pods) for v, at in enumerate(rooms.new) for node, pods in at.items() if pods]

@@ -135,7 +135,7 @@ def _rooms_of(problem: PlacementProblem, known: Sequence[Kind]) -> tuple[int, ..
     """Return the accelerators of each kind that are free or used by the problem's variants."""
     room = list(problem.free)
     for terms in problem.variants:
-        for places in terms.bound:
+        for places in terms.bound_replicas:
             for node in places:
                 room[node] += terms.accelerators
     return tuple(max(0, sum([room[node] for node in kind.nodes])) for kind in known)

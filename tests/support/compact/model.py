@@ -88,7 +88,9 @@ def _variables(model: cp_model.CpModel, given: PlacementProblem, problem: Placem
     yet_to_come = range(len(given.free), len(problem.free))
     return Variables(
         replicas=[model.new_int_var(t.lower, t.upper, f"replicas_{v}") for v, t in numbered],
-        stays=[[model.new_bool_var(f"stays_{v}_{j}") for j in range(len(t.bound))] for v, t in numbered],
+        stays=[
+            [model.new_bool_var(f"stays_{v}_{j}") for j in range(len(t.bound_replicas))] for v, t in numbered
+        ],
         placed={},
         new=[model.new_int_var(0, t.upper, f"new_{v}") for v, t in numbered],
         started=[model.new_int_var(0, t.upper, f"started_{v}") for v, t in numbered],
@@ -186,8 +188,8 @@ def _leaving(variables: Variables, problem: PlacementProblem) -> list[list[tuple
     """Return for each node the replicas that may leave it: (stays, accelerators)."""
     leaving: list[list[tuple[Var, int]]] = [[] for _ in problem.free]
     for terms, stays in zip(problem.variants, variables.stays, strict=True):
-        removable = len(terms.bound) - terms.lower
-        for places, stay in zip(terms.bound[:removable], stays[:removable], strict=True):
+        removable = len(terms.bound_replicas) - terms.lower
+        for places, stay in zip(terms.bound_replicas[:removable], stays[:removable], strict=True):
             for node in places if terms.accelerators else ():
                 leaving[node].append((stay, terms.accelerators))
     return leaving

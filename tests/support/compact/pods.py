@@ -41,7 +41,7 @@ def keep_rules(
     Existing pods may violate a rule, as long as no new pod is added to them.
     """
     lying: dict[int, list[cp_model.IntVar]] = defaultdict(list)
-    for stay, nodes in zip(pods.stays, terms.bound, strict=True):
+    for stay, nodes in zip(pods.stays, terms.bound_replicas, strict=True):
         for node in nodes:
             lying[node].append(stay)
     if terms.most_per_node is not None:

@@ -77,9 +77,9 @@ def _following(
 ) -> Iterator[tuple[IntVar, int]]:
     """Yield the values of the objectives' terms, of the staying replicas, and of the resulting room."""
     for v, (terms, count) in enumerate(zip(problem.variants, replicas, strict=True)):
-        leaving = max(0, len(terms.bound) - count)
+        leaving = max(0, len(terms.bound_replicas) - count)
         yield variables.replicas[v], count
-        yield variables.new[v], max(0, count - len(terms.bound))
+        yield variables.new[v], max(0, count - len(terms.bound_replicas))
         yield variables.started[v], max(0, count - terms.current)
         yield variables.stopped[v], max(0, terms.current - count)
         yield variables.serving[v], min(terms.ready, count)

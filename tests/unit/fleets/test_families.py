@@ -125,7 +125,7 @@ def test_each_step_of_a_sequence_starts_from_the_previous_answer() -> None:
     third = after(problem, second, scenario.demands[1])
 
     assert [terms.current for terms in problem.variants] == list(first.replicas)
-    assert [len(terms.bound) for terms in problem.variants] == list(first.replicas)
+    assert [len(terms.bound_replicas) for terms in problem.variants] == list(first.replicas)
     assert not any(terms.ready for terms in problem.variants)
     assert sum(problem.free) == sum(scenario.problem.free) - score.used_accelerators(problem, first.replicas)
     assert wrong(problem, second) == []

@@ -194,7 +194,7 @@ def test_a_quota_is_respected() -> None:
 
 def test_a_removed_replica_makes_room() -> None:
     """It frees the first node in the order of removal."""
-    shrinking = replace(terms(1, current=2), bound=((0,), (1,)))
+    shrinking = replace(terms(1, current=2), bound_replicas=((0,), (1,)))
     rows = [demand(0, 1, (0, 1)), demand(1, 1, (1, 1))]
     full = problem([shrinking, terms(1)], rows, ((0, 0), (0, 1)))
 

@@ -38,13 +38,13 @@ def terms_of(**changes: object) -> VariantTerms:
 
 def said(terms: VariantTerms, *placements: tuple[int, int]) -> str:
     """Return the errors of an answer with new pods, given as (node, pods)."""
-    replicas = len(terms.bound) + sum(pods for _, pods in placements) // terms.pods
+    replicas = len(terms.bound_replicas) + sum(pods for _, pods in placements) // terms.pods
     answer = Solution(replicas=(replicas,), placements=tuple((0, node, pods) for node, pods in placements))
     return "; ".join(wrong(problem_of(terms), answer))
 
 
 EVEN = SpreadTerms(topology=0, max_skew=1, domains=(0, 1, 2))
-LYING = terms_of(spread=EVEN, current=3, bound=((0,), (0,), (2,)))
+LYING = terms_of(spread=EVEN, current=3, bound_replicas=((0,), (0,), (2,)))
 
 SENTENCES = {
     "pods are spread evenly": (terms_of(spread=EVEN), [(0, 1), (2, 1), (3, 1)], ""),
@@ -53,7 +53,11 @@ SENTENCES = {
     "bound pods are counted": (LYING, [(2, 1)], "2 pods in zone 1, 0 where"),
     "a node in no zone": (terms_of(spread=EVEN), [(4, 1)], "zone -1 is none"),
     "few on a node": (terms_of(most_per_node=2), [(0, 2), (1, 1)], ""),
-    "many on a node": (terms_of(most_per_node=2, bound=((0,),), current=1), [(0, 2)], "3 pods on node 0"),
+    "many on a node": (
+        terms_of(most_per_node=2, bound_replicas=((0,),), current=1),
+        [(0, 2)],
+        "3 pods on node 0",
+    ),
     "a divided replica": (terms_of(pods=2, together=0), [(0, 1), (2, 1)], "1 pods in rack 0, a replica"),
     "a replica in an unknown rack": (terms_of(pods=2, together=0), [(4, 2)], "where no rack is known"),
     "a replica in one rack": (terms_of(pods=2, together=0), [(2, 2)], ""),
@@ -84,7 +88,7 @@ def test_a_spread_is_feasible_exactly_if_some_order_of_pods_is_feasible(skew: in
     nodes = (0, 2, 3)
     for bound_pods in product(range(3), repeat=3):
         bound = tuple((nodes[zone],) for zone in range(3) for _ in range(bound_pods[zone]))
-        terms = terms_of(spread=spread, bound=bound, current=len(bound))
+        terms = terms_of(spread=spread, bound_replicas=bound, current=len(bound))
         for new in product(range(3), repeat=3):
             pods = [zone for zone in range(3) for _ in range(new[zone])]
             possible = any(_is_kept(order, bound_pods, skew) for order in set(permutations(pods)))

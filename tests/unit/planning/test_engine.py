@@ -72,7 +72,7 @@ def test_placements_are_on_eligible_nodes_with_room() -> None:
 def _check_places(problem: PlacementProblem, solution: Solution) -> None:
     free = list(problem.free)
     for terms, count in zip(problem.variants, solution.replicas, strict=True):
-        for nodes in terms.bound[: max(0, len(terms.bound) - count)]:
+        for nodes in terms.bound_replicas[: max(0, len(terms.bound_replicas) - count)]:
             for node in nodes:
                 free[node] += terms.accelerators
     given = dict.fromkeys(range(len(problem.variants)), 0)
@@ -93,7 +93,7 @@ def _check_places(problem: PlacementProblem, solution: Solution) -> None:
         assert room[g] >= 0
         given[v] += count
     for v, terms in enumerate(problem.variants):
-        new = max(0, solution.replicas[v] - len(terms.bound))
+        new = max(0, solution.replicas[v] - len(terms.bound_replicas))
         assert given[v] == (new if terms.accelerators else 0)
 
 

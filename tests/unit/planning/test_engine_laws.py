@@ -346,7 +346,7 @@ def test_a_model_of_many_variants_that_the_linear_solution_splits_is_solved() ->
 
 def test_room_freed_on_a_node_is_counted_once_for_all_mixes_that_free_it() -> None:
     """Otherwise a node with room for many pods seems too large to examine each packing."""
-    held = replace(terms(10, size=5, upper=12, current=12), bound=((0,),) * 12)
+    held = replace(terms(10, size=5, upper=12, current=12), bound_replicas=((0,),) * 12)
     problem = PlacementProblem(
         variants=(held, terms(9, size=4, upper=60), terms(8, size=3, upper=60)),
         free=(10,),

@@ -43,7 +43,9 @@ def _unused(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[str
             is_allowed = own.accelerators and solution.replicas[v] < own.upper
             if not (helps and is_allowed and _keeps_limits(problem, solution, v)):
                 continue
-            leaving = len(own.bound) - solution.replicas[v]  # none starts while others of the variant leave
+            leaving = (
+                len(own.bound_replicas) - solution.replicas[v]
+            )  # none starts while others of the variant leave
             if _may_stay(problem, solution, v) if leaving > 0 else vacancies.has_room_for_one(v):
                 yield row.name, v
 
@@ -54,8 +56,8 @@ def _may_stay(problem: PlacementProblem, solution: Solution, v: int) -> bool:
     for other, node, pods in solution.placements:
         free[node] -= pods * problem.variants[other].accelerators
     own = problem.variants[v]
-    pods = Counter(own.bound[len(own.bound) - solution.replicas[v] - 1])
-    return all(free[node] >= count * own.accelerators for node, count in pods.items())
+    leaving = Counter(own.bound_replicas[len(own.bound_replicas) - solution.replicas[v] - 1])
+    return all(free[node] >= count * own.accelerators for node, count in leaving.items())
 
 
 def _keeps_limits(problem: PlacementProblem, solution: Solution, more: int) -> bool:

@@ -158,7 +158,7 @@ def test_an_interrupted_search_is_no_worse_than_keeping_the_current_replicas(
 ) -> None:
     """With little effort the solution is feasible, its values are correct, and it is no worse."""
     nodes, variants, problem = world
-    stays = tuple(min(terms.upper, len(terms.bound)) for terms in problem.variants)
+    stays = tuple(min(terms.upper, len(terms.bound_replicas)) for terms in problem.variants)
 
     hurried = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=effort))
 

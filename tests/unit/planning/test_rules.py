@@ -56,7 +56,8 @@ def _holds(problem: PlacementProblem, solution: Solution) -> bool:
         grown[v] += pods
     has_room = all(free[host] >= 0 for at in new for host in at)
     counted = all(
-        at.total() + grown[v] == (terms.pods * max(0, count - len(terms.bound)) if terms.accelerators else 0)
+        at.total() + grown[v]
+        == (terms.pods * max(0, count - len(terms.bound_replicas)) if terms.accelerators else 0)
         for v, (at, terms, count) in enumerate(zip(new, problem.variants, solution.replicas, strict=True))
     )
     kept = all(
@@ -205,7 +206,16 @@ def test_nodes_of_a_hundred_accelerators_with_uneven_sizes_are_solved() -> None:
     """If there are too many packings to enumerate, sizes are rounded up."""
     base = constrained_problem(Random(0)).variants[0]
     variants = tuple(
-        replace(base, name=f"v{size}", accelerators=size, bound=(), lower=0, upper=20, pods=1, together=None)
+        replace(
+            base,
+            name=f"v{size}",
+            accelerators=size,
+            bound_replicas=(),
+            lower=0,
+            upper=20,
+            pods=1,
+            together=None,
+        )
         for size in (1, 3, 5, 7, 9, 11)
     )
     plain = tuple(replace(terms, spread=None, most_per_node=None) for terms in variants)

@@ -59,7 +59,7 @@ def test_a_domain_without_any_room_comes_last() -> None:
 def test_a_domain_that_already_has_a_pod_gets_no_additional_one() -> None:
     """The next pod goes to another domain, which leaves the room of this one to others."""
     problem = _problem()
-    held = replace(problem.variants[0], bound=((0,),), current=1)
+    held = replace(problem.variants[0], bound_replicas=((0,),), current=1)
     one = replace(problem, variants=(held, *problem.variants[1:]), free=(8, 8, 8))
     assert _orders(one, [2] + [0] * (MODELS - 1))[1][0] == 0
 

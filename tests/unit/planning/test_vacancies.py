@@ -47,7 +47,7 @@ def _one_more(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[i
     """Yield variants whose next replica is a new one, with the replica counts that include it."""
     for v, variant in enumerate(problem.variants):
         count = solution.replicas[v]
-        if variant.accelerators and count >= len(variant.bound):
+        if variant.accelerators and count >= len(variant.bound_replicas):
             yield v, (*solution.replicas[:v], count + 1, *solution.replicas[v + 1 :])
 
 
