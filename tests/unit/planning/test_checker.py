@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -52,7 +52,7 @@ WORLD = Snapshot(
 GOOD, _ = plan(WORLD, PlanningState(), Settings())
 
 
-def _decide(name: str, **changes: object) -> Callable[[Plan], Plan]:
+def _decide(name: str, **changes: Any) -> Callable[[Plan], Plan]:
     return lambda made: replace(
         made, decisions=tuple(replace(d, **changes) if d.name == name else d for d in made.decisions)
     )

@@ -25,13 +25,13 @@ KNOWN = 10_000
 
 def owned(name: str, *hosts: str, **changes: Any) -> Variant:
     """Return a variant of a model of the same name, with four accelerators per replica."""
-    fields = {"size": 4, "model_id": name, "serves": KNOWN, "may_scale_to_zero": True}
+    fields: dict[str, Any] = {"size": 4, "model_id": name, "serves": KNOWN, "may_scale_to_zero": True}
     return variant(name, *hosts, **fields | changes)
 
 
 def other(name: str, **changes: Any) -> MovablePod:
     """Return a pod of another workload, with four accelerators."""
-    return MovablePod(**{"namespace": "jobs", "name": name, "accelerators": 4} | changes)
+    return MovablePod(**dict[str, Any](namespace="jobs", name=name, accelerators=4) | changes)
 
 
 LARGE = owned("large", size=8)

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.campaign import often
@@ -31,7 +31,7 @@ ZONES = {"a1": "a", "b1": "b", "b2": "b", "c1": "c", "a2": "a"}
 NODES = tuple(node(name, 4, labels=frozenset({("zone", zone)})) for name, zone in ZONES.items())
 
 
-def gang(*hosts: Sequence[str], **changes: object) -> Variant:
+def gang(*hosts: Sequence[str], **changes: Any) -> Variant:
     """Return a variant whose replicas have two pods of four accelerators each in one zone."""
     replicas = tuple(
         Replica(name=f"gang-{i}", node=nodes[0], further_nodes=tuple(nodes[1:]))
@@ -58,7 +58,7 @@ def places(found: Plan) -> Counter[tuple[str, str]]:
     return Counter({(place.name, place.node): place.pods for place in found.placements})
 
 
-def single(**changes: object) -> Variant:
+def single(**changes: Any) -> Variant:
     """Return a variant that could use every node."""
     return replace(variant("single", size=4, serves=1000, model_id="single"), **changes)
 

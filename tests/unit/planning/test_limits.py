@@ -74,7 +74,7 @@ def test_a_budget_is_never_exceeded_and_is_named() -> None:
     assert made.cost == Decimal(25)
 
 
-EXCEEDED = {
+EXCEEDED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a quota": (
         {"quotas": (Quota(name="gpus", namespace="llm", accelerators=2),)},
         "quota llm/gpus of 2 accelerators",
@@ -122,7 +122,7 @@ def test_an_exceeded_limit_removes_only_replicas_that_are_not_needed() -> None:
 
 def test_unconstrained_replicas_ignore_quotas_and_budgets() -> None:
     """This holds even if these affect one model only; the variant's own maxReplicas applies."""
-    limited = {
+    limited: dict[str, Any] = {
         "quotas": (Quota(name="gpus", namespace="llm", accelerators=5),),
         "budgets": (Budget(name="team", cost_per_hour=Decimal(25)),),
     }

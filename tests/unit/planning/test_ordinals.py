@@ -93,7 +93,7 @@ def test_the_message_does_not_say_so_if_the_load_needs_as_many() -> None:
     assert "lower ordinals" not in found.message
 
 
-def waiting(*ready: bool, **changes: object) -> Variant:
+def waiting(*ready: bool, **changes: Any) -> Variant:
     """Return such a variant whose lowest ordinal has no node."""
     item = numbered(False, *ready)
     unbound = replace(item.replicas[-1], node=None)

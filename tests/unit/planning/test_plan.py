@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -220,8 +220,8 @@ def test_proposed_placements_use_the_fullest_nodes_with_room() -> None:
 def test_nothing_changes_when_the_plan_is_applied_and_load_is_constant() -> None:
     """The second plan has the same replicas of both variants as the first."""
     nodes = [node("n1", 8), node("n2", 8, accelerator="L40S")]
-    h100 = {"cost": "10", "serves": 12_800}
-    l40s = {"cost": "9", "serves": 12_800, "accelerator": "L40S"}
+    h100: dict[str, Any] = {"cost": "10", "serves": 12_800}
+    l40s: dict[str, Any] = {"cost": "9", "serves": 12_800, "accelerator": "L40S"}
     before = _plan(nodes, variant("h100", "n1", **h100), variant("l40s", **l40s), asked=15_000)
     first = _replicas(before)
     after = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from random import Random
+from typing import Any
 
 import pytest
 from support.campaign import often
@@ -25,7 +26,7 @@ from controller.planning.state import PlanningState
 SERVES = 12_800
 
 
-def _shortage(**changes: int | str) -> Snapshot:
+def _shortage(**changes: Any) -> Snapshot:
     """Return a batch model with four replicas that it needs, and a chat model that lacks two."""
     chat = variant("chat", "n0", model_id="chat", size=8, priority=1, max_replicas=3, serves=SERVES)
     batch = variant("batch", "n1", "n2", "n3", "n4", model_id="batch", size=8, priority=50, serves=SERVES)
@@ -117,7 +118,7 @@ def test_successive_plans_preempt_until_a_whole_node_is_free() -> None:
 
 def test_variants_under_one_disruption_budget_share_it() -> None:
     """One replica may be preempted, of either variant."""
-    budget = {"disruption_budget": "p", "evictable_replicas": 1}
+    budget: dict[str, Any] = {"disruption_budget": "p", "evictable_replicas": 1}
     chat = variant("chat", model_id="chat", size=8, priority=1, min_replicas=2, max_replicas=2)
     low = [
         variant(f"low{k}", f"n{k}", model_id=f"low{k}", size=8, priority=50, serves=SERVES, **budget)

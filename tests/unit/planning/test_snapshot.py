@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from support.planning_builders import load, node, variant
@@ -45,7 +46,7 @@ NUMBERS = (
 def test_a_load_rejects_numbers_that_are_infinite_negative_or_nan(name: str, value: float) -> None:
     """The error names the field."""
     with pytest.raises(ValueError, match=f"^llm/llama: {name}: must be between 0 and [0-9]+, was {value}"):
-        load(0, **{"releasable_requests_per_second": 10**9, name: value})
+        load(0, **dict[str, Any]({"releasable_requests_per_second": 10**9, name: value}))
 
 
 def test_the_releasable_rate_must_be_at_least_the_required_rate() -> None:
@@ -54,7 +55,7 @@ def test_the_releasable_rate_must_be_at_least_the_required_rate() -> None:
     with pytest.raises(ValueError, match=says):
         load(0, required_requests_per_second=2.0, releasable_requests_per_second=1.0)
 
-    assert load(0, required_requests_per_second=2.0, releasable_requests_per_second=None)
+    load(0, required_requests_per_second=2.0, releasable_requests_per_second=None)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 0.0], ids=str)
@@ -83,7 +84,7 @@ def test_an_invalid_capacity_is_rejected(value: float) -> None:
         ({"start_seconds": math.nan}, "start_seconds: must be between 0 and 1000000, was nan"),
     ],
 )
-def test_a_variant_reports_invalid_fields(changes: dict[str, object], words: str) -> None:
+def test_a_variant_reports_invalid_fields(changes: dict[str, Any], words: str) -> None:
     """The message begins with the name of the variant."""
     with pytest.raises(ValueError, match=f"llm/a: {words}"):
         variant("a", **changes)
