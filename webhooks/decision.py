@@ -19,7 +19,7 @@ from webhooks.admission import Subject, UnreadableObjectError, subject_of
 from webhooks.authorship import record_errors, user_of
 from webhooks.large import in_thread, is_costly
 from webhooks.permissions import Asked, UndecidedError, refused
-from webhooks.review import AdmissionRequest, ReviewedObject, Verdict
+from webhooks.review import AdmissionRequest, Verdict
 from webhooks.scaling import Scaling
 from webhooks.tenancy import Tenancy
 
@@ -96,13 +96,7 @@ async def _check_permissions(assessed: Assessment) -> None:
 def _assessed(
     request: AdmissionRequest, subject: Subject, scaling: Scaling, tenancy: Tenancy, *, is_final: bool
 ) -> Assessment:
-    judgement = complete_and_judge(
-        subject.kind,
-        subject.version,
-        subject.value,
-        subject.old,
-        is_small=isinstance(request.object, ReviewedObject),  # large reviews are not decoded
-    )
+    judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
     advice = (
         [text for advise in subject.version.advise for text in advise(subject.value)]
         if (is_final and judgement.is_sound)

@@ -35,19 +35,16 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     is_sound: bool
 
 
-def complete_and_judge(
-    kind: Kind, version: Version, value: Json, old: Json | None = None, *, is_small: bool = False
-) -> Judgement:
+def complete_and_judge(kind: Kind, version: Version, value: Json, old: Json | None = None) -> Judgement:
     """Fill the defaults into a raw object, in place, and return everything wrong with it.
 
     If the stored object `old` is given, transition rules apply, and errors in values that the update leaves
     unchanged are forgiven. Apart from that, the result depends on the object alone: admission and offline
-    checks return the same errors, in the order of the fields. `is_small` tells that the size is known to be
-    that of an ordinary object, and need not be measured.
+    checks return the same errors, in the order of the fields.
     """
     completion = complete(version, value)
     found = judge(version.declaration).validate(
-        value, old, fits=completion.fits, is_typed=completion.is_typed, is_small=is_small
+        value, old, fits=completion.fits, is_typed=completion.is_typed
     )
     is_sound = completion.fits and not found
     if found and old is not None:

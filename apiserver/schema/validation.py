@@ -91,19 +91,13 @@ class Judge:
         return fitting
 
     def validate(
-        self,
-        value: Json,
-        old: Json | None = None,
-        *,
-        fits: bool | None = None,
-        is_typed: bool | None = None,
-        is_small: bool = False,
+        self, value: Json, old: Json | None = None, *, fits: bool | None = None, is_typed: bool | None = None
     ) -> list[FieldError]:
         """Return everything wrong with a raw object; empty if it is valid.
 
         If the stored object `old` is given, transition rules apply as well. A null member counts as absent,
         as on the API server. `fits` and `is_typed` are the results of `is_valid` and `is_well_typed`, if
-        known. `is_small` tells that the object is known to be too small for `cut_down`.
+        known.
         """
         if fits is None:
             fits = self.is_valid(value)
@@ -113,7 +107,7 @@ class Judge:
             return self._listed(changed, broken, Cut()) if changed or broken else []
         cut = Cut()
         is_typed = self.is_well_typed(value) if is_typed is None else is_typed
-        found, broken = self._of_misfit(value, cut, is_typed=is_typed, is_small=is_small)
+        found, broken = self._of_misfit(value, cut, is_typed=is_typed)
         return self._listed([*found, *changed], broken, cut)
 
     def _changed(self, old: Json, new: Json, *, fits: bool) -> list[FieldError]:
@@ -128,12 +122,10 @@ class Judge:
         listed = sorted(_once(found)[:MOST_ERRORS], key=lambda error: _order(self.node, error.path))
         return listed + ([_and_more()] if len(found) > MOST_ERRORS else [])
 
-    def _of_misfit(
-        self, value: Json, cut: Cut, *, is_typed: bool, is_small: bool
-    ) -> tuple[list[FieldError], list[Broken]]:
+    def _of_misfit(self, value: Json, cut: Cut, *, is_typed: bool) -> tuple[list[FieldError], list[Broken]]:
         """Return the schema errors of a value, and the rules that its well-typed part breaks."""
         pruned = value if is_typed else without_nulls(self.node, value)
-        if not is_small and _is_large(pruned):
+        if _is_large(pruned):
             pruned = cut_down(self.node, pruned, FieldPath(), cut)
         try:
             found = self._schema_errors(pruned)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.reviews import ANYBODY, NOBODY, mutate, review, variant, verdict_of
+from support.reviews import ANYBODY, NOBODY, mutate, read, review, variant, verdict_of
 
 from apiserver.schema.json import Json
 from webhooks.depth import LEVELS, without_depths
 from webhooks.mutate import mutate as ask_mutate
-from webhooks.review import AdmissionRequest, decode_admission
+from webhooks.review import AdmissionRequest, ReviewedObject, decode_admission
 from webhooks.validate import validate as ask_validate
 
 DEPTHS = (101, 150, 300, 1000, 5000, 9900)
@@ -97,6 +97,25 @@ async def test_a_config_nested_a_hundred_levels_deep_is_accepted() -> None:
     request = decode_admission(model(config=nested(100)))
 
     assert await refusals(request) == [None, None]
+
+
+async def test_a_small_review_of_an_object_that_defaults_enlarge_gets_the_errors_of_a_large_object() -> None:
+    """Of 15,000 targets only the allowed 16 are validated, and the error before them is not left out."""
+    route = {
+        "apiVersion": "networking.volcano.sh/v1alpha1",
+        "kind": "ModelRoute",
+        "metadata": {"name": "r"},
+        "spec": {"rules": [{"targetModels": [{}] * 15_000}]},
+    }
+    request = read(review(route))
+
+    assert isinstance(request.object, ReviewedObject)  # as in small reviews alone
+    for refusal in await refusals(request):
+        assert fields(refusal) == [
+            "spec.modelName",
+            "spec.rules[0].targetModels",
+            *(f"spec.rules[0].targetModels[{position}].modelServerName" for position in range(16)),
+        ]
 
 
 CUT = {
