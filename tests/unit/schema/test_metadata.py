@@ -79,6 +79,17 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         [f'metadata.finalizers: Invalid value: "a/b/c": a valid label key {KEY} {PREFIX}'],
     ),
     "text instead of metadata": ("x", ['metadata: Invalid value: "x": must be an object']),
+    "false instead of metadata": (False, ["metadata: Invalid value: false: must be an object"]),
+    "empty values of wrong types": (
+        {"name": [], "labels": [], "annotations": "", "finalizers": {}, "ownerReferences": 0},
+        [
+            "metadata.name: Invalid value: []: must be a string",
+            "metadata.labels: Invalid value: []: must be an object",
+            'metadata.annotations: Invalid value: "": must be an object',
+            "metadata.ownerReferences: Invalid value: 0: must be a list",
+            "metadata.finalizers: Invalid value: {}: must be a list",
+        ],
+    ),
     "wrong types in all fields": (
         {"name": 5, "labels": ["a"], "annotations": {"a": True}, "finalizers": "x", "ownerReferences": [1]},
         [

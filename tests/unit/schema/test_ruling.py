@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.schema.comparison import LessOrEqual, SumAtMost
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Items, MapKeys
 from apiserver.schema.model import node_of
 from apiserver.schema.presence import AtMostOneOf, ExactlyOneOf
@@ -53,6 +53,17 @@ class Whole:
     source: Maybe[Source] = UNSET
     """One choice."""
 
+    free: Maybe[JsonValue] = UNSET
+    """Free JSON."""
+
+
+def nested(levels: int) -> JsonValue:
+    """Return a text in lists and objects, nested this many levels deep; a list is the outermost."""
+    value: JsonValue = "x"
+    for level in reversed(range(levels)):
+        value = {"a": value} if level % 2 else [value]
+    return value
+
 
 RULES = rules_on(node_of(Whole), is_check)
 assert RULES is not None
@@ -67,6 +78,10 @@ SOUND: dict[str, Json] = {
             {"name": "b", "most": 5},
         ]
     },
+    "free JSON nested a hundred levels deep": {"free": nested(100)},
+    "an item beyond the maximum, which is an error by the schema": {
+        "parts": [{"name": "a"}, {"name": "b"}, {"name": "c"}, {"name": "c", "most": 10, "least": 11}]
+    },
 }
 
 BROKEN: dict[str, tuple[Json, list[tuple[str | int, ...]]]] = {
@@ -78,10 +93,16 @@ BROKEN: dict[str, tuple[Json, list[tuple[str | int, ...]]]] = {
         {"parts": [{"name": "a"}, {"name": "b", "least": 2, "most": 1}]},
         [("parts", 1)],
     ),
+    "a rule on the last item within the maximum": (
+        {"parts": [{"name": "a"}, {"name": "b"}, {"name": "c", "least": 2, "most": 1}, {"name": "d"}]},
+        [("parts", 2)],
+    ),
     "a rule on an entry of an item": (
         {"parts": [{"name": "a", "sources": {"one": {"file": "a"}, "two": {}}}]},
         [("parts", 0, "sources", "[two]")],
     ),
+    "a list in free JSON is nested too deeply": ({"free": nested(101)}, [("free",)]),
+    "an object in free JSON is nested too deeply": ({"free": {"a": nested(100)}}, [("free",)]),
     "several rules": (
         {"parts": [{"name": "a", "least": 2, "most": 1}], "source": {}},
         [(), ("parts", 0), ("source",)],

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import pytest
 
 from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.filling import NotEmpty
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Format, Items, Length, MapKeys, Pattern, Properties, Range
 from apiserver.schema.presence import AllOrNone, Excludes
@@ -56,6 +57,22 @@ class Thing:
     """Texts."""
 
     parts: Maybe[Annotated[tuple[Part, ...], Items(1, 2), MapKeys("name")]] = UNSET
+    """Items."""
+
+
+@declaration(NotEmpty("name"))
+class Named:
+    """An object with a rule on its name."""
+
+    name: Maybe[str] = UNSET
+    """Name."""
+
+
+@declaration()
+class Group:
+    """A list without a maximum."""
+
+    named: Maybe[tuple[Named, ...]] = UNSET
     """Items."""
 
 
@@ -123,6 +140,21 @@ CASES = {
 def test_every_error_is_listed(value: Json, want: list[str]) -> None:
     """The errors are in the order of the fields."""
     assert [str(error) for error in validate(Thing, value)] == want
+
+
+def test_a_rule_has_no_error_for_a_value_of_a_wrong_type() -> None:
+    """The type is the only error, although an empty text replaces the value for rules."""
+    found = validate(Named, {"name": 7})
+
+    assert [str(error) for error in found] == ["name: Invalid value: 7: must be a string"]
+
+
+@pytest.mark.parametrize(("count", "more"), [(100, []), (101, ["FieldValueTooMany"])])
+def test_beyond_a_hundred_errors_of_rules_one_tells_that_there_are_more(count: int, more: list[str]) -> None:
+    """A hundred are listed without it."""
+    found = validate(Group, {"named": [{}] * count})
+
+    assert [error.reason for error in found] == ["FieldValueRequired"] * 100 + more
 
 
 def test_a_long_value_is_truncated_in_the_message() -> None:
