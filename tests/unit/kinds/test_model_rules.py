@@ -324,6 +324,15 @@ def test_an_update_that_changes_the_variables_is_rejected(before: Json, after: J
     assert errors_of(model(BACKEND | after), model(BACKEND | before)) == [f"{FIRST}.{want}"]
 
 
+def test_changed_variables_are_an_error_beside_those_of_the_schema() -> None:
+    """All errors are listed."""
+    (before, after, want) = CHANGED["a variable is changed"]
+
+    found = errors_of(model(BACKEND | after, owner=7), model(BACKEND | before))
+
+    assert found == ["spec.owner: Invalid value: 7: must be a string", f"{FIRST}.{want}"]
+
+
 def test_a_new_backend_may_have_other_variables() -> None:
     """Old and new backends are matched by name, not by position."""
     old = model(BACKEND | {"env": [VARIABLE]})

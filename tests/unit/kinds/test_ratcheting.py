@@ -58,6 +58,11 @@ def set_fewest(value: Json) -> None:
     value["spec"]["backends"][0]["minReplicas"] = 2
 
 
+def lower_the_other_bound(value: Json) -> None:
+    """Break a rule over two fields whose error is at the unchanged one, and a bound."""
+    value["spec"]["backends"][0]["maxReplicas"] = 0
+
+
 def put_in_front(value: Json) -> None:
     """Move the invalid item."""
     value["spec"]["rules"].insert(0, GOOD)
@@ -72,6 +77,11 @@ UPDATES = {
     "a field that no rule is about": (MODEL, set_owner, []),
     "another field of the invalid item": (MODEL, set_image, []),
     "the invalid field itself": (MODEL, set_fewest, ["spec.backends[0].minReplicas"]),
+    "the other field of a newly broken rule": (
+        MODEL,
+        lower_the_other_bound,
+        ["spec.backends[0].minReplicas", "spec.backends[0].maxReplicas"],
+    ),
     "a new position of the invalid item": (ROUTE, put_in_front, []),
     "a new invalid item": (ROUTE, break_another, ["spec.rules[1].modelMatch.uri.regex"]),
 }
