@@ -119,7 +119,8 @@ def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError
     kubectl prints such a status as `The KIND "NAME" is invalid: ...`, whether it comes from the API server or
     a webhook.
     """
-    texts = [str(error) for error in errors]
+    causes = [error.cause() for error in errors]
+    texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = f"{kind}.{group}" if group else kind
     return {
@@ -131,7 +132,7 @@ def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError
             "name": name,
             "group": group,
             "kind": kind,
-            "causes": [error.cause() for error in errors],
+            "causes": causes,
         },
     }
 
@@ -141,6 +142,8 @@ def shown(value: JsonValue) -> str:
 
     A value nested too deeply to encode is shown as three dots.
     """
+    if type(value) is int:  # an encoder of JSON takes ten times as long
+        return str(value)
     try:
         text = _compact(value)
     except RecursionError:
