@@ -55,7 +55,8 @@ def test_the_releasable_rate_must_be_at_least_the_required_rate() -> None:
     with pytest.raises(ValueError, match=says):
         load(0, required_requests_per_second=2.0, releasable_requests_per_second=1.0)
 
-    load(0, required_requests_per_second=2.0, releasable_requests_per_second=None)
+    unknown = load(0, required_requests_per_second=2.0, releasable_requests_per_second=None)
+    assert unknown.releasable_requests_per_second is None
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 0.0], ids=str)
