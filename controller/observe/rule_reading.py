@@ -14,7 +14,9 @@ from controller.observe.scheduling import node_affinity
 from controller.observe.selectors import selected_keys, selects
 from controller.observe.targets import GROUP_INDEX, GROUP_REVISION, WORKER_INDEX, Target, TargetKey
 from controller.planning.cluster import Node
-from controller.planning.snapshot import MOST_PER_NODE, MOST_SKEW, Spread
+from controller.planning.pod_rules.apart import MOST_PER_NODE, MostPerNode
+from controller.planning.pod_rules.record import PodRules
+from controller.planning.pod_rules.spread import MOST_SKEW, Spread
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 """A label that every node has, with a different value each."""
@@ -77,6 +79,14 @@ class RuleReading:
     def own_nodes(self) -> tuple[Node, ...]:
         """The selected nodes that have its accelerators."""
         return with_accelerators(self.asked_for, self.accelerator)
+
+    @property
+    def rules(self) -> PodRules:
+        """The rules that a plan can apply: it spreads pods over one topology only."""
+        return PodRules(
+            spread=next(iter(self.spreads.values()), None),
+            most_per_node=MostPerNode(pods=self.most_per_node) if self.most_per_node else None,
+        )
 
     def leave_out(self, where: str, why: str) -> None:
         """Report a rule that planning ignores."""

@@ -5,7 +5,7 @@ Preferences are ignored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from apiserver.schema.json import Json
@@ -13,29 +13,29 @@ from controller.observe.accelerators import accelerators_of
 from controller.observe.domains import most_pods
 from controller.observe.rule_reading import RuleReading, Scene, read_constraint, read_repulsion
 from controller.observe.targets import SET_NAME, Target
-from controller.planning.snapshot import Spread
+from controller.planning.pod_rules.record import PodRules
+from controller.planning.pod_rules.spread import Spread
 
 _OF_ANY_GROUP: Final[Json] = {"matchExpressions": [{"key": SET_NAME, "operator": "Exists"}]}
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PodRules:
+class TargetRules:
     """The rules of a target's pods that planning supports, and a message for each other one."""
 
-    spread: Spread | None = None
-    most_per_node: int | None = None
+    rules: PodRules = field(default_factory=PodRules)
     node_labels: tuple[str, ...] = ()
     """Labels that nodes must have, with any value."""
 
     problems: tuple[str, ...] = ()
 
 
-NO_RULES: Final = PodRules()
+NO_RULES: Final = TargetRules()
 """No rules: the pods may use any node with room."""
 
 
-def pod_rules(target: Target, accelerator: str, scene: Scene) -> PodRules:
+def pod_rules(target: Target, accelerator: str, scene: Scene) -> TargetRules:
     """Return the rules of a target with accelerators of a type; without accelerators it has no rules."""
     spec = target.pod_spec
     if not accelerators_of(spec) or not (_asks(spec) or target.together_in or target.has_own_volumes):
@@ -88,29 +88,24 @@ def _read_exclusion(reading: RuleReading) -> None:
         reading.leave_out(where, why)
 
 
-def _reduced(reading: RuleReading) -> PodRules:
+def _reduced(reading: RuleReading) -> TargetRules:
     """Return the rules that a plan supports for one variant, and report the others."""
-    spreads = [*reading.spreads.values()]
-    first = spreads[0] if spreads else None
-    for spread in spreads[1:]:
-        reading.leave_out(f"spread over {spread.topology_key}", "a plan spreads pods over one topology only")
+    for key in [*reading.spreads][1:]:
+        reading.leave_out(f"spread over {key}", "a plan spreads pods over one topology only")
+    rules = reading.rules
     if reading.target.together_in and reading.target.pods_per_replica > 1:
-        return _together(reading, first)
-    return PodRules(
-        spread=first,
-        most_per_node=reading.most_per_node,
-        node_labels=tuple(reading.node_labels),
-        problems=tuple(reading.problems),
-    )
+        _report_unplanned(reading, rules)
+        rules = PodRules()
+    return TargetRules(rules=rules, node_labels=tuple(reading.node_labels), problems=tuple(reading.problems))
 
 
-def _together(reading: RuleReading, spread: Spread | None) -> PodRules:
-    """Return the rules of pods kept together by replica: a plan does not also spread them."""
+def _report_unplanned(reading: RuleReading, rules: PodRules) -> None:
+    """Report rules of pods that are kept together by replica: a plan applies no other rule to these."""
     where = f"kept together in {reading.target.together_in}"
-    if spread:
-        reading.leave_out(where, f"their spread over {spread.topology_key} is not considered")
-    size, most = accelerators_of(reading.target.pod_spec), reading.most_per_node
+    if rules.on_domains:
+        reading.leave_out(where, f"their spread over {rules.on_domains.topology_key} is not considered")
     largest = max((node.accelerators_allocatable for node in reading.own_nodes), default=0)
-    if most is not None and (most + 1) * size <= largest:
-        reading.leave_out(where, f"the limit of {most} per node is not considered")
-    return PodRules(node_labels=tuple(reading.node_labels), problems=tuple(reading.problems))
+    room = largest // accelerators_of(reading.target.pod_spec)
+    if rules.most_more(0, room) < room:
+        clauses = ", ".join(rule.clause for rule in rules.on_nodes)
+        reading.leave_out(where, f'the rule "{clauses}" is not considered')

@@ -14,7 +14,7 @@ from controller.observe.pods import has_engine, ready_ordinals
 from controller.observe.policies import Policies
 from controller.observe.prices import Cost, accelerator_of
 from controller.observe.replicas import ReportAge, replicas_of
-from controller.observe.rules import NO_RULES, PodRules
+from controller.observe.rules import NO_RULES, TargetRules
 from controller.observe.scheduling import labelled, node_affinity, tolerations
 from controller.observe.targets import Target
 from controller.planning.ranges import MAX_COST
@@ -43,7 +43,7 @@ class Surroundings:
     disruption: tuple[str, int | None] = ("", None)
     """The PodDisruptionBudget of the pods, and its allowed evictions."""
 
-    rules: PodRules = NO_RULES
+    rules: TargetRules = NO_RULES
     objective: Objective | None = None
     """The most important InferenceObjective of the pods, if objectives apply."""
 
@@ -87,8 +87,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         may_be_moved=target.may_move,
         pods_per_replica=target.pods_per_replica,
         together_in=target.together_in,
-        spread=around.rules.spread,
-        most_per_node=around.rules.most_per_node,
+        rules=around.rules.rules,
         stalled_replicas=around.stalled_replicas,
     )
 

@@ -13,6 +13,7 @@ from controller.planning.additions import OWN_LABELS, Addition, new_nodes
 from controller.planning.cluster import Node
 from controller.planning.decision import Plan
 from controller.planning.inventory import admits, topology_keys
+from controller.planning.pod_rules.record import PodRules
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import count
 
@@ -50,7 +51,7 @@ def useless(snapshot: Snapshot, additions: Sequence[Addition]) -> Iterator[str]:
 
 def _anywhere(variant: Variant) -> Variant:
     """Return a variant without topology constraints on its pods."""
-    return replace(variant, spread=None, together_in="")
+    return replace(variant, rules=PodRules(), together_in="")
 
 
 def _nodes(snapshot: Snapshot) -> Iterator[str]:

@@ -15,6 +15,7 @@ From the snapshot to the problem:
   problem         its records: variants, weighted cover rows, bins of nodes, limits, growth; solution and
                   proofs
   inventory       bins: nodes grouped by the variants that may use them
+  pod_rules       rules for where pods can be: text, counts, rows and choice of nodes (a package)
   topology        domains of nodes: zones to spread over, racks to stay within
   limits          quotas, budgets and ceilings as rows
   weights         weights of shortfalls

@@ -199,11 +199,11 @@ def _terms(
         bound_replicas=bound,
         ready=sum([replica.ready for replica in staying]),
         pods=variant.pods_per_replica,
-        most_per_node=variant.most_per_node,
         lower=min([len(bound), lower, *limits]),
         upper=min([possible, *limits]),
         together=topologies.together(variant),
-        spread=topologies.spread(variant),
+        node_rules=variant.rules.on_nodes,
+        domain_rule=topologies.domain_rule(variant),
     )
 
 

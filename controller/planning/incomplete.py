@@ -50,7 +50,7 @@ class Completed:
 def completed(snapshot: Snapshot) -> Completed:
     """Return the snapshot with room for missing pods.
 
-    Pods that must be spread get none, because other pods may have to be placed first.
+    Pods with a rule on domains get none, because other pods may have to be placed first.
     """
     if not any(_incomplete(variant) for variant in snapshot.variants):
         return Completed(snapshot=snapshot, added={})
@@ -73,7 +73,7 @@ def missing_pods(variant: Variant, hosts: Sequence[str]) -> int:
 
 
 def _incomplete(variant: Variant) -> Sequence[Replica]:
-    if variant.pods_per_replica == 1 or not variant.accelerators_per_replica or variant.spread:
+    if variant.pods_per_replica == 1 or not variant.accelerators_per_replica or variant.rules.on_domains:
         return ()
     return [replica for replica in staying_replicas(variant) if missing_pods(variant, replica.nodes) > 0]
 
@@ -118,11 +118,9 @@ class _Rooms:
 
     def _places(self, variant: Variant, names: Sequence[str]) -> Iterator[str]:
         """Yield each node as often as a pod fits on it."""
-        most = variant.most_per_node
         for name in names:
             fitting = self._free[name] // variant.accelerators_per_pod
-            allowed = fitting if most is None else min(fitting, most - self._pods[variant.key, name])
-            yield from repeat(name, max(0, allowed))
+            yield from repeat(name, variant.rules.most_more(self._pods[variant.key, name], fitting))
 
     def _domain(self, variant: Variant, nodes: Sequence[str]) -> str | None:
         """Return the domain of pods on some nodes, empty if all nodes are in one; None if it is unknown."""

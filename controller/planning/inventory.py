@@ -15,7 +15,7 @@ _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 """Text of an integer that may have 64 bits. Python refuses to convert text of thousands of digits."""
 
 _Kind = tuple[int, tuple[tuple[str, str], ...]]
-"""Kind of a node: its group of eligible variants, and its labels for the topologies they spread over."""
+"""Kind of a node: its group of eligible variants, and its labels for the topologies of their rules."""
 
 
 def admits(node: Node, variant: Variant) -> bool:
@@ -43,8 +43,9 @@ def satisfies(
 
 
 def topology_keys(variant: Variant) -> frozenset[str]:
-    """Return the labels by which the variant's pods are spread or kept together; nodes must have them."""
-    return frozenset({variant.together_in, variant.spread.topology_key if variant.spread else ""} - {""})
+    """Return the labels whose domains matter for the variant's pods; nodes must have them."""
+    rule = variant.rules.on_domains
+    return frozenset({variant.together_in, rule.topology_key if rule else ""} - {""})
 
 
 def meets(node: Node, terms: Sequence[Sequence[NodeRequirement]]) -> bool:
@@ -110,13 +111,15 @@ def bins(
 ) -> tuple[tuple[Bin, ...], tuple[int | None, ...]]:
     """Group the nodes by the variants that may use them; replicas without accelerators need no node.
 
-    If some of these variants spread their pods, each domain has bins of its own. Returns the bins, and the
-    bin of each node pool's nodes, or None for a pool that no variant may use.
+    If some of these variants have a rule on domains, each domain has bins of its own. Returns the bins, and
+    the bin of each node pool's nodes, or None for a pool that no variant may use.
     """
     groups: dict[_Kind, list[int]] = defaultdict(list)
     everywhere = [*nodes, *(node_to_come(pool) for pool in pools)]
     eligible, users = _eligible(everywhere, variants, existing=len(nodes))
-    keys = [frozenset(s.topology_key for v in own if (s := variants[v].spread)) for own in users]
+    keys = [
+        frozenset(rule.topology_key for v in own if (rule := variants[v].rules.on_domains)) for own in users
+    ]
     kinds = [
         (
             group,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from itertools import pairwise
 
+from controller.planning.pod_rules.interface import DomainTerms, NodeRule
 from controller.planning.warm_start import DualPrices
 
 PER_MILLE = 1000
@@ -22,9 +23,6 @@ UNLIMITED_REPLICAS = 10_000
 
 NO_DOMAIN = -1
 """Domain of a node without the topology's label."""
-
-EMPTY_DOMAIN = 10**9
-"""A domain without nodes, which counts in spreading and never has any pods."""
 
 
 EXACT_LIMIT = 2**53
@@ -72,20 +70,6 @@ def level_name(stage: Stage, priority: int) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SpreadTerms:
-    """A rule that spreads new pods evenly over the domains of a topology.
-
-    A new pod may be placed in a domain only if the domain's pods then exceed those of the domain with the
-    fewest by at most `max_skew`, as in a core/v1 topology spread constraint with `DoNotSchedule`.
-    """
-
-    topology: int
-    max_skew: int
-    domains: tuple[int, ...]
-    """Domains of the topology that count, ascending, whether or not they have room."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class VariantTerms:
     """The integer data of one variant. Replicas that are leaving anyway are not counted anywhere."""
 
@@ -127,14 +111,13 @@ class VariantTerms:
     together: int | None = None
     """Topology in one of whose domains, and in one bin, all pods of a replica must be; None for anywhere."""
 
-    spread: SpreadTerms | None = None
-    most_per_node: int | None = None
-    """The maximum number of the variant's pods on one node; None for no maximum."""
+    node_rules: tuple[NodeRule, ...] = ()
+    domain_rule: DomainTerms | None = None
 
     @property
     def is_topology_constrained(self) -> bool:
         """Whether the placement of its pods depends on more than free accelerators."""
-        return self.together is not None or self.spread is not None or self.most_per_node is not None
+        return self.together is not None or self.domain_rule is not None or bool(self.node_rules)
 
     @property
     def accelerators_per_replica(self) -> int:
@@ -262,7 +245,7 @@ class PlacementProblem:
     growth: tuple[GrowthTerms, ...] = ()
     topologies: tuple[tuple[int, ...], ...] = ()
     """Domain of each node, or NO_DOMAIN, per topology. The nodes of one bin are in one domain of each
-    topology over which pods are spread.
+    topology of a rule.
     """
 
 

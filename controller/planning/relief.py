@@ -169,7 +169,7 @@ def _nodes(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
 def _nodes_of(variant: Variant, node: Node) -> int:
     """Return how many such nodes one replica needs if they are empty."""
     pods = node.accelerators_allocatable // variant.accelerators_per_pod
-    return -(-variant.pods_per_replica // min(pods, variant.most_per_node or pods))
+    return -(-variant.pods_per_replica // variant.rules.most_more(0, pods))
 
 
 def _slots(solved: SolvedProblem, node: Node, number: int) -> Sequence[tuple[Row, int]]:

@@ -8,11 +8,12 @@ sets, so a snapshot can be pickled, compared and replayed. Order carries no mean
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from controller.planning.cluster import Budget, Node, NodePool, NodeRequirement, Quota, Toleration
 from controller.planning.load import Capacity, ModelLoad
+from controller.planning.pod_rules.record import PodRules
 from controller.planning.ranges import (
     MAX_COST,
     MAX_REPLICAS,
@@ -24,12 +25,6 @@ from controller.planning.ranges import (
 
 LOWEST_PRIORITY = 100
 """Priority of a variant without a service class; 1 is the highest."""
-
-MOST_SKEW = 10**6
-"""Maximum skew of a spread constraint; a larger one would allow the same plans."""
-
-MOST_PER_NODE = 10**4
-"""Maximum limit on the pods on one node; a larger one would allow the same plans."""
 
 MOST_PODS_PER_REPLICA = 10**3
 """Maximum number of pods that one replica may have."""
@@ -56,21 +51,6 @@ class Replica:
     def nodes(self) -> tuple[str, ...]:
         """Nodes to which its pods are bound."""
         return self.further_nodes if self.node is None else (self.node, *self.further_nodes)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Spread:
-    """A core/v1 topology spread constraint on the variant's own pods, with `DoNotSchedule`."""
-
-    topology_key: str
-    max_skew: int = 1
-    counts_from_zero: bool = False
-    """Whether the global minimum is 0 whatever the plan: a counted domain has no node with the variant's
-    accelerators, or there are fewer domains than `minDomains`. Then `max_skew` is the maximum in each domain.
-    """
-
-    def __post_init__(self) -> None:
-        refuse(out_of_range(max_skew=(self.max_skew, 1, MOST_SKEW)), f"spread over {self.topology_key}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,9 +130,8 @@ class Variant:
     together_in: str = ""
     """Node label whose value all pods of one replica must share; empty for anywhere."""
 
-    spread: Spread | None = None
-    most_per_node: int | None = None
-    """The maximum number of the variant's pods on one node; None for no maximum."""
+    rules: PodRules = field(default_factory=PodRules)
+    """Where its pods can be, besides the nodes that they select."""
 
     disruption_budget: str = ""
     """Name of the PodDisruptionBudget that selects its pods; all pods under it share its allowance."""
@@ -182,7 +161,6 @@ class Variant:
             evictable_replicas=(self.evictable_replicas or 0, 0, MAX_REPLICAS),
             start_seconds=(self.start_seconds, 0, MOST_START_SECONDS),
             pods_per_replica=(self.pods_per_replica, 1, MOST_PODS_PER_REPLICA),
-            most_per_node=(1 if self.most_per_node is None else self.most_per_node, 1, MOST_PER_NODE),
         )
         if self.accelerators_per_replica % max(1, self.pods_per_replica):
             wrong.append(

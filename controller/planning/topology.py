@@ -7,7 +7,8 @@ from functools import cached_property
 
 from controller.planning.cluster import Node
 from controller.planning.inventory import known_labels, meets, topology_keys
-from controller.planning.problem import EMPTY_DOMAIN, NO_DOMAIN, SpreadTerms
+from controller.planning.pod_rules.interface import DomainTerms
+from controller.planning.problem import NO_DOMAIN
 from controller.planning.snapshot import Variant
 
 
@@ -52,21 +53,19 @@ class Topologies:
         asks = variant.together_in and variant.pods_per_replica > 1
         return self._keys.index(variant.together_in) if asks else None
 
-    def spread(self, variant: Variant) -> SpreadTerms | None:
-        """Return the spread terms of a variant, or None."""
-        if variant.spread is None:
+    def domain_rule(self, variant: Variant) -> DomainTerms | None:
+        """Return the rule of a variant's pods on domains in integers, or None."""
+        rule = variant.rules.on_domains
+        if rule is None:
             return None
-        topology = self._keys.index(variant.spread.topology_key)
+        topology = self._keys.index(rule.topology_key)
         key = (topology, variant.accelerator, variant.node_selector, variant.node_affinity)
         if key not in self._known:
             # Domains that exist only on nodes to be added count only if there are no others.
             self._known[key] = self._admitted(self._nodes, topology, variant) or self._admitted(
                 self._to_come, topology, variant
             )
-        empty = (EMPTY_DOMAIN,) if variant.spread.counts_from_zero else ()
-        return SpreadTerms(
-            topology=topology, max_skew=variant.spread.max_skew, domains=(*self._known[key], *empty)
-        )
+        return rule.terms(topology, self._known[key])
 
     def _admitted(self, nodes: Sequence[Node], topology: int, variant: Variant) -> tuple[int, ...]:
         """Return the domains that count; as in kube-scheduler, cordoned and tainted nodes contribute."""

@@ -10,7 +10,7 @@ from controller.planning.demand import provided_rate
 from controller.planning.inventory import topology_keys
 from controller.planning.load import RATE_UNIT, CapacitySource, ModelLoad
 from controller.planning.shortage import OTHERS, Scarcity
-from controller.planning.snapshot import Spread, Variant
+from controller.planning.snapshot import Variant
 
 HOLDERS_NAMED = 3
 MOST_TOLD = 10
@@ -155,21 +155,12 @@ def _named_holders(
 def rule_clause(variant: Variant) -> str:
     """Return the placement rules of a variant's pods that leave no room for one more replica."""
     size, pods = variant.accelerators_per_pod, variant.pods_per_replica
-    rules = []
-    if variant.spread:
-        rules.append(_spread_rule(variant.spread))
+    rules = [variant.rules.on_domains.clause] if variant.rules.on_domains else []
     if pods > 1:
         where = f"in one {variant.together_in}" if variant.together_in else "at once"
         rules.append(f"{pods} pods of {size} {where}")
-    if variant.most_per_node is not None:
-        rules.append(f"at most {variant.most_per_node} on each node")
+    rules += [rule.clause for rule in variant.rules.on_nodes]
     return f"no nodes have room for one more replica ({', '.join(rules)})"
-
-
-def _spread_rule(spread: Spread) -> str:
-    if spread.counts_from_zero:
-        return f"at most {spread.max_skew} in each {spread.topology_key}"
-    return f"spread over {spread.topology_key} with a skew of at most {spread.max_skew}"
 
 
 def _no_node(variant: Variant, nodes: Sequence[Node]) -> str:

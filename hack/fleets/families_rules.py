@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from controller.planning.problem import Bin, PlacementProblem, SpreadTerms, VariantTerms
+from controller.planning.pod_rules.spread import SpreadTerms
+from controller.planning.problem import Bin, PlacementProblem, VariantTerms
 from hack.fleets.families_loads import SKEW
 from hack.fleets.fleet import (
     ACCELERATORS,
@@ -49,7 +50,7 @@ def zones(rng: np.random.Generator, size: int, *, count: int) -> Scenario:
 
     def spread(v: int, terms: VariantTerms) -> VariantTerms:
         rule = SpreadTerms(topology=0, max_skew=1, domains=domains[v])
-        return replace(terms, spread=rule) if is_spread[_model(terms)] else terms
+        return replace(terms, domain_rule=rule) if is_spread[_model(terms)] else terms
 
     return Scenario(
         problem=replace(

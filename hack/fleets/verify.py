@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from controller.planning.pod_rules.apart import MostPerNode
+from controller.planning.pod_rules.spread import SpreadTerms
 from controller.planning.problem import NO_DOMAIN, PlacementProblem, Solution, VariantTerms
 
 
@@ -95,9 +97,12 @@ def _staying(terms: VariantTerms, replicas: int) -> Counter[int]:
 
 
 def _crowded(terms: VariantTerms, new: Mapping[int, int], pods_on_node: Mapping[int, int]) -> Iterator[str]:
-    for node in new:
-        if terms.most_per_node is not None and pods_on_node[node] > terms.most_per_node:
-            yield f"{terms.name}: {pods_on_node[node]} pods on node {node}, {terms.most_per_node} are allowed"
+    for rule in terms.node_rules:
+        if not isinstance(rule, MostPerNode):
+            raise TypeError(f"it is unknown how to verify {rule}")
+        for node in new:
+            if pods_on_node[node] > rule.pods:
+                yield f"{terms.name}: {pods_on_node[node]} pods on node {node}, {rule.pods} are allowed"
 
 
 def _torn(
@@ -124,10 +129,13 @@ def _uneven(
     If the final state satisfies this, so do all intermediate ones when zones with the fewest pods are filled
     first.
     """
-    if terms.spread is None:
+    spread = terms.domain_rule
+    if spread is None:
         return
-    zone_of = problem.topologies[terms.spread.topology]
-    pods = dict.fromkeys(terms.spread.domains, 0)
+    if not isinstance(spread, SpreadTerms):
+        raise TypeError(f"it is unknown how to verify {spread}")
+    zone_of = problem.topologies[spread.topology]
+    pods = dict.fromkeys(spread.domains, 0)
     for node, count in pods_on_node.items():
         if zone_of[node] in pods:
             pods[zone_of[node]] += count
@@ -135,5 +143,5 @@ def _uneven(
     for zone in sorted({zone_of[node] for node in new}):
         if zone not in pods:
             yield f"{terms.name}: zone {zone} is none of those to spread over"
-        elif pods[zone] - least > terms.spread.max_skew:
+        elif pods[zone] - least > spread.max_skew:
             yield f"{terms.name}: {pods[zone]} pods in zone {zone}, {least} where there are fewest"

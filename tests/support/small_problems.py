@@ -8,6 +8,8 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
 
+from controller.planning.pod_rules.apart import MostPerNode
+from controller.planning.pod_rules.spread import SpreadTerms
 from controller.planning.problem import (
     NO_DOMAIN,
     Bin,
@@ -16,7 +18,6 @@ from controller.planning.problem import (
     LimitKind,
     LimitRow,
     PlacementProblem,
-    SpreadTerms,
     Stage,
     VariantTerms,
     freed,
@@ -135,9 +136,9 @@ def _constrained(random: Random, terms: VariantTerms, zones: tuple[int, ...]) ->
     kind = random.choice(("plain", "spread", "spread", "apart", "together", "pods"))
     if kind == "spread":
         skew = random.choice((1, 1, 1, 2))
-        return replace(terms, spread=SpreadTerms(topology=0, max_skew=skew, domains=zones))
+        return replace(terms, domain_rule=SpreadTerms(topology=0, max_skew=skew, domains=zones))
     if kind == "apart":
-        return replace(terms, most_per_node=random.choice((1, 1, 2)))
+        return replace(terms, node_rules=(MostPerNode(pods=random.choice((1, 1, 2))),))
     if kind == "plain" or not terms.accelerators:
         return terms
     bound = tuple(nodes * 2 for nodes in terms.bound_replicas)
@@ -341,8 +342,10 @@ def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]
     pods_on_node = Counter(new)
     for nodes in terms.bound_replicas[max(0, len(terms.bound_replicas) - count) :]:
         pods_on_node.update(nodes)
-    if terms.most_per_node and any(pods_on_node[node] > terms.most_per_node for node in +new):
-        return False
+    for rule in terms.node_rules:
+        assert isinstance(rule, MostPerNode)
+        if any(pods_on_node[node] > rule.pods for node in +new):
+            return False
     if terms.together is not None:
         blocks = Counter[tuple[int, int]]()
         for node, pods in new.items():
@@ -350,15 +353,14 @@ def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]
             blocks[home, problem.topologies[terms.together][node]] += pods
         if any(pods % terms.pods for pods in blocks.values()):
             return False
-    if terms.spread:
-        domain_of = problem.topologies[terms.spread.topology]
-        there = {
-            d: sum(n for node, n in pods_on_node.items() if domain_of[node] == d)
-            for d in terms.spread.domains
-        }
-        gaining = {domain_of[node] for node in +new}
-        return all(there[d] - min(there.values()) <= terms.spread.max_skew for d in gaining)
-    return True
+    if terms.domain_rule is None:
+        return True
+    spread = terms.domain_rule
+    assert isinstance(spread, SpreadTerms)
+    domain_of = problem.topologies[spread.topology]
+    there = {d: sum(n for node, n in pods_on_node.items() if domain_of[node] == d) for d in spread.domains}
+    gaining = {domain_of[node] for node in +new}
+    return all(there[d] - min(there.values()) <= spread.max_skew for d in gaining)
 
 
 def best_rank(problem: PlacementProblem) -> list[int]:

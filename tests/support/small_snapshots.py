@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from controller.planning.cluster import Budget, NodePool, Quota, Taint, Toleration
 from controller.planning.load import Signal
-from controller.planning.snapshot import ModelRule, Replica, Snapshot, Spread
+from controller.planning.pod_rules.apart import MostPerNode
+from controller.planning.pod_rules.record import PodRules
+from controller.planning.pod_rules.spread import Spread
+from controller.planning.snapshot import ModelRule, Replica, Snapshot
 from support.planning_builders import capacity, load, node, variant
 
 if TYPE_CHECKING:
@@ -63,14 +66,16 @@ def _constrained(random: Random, item: Variant, nodes: list[str]) -> Variant:
     if kind == "spread":
         return replace(
             item,
-            spread=Spread(
-                topology_key="zone",
-                max_skew=random.choice((1, 1, 2)),
-                counts_from_zero=random.random() < 0.3,
+            rules=PodRules(
+                spread=Spread(
+                    topology_key="zone",
+                    max_skew=random.choice((1, 1, 2)),
+                    counts_from_zero=random.random() < 0.3,
+                )
             ),
         )
     if kind == "apart":
-        return replace(item, most_per_node=random.choice((1, 1, 2)))
+        return replace(item, rules=PodRules(most_per_node=MostPerNode(pods=random.choice((1, 1, 2)))))
     if kind == "plain" or not nodes:
         return item
     return replace(

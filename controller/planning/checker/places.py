@@ -181,7 +181,8 @@ def missing_pods(variant: Variant, hosts: Sequence[str]) -> int:
 
 
 def _may_use(node: Node, variant: Variant) -> bool:
-    has_label = not variant.spread or label_of(node, variant.spread.topology_key) is not None
+    spread = variant.rules.spread
+    has_label = not spread or label_of(node, spread.topology_key) is not None
     tolerated = all(any(_accepts(t, taint) for t in variant.tolerations) for taint in node.taints)
     return node.schedulable and has_label and tolerated and matches_node(node, variant)
 

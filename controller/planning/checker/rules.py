@@ -44,10 +44,11 @@ def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, Decisi
 def _apart(
     variant: Variant, new: Counter[str], pods_on_node: Counter[str], added: Mapping[str, int]
 ) -> Iterator[str]:
-    if variant.most_per_node is None:
+    limit = variant.rules.most_per_node
+    if limit is None:
         return
     for node in sorted(new):
-        most = variant.most_per_node * added.get(node, 1)
+        most = limit.pods * added.get(node, 1)
         if pods_on_node[node] > most:
             yield f"{variant.name}: {pods_on_node[node]} pods on node {node}, at most {most} may be there"
 
@@ -86,19 +87,20 @@ def _spread(
 
     Domains that exist only on nodes to be added count only if there are no others.
     """
-    if variant.spread is None:
+    spread = variant.rules.spread
+    if spread is None:
         return
-    key = variant.spread.topology_key
+    key = spread.topology_key
     domain_of = {name: label_of(node, key) for name, node in nodes.items()}
     counts = _domains(variant, key, existing) or _domains(variant, key, nodes)
     for node, pods in pods_on_node.items():
         if (domain := domain_of.get(node)) in counts and domain is not None:
             counts[domain] += pods
     for domain in sorted({domain_of.get(node) or "" for node in new}):
-        fewest = 0 if variant.spread.counts_from_zero else min(counts.values(), default=0)
+        fewest = 0 if spread.counts_from_zero else min(counts.values(), default=0)
         ahead = counts.get(domain, 0) - fewest
-        if domain not in counts or ahead > variant.spread.max_skew:
-            most = variant.spread.max_skew
+        if domain not in counts or ahead > spread.max_skew:
+            most = spread.max_skew
             yield f"{variant.name}: {key}={domain} is {ahead} pods ahead, at most {most} are allowed"
 
 

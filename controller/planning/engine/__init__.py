@@ -26,8 +26,7 @@ Integer programs:
   counts        the program over replica counts, for small fleets
   demands       new units to place, aggregated by equal needs
   fit           rows that place them on real nodes
-  spread        rule: spread over domains
-  apart         rule: a maximum per node
+  rules         what rules for pods allow on nodes, and the domains of each rule
 
 Places:
   rounding      a primal heuristic: the best mix of each model, as far as there is room

@@ -1,4 +1,4 @@
-"""Demands on nodes: new units in the domains that spreading allows, aggregated by equal needs."""
+"""Demands on nodes: new units in the domains that rules allow, aggregated by equal needs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.planning.cpsat import Program, Terms
-from controller.planning.engine import spread
+from controller.planning.engine.rules import bins_by_domain, bound_pods, orders, pods_by_domain
 from controller.planning.engine.shared import item_type
+from controller.planning.pod_rules.interface import NewUnits
 from controller.planning.problem import PlacementProblem, bins_of
 
 MOST_DOMAIN_CHOICES = 2000
@@ -17,7 +18,7 @@ MOST_DOMAIN_CHOICES = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """New units of one kind: of a variant with a limit per node, or of all variants with equal needs."""
+    """New units of one kind: of a variant with rules on nodes, or of all variants with equal needs."""
 
     accelerators: int
     """Accelerators per pod."""
@@ -32,7 +33,7 @@ class Demand:
     """The bins that the units may use."""
 
     variant: int
-    """The variant if it limits its pods per node, otherwise -1."""
+    """The variant if it has rules on nodes, otherwise -1."""
 
     parts: tuple[tuple[int, NewReplicas], ...]
     """The units of each variant."""
@@ -66,41 +67,38 @@ def demands_of(
     *,
     likely: Sequence[int] | None,
 ) -> tuple[list[Demand], bool]:
-    """Return the demands on nodes; add the rows of spreading.
+    """Return the demands on nodes; add the rows of rules on domains.
 
     The second value tells whether the domains that get one pod more are fixed. This is done if there are too
     many to choose from, and only if the `likely` number of replicas of each variant is given.
     """
     alike: dict[tuple[int, int, int, tuple[int, ...], int], list[tuple[int, NewReplicas]]] = defaultdict(list)
-    domains = spread.bins_by_domain(problem)
+    domains = bins_by_domain(problem)
     bins = bins_of(problem)
     choices = sum(len(domains[v]) for v in new if v in domains)
     fixes_domains = likely is not None and choices > MOST_DOMAIN_CHOICES
-    orders = spread.orders(problem, domains, likely) if likely is not None and fixes_domains else {}
+    in_order = orders(problem, domains, likely) if likely is not None and fixes_domains else {}
     for v, replicas in sorted(new.items()):
         terms = problem.variants[v]
         if not terms.accelerators or not replicas.terms:
             continue
-        own = v if terms.most_per_node is not None else -1
+        own = v if terms.node_rules else -1
         kind = item_type(terms, ())
         key = kind.accelerators, kind.pods, kind.topology
         each = terms.pods // kind.pods
-        units = NewReplicas(
+        units = NewUnits(
             terms=[(variable, weight * each) for variable, weight in replicas.terms],
             most=replicas.most * each,
+            pods=kind.pods,
+            order=in_order.get(v),
         )
-        if terms.spread is None:
-            alike[*key, tuple(bins[v]), own].append((v, units))
+        rule = terms.domain_rule
+        if rule is None:
+            alike[*key, tuple(bins[v]), own].append((v, NewReplicas(terms=units.terms, most=units.most)))
             continue
         reachable = domains[v]
-        counts = spread.bound_by_domain(problem, terms)
-        if terms.spread.max_skew == 1 and kind.pods == 1:
-            parts = spread.spread_evenly(program, counts, reachable, units.terms, orders.get(v))
-        else:
-            parts = spread.spread_within(
-                program, terms.spread, counts, reachable, new=units.terms, most=units.most, pods=kind.pods
-            )
-        for domain, part in parts.items():
+        counts = pods_by_domain(problem, rule, bound_pods(terms))
+        for domain, part in rule.parts(program, units, counts, reachable).items():
             here = NewReplicas(terms=part, most=units.most)
             alike[*key, reachable[domain], own].append((v, here))
     demands = [

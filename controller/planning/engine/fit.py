@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from controller.planning.cpsat import Program, Terms
-from controller.planning.engine import apart
 from controller.planning.engine.demands import Demand, NewReplicas, demands_of
+from controller.planning.engine.rules import bound_pods, most_on_node
 from controller.planning.engine.shared import Nodes
 from controller.planning.problem import NO_DOMAIN, GrowthTerms, PlacementProblem
 
@@ -140,7 +140,7 @@ class Fit:
 
     def _fit_slots(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
         nodes = self._nodes
-        self._keep_apart(bin_, here)
+        self._limit_per_node(bin_, here)
         for row in np.flatnonzero(nodes.row_bin == bin_).tolist():
             size, pods = int(nodes.row_size[row]), int(nodes.row_pods[row])
             terms = [
@@ -163,20 +163,19 @@ class Fit:
             )
             self._program.row([*terms, *freed], most=capacity)
 
-    def _keep_apart(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+    def _limit_per_node(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
         """Add rows that limit a variant's pods in a bin to the sum of its limits per node: only necessary."""
         for index, demand in here:
             if demand.variant < 0:
                 continue
             terms = self._problem.variants[demand.variant]
-            there = apart.bound_pods(terms)
+            there = bound_pods(terms)
             most = sum(
-                apart.most_on_node(terms, there[node], self._free[node] + self._gone(node))
+                most_on_node(terms, there[node], self._free[node] + self._gone(node))
                 for node in self._problem.bins[bin_].nodes
             )
             grown = [
-                (variable, -apart.most_on_node(terms, 0, g.accelerators))
-                for _, variable, g in self._grown(bin_)
+                (variable, -most_on_node(terms, 0, g.accelerators)) for _, variable, g in self._grown(bin_)
             ]
             self._program.row([*self.flows[index, bin_], *grown], most=most)
 
@@ -305,14 +304,14 @@ class Fit:
         for index, demand in here:
             blocks: dict[int, Terms] = defaultdict(list)
             terms = problem.variants[demand.variant] if demand.variant >= 0 else None
-            there = apart.bound_pods(terms) if terms else Counter[int]()
+            there = bound_pods(terms) if terms else Counter[int]()
             for place, held in zip(places, taken, strict=True):
                 block = self._domain(place, demand.topology) if demand.pods > 1 else NO_DOMAIN
                 if demand.pods > 1 and block == NO_DOMAIN:
                     continue
                 most = max(0, place.free) // demand.accelerators
                 if terms:
-                    most = apart.most_on_node(terms, there[place.node] if place.exists else 0, place.free)
+                    most = most_on_node(terms, there[place.node] if place.exists else 0, place.free)
                 pods = program.variables(1, most).start
                 if place.exists:
                     self.on_node[index, bin_, place.node] = pods

@@ -47,7 +47,7 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
     check_magnitude(problem)
     anywhere = replace(
         problem,
-        variants=tuple(replace(terms, bound_replicas=(), spread=None) for terms in problem.variants),
+        variants=tuple(replace(terms, bound_replicas=(), domain_rule=None) for terms in problem.variants),
         bins=(),
         free=(),
         growth=(),

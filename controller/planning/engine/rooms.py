@@ -6,11 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from controller.planning.engine.rules import pods_by_domain
 from controller.planning.hosts import Hosts
+from controller.planning.pod_rules.interface import DomainTerms
 from controller.planning.problem import (
     NO_DOMAIN,
     PlacementProblem,
-    SpreadTerms,
     VariantTerms,
     freed,
     staying_pods,
@@ -154,8 +155,8 @@ class Rooms:
         self, nodes: Sequence[int] | None, v: int, terms: VariantTerms, bins: Sequence[int]
     ) -> int | None:
         """Return the fullest node among those that may take one more pod, or None."""
-        open_bins = bins if terms.spread is None else self._open_bins(v, terms.spread, bins)
-        if nodes is None and terms.most_per_node is None:
+        open_bins = bins if terms.domain_rule is None else self._open_bins(v, terms.domain_rule, bins)
+        if nodes is None and not terms.node_rules:
             return self.hosts.fullest(open_bins, terms.accelerators)
         every = nodes if nodes is not None else [n for b in open_bins for n in self._problem.bins[b].nodes]
         return min(
@@ -163,22 +164,17 @@ class Rooms:
                 node
                 for node in every
                 if self.hosts.free[node] >= terms.accelerators
-                and (terms.most_per_node is None or self._pods_on_node[v][node] < terms.most_per_node)
+                and all(rule.most_more(self._pods_on_node[v][node]) > 0 for rule in terms.node_rules)
                 and self.hosts.bin_of[node] in open_bins
             ),
             key=lambda node: (self.hosts.free[node], node),
             default=None,
         )
 
-    def _open_bins(self, v: int, spread: SpreadTerms, bins: Sequence[int]) -> list[int]:
+    def _open_bins(self, v: int, rule: DomainTerms, bins: Sequence[int]) -> list[int]:
         """Return the bins in domains that may take one more pod; the nodes of a bin are in one domain."""
         if self.is_spread:
             return list(bins)
-        domain_of = self._problem.topologies[spread.topology]
-        counts = dict.fromkeys(spread.domains, 0)
-        for node, pods in self._pods_on_node[v].items():
-            if domain_of[node] in counts:
-                counts[domain_of[node]] += pods
-        least = min(counts.values(), default=0)
-        is_open = {d for d, pods in counts.items() if pods + 1 - least <= spread.max_skew}
+        domain_of = self._problem.topologies[rule.topology]
+        is_open = rule.open_domains(pods_by_domain(self._problem, rule, self._pods_on_node[v]))
         return [b for b in bins if (own := self._problem.bins[b].nodes) and domain_of[own[0]] in is_open]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from controller.planning.engine import apart, spread
+from controller.planning.engine.rules import bins_by_domain, bound_pods, most_on_nodes, pods_by_domain
 from controller.planning.engine.shared import (
     NO_BIN,
     NO_TYPE,
@@ -29,9 +29,11 @@ class Types:
     def __init__(self, problem: PlacementProblem, nodes: Nodes) -> None:
         self._problem = problem
         self._bins = bins_of(problem)
-        self._domains = spread.bins_by_domain(problem)
-        self._bound_by_domain = {
-            v: spread.bound_by_domain(problem, problem.variants[v]) for v in self._domains
+        self._domains = bins_by_domain(problem)
+        self._counts = {
+            v: pods_by_domain(problem, rule, bound_pods(problem.variants[v]))
+            for v in self._domains
+            if (rule := problem.variants[v].domain_rule)
         }
         self._nodes = nodes
         new = [
@@ -76,10 +78,10 @@ class Types:
         units = int(most_units[self.new[v]])
         if terms.together is not None:
             return units
-        pods = min(units, apart.most_new_pods(self._problem, terms, self._bins[v], free))
-        if terms.spread is not None:
-            even = spread.most_new_pods(self._bound_by_domain[v], self._domains[v], terms.spread.max_skew)
-            pods = pods if even is None else min(pods, even)
+        pods = min(units, most_on_nodes(self._problem, terms, self._bins[v], free))
+        if terms.domain_rule is not None:
+            most = terms.domain_rule.most_new_pods(self._counts[v], self._domains[v])
+            pods = pods if most is None else min(pods, most)
         return pods // terms.pods
 
     def uses(
@@ -96,20 +98,21 @@ class Types:
         more = np.maximum(count - bound, 0) * units
         type_ = np.append(self.new, NO_TYPE)[variant]
         # The least number of pods per domain is not counted in gangs.
-        is_spread = np.isin(variant, [v for v in self._domains if terms[v].together is None])
-        plain = np.flatnonzero((more > 0) & (type_ != NO_TYPE) & ~is_spread)
+        by_domain = np.isin(variant, [v for v in self._domains if terms[v].together is None])
+        plain = np.flatnonzero((more > 0) & (type_ != NO_TYPE) & ~by_domain)
         yield plain, type_[plain], more[plain]
         for v, domains in self._domains.items():
             own = first[v] + np.flatnonzero(more[first[v] : first[v] + sizes[v]])
-            skew = terms[v].spread
-            if terms[v].together is not None or skew is None or not len(own):
+            rule = terms[v].domain_rule
+            if terms[v].together is not None or rule is None or not len(own):
                 continue
             # The least number of each domain is used in that domain, and the rest in all of its bins.
             rest = more[own].copy()
-            fewest = spread.least_new_pods(self._bound_by_domain[v], list(domains), skew.max_skew, more[own])
+            fewest = rule.least_new_pods(self._counts[v], domains, more[own].tolist())
             for domain, amounts in fewest.items():
-                yield own, self._index[self._in_domain[v][domain]], amounts
-                rest -= amounts
+                used = np.array(amounts, dtype=np.int64)
+                yield own, self._index[self._in_domain[v][domain]], used
+                rest -= used
             yield own, int(self.new[v]), rest
         for v, replicas in self._staying.items():
             own = np.arange(first[v], first[v] + sizes[v])

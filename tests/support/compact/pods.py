@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from controller.planning.pod_rules.apart import MostPerNode
+from controller.planning.pod_rules.spread import SpreadTerms
 from controller.planning.problem import NO_DOMAIN
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from ortools.sat.python import cp_model
 
-    from controller.planning.problem import PlacementProblem, SpreadTerms, VariantTerms
+    from controller.planning.problem import PlacementProblem, VariantTerms
 
     Sum = cp_model.LinearExprT
 
@@ -44,13 +46,16 @@ def keep_rules(
     for stay, nodes in zip(pods.stays, terms.bound_replicas, strict=True):
         for node in nodes:
             lying[node].append(stay)
-    if terms.most_per_node is not None:
+    for rule in terms.node_rules:
+        assert isinstance(rule, MostPerNode)
         for node, new in pods.new.items():
-            _if_any(model, [new], sum(lying[node]) + new <= terms.most_per_node)
+            _if_any(model, [new], sum(lying[node]) + new <= rule.pods)
     if terms.together is not None:
         _keep_together(model, terms, pods, problem.topologies[terms.together], home)
-    if terms.spread is not None:
-        _keep_even(model, terms.spread, pods.new, lying, problem.topologies[terms.spread.topology])
+    if terms.domain_rule is not None:
+        spread = terms.domain_rule
+        assert isinstance(spread, SpreadTerms)
+        _keep_even(model, spread, pods.new, lying, problem.topologies[spread.topology])
 
 
 def _keep_together(

@@ -13,7 +13,8 @@ from controller.observe.gather import (
     World,
     engine_pods,
 )
-from controller.planning.snapshot import Spread
+from controller.planning.pod_rules.apart import MostPerNode
+from controller.planning.pod_rules.spread import Spread
 
 
 def test_a_stateful_set_is_planned_with_its_own_autoscaler() -> None:
@@ -144,8 +145,8 @@ def test_scheduling_rules_of_pods_are_planned_or_reported_as_unsupported() -> No
     found = gathered(placed(variant("chat")), deployments=(picky,))
 
     (planned,) = found.snapshot.variants
-    assert planned.spread == Spread(topology_key="zone", max_skew=2)
-    assert planned.most_per_node == 2
+    assert planned.rules.spread == Spread(topology_key="zone", max_skew=2)
+    assert planned.rules.most_per_node == MostPerNode(pods=2)
     assert [[(item.key, item.operator) for item in term] for term in planned.node_affinity] == [
         [("room", "Exists")]
     ]

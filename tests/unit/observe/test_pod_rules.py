@@ -12,9 +12,11 @@ from support.workloads import leader_worker_set, stateful_pod
 
 from apiserver.schema.json import Json
 from controller.observe.rule_reading import HOSTNAME, Scene
-from controller.observe.rules import NO_RULES, PodRules, pod_rules
+from controller.observe.rules import NO_RULES, TargetRules, pod_rules
 from controller.observe.targets import Target, TargetKey, TargetKind, target_of
-from controller.planning.snapshot import Spread
+from controller.planning.pod_rules.apart import MostPerNode
+from controller.planning.pod_rules.record import PodRules
+from controller.planning.pod_rules.spread import Spread
 
 L4 = "NVIDIA-L4"
 CHAT = TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")
@@ -65,7 +67,7 @@ def chat(*, anywhere: bool = False, **spec: object) -> Target:
 
 def read(
     target: Target, nodes: Sequence[Json] = TWO_ZONES, pods: Sequence[Json] = (), *, others: bool = True
-) -> PodRules:
+) -> TargetRules:
     """Return the target's rules; with `others`, Deployment `code` is in the same namespace."""
     code = target_of(CODE, deployment("code", product=L4, accelerators=1))
     targets = {target.key: target} | ({CODE: code} if others else {})
@@ -82,12 +84,18 @@ def apart(*terms: Json) -> Target:
     return chat(affinity=repulsion(*terms))
 
 
+def planned(*, spread: Spread | None = None, most_per_node: int | None = None) -> TargetRules:
+    """Return rules that are planned completely."""
+    apart = MostPerNode(pods=most_per_node) if most_per_node else None
+    return TargetRules(rules=PodRules(spread=spread, most_per_node=apart))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """A target on some nodes, and the expected rules."""
 
     target: Target
-    rules: PodRules
+    rules: TargetRules
     nodes: Sequence[Json] = TWO_ZONES
 
 
@@ -95,70 +103,70 @@ EVEN = Spread(topology_key=ZONE)
 FROM_ZERO = Spread(topology_key=ZONE, counts_from_zero=True)
 REVISION: Json = {"matchLabelKeys": ["pod-template-hash"]}
 KNOWN: dict[str, Case] = {
-    "a spread over zones": Case(target=spread(constraint()), rules=PodRules(spread=EVEN)),
+    "a spread over zones": Case(target=spread(constraint()), rules=planned(spread=EVEN)),
     "a spread over zones with the allowed skew": Case(
-        target=spread(constraint(maxSkew=3)), rules=PodRules(spread=Spread(topology_key=ZONE, max_skew=3))
+        target=spread(constraint(maxSkew=3)), rules=planned(spread=Spread(topology_key=ZONE, max_skew=3))
     ),
     "a constraint by revision does not count other pods with the labels": Case(
-        target=spread(constraint(selector=ANYBODY, **REVISION)), rules=PodRules(spread=EVEN)
+        target=spread(constraint(selector=ANYBODY, **REVISION)), rules=planned(spread=EVEN)
     ),
     "a preferred spread is ignored": Case(
-        target=spread(constraint(whenUnsatisfiable="ScheduleAnyway")), rules=PodRules()
+        target=spread(constraint(whenUnsatisfiable="ScheduleAnyway")), rules=TargetRules()
     ),
     "the stricter of two spreads over zones": Case(
         target=spread(constraint(maxSkew=3), constraint(maxSkew=2)),
-        rules=PodRules(spread=Spread(topology_key=ZONE, max_skew=2)),
+        rules=planned(spread=Spread(topology_key=ZONE, max_skew=2)),
     ),
     "a zone without accelerators keeps the minimum at zero": Case(
         target=spread(constraint(), anywhere=True),
-        rules=PodRules(spread=FROM_ZERO),
+        rules=planned(spread=FROM_ZERO),
         nodes=(*TWO_ZONES, node("cpu", "c", 0)),
     ),
     "a zone without accelerators is ignored if pods select nodes with accelerators": Case(
         target=spread(constraint()),
-        rules=PodRules(spread=EVEN),
+        rules=planned(spread=EVEN),
         nodes=(*TWO_ZONES, node("cpu", "c", 0)),
     ),
     "a zone without accelerators counts if nodeAffinityPolicy is Ignore": Case(
         target=spread(constraint(nodeAffinityPolicy="Ignore")),
-        rules=PodRules(spread=FROM_ZERO),
+        rules=planned(spread=FROM_ZERO),
         nodes=(*TWO_ZONES, node("cpu", "c", 0)),
     ),
     "a zone with another accelerator type keeps the minimum at zero": Case(
         target=spread(constraint(), anywhere=True),
-        rules=PodRules(spread=FROM_ZERO),
+        rules=planned(spread=FROM_ZERO),
         nodes=(*TWO_ZONES, node("h", "c", product="NVIDIA-H100")),
     ),
     "fewer zones than minDomains keep the minimum at zero": Case(
-        target=spread(constraint(minDomains=3)), rules=PodRules(spread=FROM_ZERO)
+        target=spread(constraint(minDomains=3)), rules=planned(spread=FROM_ZERO)
     ),
     "as many zones as minDomains do not": Case(
-        target=spread(constraint(minDomains=2)), rules=PodRules(spread=EVEN)
+        target=spread(constraint(minDomains=2)), rules=planned(spread=EVEN)
     ),
     "the skew over nodes is the maximum per node": Case(
-        target=spread(constraint(HOSTNAME, maxSkew=2)), rules=PodRules(most_per_node=2)
+        target=spread(constraint(HOSTNAME, maxSkew=2)), rules=planned(most_per_node=2)
     ),
     "spreads over zones and nodes together": Case(
         target=spread(constraint(), constraint(HOSTNAME, maxSkew=2)),
-        rules=PodRules(spread=EVEN, most_per_node=2),
+        rules=planned(spread=EVEN, most_per_node=2),
     ),
     "a constraint without a selector only requires the node label": Case(
-        target=spread(constraint(selector=None)), rules=PodRules(node_labels=(ZONE,))
+        target=spread(constraint(selector=None)), rules=TargetRules(node_labels=(ZONE,))
     ),
     "anti-affinity by node allows one pod per node": Case(
-        target=apart(term(HOSTNAME)), rules=PodRules(most_per_node=1)
+        target=apart(term(HOSTNAME)), rules=planned(most_per_node=1)
     ),
     "anti-affinity by zone allows one pod per zone": Case(
-        target=apart(term(ZONE)), rules=PodRules(spread=FROM_ZERO)
+        target=apart(term(ZONE)), rules=planned(spread=FROM_ZERO)
     ),
     "a term may name the target's own namespace": Case(
-        target=apart(term(HOSTNAME, namespaces=["ns"])), rules=PodRules(most_per_node=1)
+        target=apart(term(HOSTNAME, namespaces=["ns"])), rules=planned(most_per_node=1)
     ),
     "a term that selects no existing pods has no effect": Case(
-        target=apart(term(HOSTNAME, {"matchLabels": {"app": "gone"}})), rules=PodRules()
+        target=apart(term(HOSTNAME, {"matchLabels": {"app": "gone"}})), rules=TargetRules()
     ),
     "a term for pods with another value of the target's label has no effect": Case(
-        target=apart(term(HOSTNAME, SAME, mismatchLabelKeys=["app"])), rules=PodRules()
+        target=apart(term(HOSTNAME, SAME, mismatchLabelKeys=["app"])), rules=TargetRules()
     ),
 }
 
@@ -222,7 +230,7 @@ def test_a_pod_of_no_target_that_matches_the_selector_is_reported() -> None:
     (problem,) = read(spread(constraint()), pods=(stray,)).problems
 
     assert "it also applies to Pod ns/stray-0" in problem
-    assert read(spread(constraint()), pods=(stray,)).spread == EVEN
+    assert read(spread(constraint()), pods=(stray,)).rules.spread == EVEN
 
 
 def test_a_target_without_accelerators_has_no_rules() -> None:
@@ -233,7 +241,7 @@ def test_a_target_without_accelerators_has_no_rules() -> None:
     assert read(plain) == NO_RULES
 
 
-def grouped(*, nodes: Sequence[Json], size: int = 2, **spec: object) -> PodRules:
+def grouped(*, nodes: Sequence[Json], size: int = 2, **spec: object) -> TargetRules:
     """Return the rules of LeaderWorkerSet groups that share a zone, with eight accelerators per pod."""
     manifest = leader_worker_set(
         "big", product=L4, accelerators=8, size=size, exclusive_topology=ZONE, subgroup="x"
@@ -256,7 +264,7 @@ def test_exclusive_topology_is_reported_only_if_a_zone_has_room_for_another_grou
 
 def test_exclusive_topology_with_groups_of_one_pod_allows_one_per_zone() -> None:
     """A plan expresses this as a spread."""
-    assert grouped(nodes=FULL_ZONES, size=1) == PodRules(spread=FROM_ZERO)
+    assert grouped(nodes=FULL_ZONES, size=1) == planned(spread=FROM_ZERO)
 
 
 def test_a_leader_without_accelerators_is_reported_if_its_workers_have_to_follow_it() -> None:
@@ -293,11 +301,11 @@ def test_spread_and_anti_affinity_of_exclusive_groups_are_reported_and_not_plann
     mine = {"matchLabels": {"leaderworkerset.sigs.k8s.io/name": "big"}}
     affinity = repulsion(term(HOSTNAME, mine))
 
-    assert grouped(nodes=FULL_ZONES, affinity=affinity) == PodRules()
+    assert grouped(nodes=FULL_ZONES, affinity=affinity) == TargetRules()
     (problem,) = grouped(nodes=(*FULL_ZONES[:3], node("nb2", "b", 16)), size=3, affinity=affinity).problems
-    assert "the limit of 1 per node is not considered" in problem
+    assert 'the rule "at most 1 on each node" is not considered' in problem
     spread_too = grouped(nodes=FULL_ZONES, topologySpreadConstraints=[constraint("rack", mine)])
-    assert spread_too.spread is None
+    assert spread_too.rules.spread is None
     assert "their spread over rack is not considered" in spread_too.problems[0]
 
 

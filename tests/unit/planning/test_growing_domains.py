@@ -13,8 +13,11 @@ from controller.planning.checker import check
 from controller.planning.cluster import NodePool, NodeRequirement, Operator
 from controller.planning.decision import NodeRequest, Plan, SolverStatus
 from controller.planning.plan import plan
+from controller.planning.pod_rules.apart import MostPerNode
+from controller.planning.pod_rules.record import PodRules
+from controller.planning.pod_rules.spread import Spread
 from controller.planning.settings import Settings
-from controller.planning.snapshot import Replica, Snapshot, Spread, Variant
+from controller.planning.snapshot import Replica, Snapshot, Variant
 from controller.planning.state import PlanningState
 
 SERVES = 10.0
@@ -54,7 +57,7 @@ def _planned(asked: Variant, pool: NodePool, replicas: int, zones: dict[str, int
 
 def test_pods_on_nodes_to_be_added_count_in_their_zone() -> None:
     """Zone a is full, but a node can be added to it, so that each zone gets three pods."""
-    asked = variant("chat", serves=SERVES, spread=Spread(topology_key="zone"))
+    asked = variant("chat", serves=SERVES, rules=PodRules(spread=Spread(topology_key="zone")))
     made = _planned(asked, _pool("zone", "a"), 6, {"a": 8, "b": 0})
 
     assert made.solver.status is SolverStatus.OPTIMAL
@@ -84,7 +87,7 @@ def test_a_replica_may_have_one_pod_on_a_node_to_be_added_to_its_rack() -> None:
 
 def test_the_limit_of_pods_per_node_holds_for_nodes_to_be_added() -> None:
     """Each of the two added nodes gets one pod."""
-    asked = variant("chat", serves=SERVES, most_per_node=1)
+    asked = variant("chat", serves=SERVES, rules=PodRules(most_per_node=MostPerNode(pods=1)))
     running = replace(asked, replicas=(Replica(name="p", node="n-a", ready=True),), current_replicas=1)
     made = _planned(running, _pool("zone", "a", nodes=2), 5, {"a": 0})
 
@@ -101,7 +104,7 @@ def test_the_limit_of_pods_per_node_holds_for_nodes_to_be_added() -> None:
         pytest.param({"node_affinity": ((requires("In", "a", "c"),),)}, 1, id="requires one of two zones"),
         pytest.param({"node_affinity": ((requires("NotIn", "a"),),)}, 1, id="excludes one zone of the pool"),
         pytest.param({"node_affinity": ((requires("NotIn", "a", "b"),),)}, 0, id="excludes all of them"),
-        pytest.param({"spread": Spread(topology_key="zone")}, 0, id="is spread over zones"),
+        pytest.param({"rules": PodRules(spread=Spread(topology_key="zone"))}, 0, id="is spread over zones"),
     ],
 )
 def test_pods_select_one_of_the_possible_labels_of_nodes_to_be_added(

@@ -16,8 +16,11 @@ from support.small_snapshots import constrained_snapshot
 from controller.planning.checker import check
 from controller.planning.incomplete import completed
 from controller.planning.plan import plan
+from controller.planning.pod_rules.apart import MostPerNode
+from controller.planning.pod_rules.record import PodRules
+from controller.planning.pod_rules.spread import Spread
 from controller.planning.settings import Settings
-from controller.planning.snapshot import Replica, Snapshot, Spread
+from controller.planning.snapshot import Replica, Snapshot
 from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
@@ -92,9 +95,15 @@ def test_an_incomplete_group_that_is_removed_gets_no_place() -> None:
         pytest.param(gang(["a1"]), ("a1", "b1"), id="its zone has no room"),
         pytest.param(gang(["gone"]), ("a1", "a2"), id="the zone of the bound pod is unknown"),
         pytest.param(
-            gang(["a1"], together_in="", spread=Spread(topology_key="zone")), ("a1", "b1"), id="it is spread"
+            gang(["a1"], together_in="", rules=PodRules(spread=Spread(topology_key="zone"))),
+            ("a1", "b1"),
+            id="it is spread",
         ),
-        pytest.param(gang(["a1"], together_in="", most_per_node=1), ("a1",), id="no other node exists"),
+        pytest.param(
+            gang(["a1"], together_in="", rules=PodRules(most_per_node=MostPerNode(pods=1))),
+            ("a1",),
+            id="no other node exists",
+        ),
     ],
 )
 def test_a_group_stays_if_its_missing_pod_can_have_no_place(group: Variant, nodes: Sequence[str]) -> None:

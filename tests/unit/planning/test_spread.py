@@ -11,8 +11,9 @@ from support.plain_problems import demand, terms
 from support.planning_builders import EFFORT
 
 from controller.planning.engine import place
-from controller.planning.engine.spread import bins_by_domain, orders
-from controller.planning.problem import Bin, GrowthTerms, PlacementProblem, SpreadTerms
+from controller.planning.engine.rules import bins_by_domain, orders
+from controller.planning.pod_rules.spread import SpreadTerms
+from controller.planning.problem import Bin, GrowthTerms, PlacementProblem
 
 ROOM = {0: 16, 1: 8, 2: 8}
 """Free accelerators of each domain, on one node each."""
@@ -23,7 +24,7 @@ MODELS = 40
 
 def _problem() -> PlacementProblem:
     return PlacementProblem(
-        variants=tuple(replace(terms(10), spread=SPREAD) for _ in range(MODELS)),
+        variants=tuple(replace(terms(10), domain_rule=SPREAD) for _ in range(MODELS)),
         bins=tuple(Bin(nodes=(d,), sizes=(1,), variants=tuple(range(MODELS))) for d in ROOM),
         free=tuple(ROOM.values()),
         rows=tuple(demand(model, 3, (model, 1)) for model in range(MODELS)),
@@ -67,7 +68,9 @@ def test_a_domain_that_already_has_a_pod_gets_no_additional_one() -> None:
 @pytest.mark.parametrize("has_demand", [False, True])
 def test_a_domain_whose_nodes_are_not_added_gets_no_pods(*, has_demand: bool) -> None:
     """A program assigns the pods, since best-fit decreasing fails by placing the size of 3 on the 4 free."""
-    spread = replace(terms(10, size=2, upper=1), spread=SpreadTerms(topology=0, max_skew=1, domains=(0, 1)))
+    spread = replace(
+        terms(10, size=2, upper=1), domain_rule=SpreadTerms(topology=0, max_skew=1, domains=(0, 1))
+    )
     rows = [demand(0, 1, (0, 1)), demand(1, 3, (1, 1))]
     problem = PlacementProblem(
         variants=(terms(10, size=3, upper=1), terms(10, size=2, upper=3), spread),
