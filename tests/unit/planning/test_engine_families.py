@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem, Solution
 
 MODELS = 20
+SEED = 5
+"""The first seed. With others, some families take seconds to prove; campaigns use those that follow."""
 
 
 @cache
@@ -32,7 +34,7 @@ def placed(family: str, seed: int) -> tuple[PlacementProblem, Solution]:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_small_fleet_is_solved_to_proven_optimality(family: str) -> None:
     """At each level the bound over all replica mixes equals the value."""
-    for seed in range(1, 1 + often(1)):
+    for seed in range(SEED, SEED + often(1)):
         _, solution = placed(family, seed)
         assert [proof.bound for proof in solution.proofs] == [proof.value for proof in solution.proofs], seed
         assert not solution.unproven
@@ -41,7 +43,7 @@ def test_a_small_fleet_is_solved_to_proven_optimality(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_simple_rule_beats_the_engine(family: str) -> None:
     """In each family the solution is feasible and, level by level, at least as good as that of each rule."""
-    problem, solution = placed(family, 1)
+    problem, solution = placed(family, SEED)
     reached = levels(problem, solution.replicas)
 
     assert wrong(problem, solution) == []
