@@ -14,12 +14,15 @@ from controller.observe.scheduling import node_affinity
 from controller.observe.selectors import selected_keys, selects
 from controller.observe.targets import GROUP_INDEX, GROUP_REVISION, WORKER_INDEX, Target, TargetKey
 from controller.planning.cluster import Node
+from controller.planning.pod_rules import PodRules
 from controller.planning.pod_rules.apart import MOST_PER_NODE, MostPerNode
-from controller.planning.pod_rules.record import PodRules
+from controller.planning.pod_rules.interface import DomainRule
 from controller.planning.pod_rules.spread import MOST_SKEW, Spread
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 """A label that every node has, with a different value each."""
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 _OF_ONE_REVISION: Final = frozenset({"pod-template-hash", "controller-revision-hash", GROUP_REVISION})
 """Labels that are common to the pods of one revision of one target, with a value unique to it."""
@@ -81,8 +84,13 @@ class RuleReading:
         return with_accelerators(self.asked_for, self.accelerator)
 
     @property
+    def domain_rules(self) -> tuple[DomainRule, ...]:
+        """The rules on domains, of which a plan applies the first one only."""
+        return tuple(self.spreads.values())
+
+    @property
     def rules(self) -> PodRules:
-        """The rules that a plan can apply: it spreads pods over one topology only."""
+        """The rules that a plan can apply."""
         return PodRules(
             spread=next(iter(self.spreads.values()), None),
             most_per_node=MostPerNode(pods=self.most_per_node) if self.most_per_node else None,
@@ -106,7 +114,20 @@ class RuleReading:
         )
 
 
-def read_constraint(reading: RuleReading, constraint: Json, where: str) -> None:
+def read_template(reading: RuleReading) -> None:
+    """Interpret all required rules of the pod template."""
+    spec = reading.target.pod_spec
+    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or []):
+        if constraint.get("whenUnsatisfiable") != "ScheduleAnyway":
+            _read_constraint(reading, constraint, f"topologySpreadConstraints[{index}]")
+    affinity = spec.get("affinity") or {}
+    for index, term in enumerate((affinity.get("podAntiAffinity") or {}).get(_REQUIRED) or []):
+        _read_repulsion(reading, term, f"podAntiAffinity.{_REQUIRED}[{index}]")
+    if (affinity.get("podAffinity") or {}).get(_REQUIRED):
+        reading.leave_out(f"podAffinity.{_REQUIRED}", "pods that have to be near others cannot be planned")
+
+
+def _read_constraint(reading: RuleReading, constraint: Json, where: str) -> None:
     """Interpret one required topology spread constraint."""
     key, max_skew = constraint["topologyKey"], int(constraint.get("maxSkew") or 1)
     where = f"{where} over {key}"
@@ -134,7 +155,7 @@ def _counts_from_zero(reading: RuleReading, constraint: Json, key: str) -> bool:
     return is_few or not counted <= domains_of(reading.own_nodes, key)
 
 
-def read_repulsion(reading: RuleReading, term: Json, where: str) -> None:
+def _read_repulsion(reading: RuleReading, term: Json, where: str) -> None:
     """Interpret one term of required pod anti-affinity."""
     key, namespace = term["topologyKey"], reading.target.key.namespace
     where = f"{where} over {key}"

@@ -11,13 +11,12 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
 from controller.observe.domains import most_pods
-from controller.observe.rule_reading import RuleReading, Scene, read_constraint, read_repulsion
+from controller.observe.rule_reading import RuleReading, Scene, read_template
 from controller.observe.targets import SET_NAME, Target
-from controller.planning.pod_rules.record import PodRules
+from controller.planning.pod_rules import PodRules
 from controller.planning.pod_rules.spread import Spread
 
 _OF_ANY_GROUP: Final[Json] = {"matchExpressions": [{"key": SET_NAME, "operator": "Exists"}]}
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,14 +40,7 @@ def pod_rules(target: Target, accelerator: str, scene: Scene) -> TargetRules:
     if not accelerators_of(spec) or not (_asks(spec) or target.together_in or target.has_own_volumes):
         return NO_RULES
     reading = RuleReading(target=target, accelerator=accelerator, scene=scene)
-    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or []):
-        if constraint.get("whenUnsatisfiable") != "ScheduleAnyway":
-            read_constraint(reading, constraint, f"topologySpreadConstraints[{index}]")
-    affinity = spec.get("affinity") or {}
-    for index, term in enumerate((affinity.get("podAntiAffinity") or {}).get(_REQUIRED) or []):
-        read_repulsion(reading, term, f"podAntiAffinity.{_REQUIRED}[{index}]")
-    if (affinity.get("podAffinity") or {}).get(_REQUIRED):
-        reading.leave_out(f"podAffinity.{_REQUIRED}", "pods that have to be near others cannot be planned")
+    read_template(reading)
     _read_target(reading)
     return _reduced(reading)
 
@@ -90,9 +82,10 @@ def _read_exclusion(reading: RuleReading) -> None:
 
 def _reduced(reading: RuleReading) -> TargetRules:
     """Return the rules that a plan supports for one variant, and report the others."""
-    for key in [*reading.spreads][1:]:
-        reading.leave_out(f"spread over {key}", "a plan spreads pods over one topology only")
     rules = reading.rules
+    for rule in reading.domain_rules:
+        if rule is not rules.on_domains:
+            reading.leave_out(rule.clause, "a plan applies only one rule over a topology")
     if reading.target.together_in and reading.target.pods_per_replica > 1:
         _report_unplanned(reading, rules)
         rules = PodRules()
@@ -103,9 +96,9 @@ def _report_unplanned(reading: RuleReading, rules: PodRules) -> None:
     """Report rules of pods that are kept together by replica: a plan applies no other rule to these."""
     where = f"kept together in {reading.target.together_in}"
     if rules.on_domains:
-        reading.leave_out(where, f"their spread over {rules.on_domains.topology_key} is not considered")
+        reading.leave_out(where, f'the rule "{rules.on_domains.clause}" is not considered')
     largest = max((node.accelerators_allocatable for node in reading.own_nodes), default=0)
     room = largest // accelerators_of(reading.target.pod_spec)
-    if rules.most_more(0, room) < room:
-        clauses = ", ".join(rule.clause for rule in rules.on_nodes)
-        reading.leave_out(where, f'the rule "{clauses}" is not considered')
+    for rule in rules.on_nodes:
+        if rule.most_more(0) < room:
+            reading.leave_out(where, f'the rule "{rule.clause}" is not considered')

@@ -13,7 +13,7 @@ from controller.planning.additions import OWN_LABELS, Addition, new_nodes
 from controller.planning.cluster import Node
 from controller.planning.decision import Plan
 from controller.planning.inventory import admits, topology_keys
-from controller.planning.pod_rules.record import PodRules
+from controller.planning.pod_rules import PodRules
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import count
 

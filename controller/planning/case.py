@@ -75,8 +75,8 @@ class Case:
     placed: int
     """Replicas for which there is a place."""
 
-    granted: int
-    """Replicas to publish."""
+    published: int
+    """Replicas to publish; those that are kept without a place count, too."""
 
     @property
     def solved(self) -> SolvedProblem:
@@ -225,7 +225,7 @@ def waiting_replicas(variant: Variant, most: int) -> int:
     return min(allowed_replicas(variant), most) if variant.stalled_replicas else 0
 
 
-def _granted(solved: SolvedProblem) -> Sequence[int]:
+def _published(solved: SolvedProblem) -> Sequence[int]:
     """Return the replicas of each variant to publish, in order.
 
     If fewer would remove ready replicas, and others would get their nodes, these others wait without a place,
@@ -235,7 +235,7 @@ def _granted(solved: SolvedProblem) -> Sequence[int]:
     """
     asked = [(variant, demand) for demand in solved.demands for variant in demand.variants]
     placed = solved.granted.replicas
-    granted = [published_replicas(*asked[v], number) for v, number in enumerate(placed)]
+    published = [published_replicas(*asked[v], number) for v, number in enumerate(placed)]
     covered = [
         provided_rate(demand.variants, [placed[v] for v in solved.variants_of(model)]) >= demand.lower_rate
         for model, demand in enumerate(solved.demands)
@@ -247,20 +247,20 @@ def _granted(solved: SolvedProblem) -> Sequence[int]:
         most = solved.wanted.replicas[v] if covered[v] else solved.problem.variants[v].upper
         least = max(outlasting_replicas(variant, demand), waiting_replicas(variant, most))
         bound = sum([bool(replica.nodes) for replica in staying_replicas(variant)]) if least else 0
-        if bound <= granted[v] < least:
-            more = [*granted[:v], least, *granted[v + 1 :]]
-            granted = more if all(_is_within(row, more) for row in solved.problem.limits) else granted
-    return granted
+        if bound <= published[v] < least:
+            more = [*published[:v], least, *published[v + 1 :]]
+            published = more if all(_is_within(row, more) for row in solved.problem.limits) else published
+    return published
 
 
-def _is_within(row: LimitRow, granted: Sequence[int]) -> bool:
+def _is_within(row: LimitRow, replicas: Sequence[int]) -> bool:
     """Return whether replicas do not exceed a limit, which allows current ones unless it applies at once."""
-    return sum(amount * granted[v] for v, amount in row.terms) <= row.limit
+    return sum(amount * replicas[v] for v, amount in row.terms) <= row.limit
 
 
 def cases(solved: SolvedProblem) -> Iterator[Case]:
     """Yield the case of each variant, in order."""
-    granted = _granted(solved)
+    published = _published(solved)
     for model, demand in enumerate(solved.demands):
         own = solved.variants_of(model)
         placed = solved.granted.replicas[own.start : own.stop]
@@ -284,5 +284,5 @@ def cases(solved: SolvedProblem) -> Iterator[Case]:
                 variant=variant,
                 wanted=whole.wanted[position],
                 placed=placed[position],
-                granted=granted[own.start + position],
+                published=published[own.start + position],
             )

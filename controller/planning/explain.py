@@ -45,8 +45,8 @@ def _decision(case: Case) -> Decision:
     reliefs = case.solved.reliefs.get(whole.model, ())
     if verdict.reason is Reason.SHORTAGE and reliefs:
         verdict = replace(verdict, message=f"{verdict.message}; {_helps(reliefs)} would help")
-    if case.granted > case.placed and not _is_frozen(case):
-        waiting = count(case.granted - case.placed, "replica")
+    if case.published > case.placed and not _is_frozen(case):
+        waiting = count(case.published - case.placed, "replica")
         why = "no node was added" if case.variant.stalled_replicas else "fewer would remove ready ones"
         text = f"{verdict.message}; {waiting} without a place: {why}"
         verdict = replace(verdict, message=text)
@@ -57,8 +57,8 @@ def _decision(case: Case) -> Decision:
         case.variant,
         case.demand,
         verdict,
-        replicas=case.granted,
-        unconstrained_replicas=max(case.wanted, case.granted) if _is_frozen(case) else case.wanted,
+        replicas=case.published,
+        unconstrained_replicas=max(case.wanted, case.published) if _is_frozen(case) else case.wanted,
         unmet_per_mille=whole.unmet_per_mille,
         alternative=case.alternative,
         reliefs=reliefs,
@@ -113,15 +113,15 @@ def _below_minimum(case: Case) -> Verdict | None:
 
 def _holding(case: Case) -> Verdict | None:
     """Explain that the data does not allow a new decision."""
-    if not _is_frozen(case) or case.granted > max(case.held, case.variant.current_replicas):
+    if not _is_frozen(case) or case.published > max(case.held, case.variant.current_replicas):
         return None
-    if case.demand.signal is Signal.HELD and (case.whole.unmet_per_mille or case.granted > case.held):
+    if case.demand.signal is Signal.HELD and (case.whole.unmet_per_mille or case.published > case.held):
         return None
     stale = case.demand.signal is Signal.HELD and not case.demand.load.silent_replicas
     message = f"{case.variant.name} {_change(case)}: {_ignorance(case)}"
-    found = case.scarcity() if case.placed < case.granted else None
+    found = case.scarcity() if case.placed < case.published else None
     if found:
-        message += f"; {case.granted - case.placed} without a place: {case.scarcity_clause(found)}"
+        message += f"; {case.published - case.placed} without a place: {case.scarcity_clause(found)}"
     bound_by = BoundBy.STALE_METRICS if stale else BoundBy.MISSING_METRICS
     return Verdict(bound_by=bound_by, reason=Reason.HOLDING, message=message)
 
@@ -132,7 +132,7 @@ def _short(case: Case) -> Verdict | None:
     if not unmet:
         return None
     if case.wanted > case.placed:
-        return _lacking(case, f"{_need(case)}; granted {case.granted}", joint=": ")
+        return _lacking(case, f"{_need(case)}; granted {case.published}", joint=": ")
     return _lacking(
         case,
         f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {percent(unmet)} "
@@ -150,18 +150,18 @@ def _required(case: Case) -> str:
 def _steadied(case: Case) -> Verdict | None:
     """Explain that a variant which changed direction too often is not reversed for cost."""
     found = case.solved.flapping.get(case.variant.key)
-    if found is None or case.granted != case.variant.current_replicas or case.wanted == case.granted:
+    if found is None or case.published != case.variant.current_replicas or case.wanted == case.published:
         return None
-    if case.wanted > case.granted and (case.scarcity() or case.limit or case.rule_clause):
+    if case.wanted > case.published and (case.scarcity() or case.limit or case.rule_clause):
         return None  # it could not have more anyway
     is_spare = case.whole.provided_rate - rate_of(case.variant) >= case.demand.required_rate
-    if (case.wanted > case.granted) != (found.direction < 0) or (found.direction > 0 and not is_spare):
+    if (case.wanted > case.published) != (found.direction < 0) or (found.direction > 0 and not is_spare):
         return None
     times = f"changed direction {count(found.reversals, 'time')} in the last"
     return Verdict(
         bound_by=BoundBy.FLAPPING,
         reason=Reason.STEADY,
-        message=f"{case.variant.name} is kept at {count(case.granted, 'replica')}: {times}"
+        message=f"{case.variant.name} is kept at {count(case.published, 'replica')}: {times}"
         f" {span(case.solved.settings.flap_window_seconds)}, {_load(case)}",
     )
 
@@ -187,7 +187,7 @@ def _replaced(case: Case) -> Verdict | None:
     return Verdict(
         bound_by=_LIMITED[limit.kind] if limit else found.bound_by if found else otherwise,
         reason=_movement(case),
-        message=f"{_need(case)}; granted {case.granted}{instead}: {why}",
+        message=f"{_need(case)}; granted {case.published}{instead}: {why}",
     )
 
 
@@ -213,7 +213,7 @@ def _minimum(case: Case) -> Verdict | None:
 def _served(case: Case) -> Verdict:
     spared = "; spare replicas stay until there are enough rates for a trend" if _is_spared(case) else ""
     needs_fewer = case.whole.provided_rate - rate_of(case.variant) >= case.demand.required_rate
-    if needs_fewer and case.granted and case.granted == outlasting_replicas(case.variant, case.demand):
+    if needs_fewer and case.published and case.published == outlasting_replicas(case.variant, case.demand):
         spared = "; ready replicas stay until those with lower ordinals are ready"
     return Verdict(
         bound_by=BoundBy.DEMAND,
@@ -228,7 +228,7 @@ def _is_spared(case: Case) -> bool:
     if load.requests_per_second is None or load.releasable_requests_per_second is not None:
         return False
     spare = case.whole.provided_rate - rate_of(case.variant)
-    return 0 < case.granted <= case.variant.current_replicas and spare >= case.demand.lower_rate
+    return 0 < case.published <= case.variant.current_replicas and spare >= case.demand.lower_rate
 
 
 _EXPLANATIONS: tuple[Callable[[Case], Verdict | None], ...] = (
@@ -271,13 +271,13 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
 
 
 def _movement(case: Case) -> Reason:
-    if case.granted == case.variant.current_replicas:
+    if case.published == case.variant.current_replicas:
         return Reason.STEADY
-    return Reason.SCALE_UP if case.granted > case.variant.current_replicas else Reason.SCALE_DOWN
+    return Reason.SCALE_UP if case.published > case.variant.current_replicas else Reason.SCALE_DOWN
 
 
 def _change(case: Case) -> str:
-    before, after = case.variant.current_replicas, case.granted
+    before, after = case.variant.current_replicas, case.published
     if before == after:
         return f"stays at {count(after, 'replica')}"
     return f"goes from {before} to {count(after, 'replica')}"

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from controller.planning.cluster import Budget, Node, NodePool, NodeRequirement, Quota, Toleration
 from controller.planning.load import Capacity, ModelLoad
-from controller.planning.pod_rules.record import PodRules
+from controller.planning.pod_rules import PodRules
 from controller.planning.ranges import (
     MAX_COST,
     MAX_REPLICAS,

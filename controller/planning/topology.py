@@ -7,7 +7,7 @@ from functools import cached_property
 
 from controller.planning.cluster import Node
 from controller.planning.inventory import known_labels, meets, topology_keys
-from controller.planning.pod_rules.interface import DomainTerms
+from controller.planning.pod_rules.interface import DomainTerms, Topology
 from controller.planning.problem import NO_DOMAIN
 from controller.planning.snapshot import Variant
 
@@ -19,7 +19,7 @@ class Topologies:
         self._nodes = nodes
         self._to_come = to_come
         self._keys = sorted(frozenset[str]().union(*(topology_keys(variant) for variant in variants)))
-        self._known: dict[tuple[object, ...], tuple[int, ...]] = {}
+        self._known: dict[tuple[object, ...], Topology] = {}
 
     @cached_property
     def _numbers(self) -> list[dict[str, int]]:
@@ -58,22 +58,24 @@ class Topologies:
         rule = variant.rules.on_domains
         if rule is None:
             return None
-        topology = self._keys.index(rule.topology_key)
-        key = (topology, variant.accelerator, variant.node_selector, variant.node_affinity)
+        number = self._keys.index(rule.topology_key)
+        key = (number, variant.accelerator, variant.node_selector, variant.node_affinity)
         if key not in self._known:
-            # Domains that exist only on nodes to be added count only if there are no others.
-            self._known[key] = self._admitted(self._nodes, topology, variant) or self._admitted(
-                self._to_come, topology, variant
+            self._known[key] = Topology(
+                number=number,
+                selected=self._selected(self._nodes, number, variant),
+                selected_to_come=self._selected(self._to_come, number, variant),
+                every=tuple(self._numbers[number].values()),
             )
-        return rule.terms(topology, self._known[key])
+        return rule.terms(self._known[key])
 
-    def _admitted(self, nodes: Sequence[Node], topology: int, variant: Variant) -> tuple[int, ...]:
-        """Return the domains that count; as in kube-scheduler, cordoned and tainted nodes contribute."""
-        admitted = {
+    def _selected(self, nodes: Sequence[Node], topology: int, variant: Variant) -> tuple[int, ...]:
+        """Return the domains of the nodes that a variant's pods select."""
+        selected = {
             self.domains(node)[topology]
             for node in nodes
             if variant.accelerator in ("", node.accelerator)
             and variant.node_selector <= node.labels
             and meets(node, variant.node_affinity)
         }
-        return tuple(sorted(admitted - {NO_DOMAIN}))
+        return tuple(sorted(selected - {NO_DOMAIN}))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.planning.cpsat import Program, Terms
-from controller.planning.engine.rules import bins_by_domain, bound_pods, orders, pods_by_domain
+from controller.planning.engine.rules import bins_by_domain, domains_of, orders
 from controller.planning.engine.shared import item_type
 from controller.planning.pod_rules.interface import NewUnits
 from controller.planning.problem import PlacementProblem, bins_of
@@ -97,8 +97,11 @@ def demands_of(
             alike[*key, tuple(bins[v]), own].append((v, NewReplicas(terms=units.terms, most=units.most)))
             continue
         reachable = domains[v]
-        counts = pods_by_domain(problem, rule, bound_pods(terms))
-        for domain, part in rule.parts(program, units, counts, reachable).items():
+        before = domains_of(problem, terms, rule, reachable)
+        most = rule.most_new_pods(before)
+        if most is not None and units.most * units.pods > most:
+            program.row(units.terms, most=most // units.pods)
+        for domain, part in rule.parts(program, units, before).items():
             here = NewReplicas(terms=part, most=units.most)
             alike[*key, reachable[domain], own].append((v, here))
     demands = [

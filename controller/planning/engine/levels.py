@@ -169,7 +169,8 @@ def _cost_factor(options: Options, shared: Shared, patterns: Patterns) -> tuple[
     """Return the maximum of disruption, and the factor of cost, which is over twice that.
 
     A bound on the combined objective then implies a bound on cost, whatever the disruption. If the numbers
-    would become too large to be exact, the factor is 1 and disruption is ignored.
+    would become too large to be exact, the factor is 1 and disruption is ignored. A quarter of the limit
+    leaves room for differences between sums, such as reduced costs.
     """
     disruption = int(np.maximum.reduceat(patterns.disruption, patterns.start)[patterns.is_enumerated].sum())
     by_variant = np.maximum.reduceat(options.disruption[:-1], options.first)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from controller.planning.pod_rules.interface import DomainTerms
+from controller.planning.pod_rules.interface import Domains, DomainTerms
 from controller.planning.problem import UNLIMITED_REPLICAS, PlacementProblem, VariantTerms, bins_of
 
 
@@ -66,12 +66,19 @@ def _domain_of(problem: PlacementProblem, bin_: int, rule: DomainTerms) -> int:
 def pods_by_domain(
     problem: PlacementProblem, rule: DomainTerms, pods_on_node: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return the number of pods in each domain that counts for a rule."""
-    counts, domain_of = dict.fromkeys(rule.domains, 0), problem.topologies[rule.topology]
+    """Return the number of pods in each domain that a rule counts."""
+    pods_in, domain_of = dict.fromkeys(rule.domains, 0), problem.topologies[rule.topology]
     for node, pods in pods_on_node.items():
-        if domain_of[node] in counts:
-            counts[domain_of[node]] += pods
-    return counts
+        if domain_of[node] in pods_in:
+            pods_in[domain_of[node]] += pods
+    return pods_in
+
+
+def domains_of(
+    problem: PlacementProblem, terms: VariantTerms, rule: DomainTerms, reachable: Iterable[int]
+) -> Domains:
+    """Return the domains of a variant's rule before any new pod."""
+    return Domains(pods=pods_by_domain(problem, rule, bound_pods(terms)), reachable=tuple(reachable))
 
 
 def orders(
@@ -89,14 +96,15 @@ def orders(
         if rule is None:
             continue
         new = max(0, replicas[v] - len(terms.bound_replicas)) * terms.pods
-        counts = pods_by_domain(problem, rule, bound_pods(terms))
-        for domain, (pods,) in rule.least_new_pods(counts, reachable, [new]).items():
+        before = domains_of(problem, terms, rule, reachable)
+        pods_in = dict(before.pods)
+        for domain, (pods,) in rule.least_new_pods(before, [new]).items():
             loads.add(reachable[domain], terms.accelerators * pods)
-            counts[domain] += pods
+            pods_in[domain] += pods
             new -= pods
         shares = {domain: loads.share(bins, terms.accelerators) for domain, bins in reachable.items()}
         found[v] = sorted(reachable, key=lambda domain: (shares[domain], domain))
-        can_get_more = rule.open_domains(counts)
+        can_get_more = rule.open_domains(pods_in)
         for domain in [domain for domain in found[v] if domain in can_get_more][:new]:
             loads.add(reachable[domain], terms.accelerators)
     return found

@@ -127,7 +127,8 @@ class Search:
             return value
         factor, enough = incumbent.levels.factor(level), math.inf
         if self._gap and incumbent.is_met:
-            # A bound within a quarter of the accepted gap of the incumbent: better prices are not needed.
+            # Better prices are not needed within a quarter of the accepted gap. The rest is for the patterns
+            # of the core, which seldom reach the bound.
             enough = value * factor - self._gap * self._base(level, value * factor) / 4
         objective, duals = self._generated.solve(level, enough)
         if level == incumbent.levels.cost:

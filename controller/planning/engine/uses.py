@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from controller.planning.engine.rules import bins_by_domain, bound_pods, most_on_nodes, pods_by_domain
+from controller.planning.engine.rules import bins_by_domain, domains_of, most_on_nodes
 from controller.planning.engine.shared import (
     NO_BIN,
     NO_TYPE,
@@ -30,9 +30,9 @@ class Types:
         self._problem = problem
         self._bins = bins_of(problem)
         self._domains = bins_by_domain(problem)
-        self._counts = {
-            v: pods_by_domain(problem, rule, bound_pods(problem.variants[v]))
-            for v in self._domains
+        self._before = {
+            v: domains_of(problem, problem.variants[v], rule, reachable)
+            for v, reachable in self._domains.items()
             if (rule := problem.variants[v].domain_rule)
         }
         self._nodes = nodes
@@ -80,7 +80,7 @@ class Types:
             return units
         pods = min(units, most_on_nodes(self._problem, terms, self._bins[v], free))
         if terms.domain_rule is not None:
-            most = terms.domain_rule.most_new_pods(self._counts[v], self._domains[v])
+            most = terms.domain_rule.most_new_pods(self._before[v])
             pods = pods if most is None else min(pods, most)
         return pods // terms.pods
 
@@ -101,14 +101,14 @@ class Types:
         by_domain = np.isin(variant, [v for v in self._domains if terms[v].together is None])
         plain = np.flatnonzero((more > 0) & (type_ != NO_TYPE) & ~by_domain)
         yield plain, type_[plain], more[plain]
-        for v, domains in self._domains.items():
+        for v, before in self._before.items():
             own = first[v] + np.flatnonzero(more[first[v] : first[v] + sizes[v]])
             rule = terms[v].domain_rule
             if terms[v].together is not None or rule is None or not len(own):
                 continue
             # The least number of each domain is used in that domain, and the rest in all of its bins.
             rest = more[own].copy()
-            fewest = rule.least_new_pods(self._counts[v], domains, more[own].tolist())
+            fewest = rule.least_new_pods(before, more[own].tolist())
             for domain, amounts in fewest.items():
                 used = np.array(amounts, dtype=np.int64)
                 yield own, self._index[self._in_domain[v][domain]], used

@@ -13,8 +13,30 @@ from typing import Protocol
 Terms = list[tuple[int, int]]
 """The (variable, coefficient) pairs of a linear sum."""
 
-Counts = Mapping[int, int]
-"""The variant's bound pods in each domain that counts."""
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Topology:
+    """A topology, such as zones, with its domains as seen by the pods of one variant; numbers ascend."""
+
+    number: int
+    selected: tuple[int, ...]
+    """Domains of nodes that the pods select; as in kube-scheduler, cordoned and tainted ones contribute."""
+
+    selected_to_come: tuple[int, ...]
+    """Domains of nodes to be added that the pods select."""
+
+    every: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Domains:
+    """The domains of a rule before any new pod."""
+
+    pods: Mapping[int, int]
+    """The variant's bound pods in each of `DomainTerms.domains`."""
+
+    reachable: tuple[int, ...]
+    """Those of the domains that have nodes for new pods, ascending."""
 
 
 class Rows(Protocol):
@@ -61,43 +83,45 @@ class DomainRule(ABC):
         """The rule in messages."""
 
     @abstractmethod
-    def terms(self, topology: int, domains: tuple[int, ...]) -> DomainTerms:
-        """Return the rule in integers, for the number of the topology and those of the domains that count."""
+    def terms(self, topology: Topology) -> DomainTerms:
+        """Return the rule in integers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DomainTerms(ABC):
     """A rule about domains in the integer problem.
 
-    There are new pods only if all bound replicas stay, so `counts` are constants wherever the rule matters.
-    `reachable` are the domains that count and have nodes for the variant.
+    There are new pods only if all bound replicas stay, so the bound pods of domains are constants in rows.
     """
 
     topology: int
     domains: tuple[int, ...]
-    """Domains of the topology that count, ascending, whether or not they have room."""
+    """Domains that the rule counts, ascending, whether or not they have nodes; new pods go to no other."""
 
     @abstractmethod
-    def open_domains(self, counts: Counts) -> Collection[int]:
-        """Return the domains that can get one more pod at present."""
+    def open_domains(self, pods: Mapping[int, int]) -> Collection[int]:
+        """Return the domains that can get the next pod, given the pods in each domain, new ones included."""
 
-    def most_new_pods(self, counts: Counts, reachable: Collection[int]) -> int | None:
+    def most_new_pods(self, domains: Domains) -> int | None:
         """Return the maximum number of new pods; None for no maximum."""
-        del counts, reachable
+        del domains
         return None
 
-    def least_new_pods(
-        self, counts: Counts, reachable: Collection[int], pods: Sequence[int]
-    ) -> dict[int, Sequence[int]]:
-        """Return the minimum that each domain gets of each number of new pods, for the lower bound."""
-        del counts
-        return {domain: [0] * len(pods) for domain in reachable}
+    def least_new_pods(self, domains: Domains, pods: Sequence[int]) -> Mapping[int, Sequence[int]]:
+        """Return the minimum that domains get of each number of new pods; 0 for domains that are left out.
+
+        It strengthens the lower bound. The minimums of one number must be possible together.
+        """
+        del domains, pods
+        return {}
 
     @abstractmethod
-    def parts(
-        self, program: Rows, units: NewUnits, counts: Counts, reachable: Collection[int]
-    ) -> dict[int, Terms]:
-        """Return the new units of each domain, as terms, and add the rows of the rule."""
+    def parts(self, program: Rows, units: NewUnits, domains: Domains) -> dict[int, Terms]:
+        """Return the new units of domains, as terms, and add the rows of the rule.
+
+        They must allow exactly the valid distributions of at most `most_new_pods` pods over the reachable
+        domains. Domains that are left out get no pods.
+        """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +129,7 @@ class NewUnits:
     """The new pods or gangs of a variant in an integer program."""
 
     terms: Terms
-    """Their number, as a sum of variables. For single pods, at most one of the variables is 1."""
+    """Their number, as a sum of variables of which at most one is 1 in programs over patterns or counts."""
 
     most: int
     """Upper bound on their number."""
@@ -114,4 +138,6 @@ class NewUnits:
     """Pods of each unit."""
 
     order: Sequence[int] | None = None
-    """Domains in the order in which they get pods that could be in several; None if the solver chooses."""
+    """Reachable domains, those with the most room first. If it is given, there are so many variants that the
+    rule should decide by this order instead of variables, as far as it can.
+    """

@@ -10,7 +10,15 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.planning.pod_rules.interface import Counts, DomainRule, DomainTerms, NewUnits, Rows, Terms
+from controller.planning.pod_rules.interface import (
+    DomainRule,
+    Domains,
+    DomainTerms,
+    NewUnits,
+    Rows,
+    Terms,
+    Topology,
+)
 from controller.planning.ranges import out_of_range, refuse
 
 MOST_SKEW = 10**6
@@ -40,10 +48,12 @@ class Spread(DomainRule):
             return f"at most {self.max_skew} in each {self.topology_key}"
         return f"spread over {self.topology_key} with a skew of at most {self.max_skew}"
 
-    def terms(self, topology: int, domains: tuple[int, ...]) -> SpreadTerms:
-        """Return the rule in integers."""
-        empty = (EMPTY_DOMAIN,) if self.counts_from_zero else ()
-        return SpreadTerms(topology=topology, max_skew=self.max_skew, domains=(*domains, *empty))
+    def terms(self, topology: Topology) -> SpreadTerms:
+        """Return the rule in integers; domains of nodes to be added count only if there are no others."""
+        domains = topology.selected or topology.selected_to_come
+        if self.counts_from_zero:
+            domains = (*domains, EMPTY_DOMAIN)
+        return SpreadTerms(topology=topology.number, max_skew=self.max_skew, domains=domains)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,30 +62,29 @@ class SpreadTerms(DomainTerms):
 
     max_skew: int
 
-    def open_domains(self, counts: Counts) -> Collection[int]:
+    def open_domains(self, pods: Mapping[int, int]) -> Collection[int]:
         """Return the domains that one more pod leaves within the skew."""
-        fewest = min(counts.values(), default=0)
-        return {domain for domain, pods in counts.items() if pods + 1 - fewest <= self.max_skew}
+        most = min(pods.values(), default=0) + self.max_skew
+        return {domain for domain, number in pods.items() if number < most}
 
-    def most_new_pods(self, counts: Counts, reachable: Collection[int]) -> int | None:
+    def most_new_pods(self, domains: Domains) -> int | None:
         """Return the maximum number of new pods; None if every domain can take some."""
-        closed = [count for domain, count in counts.items() if domain not in reachable]
+        closed = domains.pods.keys() - set(domains.reachable)
         if not closed:
             return None
-        most = min(closed) + self.max_skew
-        return sum(max(0, most - count) for domain, count in counts.items() if domain in reachable)
+        most = min(domains.pods[domain] for domain in closed) + self.max_skew
+        return sum(max(0, most - domains.pods[domain]) for domain in domains.reachable)
 
-    def least_new_pods(
-        self, counts: Counts, reachable: Collection[int], pods: Sequence[int]
-    ) -> dict[int, Sequence[int]]:
+    def least_new_pods(self, domains: Domains, pods: Sequence[int]) -> dict[int, Sequence[int]]:
         """Return the minimum that each domain gets of each number of new pods, however they are spread.
 
         The other domains take as many as they can while this one has the fewest.
         """
         known: dict[tuple[int, ...], Sequence[int]] = {}
         found = {}
-        for domain in reachable:
-            others = tuple(sorted(counts[d] - counts[domain] for d in reachable if d != domain))
+        for domain in domains.reachable:
+            here = domains.pods[domain]
+            others = tuple(sorted(domains.pods[d] - here for d in domains.reachable if d != domain))
             if others not in known:
                 totals = self._totals(others, max(pods, default=0))
                 known[others] = [bisect_left(totals, number) for number in pods]
@@ -93,33 +102,29 @@ class SpreadTerms(DomainTerms):
             totals.append(here + sum(max(0, here + self.max_skew - other) for other in others))
         return totals
 
-    def parts(
-        self, program: Rows, units: NewUnits, counts: Counts, reachable: Collection[int]
-    ) -> dict[int, Terms]:
+    def parts(self, program: Rows, units: NewUnits, domains: Domains) -> dict[int, Terms]:
         """Return the new units of each domain, as terms, and add the rows."""
         if self.max_skew == 1 and units.pods == 1:
-            return self._even_parts(program, units, counts, reachable)
-        return self._parts_within(program, units, counts, reachable)
+            return self._even_parts(program, units, domains)
+        return self._parts_within(program, units, domains)
 
-    def _even_parts(
-        self, program: Rows, units: NewUnits, counts: Counts, reachable: Collection[int]
-    ) -> dict[int, Terms]:
+    def _even_parts(self, program: Rows, units: NewUnits, domains: Domains) -> dict[int, Terms]:
         """Return the new pods of each domain for a skew of at most 1.
 
         All domains that get pods then end with the same number, or with one more. The least number of each
         domain follows from the total; each gets at most one of the rest: as the solver chooses, or, without
         variables, the first domains of the order.
         """
-        parts: dict[int, Terms] = {domain: [] for domain in reachable}
+        parts: dict[int, Terms] = {domain: [] for domain in domains.reachable}
         rest: list[tuple[int, int, list[int]]] = []
-        fewest = self.least_new_pods(counts, reachable, [pods for _, pods in units.terms])
+        fewest = self.least_new_pods(domains, [pods for _, pods in units.terms])
         for turn, (variable, pods) in enumerate(units.terms):
             least = {domain: amounts[turn] for domain, amounts in fewest.items()}
             left = pods - sum(least.values())
             for domain, amount in least.items():
                 if amount:
                     parts[domain].append((variable, amount))
-            takers = _takers(counts, least, units.order or reachable)
+            takers = _takers(domains.pods, least, units.order or domains.reachable)
             if units.order is None and left:
                 rest.append((variable, left, takers))
             elif units.order is not None:
@@ -129,16 +134,14 @@ class SpreadTerms(DomainTerms):
             _choose_domains(program, parts, rest)
         return parts
 
-    def _parts_within(
-        self, program: Rows, units: NewUnits, counts: Counts, reachable: Collection[int]
-    ) -> dict[int, Terms]:
+    def _parts_within(self, program: Rows, units: NewUnits, domains: Domains) -> dict[int, Terms]:
         """Return the new units of each domain for any skew.
 
         If the bound pods satisfy the constraint by themselves, it also holds without new pods, and needs no
         condition.
         """
-        pods, most = units.pods, units.most
-        chosen = dict(zip(reachable, program.variables(len(reachable), most), strict=True))
+        pods, most, counts = units.pods, units.most, domains.pods
+        chosen = dict(zip(domains.reachable, program.variables(len(domains.reachable), most), strict=True))
         program.row([*units.terms, *((variable, -1) for variable in chosen.values())], least=0, most=0)
         fewest = program.variables(1, max(counts.values(), default=0) + pods * most)[0]
         for domain, count in counts.items():
@@ -155,7 +158,7 @@ class SpreadTerms(DomainTerms):
         return {domain: [(variable, 1)] for domain, variable in chosen.items()}
 
 
-def _takers(counts: Counts, least: Mapping[int, int], domains: Iterable[int]) -> list[int]:
+def _takers(counts: Mapping[int, int], least: Mapping[int, int], domains: Iterable[int]) -> list[int]:
     """Return the domains that can get one pod more once each has the least number of new pods."""
     fewest = min((counts[domain] + pods for domain, pods in least.items()), default=0)
     return [domain for domain in domains if counts[domain] <= fewest]

@@ -151,4 +151,4 @@ def test_scheduling_rules_of_pods_are_planned_or_reported_as_unsupported() -> No
         [("room", "Exists")]
     ]
     (problem,) = found.problems
-    assert problem.startswith("Deployment ns/chat: spread over rack: ")
+    assert problem.startswith("Deployment ns/chat: spread over rack with a skew of at most 2: ")

@@ -14,8 +14,8 @@ from apiserver.schema.json import Json
 from controller.observe.rule_reading import HOSTNAME, Scene
 from controller.observe.rules import NO_RULES, TargetRules, pod_rules
 from controller.observe.targets import Target, TargetKey, TargetKind, target_of
+from controller.planning.pod_rules import PodRules
 from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.record import PodRules
 from controller.planning.pod_rules.spread import Spread
 
 L4 = "NVIDIA-L4"
@@ -188,7 +188,7 @@ NAMED: dict[str, tuple[Target, str]] = {
     ),
     "a second topology": (
         spread(constraint(), constraint("rack")),
-        "spread over rack: a plan spreads pods over one topology only",
+        "spread over rack with a skew of at most 1: a plan applies only one rule over a topology",
     ),
     "required pod affinity": (
         chat(affinity={"podAffinity": repulsion(term(ZONE))["podAntiAffinity"]}),
@@ -306,7 +306,7 @@ def test_spread_and_anti_affinity_of_exclusive_groups_are_reported_and_not_plann
     assert 'the rule "at most 1 on each node" is not considered' in problem
     spread_too = grouped(nodes=FULL_ZONES, topologySpreadConstraints=[constraint("rack", mine)])
     assert spread_too.rules.spread is None
-    assert "their spread over rack is not considered" in spread_too.problems[0]
+    assert 'the rule "spread over rack with a skew of at most 1" is not considered' in spread_too.problems[0]
 
 
 def test_volume_claims_and_subgroup_topologies_are_reported() -> None:

@@ -93,7 +93,8 @@ def test_spread_constraints_are_respected_and_omitted_ones_cause_a_warning(plan:
     assert places(out) == {"chat": ["a1", "a1", "b1"]}
     (warning,) = [text for text in json.loads(out)["warnings"] if "rack" in text]
     assert warning == (
-        "Deployment default/chat: spread over rack: a plan spreads pods over one topology only"
+        "Deployment default/chat: spread over rack with a skew of at most 1:"
+        " a plan applies only one rule over a topology"
     )
 
 

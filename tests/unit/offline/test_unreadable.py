@@ -117,7 +117,8 @@ UNREADABLE = {
         ["a.yaml: error: the saved decision cannot be read: Object missing required field `snapshot`"],
     ),
     "misspelt members of a saved decision": (
-        '{"snapshot": {"nodes": [], "variants": [{"rules": {"most_per_nodes": 1}}]}, "settings": {"unit": 1}}',
+        '{"snapshot": {"nodes": [], "variants": [{"rules": {"most_per_nodes": 1}}]},'
+        ' "settings": {"unit": 1}}',
         [
             "a.yaml: error: the saved decision cannot be read: snapshot.variants[0].rules.most_per_nodes: "
             "there is no such member; is most_per_node meant?; settings.unit: there is no such member; "

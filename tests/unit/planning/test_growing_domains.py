@@ -13,8 +13,8 @@ from controller.planning.checker import check
 from controller.planning.cluster import NodePool, NodeRequirement, Operator
 from controller.planning.decision import NodeRequest, Plan, SolverStatus
 from controller.planning.plan import plan
+from controller.planning.pod_rules import PodRules
 from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.record import PodRules
 from controller.planning.pod_rules.spread import Spread
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot, Variant

@@ -16,8 +16,8 @@ from support.small_snapshots import constrained_snapshot
 from controller.planning.checker import check
 from controller.planning.incomplete import completed
 from controller.planning.plan import plan
+from controller.planning.pod_rules import PodRules
 from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.record import PodRules
 from controller.planning.pod_rules.spread import Spread
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot
