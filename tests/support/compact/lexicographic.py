@@ -128,6 +128,7 @@ def _solver(effort: Effort, *, share: float) -> cp_model.CpSolver:
     solver.parameters.random_seed = effort.seed
     solver.parameters.linearization_level = 2
     solver.parameters.cp_model_probing_level = 0
+    solver.parameters.presolve_substitution_level = 0
     solver.parameters.max_deterministic_time = effort.deterministic_seconds * share
     solver.parameters.max_time_in_seconds = effort.wall_seconds * share
     solver.parameters.relative_gap_limit = 0.0
