@@ -41,7 +41,7 @@ test: setup lint verify ## Lint, verify, and run all tests, including those with
 	@echo "also running tests/e2e/test_answers.py on a real node, if possible; its output follows in the end"
 	@output=$$(mktemp); trap 'rm -f $$output' EXIT; trap 'kill $$node' INT TERM; \
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS) >$$output 2>&1 & node=$$!; \
-	$(PYTEST) -n 5 $(WITHOUT_CLUSTER) tests/controlplane $(ARGS); tests=$$?; \
+	$(PYTEST) -n 5 $(WITHOUT_CLUSTER) tests/hostile tests/controlplane $(ARGS); tests=$$?; \
 	wait $$node; on_node=$$?; cat $$output; exit $$((tests | on_node))
 
 .PHONY: e2e
@@ -50,7 +50,7 @@ e2e: setup ## Install the manifests on a real node, inject failures and uninstal
 
 .PHONY: unit
 # These tests are idle a quarter of the time, for processes and deadlines: three workers use two cores well.
-unit: setup ## Run the tests that need no control plane: two minutes on two cores
+unit: setup ## Run the tests of code, without a control plane or hostile load: two minutes on two cores
 	$(PYTEST) -n $(shell expr $$(nproc) '*' 3 / 2) $(WITHOUT_CLUSTER) $(ARGS)
 
 .PHONY: fuzz
@@ -86,7 +86,7 @@ oldest: setup ## Install and use the manifests on the oldest supported Kubernete
 clusters: setup ## Measure how often the real scheduler can place a plan, in 400 clusters and 8 variants: about 10 minutes
 	$(RUN) -m hack.clusters $(ARGS)
 
-CHAOS := tests/unit/serving/test_tls.py tests/unit/webhooks/test_memory.py tests/unit/webhooks/test_attacks.py \
+CHAOS := tests/unit/serving/test_tls.py tests/hostile/test_memory.py tests/hostile/test_attacks.py \
   tests/controlplane/test_conversion_availability.py tests/controlplane/test_chaos.py
 
 .PHONY: chaos
