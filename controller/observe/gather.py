@@ -42,7 +42,7 @@ from controller.observe.variants import Surroundings, claim_of, variant_of, why_
 from controller.observe.waiting import stalled_replicas
 from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import growing, node_to_come
-from controller.planning.snapshot import ModelRule, Snapshot, Variant
+from controller.planning.snapshot import Model, Snapshot, Variant
 from controller.sizing.records import VariantFacts
 
 
@@ -200,12 +200,12 @@ def gather(
             seen.unplanned[key_of(autoscaling)] = obstacle
         else:
             _take(autoscaling, seen, partial(around, autoscaling, targets[_target(autoscaling)]))
-    rules = _rules(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
+    models = _models(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
     floor = lowest_priority([*seen.pods.values()])
     claimed = frozenset(seen.claimed)
     movable = movable_pods(world.pods, claimed, disruptions, highest_priority=floor)
     filled = inventory(world.nodes, world.pods, claimed, movable, now_seconds=now_seconds)
-    found = _gathered(world, seen, rules, terms, filled)
+    found = _gathered(world, seen, models, terms, filled)
     return replace(found, snapshot=replace(with_asks(found.snapshot, asks), taken_seconds=now_seconds))
 
 
@@ -278,13 +278,13 @@ def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surrounding
 
 
 def _gathered(
-    world: World, seen: _Seen, rules: tuple[ModelRule, ...], terms: Terms, nodes: tuple[Node, ...]
+    world: World, seen: _Seen, models: tuple[Model, ...], terms: Terms, nodes: tuple[Node, ...]
 ) -> Gathered:
     bounds = limits(world.quotas, seen.tenants, world.pods, frozenset(seen.claimed))
     snapshot = Snapshot(
         nodes=nodes,
         variants=tuple(seen.variants),
-        models=rules,
+        models=models,
         pools=terms.pools,
         quotas=bounds.quotas,
         budgets=terms.budgets,
@@ -308,18 +308,18 @@ def _tenant(variant: Variant, around: Surroundings) -> Tenant:
     return Tenant(namespace=variant.namespace, accelerator=variant.accelerator, pod_spec=pod_spec)
 
 
-def _rules(
+def _models(
     variants: Sequence[Variant], idleness: Idleness, terms: Terms, *, now_seconds: float
-) -> tuple[ModelRule, ...]:
+) -> tuple[Model, ...]:
     """Return how long each model that may lose its last replica has been idle.
 
-    A model without replicas gets no rule, because its grace period must not start a replica.
+    A model without replicas is left out, because its grace period must not start a replica.
     """
     # A policy has its own grace period.
     own = [item for item in variants if binding_of(*item.key) is None]
     models = sorted({(item.namespace, item.model_id) for item in own if item.current_replicas})
     return tuple(
-        ModelRule(
+        Model(
             namespace=model[0],
             model_id=model[1],
             idle_seconds=idleness.idle_seconds(model, now_seconds=now_seconds),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from controller.planning.load import ModelLoad, Signal, rate_up
-from controller.planning.snapshot import ModelRule, Replica, Snapshot, Variant
+from controller.planning.snapshot import Model, Replica, Snapshot, Variant
 
 Key = tuple[str, str]
 
@@ -126,18 +126,18 @@ def model_demands(snapshot: Snapshot) -> tuple[ModelDemand, ...]:
     models: dict[Key, list[Variant]] = defaultdict(list)
     for variant in sorted(snapshot.variants, key=attrgetter("namespace", "name")):
         models[variant.namespace, variant.model_id].append(variant)
-    rules = {(rule.namespace, rule.model_id): rule for rule in snapshot.models}
+    known = {(model.namespace, model.model_id): model for model in snapshot.models}
     loads = {(load.namespace, load.model_id): load for load in snapshot.loads}
-    return tuple(_model_demand(key, models[key], loads, rules.get(key)) for key in sorted(models))
+    return tuple(_model_demand(key, models[key], loads, known.get(key)) for key in sorted(models))
 
 
 def _model_demand(
-    key: Key, variants: Sequence[Variant], loads: Mapping[Key, ModelLoad], rule: ModelRule | None
+    key: Key, variants: Sequence[Variant], loads: Mapping[Key, ModelLoad], model: Model | None
 ) -> ModelDemand:
     load = loads.get(key) or ModelLoad(namespace=key[0], model_id=key[1], signal=Signal.UNKNOWN)
     releasable = load.releasable_requests_per_second
     is_in_grace = (
-        rule is not None and rule.idle_seconds is not None and rule.idle_seconds < rule.grace_seconds
+        model is not None and model.idle_seconds is not None and model.idle_seconds < model.grace_seconds
     )
     return ModelDemand(
         load=load,
@@ -148,7 +148,7 @@ def _model_demand(
         upper_rate=None if releasable is None else rate_up(releasable),
         anticipated_rate=provided_rate(variants, [_anticipated(variant) for variant in variants]),
         supply_rate=sum([serving_rate(variant) * ready_replicas(variant) for variant in variants]),
-        min_replicas=rule.min_replicas if rule else 0,
+        min_replicas=model.min_replicas if model else 0,
     )
 
 

@@ -12,7 +12,7 @@ from decimal import ROUND_DOWN
 
 from controller.planning.cluster import Budget, Quota
 from controller.planning.problem import LimitKind, LimitRow, VariantTerms
-from controller.planning.snapshot import ModelRule, Snapshot, Variant
+from controller.planning.snapshot import Model, Snapshot, Variant
 from controller.planning.units import COST_UNIT, RESOLUTION, cost_units
 
 
@@ -78,16 +78,16 @@ def _budget(budget: Budget, variants: Sequence[Variant]) -> LimitRow:
     )
 
 
-def _ceilings(rules: Sequence[ModelRule], variants: Sequence[Variant]) -> Iterator[LimitRow]:
-    for rule in sorted(rules, key=lambda rule: (rule.namespace, rule.model_id)):
-        if rule.max_replicas is not None:
+def _ceilings(models: Sequence[Model], variants: Sequence[Variant]) -> Iterator[LimitRow]:
+    for model in sorted(models, key=lambda model: (model.namespace, model.model_id)):
+        if model.max_replicas is not None:
             yield LimitRow(
-                name=f"{rule.namespace}/{rule.model_id}",
+                name=f"{model.namespace}/{model.model_id}",
                 kind=LimitKind.CEILING,
-                limit=rule.max_replicas,
+                limit=model.max_replicas,
                 terms=tuple(
                     (index, 1)
                     for index, variant in enumerate(variants)
-                    if (variant.namespace, variant.model_id) == (rule.namespace, rule.model_id)
+                    if (variant.namespace, variant.model_id) == (model.namespace, model.model_id)
                 ),
             )

@@ -190,8 +190,8 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ModelRule:
-    """Rules for all variants of a model together.
+class Model:
+    """What applies to all variants of a model together.
 
     Raises ValueError when bounds contradict each other or a number is out of its range.
     """
@@ -224,14 +224,14 @@ class ModelRule:
 class Snapshot:
     """The complete input of one decision.
 
-    Raises ValueError when a node, variant, pod, model rule, load or node pool is listed twice, or the
+    Raises ValueError when a node, variant, pod, model, load or node pool is listed twice, or the
     timestamp is invalid.
     """
 
     nodes: tuple[Node, ...]
     variants: tuple[Variant, ...]
-    models: tuple[ModelRule, ...] = ()
-    """Rules of the models that have any."""
+    models: tuple[Model, ...] = ()
+    """The models to which something applies that is not stated by their variants."""
 
     loads: tuple[ModelLoad, ...] = ()
     """Loads of models; the load of a model that is not listed is unknown."""
@@ -248,7 +248,7 @@ class Snapshot:
             *(f"node {node.name}" for node in self.nodes),
             *(f"variant {variant.namespace}/{variant.name}" for variant in self.variants),
             *(f"pod {v.namespace}/{replica.name}" for v in self.variants for replica in v.replicas),
-            *(f"model {rule.namespace}/{rule.model_id}" for rule in self.models),
+            *(f"model {model.namespace}/{model.model_id}" for model in self.models),
             *(f"load of {load.namespace}/{load.model_id}" for load in self.loads),
             *(f"node pool {pool.name}" for pool in self.pools),
         )

@@ -11,7 +11,7 @@ from controller.planning.load import Signal
 from controller.planning.pod_rules import PodRules
 from controller.planning.pod_rules.apart import MostPerNode
 from controller.planning.pod_rules.spread import Spread
-from controller.planning.snapshot import ModelRule, Replica, Snapshot
+from controller.planning.snapshot import Model, Replica, Snapshot
 from support.planning_builders import capacity, load, node, variant
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def small_snapshot(random: Random) -> Snapshot:
     return Snapshot(
         nodes=tuple(nodes),
         variants=variants,
-        models=tuple(_rule(random, model) for model in MODELS if random.random() < 0.3),
+        models=tuple(_model(random, model) for model in MODELS if random.random() < 0.3),
         loads=tuple(_load(random, model) for model in MODELS if random.random() < 0.9),
         pools=(_pool(random),) if random.random() < 0.2 else (),
         quotas=(_quota(random),) if random.random() < 0.3 else (),
@@ -158,9 +158,9 @@ def _load(random: Random, model: str) -> ModelLoad:
     return replace(found, releasable_requests_per_second=releasable)
 
 
-def _rule(random: Random, model: str) -> ModelRule:
+def _model(random: Random, model: str) -> Model:
     minimum = random.choice((0, 0, 2))
-    return ModelRule(
+    return Model(
         namespace="llm",
         model_id=model,
         min_replicas=minimum,

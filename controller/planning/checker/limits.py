@@ -96,8 +96,8 @@ def _budgets(snapshot: Snapshot) -> Iterator[Limit]:
 
 
 def _ceilings(snapshot: Snapshot) -> Iterator[Limit]:
-    for rule in snapshot.models:
-        if rule.max_replicas is not None:
-            model = (rule.namespace, rule.model_id)
-            amounts = [Decimal((v.namespace, v.model_id) == model) for v in snapshot.variants]
-            yield f"maximum of {rule.namespace}/{rule.model_id}", Decimal(rule.max_replicas), amounts
+    for model in snapshot.models:
+        if model.max_replicas is not None:
+            key = (model.namespace, model.model_id)
+            amounts = [Decimal((v.namespace, v.model_id) == key) for v in snapshot.variants]
+            yield f"maximum of {model.namespace}/{model.model_id}", Decimal(model.max_replicas), amounts

@@ -10,7 +10,7 @@ from support.planning_builders import load, variant
 from controller.planning.demand import ModelDemand, model_demands, staying_replicas
 from controller.planning.formulation import held_replicas
 from controller.planning.load import ModelLoad, Signal
-from controller.planning.snapshot import ModelRule, Snapshot, Variant
+from controller.planning.snapshot import Model, Snapshot, Variant
 
 SERVES = 12_800
 DECIDING = [Signal.FRESH, Signal.QUORUM]
@@ -204,7 +204,7 @@ def test_the_last_replica_stays_for_the_grace_period_after_the_last_request(
     idle_seconds: float | None, *, may_go: bool
 ) -> None:
     """If the time of the last request is unknown, other rules decide."""
-    rule = ModelRule(namespace="llm", model_id="llama", idle_seconds=idle_seconds, grace_seconds=60.0)
-    world = Snapshot(nodes=(), variants=(variant("a", may_scale_to_zero=True),), models=(rule,))
+    model = Model(namespace="llm", model_id="llama", idle_seconds=idle_seconds, grace_seconds=60.0)
+    world = Snapshot(nodes=(), variants=(variant("a", may_scale_to_zero=True),), models=(model,))
 
     assert model_demands(world)[0].may_scale_to_zero is may_go

@@ -23,7 +23,7 @@ from controller.planning.inputs import PlanningInputs, from_json, to_json
 from controller.planning.load import RateLimit, Signal, Target
 from controller.planning.plan import plan
 from controller.planning.settings import Settings, UnmetUnit
-from controller.planning.snapshot import ModelRule, Snapshot
+from controller.planning.snapshot import Model, Snapshot
 from controller.planning.state import Course, PlanningState
 from controller.planning.warm_start import DualPrices, LevelPrices
 
@@ -69,7 +69,7 @@ FULL = PlanningInputs(
                 ready_ordinals=(1,),
             ),
         ),
-        models=(ModelRule(namespace="llm", model_id="llama", idle_seconds=30.0),),
+        models=(Model(namespace="llm", model_id="llama", idle_seconds=30.0),),
         loads=(
             load(
                 9_000_000,

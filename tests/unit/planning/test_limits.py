@@ -13,7 +13,7 @@ from controller.planning.decision import BoundBy, Plan, Reason, ReliefKind, Solv
 from controller.planning.load import CapacitySource, ModelLoad
 from controller.planning.plan import plan
 from controller.planning.settings import Settings, UnmetUnit
-from controller.planning.snapshot import ModelRule, Snapshot, Variant
+from controller.planning.snapshot import Model, Snapshot, Variant
 from controller.planning.state import PlanningState
 
 KNOWN = 10_000
@@ -28,9 +28,9 @@ def _wants(model: str, replicas: int) -> ModelLoad:
     return load(replicas * KNOWN * 0.8, model)
 
 
-def _rule(**changes: Any) -> ModelRule:
-    """Return a rule for the model."""
-    return ModelRule(namespace="llm", model_id="llama", **changes)
+def _model(**changes: Any) -> Model:
+    """Return the model."""
+    return Model(namespace="llm", model_id="llama", **changes)
 
 
 def _plan(*variants: Variant, settings: Settings | None = None, **world: Any) -> Plan:
@@ -176,7 +176,7 @@ def test_a_strict_budget_is_enforced_at_once() -> None:
 def test_a_model_has_a_ceiling_over_all_its_variants() -> None:
     """The two variants together stay within the maximum of their model."""
     made = _plan(
-        _variant("a"), _variant("b", cost="11"), loads=(_wants("llama", 6),), models=(_rule(max_replicas=4),)
+        _variant("a"), _variant("b", cost="11"), loads=(_wants("llama", 6),), models=(_model(max_replicas=4),)
     )
 
     assert sum(_granted(made).values()) == 4
@@ -186,7 +186,7 @@ def test_a_model_has_a_ceiling_over_all_its_variants() -> None:
 def test_a_model_has_a_floor_over_all_its_variants() -> None:
     """Three replicas of the cheapest variant run without any demand."""
     made = _plan(
-        _variant("a", cost="20"), _variant("b"), loads=(_wants("llama", 0),), models=(_rule(min_replicas=3),)
+        _variant("a", cost="20"), _variant("b"), loads=(_wants("llama", 0),), models=(_model(min_replicas=3),)
     )
 
     assert _granted(made) == {"a": 0, "b": 3}
@@ -201,7 +201,7 @@ def test_a_floor_that_is_not_met_is_a_shortage() -> None:
         _variant("a", size=8),
         _variant("b", size=8),
         loads=(_wants("llama", 0),),
-        models=(_rule(min_replicas=3),),
+        models=(_model(min_replicas=3),),
     )
 
     assert sum(_granted(made).values()) == 2
@@ -293,8 +293,8 @@ def test_a_protected_variant_is_not_preempted() -> None:
 def test_the_last_replica_stays_until_the_grace_period_is_over() -> None:
     """It is removed when the model has been idle for longer."""
     idle = (_wants("llama", 0),)
-    within = _plan(_variant("a", "n1"), loads=idle, models=(_rule(idle_seconds=60.0, grace_seconds=600.0),))
-    after = _plan(_variant("a", "n1"), loads=idle, models=(_rule(idle_seconds=900.0, grace_seconds=600.0),))
+    within = _plan(_variant("a", "n1"), loads=idle, models=(_model(idle_seconds=60.0, grace_seconds=600.0),))
+    after = _plan(_variant("a", "n1"), loads=idle, models=(_model(idle_seconds=900.0, grace_seconds=600.0),))
 
     assert (_granted(within), _granted(after)) == ({"a": 1}, {"a": 0})
 

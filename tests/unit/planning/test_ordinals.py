@@ -16,7 +16,7 @@ from controller.planning.checker import check
 from controller.planning.cluster import Budget, Quota
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
-from controller.planning.snapshot import ModelRule, Replica, Snapshot
+from controller.planning.snapshot import Model, Replica, Snapshot
 from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def test_a_quota_takes_precedence_over_replicas_that_wait() -> None:
     "limits",
     [
         pytest.param({"budgets": (Budget(name="b", cost_per_hour=Decimal(2), is_strict=True),)}, id="budget"),
-        pytest.param({"models": (ModelRule(namespace="llm", model_id="llama", max_replicas=2),)}, id="model"),
+        pytest.param({"models": (Model(namespace="llm", model_id="llama", max_replicas=2),)}, id="model"),
     ],
 )
 def test_limits_that_apply_at_once_take_precedence_over_replicas_that_wait(limits: dict[str, Any]) -> None:
