@@ -6,8 +6,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from controller.reconcilers.autoscalingpolicybinding import BindingOutcome
-from controller.reconcilers.binding_status import Verdict
+from controller.reconcilers.autoscalingpolicybinding import BindingCycleResult
+from controller.reconcilers.binding_status import BindingResult
 
 _BINDING: Final = ("namespace", "binding_name")
 _TARGET: Final = (*_BINDING, "target_kind", "target_name")
@@ -59,30 +59,30 @@ class BindingTelemetry:
             "stowplan_policy_cycles_failed", "Failed cycles of bindings.", registry=registry
         )
 
-    def observe(self, outcome: BindingOutcome) -> None:
+    def observe(self, cycle: BindingCycleResult) -> None:
         """Record a successful cycle; remove the series of objects that no longer exist."""
         for gauge in (self._desired, self._wanted, self._panic, self._limited):
             gauge.clear()
-        for verdict in outcome.verdicts:
-            self._tell(verdict)
-        self._silent.set(outcome.scrape_failures)
-        self._written.inc(outcome.written)
-        self._unwritten.inc(len(outcome.unwritten))
-        for ending, count in outcome.scaled.items():
+        for result in cycle.results:
+            self._tell(result)
+        self._silent.set(cycle.scrape_failures)
+        self._written.inc(cycle.written)
+        self._unwritten.inc(len(cycle.unwritten))
+        for ending, count in cycle.scaled.items():
             self._scaled.labels(ending).inc(count)
 
     def failed(self) -> None:
         """Record a failed cycle."""
         self._failed.inc()
 
-    def _tell(self, verdict: Verdict) -> None:
-        key = verdict.case.key
-        for state, replicas in zip(verdict.case.targets, verdict.replicas or (), strict=False):
+    def _tell(self, result: BindingResult) -> None:
+        key = result.case.key
+        for state, replicas in zip(result.case.targets, result.replicas or (), strict=False):
             target = state.bound.target
             self._desired.labels(*key, target.kind, target.name).set(replicas)
-        if verdict.decision is None:
+        if result.decision is None:
             return
-        whole = verdict.decision.whole
+        whole = result.decision.whole
         if whole.wanted_replicas is not None:
             self._wanted.labels(*key).set(whole.wanted_replicas)
         self._panic.labels(*key).set(whole.panic_since_seconds is not None)

@@ -246,9 +246,9 @@ class Controller:
             return
         try:
             async with asyncio.timeout(_LONGEST_BINDING_CYCLE_SECONDS):
-                outcome = await reconciler.cycle()
-            self._binding_telemetry.observe(outcome)
-            log_unwritten("AutoscalingPolicyBinding", outcome.unwritten)
+                result = await reconciler.cycle()
+            self._binding_telemetry.observe(result)
+            log_unwritten("AutoscalingPolicyBinding", result.unwritten)
         except Exception:  # noqa: BLE001 (as below)
             self._pulse.unbound()
             self._binding_telemetry.failed()
@@ -262,7 +262,7 @@ class Controller:
             return
         began = time.monotonic()
         try:
-            outcome = await reconciler.cycle()
+            result = await reconciler.cycle()
         except ClusterError as error:
             self._telemetry.failed("ClusterError")
             _log.warning("cycle not finished", error=error.message)
@@ -271,8 +271,8 @@ class Controller:
             self._telemetry.failed("Error")
             _log.exception("cycle failed: the last decisions stay")
             return
-        self._telemetry.observe(outcome, seconds=time.monotonic() - began)
-        log_unwritten("VariantAutoscaling", outcome.unwritten)
+        self._telemetry.observe(result, seconds=time.monotonic() - began)
+        log_unwritten("VariantAutoscaling", result.unwritten)
 
     async def _keep_certificates(self, cluster: Cluster) -> None:
         config = self._config.certificates

@@ -8,7 +8,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from controller.planning.decision import Decision
-from controller.reconcilers.variantautoscaling import Outcome
+from controller.reconcilers.variantautoscaling import CycleResult
 
 _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _VARIANT: Final = ("namespace", "variant_name", "accelerator_type")
@@ -67,13 +67,13 @@ class Telemetry:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._gauges = {name: Gauge(name, text, labels, registry=registry) for name, text, labels in _GAUGES}
         self._labelled = [self._gauges[name] for name, _, labels in _GAUGES if labels]
-        self._cycles = Counter("stowplan_cycles", "Cycles by outcome.", ("outcome",), registry=registry)
+        self._cycles = Counter("stowplan_cycles", "Cycles by result.", ("outcome",), registry=registry)
         self._written = Counter("stowplan_status_writes", "Statuses written.", registry=registry)
         self._unwritten = Counter(
             "stowplan_status_writes_failed", "Statuses that could not be written.", registry=registry
         )
         self._evictions = Counter(
-            "stowplan_evictions", "Evictions by outcome.", ("outcome",), registry=registry
+            "stowplan_evictions", "Evictions by result.", ("outcome",), registry=registry
         )
         self._elsewhere = Counter(
             "stowplan_placements_diverged",
@@ -94,24 +94,24 @@ class Telemetry:
             registry=registry,
         )
 
-    def observe(self, outcome: Outcome, *, seconds: float) -> None:
+    def observe(self, result: CycleResult, *, seconds: float) -> None:
         """Record a successful cycle; remove the series of objects that no longer exist."""
         for gauge in self._labelled:
             gauge.clear()
-        self._tell_variants(outcome)
-        self._count_reversals(outcome.plan.decisions)
-        plan = outcome.plan
+        self._tell_variants(result)
+        self._count_reversals(result.plan.decisions)
+        plan = result.plan
         for report in plan.solver.levels:
             self._gauges[_LEVEL_GAP].labels(report.level).set(report.gap)
         for request in plan.requests:
             self._gauges[_NODES].labels(request.pool).set(request.nodes)
         self._gauges[_COST].set(float(plan.cost))
         self._gauges[_GAP].set(plan.solver.gap)
-        self._gauges[_SILENT].set(outcome.scrape_failures)
-        self._written.inc(outcome.written)
-        self._unwritten.inc(len(outcome.unwritten))
-        self._elsewhere.inc(outcome.divergence.elsewhere)
-        for ending, count in outcome.evictions.items():
+        self._gauges[_SILENT].set(result.scrape_failures)
+        self._written.inc(result.written)
+        self._unwritten.inc(len(result.unwritten))
+        self._elsewhere.inc(result.divergence.elsewhere)
+        for ending, count in result.evictions.items():
             self._evictions.labels(ending).inc(count)
         self._cycles.labels(str(plan.solver.status)).inc()
         self._seconds.observe(seconds)
@@ -148,8 +148,8 @@ class Telemetry:
             gauge = self._gauges[_SERVES].labels(decision.namespace, decision.name, source)
             gauge.set(decision.capacity.requests_per_second)
 
-    def _tell_variants(self, outcome: Outcome) -> None:
-        for decision in outcome.plan.decisions:
+    def _tell_variants(self, result: CycleResult) -> None:
+        for decision in result.plan.decisions:
             variant = (decision.namespace, decision.name, decision.accelerator)
             model = (decision.namespace, decision.model_id, str(decision.priority))
             self._gauges[_DESIRED].labels(*variant).set(decision.replicas)
@@ -157,7 +157,7 @@ class Telemetry:
             self._gauges[_SHORT].labels(*variant).set(decision.unmet_per_mille)
             self._gauges[_UNMET].labels(*model).set(decision.unmet_per_mille / 1000)
             self._tell_load(decision)
-        for waiting in outcome.divergence.waiting:
+        for waiting in result.divergence.waiting:
             self._gauges[_WAITING].labels(*waiting.variant).inc()
-        for key, advice in outcome.advices.items():
+        for key, advice in result.advices.items():
             self._gauges[_SAVED].labels(*key).set(float(advice.saved_per_hour))

@@ -14,14 +14,14 @@ from webhooks.convert import UnconvertibleError, convert_all
 from webhooks.review import (
     SMALL_BYTES,
     AdmissionRequest,
+    AdmissionResponse,
     MalformedReviewError,
     UnreadableRequestError,
-    Verdict,
     decode_admission,
     decode_conversion,
     encode_conversion_failure,
     encode_converted,
-    encode_verdict,
+    encode_response,
 )
 
 ADMISSION_TIMES: Final = 32
@@ -40,7 +40,7 @@ bytes."""
 
 _log = EventLogger(__name__)
 
-Decide = Callable[[AdmissionRequest], Verdict | Awaitable[Verdict]]
+Decide = Callable[[AdmissionRequest], AdmissionResponse | Awaitable[AdmissionResponse]]
 
 Judges = dict[str, Decide]
 """The decision functions of the two admission webhooks: `mutate` and `validate`."""
@@ -85,34 +85,34 @@ def _judged(verb: str, load: Load, body: bytes) -> Reply | Awaitable[Reply]:
         return failure(400, str(error))
     except UnreadableRequestError as error:
         refusal = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": str(error)}
-        return Reply(encode_verdict(error.uid, Verdict(refusal=refusal)))
+        return Reply(encode_response(error.uid, AdmissionResponse(refusal=refusal)))
     try:
         judges = load()
         decided = judges[verb](review) if isinstance(judges, dict) else _decided_later(verb, judges, review)
     except Exception as error:  # noqa: BLE001 (unexpected errors must also get a response)
         return _replied(verb, review, _fault(verb, review, error))
-    if isinstance(decided, Verdict):
+    if isinstance(decided, AdmissionResponse):
         return _replied(verb, review, decided)
     return _replied_later(verb, review, decided)
 
 
-async def _decided_later(verb: str, judges: Awaitable[Judges], review: AdmissionRequest) -> Verdict:
+async def _decided_later(verb: str, judges: Awaitable[Judges], review: AdmissionRequest) -> AdmissionResponse:
     decided = (await judges)[verb](review)
-    return decided if isinstance(decided, Verdict) else await decided
+    return decided if isinstance(decided, AdmissionResponse) else await decided
 
 
-async def _replied_later(verb: str, review: AdmissionRequest, decided: Awaitable[Verdict]) -> Reply:
+async def _replied_later(verb: str, review: AdmissionRequest, decided: Awaitable[AdmissionResponse]) -> Reply:
     try:
         return _replied(verb, review, await decided)
     except Exception as error:  # noqa: BLE001 (as above)
         return _replied(verb, review, _fault(verb, review, error))
 
 
-def _replied(verb: str, review: AdmissionRequest, verdict: Verdict) -> Reply:
-    if verdict.refusal is not None:
+def _replied(verb: str, review: AdmissionRequest, response: AdmissionResponse) -> Reply:
+    if response.refusal is not None:
         # After the responses to all requests that arrived together: no client waits for a log line.
-        asyncio.get_running_loop().call_soon(_log_refusal, verb, review, verdict.refusal)
-    return Reply(encode_verdict(review.uid, verdict))
+        asyncio.get_running_loop().call_soon(_log_refusal, verb, review, response.refusal)
+    return Reply(encode_response(review.uid, response))
 
 
 async def _converted(body: bytes) -> Reply:
@@ -129,10 +129,12 @@ async def _converted(body: bytes) -> Reply:
         return Reply(encode_conversion_failure(review.uid, str(error)))
 
 
-def _fault(verb: str, review: AdmissionRequest, error: Exception) -> Verdict:
+def _fault(verb: str, review: AdmissionRequest, error: Exception) -> AdmissionResponse:
     _log.exception("fault", webhook=verb, uid=review.uid)
     message = f"{type(error).__name__} in the webhook: please report it with the object; nothing was changed"
-    return Verdict(refusal={"status": "Failure", "code": 500, "reason": "InternalError", "message": message})
+    return AdmissionResponse(
+        refusal={"status": "Failure", "code": 500, "reason": "InternalError", "message": message}
+    )
 
 
 def _log_refusal(verb: str, request: AdmissionRequest, refusal: Json) -> None:

@@ -19,7 +19,7 @@ from webhooks.admission import Subject, UnreadableObjectError, subject_of
 from webhooks.authorship import record_errors, user_of
 from webhooks.large import in_thread, is_costly
 from webhooks.permissions import Asked, UndecidedError, refused
-from webhooks.review import AdmissionRequest, Verdict
+from webhooks.review import AdmissionRequest, AdmissionResponse
 from webhooks.scaling import Scaling
 from webhooks.tenancy import Tenancy
 
@@ -27,8 +27,8 @@ _UNAVAILABLE: Final = 503
 _MOST_ERRORS: Final = MOST_ERRORS + 1
 
 
-Decided = Verdict | Awaitable[Verdict]
-"""A verdict: at once, or after work in a thread or permission checks."""
+Decided = AdmissionResponse | Awaitable[AdmissionResponse]
+"""A response: at once, or after work in a thread or permission checks."""
 
 
 class Assessment(msgspec.Struct, kw_only=True):
@@ -48,22 +48,22 @@ def decide(
     request: AdmissionRequest,
     scaling: Scaling,
     tenancy: Tenancy,
-    admit: Callable[[Assessment], Verdict],
+    admit: Callable[[Assessment], AdmissionResponse],
     *,
     is_final: bool,
 ) -> Decided:
     """Judge the object under review, and whether its writer may use what it references.
 
-    This also fills defaults into the object. `admit` returns the verdict on one that is not rejected. A
+    This also fills defaults into the object. `admit` returns the response on one that is not rejected. A
     permission that cannot be checked, or a wrong annotation of the writer, leads to a rejection only if
     `is_final`, that is, in `/validate`; only then there is advice.
     """
     try:
         subject = subject_of(request)
     except UnreadableObjectError as error:
-        return Verdict(refusal=_status(422, "Invalid", str(error)))
+        return AdmissionResponse(refusal=_status(422, "Invalid", str(error)))
     if subject is None:
-        return Verdict()
+        return AdmissionResponse()
     assess = partial(_assessed, request, subject, scaling, tenancy, is_final=is_final)
     conclude = partial(_concluded, admit=admit, is_final=is_final)
     if is_costly(request):
@@ -73,14 +73,16 @@ def decide(
 
 
 async def _decided_apart(
-    assess: Callable[[], Assessment], conclude: Callable[[Assessment], Verdict]
-) -> Verdict:
+    assess: Callable[[], Assessment], conclude: Callable[[Assessment], AdmissionResponse]
+) -> AdmissionResponse:
     assessed = await in_thread(assess)
     await _check_permissions(assessed)
     return await in_thread(_refused, assessed) if assessed.errors else conclude(assessed)
 
 
-async def _decided_after_checks(assessed: Assessment, conclude: Callable[[Assessment], Verdict]) -> Verdict:
+async def _decided_after_checks(
+    assessed: Assessment, conclude: Callable[[Assessment], AdmissionResponse]
+) -> AdmissionResponse:
     await _check_permissions(assessed)
     return conclude(assessed)
 
@@ -118,17 +120,19 @@ def _assessed(
     return assessed
 
 
-def _concluded(assessed: Assessment, admit: Callable[[Assessment], Verdict], *, is_final: bool) -> Verdict:
+def _concluded(
+    assessed: Assessment, admit: Callable[[Assessment], AdmissionResponse], *, is_final: bool
+) -> AdmissionResponse:
     if assessed.errors:
         return _refused(assessed)
     if assessed.undecided and is_final:
-        return Verdict(
+        return AdmissionResponse(
             refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{assessed.undecided}; try again")
         )
     return admit(assessed)
 
 
-def _refused(assessed: Assessment) -> Verdict:
+def _refused(assessed: Assessment) -> AdmissionResponse:
     """Return the rejection with the Status that kubectl prints like an error of a built-in kind.
 
     The API server validates metadata only after admission. Metadata errors are listed here too, so that the
@@ -138,7 +142,7 @@ def _refused(assessed: Assessment) -> Verdict:
     listed = [*(item.error for item in metadata_errors(subject.value["metadata"])), *assessed.errors]
     kind = subject.kind
     status = errors.invalid_status(kind.group, kind.kind, subject.name, listed[:_MOST_ERRORS])
-    return Verdict(refusal=status)
+    return AdmissionResponse(refusal=status)
 
 
 def _status(code: int, reason: str, message: str) -> Json:

@@ -14,13 +14,13 @@ from apiserver.schema.filler import Addition
 from webhooks.admission import Subject
 from webhooks.authorship import due_record
 from webhooks.decision import Assessment, Decided, decide
-from webhooks.review import AdmissionRequest, Verdict
+from webhooks.review import AdmissionRequest, AdmissionResponse
 from webhooks.scaling import Scaling
 from webhooks.tenancy import OPEN, Tenancy
 
 
 def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy = OPEN) -> Decided:
-    """Return the verdict on a request: a rejection, or a patch that adds absent fields.
+    """Return the response on a request: a rejection, or a patch that adds absent fields.
 
     The patch may replace only the annotations of conversion and of the writer.
 
@@ -29,10 +29,10 @@ def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy = OPEN)
     return decide(request, scaling, tenancy, partial(_patched, request), is_final=False)
 
 
-def _patched(request: AdmissionRequest, assessed: Assessment) -> Verdict:
+def _patched(request: AdmissionRequest, assessed: Assessment) -> AdmissionResponse:
     completion = assessed.judgement.completion
     patch = (*completion.additions, *_annotated(assessed.subject, request))
-    return Verdict(patch=patch, warnings=tuple(completion.warnings))
+    return AdmissionResponse(patch=patch, warnings=tuple(completion.warnings))
 
 
 def _annotated(subject: Subject, request: AdmissionRequest) -> list[Addition]:

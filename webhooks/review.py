@@ -132,7 +132,7 @@ with fewer commas takes 30 MiB; 5,000 real objects have 200,000."""
 _STEP_BYTES: Final = 1 << 16
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class AdmissionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The response of an admission webhook: a rejection with a Status, or a patch and warnings.
 
     The operations of the patch are encoded without changes.
@@ -235,17 +235,17 @@ def _unreadable(body: bytes, error: Exception) -> Exception:
     return unreadable(found.group(1).decode(), why)
 
 
-def encode_verdict(uid: str, verdict: Verdict) -> bytes:
+def encode_response(uid: str, response: AdmissionResponse) -> bytes:
     """Return the AdmissionReview that answers a request."""
-    response: Json = {"uid": uid, "allowed": verdict.refusal is None}
-    if verdict.refusal is not None:
-        response["status"] = verdict.refusal
-    if verdict.patch:
-        response["patchType"] = "JSONPatch"
-        response["patch"] = _encode(verdict.patch)  # bytes are encoded in base64
-    if verdict.warnings:
-        response["warnings"] = verdict.warnings
-    return _encode(_ADMISSION | {"response": response})
+    fields: Json = {"uid": uid, "allowed": response.refusal is None}
+    if response.refusal is not None:
+        fields["status"] = response.refusal
+    if response.patch:
+        fields["patchType"] = "JSONPatch"
+        fields["patch"] = _encode(response.patch)  # bytes are encoded in base64
+    if response.warnings:
+        fields["warnings"] = response.warnings
+    return _encode(_ADMISSION | {"response": fields})
 
 
 def encode_converted(uid: str, objects: Sequence[msgspec.Raw]) -> bytes:

@@ -6,7 +6,7 @@ from functools import partial
 
 from webhooks.decision import Assessment, Decided, decide
 from webhooks.references import Referents, advise
-from webhooks.review import AdmissionRequest, Verdict
+from webhooks.review import AdmissionRequest, AdmissionResponse
 from webhooks.scaling import Scaling
 from webhooks.tenancy import OPEN, Tenancy
 
@@ -14,14 +14,14 @@ from webhooks.tenancy import OPEN, Tenancy
 def validate(
     request: AdmissionRequest, scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN
 ) -> Decided:
-    """Return the verdict on a request: a rejection, or warnings about probably unintended values."""
+    """Return the response on a request: a rejection, or warnings about probably unintended values."""
     return decide(request, scaling, tenancy, partial(_warned, referents), is_final=True)
 
 
-def _warned(referents: Referents, assessed: Assessment) -> Verdict:
+def _warned(referents: Referents, assessed: Assessment) -> AdmissionResponse:
     if not assessed.judgement.is_sound:
-        return Verdict()
+        return AdmissionResponse()
     subject = assessed.subject
     own = subject.kind.kind, subject.name
     missing = advise(subject.references(), subject.namespace, referents, own)
-    return Verdict(warnings=(*assessed.advice, *missing))
+    return AdmissionResponse(warnings=(*assessed.advice, *missing))

@@ -10,7 +10,7 @@ import msgspec
 
 from apiserver.checking.matching import mismatch
 from apiserver.checking.namespaces import misplacement, namespace_advice, placed
-from apiserver.checking.outcome import Finding, Outcome, Verdict
+from apiserver.checking.result import CheckResult, Finding, Verdict
 from apiserver.checking.strictness import strict_errors
 from apiserver.checking.tree import Tree
 from apiserver.kinds.conversion import kept_annotation
@@ -31,41 +31,39 @@ _REQUEST_LIMIT_BYTES: Final = 3 * 1024 * 1024
 """The limit of `MaxRequestBodyBytes` in `k8s.io/apiserver/pkg/server/config.go`."""
 
 
-def judge_object(tree: Tree, file: str, *, namespace: str = "") -> Outcome:
-    """Return the outcome of checking an object that has an `apiVersion` and `kind`.
+def judge_object(tree: Tree, file: str, *, namespace: str = "") -> CheckResult:
+    """Return the result of checking an object that has an `apiVersion` and `kind`.
 
     Its namespace is `namespace` if it has none itself; if that is empty too, it is unknown.
     """
-    outcome = _unjudged(tree, file)
-    found = find_version(outcome.api_version, outcome.kind)
+    result = _unjudged(tree, file)
+    found = find_version(result.api_version, result.kind)
     if found is not None:
-        return _judged(outcome, tree, *found, namespace=namespace)
-    wrong = mismatch(outcome.api_version, outcome.kind)
+        return _judged(result, tree, *found, namespace=namespace)
+    wrong = mismatch(result.api_version, result.kind)
     if wrong is None:
-        return outcome
+        return result
     line = tree.line_of(FieldPath().child(wrong.field))
     finding = Finding(field=wrong.field, reason="NoMatch", message=wrong.message, line=line)
-    return replace(outcome, verdict=Verdict.REFUSED, errors=(finding,))
+    return replace(result, verdict=Verdict.REFUSED, errors=(finding,))
 
 
-def _judged(outcome: Outcome, tree: Tree, kind: Kind, version: Version, *, namespace: str) -> Outcome:
+def _judged(result: CheckResult, tree: Tree, kind: Kind, version: Version, *, namespace: str) -> CheckResult:
     body = msgspec.json.encode({name: item for name, item in tree.value.items() if name != "status"})
     if len(body) > _REQUEST_LIMIT_BYTES:
-        return replace(outcome, verdict=Verdict.REFUSED, errors=(_too_large(outcome),))
+        return replace(result, verdict=Verdict.REFUSED, errors=(_too_large(result),))
     undecodable = tuple(_undecodable(tree, version))
     deprecation = (version.deprecation_warning,) if version.deprecation_warning else ()
     # Decoded as in admission: values shared by YAML aliases become separate ones.
     value = placed(msgspec.json.decode(body), namespace)
-    errors = [*_misplaced(outcome, tree, namespace), *_metadata(tree, value)]
-    outcome = replace(
-        outcome, namespace=outcome.namespace or namespace, deprecation=version.deprecation_warning
-    )
+    errors = [*_misplaced(result, tree, namespace), *_metadata(tree, value)]
+    result = replace(result, namespace=result.namespace or namespace, deprecation=version.deprecation_warning)
     judgement = complete_and_judge(kind, version, value)
     found = (*(judgement.errors or _form_errors(kind, version, value)), *_unscalable(version, value))
     errors += [_finding(error, tree.line_of(error.path)) for error in found]
     if undecodable or errors:
         return replace(
-            outcome,
+            result,
             verdict=Verdict.REFUSED,
             undecodable=undecodable,
             errors=tuple(dict.fromkeys(errors)),  # both validate the types of metadata
@@ -74,13 +72,13 @@ def _judged(outcome: Outcome, tree: Tree, kind: Kind, version: Version, *, names
     complete: Json = without_nulls(node_of(version.declaration), value)
     advice = (text for advise in version.advise for text in advise(complete))
     warnings = (*deprecation, *judgement.completion.warnings, *advice, *namespace_advice(kind, complete))
-    return replace(outcome, verdict=Verdict.VALID, warnings=warnings, value=complete)
+    return replace(result, verdict=Verdict.VALID, warnings=warnings, value=complete)
 
 
-def _unjudged(tree: Tree, file: str) -> Outcome:
+def _unjudged(tree: Tree, file: str) -> CheckResult:
     metadata = tree.value.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    return Outcome(
+    return CheckResult(
         file=file,
         line=tree.line,
         verdict=Verdict.SKIPPED,
@@ -102,8 +100,8 @@ def _metadata(tree: Tree, value: Json) -> Iterator[Finding]:
         yield _finding(found.error, tree.line_of(found.culprit))
 
 
-def _misplaced(outcome: Outcome, tree: Tree, namespace: str) -> Iterator[Finding]:
-    if message := misplacement(outcome.namespace, namespace):
+def _misplaced(result: CheckResult, tree: Tree, namespace: str) -> Iterator[Finding]:
+    if message := misplacement(result.namespace, namespace):
         path = FieldPath().child("metadata", "namespace")
         yield Finding(field=str(path), reason="NamespaceMismatch", message=message, line=tree.line_of(path))
 
@@ -129,6 +127,6 @@ def _finding(error: FieldError, line: int) -> Finding:
     return Finding(field=str(error.path), reason=error.reason, message=error.body, line=line)
 
 
-def _too_large(outcome: Outcome) -> Finding:
+def _too_large(result: CheckResult) -> Finding:
     message = f"Request entity too large: limit is {_REQUEST_LIMIT_BYTES}"
-    return Finding(field="", reason="RequestEntityTooLarge", message=message, line=outcome.line)
+    return Finding(field="", reason="RequestEntityTooLarge", message=message, line=result.line)

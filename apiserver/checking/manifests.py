@@ -7,7 +7,7 @@ from typing import Final
 
 from apiserver.checking.documents import read_documents
 from apiserver.checking.judge import judge_object
-from apiserver.checking.outcome import Finding, Outcome, Verdict
+from apiserver.checking.result import CheckResult, Finding, Verdict
 from apiserver.checking.sources import Source
 from apiserver.checking.tree import Tree, UnreadableError
 from apiserver.schema.json import JsonValue
@@ -15,8 +15,8 @@ from apiserver.schema.json import JsonValue
 _LIST: Final = "List"
 
 
-def check_source(source: Source, namespace: str = "") -> Iterator[Outcome]:
-    """Yield the outcome of every object of a file; an unreadable file is an outcome, too.
+def check_source(source: Source, namespace: str = "") -> Iterator[CheckResult]:
+    """Yield the result of every object of a file; an unreadable file is a result, too.
 
     Objects without a namespace are in the given one; without that, their namespace is unknown.
     """
@@ -30,10 +30,10 @@ def check_source(source: Source, namespace: str = "") -> Iterator[Outcome]:
             yield from _objects(source, document, namespace)
 
 
-def _objects(source: Source, tree: Tree, namespace: str) -> Iterator[Outcome]:
+def _objects(source: Source, tree: Tree, namespace: str) -> Iterator[CheckResult]:
     if not source.is_named and not _claims_to_be_a_manifest(tree.value):
         # Directories contain other files as well, such as chart values or tool settings.
-        yield Outcome(file=source.name, line=tree.line, verdict=Verdict.SKIPPED)
+        yield CheckResult(file=source.name, line=tree.line, verdict=Verdict.SKIPPED)
     elif problem := _problem(tree.value):
         yield _unreadable(source, problem, tree.line)
     elif tree.value["kind"].endswith(_LIST) and isinstance(tree.value.get("items"), list):
@@ -42,7 +42,7 @@ def _objects(source: Source, tree: Tree, namespace: str) -> Iterator[Outcome]:
         yield judge_object(tree, source.name, namespace=namespace)
 
 
-def _items(source: Source, tree: Tree, namespace: str) -> Iterator[Outcome]:
+def _items(source: Source, tree: Tree, namespace: str) -> Iterator[CheckResult]:
     kind: str = tree.value["kind"].removesuffix(_LIST)
     lines = tree.marks_of(tree.value["items"]).lines
     for position, item in enumerate(tree.value["items"]):
@@ -69,6 +69,6 @@ def _problem(value: JsonValue) -> str:
     return ""
 
 
-def _unreadable(source: Source, message: str, line: int) -> Outcome:
+def _unreadable(source: Source, message: str, line: int) -> CheckResult:
     finding = Finding(field="", reason="Unreadable", message=message, line=line)
-    return Outcome(file=source.name, line=line, verdict=Verdict.UNREADABLE, errors=(finding,))
+    return CheckResult(file=source.name, line=line, verdict=Verdict.UNREADABLE, errors=(finding,))

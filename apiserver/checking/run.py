@@ -12,7 +12,7 @@ from typing import Final
 from apiserver.checking.manifests import check_source
 from apiserver.checking.namespaces import namespace_argument
 from apiserver.checking.objects import as_yaml
-from apiserver.checking.outcome import Outcome, Verdict
+from apiserver.checking.result import CheckResult, Verdict
 from apiserver.checking.sources import read_sources
 from apiserver.checking.text import Tone, lines_of, skipped_kinds, write_lines
 from apiserver.program import exit_code, program
@@ -50,58 +50,58 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     sources = read_sources(options.files)
-    outcomes = (outcome for source in sources for outcome in check_source(source, options.namespace))
-    verdicts = {outcome.verdict for outcome in _PRINTERS[options.output](outcomes)}
+    results = (result for source in sources for result in check_source(source, options.namespace))
+    verdicts = {result.verdict for result in _PRINTERS[options.output](results)}
     sys.stdout.flush()
     if Verdict.UNREADABLE in verdicts:
         return _UNREADABLE
     return _REFUSED if Verdict.REFUSED in verdicts else _VALID
 
 
-def _print_text(outcomes: Iterable[Outcome]) -> list[Outcome]:
+def _print_text(results: Iterable[CheckResult]) -> list[CheckResult]:
     seen = []
     said: set[str] = set()
-    for outcome in outcomes:
-        write_lines(lines_of(outcome, said), sys.stdout)
-        seen.append(outcome)
+    for result in results:
+        write_lines(lines_of(result, said), sys.stdout)
+        seen.append(result)
     _note(seen)
     return seen
 
 
-def _print_yaml(outcomes: Iterable[Outcome]) -> list[Outcome]:
+def _print_yaml(results: Iterable[CheckResult]) -> list[CheckResult]:
     seen = []
     said: set[str] = set()
-    for outcome in outcomes:
-        write_lines((line for line in lines_of(outcome, said) if line.tone is not Tone.GOOD), sys.stderr)
-        if outcome.value is not None:
-            sys.stdout.write(as_yaml(outcome.value))
-        seen.append(outcome)
+    for result in results:
+        write_lines((line for line in lines_of(result, said) if line.tone is not Tone.GOOD), sys.stderr)
+        if result.value is not None:
+            sys.stdout.write(as_yaml(result.value))
+        seen.append(result)
     _note(seen)
     return seen
 
 
-def _print_json(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    seen = list(outcomes)
-    counts = Counter(outcome.verdict for outcome in seen)
+def _print_json(results: Iterable[CheckResult]) -> list[CheckResult]:
+    seen = list(results)
+    counts = Counter(result.verdict for result in seen)
     document = {
         "summary": {verdict.value: counts[verdict] for verdict in Verdict},
-        "objects": [outcome.as_json() for outcome in seen],
+        "objects": [result.as_json() for result in seen],
     }
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     return seen
 
 
-_PRINTERS: Final[Mapping[str, Callable[[Iterable[Outcome]], list[Outcome]]]] = {
+_PRINTERS: Final[Mapping[str, Callable[[Iterable[CheckResult]], list[CheckResult]]]] = {
     "text": _print_text,
     "yaml": _print_yaml,
     "json": _print_json,
 }
 
 
-def _note(outcomes: Sequence[Outcome]) -> None:
-    if kinds := skipped_kinds(outcomes):
+def _note(results: Sequence[CheckResult]) -> None:
+    if kinds := skipped_kinds(results):
         sys.stderr.write(f"skipped: {kinds}\n")
-    if not any(outcome.verdict is not Verdict.SKIPPED for outcome in outcomes):
+    if not any(result.verdict is not Verdict.SKIPPED for result in results):
         sys.stderr.write("nothing to check: no object is of a supported kind\n")
 
 

@@ -1,4 +1,4 @@
-"""Formatting of outcomes as lines: kubectl's messages, each preceded by its place in the file."""
+"""Formatting of results as lines: kubectl's messages, each preceded by its place in the file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TextIO
 
-from apiserver.checking.outcome import Finding, Outcome, Verdict
+from apiserver.checking.result import CheckResult, Finding, Verdict
 
 
 class Tone(StrEnum):
@@ -49,37 +49,37 @@ def write_lines(lines: Iterable[Line], file: TextIO) -> None:
     file.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)
 
 
-def lines_of(outcome: Outcome, said: set[str]) -> Iterator[Line]:
+def lines_of(result: CheckResult, said: set[str]) -> Iterator[Line]:
     """Yield the lines for one object; none for an object of another kind.
 
     A deprecation is reported for the first object only; `said` keeps track of that.
     """
 
-    def say(tone: Tone, text: str, line: int = outcome.line) -> Line:
-        return Line(outcome.file, line, tone, text)
+    def say(tone: Tone, text: str, line: int = result.line) -> Line:
+        return Line(result.file, line, tone, text)
 
-    for warning in outcome.warnings:
-        if warning == outcome.deprecation and warning in said:
+    for warning in result.warnings:
+        if warning == result.deprecation and warning in said:
             continue
         said.add(warning)
         yield say(Tone.ADVICE, f"Warning: {warning}")
-    match outcome.verdict:
+    match result.verdict:
         case Verdict.VALID:
-            yield say(Tone.GOOD, f"{outcome.kind}/{outcome.name} valid")
+            yield say(Tone.GOOD, f"{result.kind}/{result.name} valid")
         case Verdict.UNREADABLE:
-            yield from (say(Tone.BAD, f"error: {error.message}", error.line) for error in outcome.errors)
+            yield from (say(Tone.BAD, f"error: {error.message}", error.line) for error in result.errors)
         case Verdict.REFUSED:
-            yield from (say(Tone.BAD, text, line) for text, line in _refusal(outcome))
+            yield from (say(Tone.BAD, text, line) for text, line in _refusal(result))
         case Verdict.SKIPPED:
             pass
 
 
-def skipped_kinds(outcomes: Iterable[Outcome]) -> str:
+def skipped_kinds(results: Iterable[CheckResult]) -> str:
     """Return a note on ignored objects by kind; empty if there are none."""
-    skipped = [outcome for outcome in outcomes if outcome.verdict is Verdict.SKIPPED]
-    kinds = Counter(f"{outcome.kind} ({outcome.api_version})" for outcome in skipped if outcome.kind)
+    skipped = [result for result in results if result.verdict is Verdict.SKIPPED]
+    kinds = Counter(f"{result.kind} ({result.api_version})" for result in skipped if result.kind)
     parts = [f"{count} {kind}" for kind, count in sorted(kinds.items())]
-    others = sum(not outcome.kind for outcome in skipped)
+    others = sum(not result.kind for result in skipped)
     if others:
         parts.append(
             "1 document that is not a manifest"
@@ -89,28 +89,28 @@ def skipped_kinds(outcomes: Iterable[Outcome]) -> str:
     return ", ".join(parts)
 
 
-def _refusal(outcome: Outcome) -> Iterator[tuple[str, int]]:
-    yield from _undecodable(outcome)
-    whole = [error for error in outcome.errors if not error.reason.startswith("Field")]
+def _refusal(result: CheckResult) -> Iterator[tuple[str, int]]:
+    yield from _undecodable(result)
+    whole = [error for error in result.errors if not error.reason.startswith("Field")]
     yield from ((f"error: {error.message}", error.line) for error in whole)
-    listed = [error for error in outcome.errors if error.reason.startswith("Field")]
-    head = f'The {outcome.kind} "{outcome.name}" is invalid:'
+    listed = [error for error in result.errors if error.reason.startswith("Field")]
+    head = f'The {result.kind} "{result.name}" is invalid:'
     if len(listed) == 1:
         yield f"{head} {_told(listed[0])}", listed[0].line
     elif listed:
-        yield head, outcome.line
+        yield head, result.line
         yield from ((f"* {_told(error)}", error.line) for error in listed)
 
 
-def _undecodable(outcome: Outcome) -> Iterator[tuple[str, int]]:
-    found = outcome.undecodable
+def _undecodable(result: CheckResult) -> Iterator[tuple[str, int]]:
+    found = result.undecodable
     if not found:
         return
-    version = outcome.api_version.rpartition("/")[2]
+    version = result.api_version.rpartition("/")[2]
     yield (
         (
-            f'Error from server (BadRequest): {outcome.kind} in version "{version}" cannot be handled as a'
-            f" {outcome.kind}: strict decoding error: {_joined(found)}"
+            f'Error from server (BadRequest): {result.kind} in version "{version}" cannot be handled as a'
+            f" {result.kind}: strict decoding error: {_joined(found)}"
         ),
         found[0].line,
     )

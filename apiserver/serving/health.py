@@ -25,9 +25,9 @@ def add_health_routes(application: web.Application, readiness: Readiness) -> Non
         return web.Response(text="ok")
 
     async def readyz(request: web.Request) -> web.Response:
-        verdict = readiness.verdict()
-        text = verdict.text(verbose="verbose" in request.query)
-        return web.Response(text=text, status=200 if verdict.is_ready else _UNAVAILABLE)
+        report = readiness.report()
+        text = report.text(verbose="verbose" in request.query)
+        return web.Response(text=text, status=200 if report.is_ready else _UNAVAILABLE)
 
     application.router.add_get("/livez", livez)
     application.router.add_get("/readyz", readyz)

@@ -10,15 +10,15 @@ Check = Callable[[], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReadinessReport:
     """The results of all checks, in the order in which they were added: name, and reason or None."""
 
-    outcomes: tuple[tuple[str, str | None], ...]
+    results: tuple[tuple[str, str | None], ...]
 
     @property
     def is_ready(self) -> bool:
         """Whether all checks passed."""
-        return all(reason is None for _, reason in self.outcomes)
+        return all(reason is None for _, reason in self.results)
 
     def text(self, *, verbose: bool) -> str:
         """Return the text of Kubernetes' own health endpoints: `ok`, or one line per check."""
@@ -26,7 +26,7 @@ class Verdict:
             return "ok"
         lines = [
             f"[+]{name} ok" if reason is None else f"[-]{name} failed: {reason}"
-            for name, reason in self.outcomes
+            for name, reason in self.results
         ]
         return "\n".join([*lines, f"readyz check {'passed' if self.is_ready else 'failed'}", ""])
 
@@ -53,7 +53,7 @@ class Readiness:
         """Mark the process as not ready, permanently."""
         self._draining = True
 
-    def verdict(self) -> Verdict:
+    def report(self) -> ReadinessReport:
         """Run all checks."""
         shutdown = ("shutdown", "the process is shutting down" if self._draining else None)
-        return Verdict((*((name, check()) for name, check in self._checks.items()), shutdown))
+        return ReadinessReport((*((name, check()) for name, check in self._checks.items()), shutdown))

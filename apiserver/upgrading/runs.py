@@ -13,7 +13,7 @@ from apiserver.upgrading.findings import Failure, Finding, Verdict
 from apiserver.upgrading.progress import Progress
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     """The outcome of a run."""
 
     NOTHING_TO_DO = "nothing to do"
@@ -74,7 +74,7 @@ class Run(Generic[S]):
     cluster: str
     checks: tuple[Finding, ...]
     steps: tuple[S, ...]
-    outcome: Outcome = Outcome.PLANNED
+    outcome: RunOutcome = RunOutcome.PLANNED
     done: tuple[Done, ...] = ()
     error: str = ""
     failures: tuple[Failure, ...] = ()

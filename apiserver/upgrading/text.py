@@ -11,7 +11,7 @@ from apiserver.upgrading.accounts import Account
 from apiserver.upgrading.counting import counted
 from apiserver.upgrading.findings import Finding, Verdict
 from apiserver.upgrading.report import Report
-from apiserver.upgrading.runs import Outcome, Run, S
+from apiserver.upgrading.runs import Run, RunOutcome, S
 
 _MOST_OBJECTS_SHOWN: Final = 20
 _STEERING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -57,18 +57,18 @@ def plan_lines(report: Run[S]) -> Iterator[Line]:
 def end_lines(report: Run[S]) -> Iterator[Line]:
     """Yield the outcome, and what to do next."""
     match report.outcome:
-        case Outcome.NOTHING_TO_DO:
+        case RunOutcome.NOTHING_TO_DO:
             yield Tone.GOOD, "nothing to do"
-        case Outcome.DONE:
+        case RunOutcome.DONE:
             yield Tone.GOOD, f"done in {sum(item.seconds for item in report.done):.1f} s"
-        case Outcome.STOPPED:
+        case RunOutcome.STOPPED:
             yield Tone.BAD, f"stopped: {report.error}"
-        case Outcome.PLANNED:
+        case RunOutcome.PLANNED:
             yield Tone.ADVICE, "nothing was changed; use --apply to execute the plan"
     for failure in report.failures[:_MOST_OBJECTS_SHOWN]:
         yield Tone.BAD, f"  {failure.namespace}/{failure.name}: {failure.message}"
     yield from _rest(len(report.failures))
-    if report.outcome in {Outcome.DONE, Outcome.NOTHING_TO_DO}:
+    if report.outcome in {RunOutcome.DONE, RunOutcome.NOTHING_TO_DO}:
         yield from ((Tone.PLAIN, sentence) for sentence in report.advice)
 
 

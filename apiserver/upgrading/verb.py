@@ -17,7 +17,7 @@ from apiserver.schema.json import Json
 from apiserver.upgrading.counting import counted
 from apiserver.upgrading.permission_checks import PERMISSIONS
 from apiserver.upgrading.progress import Progress
-from apiserver.upgrading.runs import Done, Outcome, Run, S, StoppedError
+from apiserver.upgrading.runs import Done, Run, RunOutcome, S, StoppedError
 from apiserver.upgrading.text import Line, end_lines, plan_lines, printed
 
 _DONE: Final = 0
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int
         message = explained(error, action="do this")
         code = _STOPPED if isinstance(error, Forbidden) else _USAGE
         if options.output == "json":
-            _print_json({"outcome": Outcome.STOPPED.value, "error": message})
+            _print_json({"outcome": RunOutcome.STOPPED.value, "error": message})
     except KeyboardInterrupt:
         message, code = "interrupted; run this command again to continue", _INTERRUPTED
     print(f"stowplan: {message}", file=sys.stderr)  # noqa: T201 (prints for users)
@@ -58,7 +58,7 @@ async def _run(options: argparse.Namespace, plan: Planner[S], start: Starter[S])
         _print(end_lines(report))
     else:
         _print_json(report.as_json())
-    return _STOPPED if report.outcome is Outcome.STOPPED else _DONE
+    return _STOPPED if report.outcome is RunOutcome.STOPPED else _DONE
 
 
 def _ended(report: Run[S]) -> Run[S]:
@@ -69,8 +69,8 @@ def _ended(report: Run[S]) -> Run[S]:
             error = f"{problems} to solve first; nothing else was checked, and nothing was changed"
         elif not report.steps:
             error = f"there is nothing to change, but the checks found {problems} to solve"
-        return replace(report, outcome=Outcome.STOPPED, error=error)
-    return report if report.steps else replace(report, outcome=Outcome.NOTHING_TO_DO)
+        return replace(report, outcome=RunOutcome.STOPPED, error=error)
+    return report if report.steps else replace(report, outcome=RunOutcome.NOTHING_TO_DO)
 
 
 async def _applied(
@@ -85,12 +85,12 @@ async def _applied(
         for step in report.steps:
             done.append(await do(step))  # noqa: PERF401 (on an error, the steps done so far are needed)
     except StoppedError as error:
-        stopped = replace(report, outcome=Outcome.STOPPED, done=tuple(done), advice=())
+        stopped = replace(report, outcome=RunOutcome.STOPPED, done=tuple(done), advice=())
         return replace(stopped, error=str(error), failures=error.failures)
     except ClusterError as error:
         message = f"{error.message}; run this command again to continue where it stopped"
-        return replace(report, outcome=Outcome.STOPPED, done=tuple(done), error=message, advice=())
-    return replace(report, outcome=Outcome.DONE, done=tuple(done))
+        return replace(report, outcome=RunOutcome.STOPPED, done=tuple(done), error=message, advice=())
+    return replace(report, outcome=RunOutcome.DONE, done=tuple(done))
 
 
 def _print_json(document: Json) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from controller.closedloop.autoscaler import Autoscaler
     from controller.closedloop.cluster import VirtualCluster
     from controller.closedloop.manifests import Manifests
-    from controller.closedloop.outcome import Outcome
+    from controller.closedloop.outcome import PolicyOutcome
     from controller.closedloop.policy import Told
     from controller.closedloop.scenario import Model, Scenario, VariantSetup
     from controller.simulation.request import Request
@@ -104,7 +104,7 @@ async def clairvoyant(
     manifests: Manifests | None = None,
     requests: Mapping[str, list[Request]] | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Outcome:
+) -> PolicyOutcome:
     """Return the cheapest run whose missed share is within a tenth of a percentage point of the least.
 
     Replicas with a lower assumed rate cost more and miss less. So the first factor misses least, and the
@@ -113,7 +113,7 @@ async def clairvoyant(
     asked = scenario.requests() if requests is None else requests
     greatest = {model.model_id: _best(scenario, model, asked[model.model_id]) for model in scenario.models}
 
-    async def played(factor: float) -> Outcome:
+    async def played(factor: float) -> PolicyOutcome:
         rates = {name: rate * factor for name, rate in greatest.values()}
         policy = ClairvoyantPolicy(scenario=scenario, requests=asked, rates=rates)
         outcome = await play(scenario, policy, manifests=manifests, requests=asked)

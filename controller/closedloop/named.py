@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from controller.closedloop.manifests import Manifests
-    from controller.closedloop.outcome import Outcome
+    from controller.closedloop.outcome import PolicyOutcome
     from controller.closedloop.policy import Policy
     from controller.closedloop.scenario import Scenario
     from controller.planning.settings import Settings
@@ -88,7 +88,7 @@ async def simulated(
     progress: Callable[[float], None] | None = None,
     settings: Settings | None = None,
     cycle_settings: CycleSettings | None = None,
-) -> Outcome:
+) -> PolicyOutcome:
     """Simulate a scenario with a policy. The controller's logs are suppressed.
 
     The settings are those of the controller, for `stowplan` and policies in files.
@@ -116,7 +116,7 @@ def simulate(
     *,
     requests: Mapping[str, list[Request]] | None = None,
     cycle_settings: CycleSettings | None = None,
-) -> Outcome:
+) -> PolicyOutcome:
     """Simulate a scenario with a policy by name, for callers without an event loop.
 
     Raises ValueError for an unknown policy, or a variant that the scenario does not have.

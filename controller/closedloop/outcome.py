@@ -90,7 +90,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class PolicyOutcome:
     """One scenario under one policy; `missed` is over the requests of all models together."""
 
     scenario: str

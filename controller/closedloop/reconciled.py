@@ -101,8 +101,8 @@ class ReconciledPolicy:
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
         """Run a cycle and return the replicas in the resulting statuses."""
         self._objects.cluster = cluster
-        outcome = await self._reconciler.cycle()
-        for decision in outcome.plan.decisions:
+        result = await self._reconciler.cycle()
+        for decision in result.plan.decisions:
             name = self._objects.names[decision.namespace, decision.name]
             said = decision.replicas, str(decision.reason)
             if self._said.get(name) != said:

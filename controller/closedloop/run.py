@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from controller.closedloop.autoscaler import Autoscaler
     from controller.closedloop.manifests import Manifests
-    from controller.closedloop.outcome import Outcome
+    from controller.closedloop.outcome import PolicyOutcome
     from controller.closedloop.policy import Policy
     from controller.closedloop.scenario import Scenario
     from controller.simulation.request import Request
@@ -32,7 +32,7 @@ def run(
     manifests: Manifests | None = None,
     requests: Mapping[str, list[Request]] | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Outcome:
+) -> PolicyOutcome:
     """Simulate a scenario and return its outcome, for callers without an event loop.
 
     `requests` are those of `scenario.requests()`: pass them to simulate a scenario several times. `progress`
@@ -48,7 +48,7 @@ async def play(
     manifests: Manifests | None = None,
     requests: Mapping[str, list[Request]] | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Outcome:
+) -> PolicyOutcome:
     """Simulate a scenario like `run`, in a running event loop."""
     asked = scenario.requests() if requests is None else requests
     traffic = Traffic(asked)

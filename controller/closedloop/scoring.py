@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from controller.closedloop.outcome import ModelOutcome, Outcome, Quantiles, VariantOutcome
+from controller.closedloop.outcome import ModelOutcome, PolicyOutcome, Quantiles, VariantOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ def scored(
     finished: Mapping[str, Sequence[Completion]],
     points: Sequence[Point],
     replica_seconds: Mapping[str, float],
-) -> Outcome:
+) -> PolicyOutcome:
     """Return the outcome of a run; requests that arrived in the warm-up are not counted."""
     since_us = round(scenario.warm_up_seconds * 1e6)
     models = tuple(
@@ -49,7 +49,7 @@ def scored(
         return sum(getattr(model, name) * model.requests for model in models) / count if count else 0.0
 
     told = (replace(item, seconds=item.seconds - scenario.warm_up_seconds) for item in policy.told)
-    return Outcome(
+    return PolicyOutcome(
         scenario=scenario.name,
         policy=policy.name,
         cost=sum(variant.cost for variant in variants),

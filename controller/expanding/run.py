@@ -11,7 +11,7 @@ from typing import Final
 from apiserver.checking.manifests import check_source
 from apiserver.checking.namespaces import namespace_argument
 from apiserver.checking.objects import as_yaml
-from apiserver.checking.outcome import Outcome, Verdict
+from apiserver.checking.result import CheckResult, Verdict
 from apiserver.checking.sources import read_sources
 from apiserver.checking.text import Line, Tone, lines_of, write_lines
 from apiserver.program import exit_code, program
@@ -57,30 +57,30 @@ def _run(options: argparse.Namespace) -> int:
         has_autoscalers=not options.without_autoscalers,
         has_tolerance=not options.without_tolerance,
     )
-    outcomes = [
-        outcome
+    results = [
+        result
         for source in read_sources(options.files)
-        for outcome in check_source(source, options.namespace)
-        if outcome.verdict in _REFUSED or outcome.kind in _KINDS
+        for result in check_source(source, options.namespace)
+        if result.verdict in _REFUSED or result.kind in _KINDS
     ]
     said: set[str] = set()
-    lines = [line for outcome in outcomes for line in lines_of(outcome, said) if line.tone is not Tone.GOOD]
-    if any(outcome.verdict in _REFUSED for outcome in outcomes):
+    lines = [line for result in results for line in lines_of(result, said) if line.tone is not Tone.GOOD]
+    if any(result.verdict in _REFUSED for result in results):
         return _tell(lines, _UNREADABLE)
     expansions = {
-        place: expand(outcome.value, settings)
-        for place, outcome in enumerate(outcomes)
-        if outcome.value is not None and outcome.kind == "Model"
+        place: expand(result.value, settings)
+        for place, result in enumerate(results)
+        if result.value is not None and result.kind == "Model"
     }
-    routed = [*translations([*_routing(outcomes, expansions)], options.gateways)]
+    routed = [*translations([*_routing(results, expansions)], options.gateways)]
     if not expansions and not routed:
         text = "error: contains no Model, and no ModelRoute that names Gateways"
         lines += [Line(name, 0, Tone.BAD, text) for name in options.files]
         return _tell(lines, _UNREADABLE)
     for place, expansion in expansions.items():
-        lines += _note_lines(outcomes[place], expansion)
+        lines += _note_lines(results[place], expansion)
     for found in routed:
-        lines += _route_lines(outcomes[found.place], found)
+        lines += _route_lines(results[found.place], found)
     if not all(found.is_understood for found in routed):
         return _tell(lines, _UNREADABLE)
     is_whole = all(expansion.is_whole for expansion in expansions.values())
@@ -89,11 +89,11 @@ def _run(options: argparse.Namespace) -> int:
     return _tell(lines, _DONE if is_whole else _INCOMPLETE)
 
 
-def _note_lines(outcome: Outcome, expansion: Expansion) -> list[Line]:
+def _note_lines(result: CheckResult, expansion: Expansion) -> list[Line]:
     return [
         Line(
-            outcome.file,
-            outcome.line,
+            result.file,
+            result.line,
             Tone.BAD if note.prevents else Tone.ADVICE,
             f"error: {note}; this backend is omitted" if note.prevents else f"Warning: {note}",
         )
@@ -101,17 +101,19 @@ def _note_lines(outcome: Outcome, expansion: Expansion) -> list[Line]:
     ]
 
 
-def _routing(outcomes: Sequence[Outcome], expansions: Mapping[int, Expansion]) -> Iterator[tuple[int, Json]]:
+def _routing(
+    results: Sequence[CheckResult], expansions: Mapping[int, Expansion]
+) -> Iterator[tuple[int, Json]]:
     """Yield ModelRoutes and ModelServers with an index, including those made for Models."""
-    for place, outcome in enumerate(outcomes):
-        made = expansions[place].objects if place in expansions else (outcome.value,)
+    for place, result in enumerate(results):
+        made = expansions[place].objects if place in expansions else (result.value,)
         yield from ((place, item) for item in made if item is not None and item["kind"] in _KINDS)
 
 
-def _route_lines(outcome: Outcome, found: Translated) -> list[Line]:
+def _route_lines(result: CheckResult, found: Translated) -> list[Line]:
     tone, word = (Tone.ADVICE, "Warning") if found.is_understood else (Tone.BAD, "error")
     return [
-        Line(outcome.file, outcome.line, tone, f"{word}: ModelRoute {found.route}: {note}")
+        Line(result.file, result.line, tone, f"{word}: ModelRoute {found.route}: {note}")
         for note in found.notes
     ]
 

@@ -38,7 +38,7 @@ Finding = tuple[bool | None, StrEnum, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class TranslationResult:
     """The result of a translation."""
 
     notes: Sequence[Note] = ()
@@ -57,23 +57,23 @@ def not_translated(reason: GatewayReason, texts: Sequence[str]) -> Finding:
     return False, reason, "; ".join(texts)
 
 
-def finding(outcome: Outcome) -> Finding:
+def finding(result: TranslationResult) -> Finding:
     """Return the finding about a translated route: the most severe reason, with all messages."""
     taken = [
         f"{kind} {name} does not belong to this route and is not changed: delete it, or rename the route"
-        for kind, name in sorted(outcome.foreign)
+        for kind, name in sorted(result.foreign)
     ]
-    refused = [outcome.refused] if outcome.refused else []
+    refused = [result.refused] if result.refused else []
     said = {
         GatewayReason.OBJECT_EXISTS: taken,
         GatewayReason.REQUEST_REFUSED: refused,
-        GatewayReason.REFUSED_BY_GATEWAY: [*_refusals(outcome.children)],
-        GatewayReason.PARTIALLY: [str(note) for note in outcome.notes],
+        GatewayReason.REFUSED_BY_GATEWAY: [*_refusals(result.children)],
+        GatewayReason.PARTIALLY: [str(note) for note in result.notes],
     }
     reason = next((reason for reason, texts in said.items() if texts), None)
     if reason is not None:
         return not_translated(reason, [text for texts in said.values() for text in texts])
-    names = ", ".join(sorted(f"{item['kind']} {item['metadata']['name']}" for item in outcome.children))
+    names = ", ".join(sorted(f"{item['kind']} {item['metadata']['name']}" for item in result.children))
     return True, GatewayReason.TRANSLATED, f"made: {names}" if names else "there is no rule to translate"
 
 

@@ -84,10 +84,10 @@ def _quota(
     users = [tenant for tenant in tenants if accelerators_of(tenant.pod_spec, (resource,))]
     if not users:
         return None
-    verdicts = {_is_in_scope(item["spec"], tenant.pod_spec) for tenant in users}
-    if verdicts == {False}:
+    found = {_is_in_scope(item["spec"], tenant.pod_spec) for tenant in users}
+    if found == {False}:
         return None
-    if verdicts != {True}:
+    if found != {True}:
         raise ValueError("its scopes hold for some variants of the namespace only, or cannot be judged")
     used = sum(accelerators_of(spec, (resource,)) for spec in others if _is_in_scope(item["spec"], spec))
     return Quota(
@@ -111,10 +111,10 @@ def _type(users: Sequence[Tenant], tenants: Sequence[Tenant]) -> str:
 
 def _is_in_scope(spec: Json, pod_spec: Json) -> bool | None:
     """Return whether a quota counts a pod; None if that cannot be determined."""
-    verdicts = [_holds(scope, operator, values, pod_spec) for scope, operator, values in _scopes_of(spec)]
-    if False in verdicts:
+    found = [_holds(scope, operator, values, pod_spec) for scope, operator, values in _scopes_of(spec)]
+    if False in found:
         return False
-    return None if None in verdicts else True
+    return None if None in found else True
 
 
 def _scopes_of(spec: Json) -> Iterator[tuple[str, str, Sequence[str]]]:

@@ -185,14 +185,14 @@ def _is_about_own(reading: RuleReading, rule: Json, where: str) -> bool:
         names = ", ".join(told_apart) or "the revision"
         reading.leave_out(where, f"it distinguishes pods of the target by {names}")
         return False
-    verdicts = {selects(_narrowed(selector, rule, labels), labels) for labels in target.labels}
+    found = {selects(_narrowed(selector, rule, labels), labels) for labels in target.labels}
     if not _OF_ONE_REVISION & matched:
         other = reading.scene.neighbours.selected(_narrowed(selector, rule, target.labels[0]), target.key)
         if other:
             reading.leave_out(where, f"it also applies to {other}, which is not considered")
-    if len(verdicts) > 1:
+    if len(found) > 1:
         reading.leave_out(where, "it applies only to some of the target's pods")
-    return verdicts == {True}
+    return found == {True}
 
 
 def _narrowed(selector: Json, rule: Json, labels: Mapping[str, str]) -> Json:

@@ -19,20 +19,20 @@ class Unplanned:
 
 
 def faulty(error: Exception) -> Unplanned:
-    """Return the verdict on an object that caused an unforeseen error."""
+    """Return the result for an object that caused an unforeseen error."""
     text = f"{type(error).__name__} in the controller: its log has the details"
     return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=text, fault=error)
 
 
 def unplanned_by(error: Exception) -> Unplanned:
-    """Return the verdict on an object that could not be read; a ValueError says what is wrong with it."""
+    """Return the result for an object that could not be read; a ValueError says what is wrong with it."""
     if isinstance(error, ValueError):
         return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(error))
     return faulty(error)
 
 
 def unplanned_target(key: TargetKey, error: Exception) -> Unplanned:
-    """Return the verdict on a VariantAutoscaling whose target could not be read."""
+    """Return the result for a VariantAutoscaling whose target could not be read."""
     found, text = unplanned_by(error), f"{key.called} {key.name!r} cannot be planned"
     is_foreseen = isinstance(error, UnplannableTargetError)
     reason = ConditionReason.TARGET_NOT_SUPPORTED if is_foreseen else found.reason

@@ -48,7 +48,7 @@ Evictions that defragment free accelerators:
   moves           the fewest evictions that make room
 
 The published plan:
-  verdict         a decision from replica counts and a reason
+  assemble        a decision from replica counts and a reason
   hold            the fallback without a solver: running replicas stay
   checker         verification of a plan before it is used; shares no code with the model (a package)
 

@@ -1,6 +1,6 @@
 """Explain each decision in one sentence with numbers: what was wanted, what was granted, what limited it.
 
-Explanations are tried in order, and the first that applies to a case becomes the decision's verdict.
+Functions are tried in order; the first that explains a case is used.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
+from controller.planning.assemble import Explanation, decide
 from controller.planning.case import Case, cases
 from controller.planning.decision import BoundBy, Decision, Reason, Relief
 from controller.planning.demand import rate_of
@@ -16,7 +17,6 @@ from controller.planning.formulation import ordered_replicas, outlasting_replica
 from controller.planning.load import RATE_UNIT, REQUESTS, Signal
 from controller.planning.problem import LimitKind
 from controller.planning.solved_problem import SolvedProblem
-from controller.planning.verdict import Verdict, decide
 from controller.planning.wording import (
     capacity_text,
     count,
@@ -41,22 +41,22 @@ def decisions(solved: SolvedProblem) -> tuple[Decision, ...]:
 
 
 def _decision(case: Case) -> Decision:
-    whole, verdict = case.whole, _verdict(case)
+    whole, explanation = case.whole, _explanation(case)
     reliefs = case.solved.reliefs.get(whole.model, ())
-    if verdict.reason is Reason.SHORTAGE and reliefs:
-        verdict = replace(verdict, message=f"{verdict.message}; {_helps(reliefs)} would help")
+    if explanation.reason is Reason.SHORTAGE and reliefs:
+        explanation = replace(explanation, message=f"{explanation.message}; {_helps(reliefs)} would help")
     if case.published > case.placed and not _is_frozen(case):
         waiting = count(case.published - case.placed, "replica")
         why = "no node was added" if case.variant.stalled_replicas else "fewer would remove ready ones"
-        text = f"{verdict.message}; {waiting} without a place: {why}"
-        verdict = replace(verdict, message=text)
+        text = f"{explanation.message}; {waiting} without a place: {why}"
+        explanation = replace(explanation, message=text)
     excess = tuple(case.solved.excess_of.get(case.number, ()))
     if excess:
-        verdict = replace(verdict, message=f"{verdict.message}; {'; '.join(excess)}")
+        explanation = replace(explanation, message=f"{explanation.message}; {'; '.join(excess)}")
     return decide(
         case.variant,
         case.demand,
-        verdict,
+        explanation,
         replicas=case.published,
         unconstrained_replicas=max(case.wanted, case.published) if _is_frozen(case) else case.wanted,
         unmet_per_mille=whole.unmet_per_mille,
@@ -66,7 +66,7 @@ def _decision(case: Case) -> Decision:
     )
 
 
-def _verdict(case: Case) -> Verdict:
+def _explanation(case: Case) -> Explanation:
     for explain in _EXPLANATIONS:
         if found := explain(case):
             return found
@@ -83,35 +83,35 @@ def _is_frozen(case: Case) -> bool:
     return not case.demand.signal.decides
 
 
-def _ordered(case: Case) -> Verdict | None:
+def _ordered(case: Case) -> Explanation | None:
     ordered = ordered_replicas(case.variant)
     if ordered is None:
         return None
     what = "scaling is paused" if case.variant.is_paused else f"pinned to {count(ordered, 'replica')}"
     if case.placed < ordered:
         return _lacking(case, f"{case.variant.name} {_change(case)}: {what}")
-    return Verdict(
+    return Explanation(
         bound_by=BoundBy.ORDERED,
         reason=_movement(case),
         message=f"{case.variant.name} {_change(case)}: {what}, {_load(case)}",
     )
 
 
-def _below_floor(case: Case) -> Verdict | None:
+def _below_floor(case: Case) -> Explanation | None:
     """Explain that fewer replicas have a place than the model must keep, whatever the load."""
     if not case.whole.is_below_floor:
         return None
     return _lacking(case, f"{case.variant.name} {_change(case)}: {case.whole.duty}")
 
 
-def _below_minimum(case: Case) -> Verdict | None:
+def _below_minimum(case: Case) -> Explanation | None:
     """Explain that fewer replicas have a place than minReplicas requires."""
     if case.placed >= case.variant.min_replicas:
         return None
     return _lacking(case, f"{case.variant.name} {_change(case)}: minReplicas is {case.variant.min_replicas}")
 
 
-def _holding(case: Case) -> Verdict | None:
+def _holding(case: Case) -> Explanation | None:
     """Explain that the data does not allow a new decision."""
     if not _is_frozen(case) or case.published > max(case.held, case.variant.current_replicas):
         return None
@@ -123,10 +123,10 @@ def _holding(case: Case) -> Verdict | None:
     if found:
         message += f"; {case.published - case.placed} without a place: {case.scarcity_clause(found)}"
     bound_by = BoundBy.STALE_METRICS if stale else BoundBy.MISSING_METRICS
-    return Verdict(bound_by=bound_by, reason=Reason.HOLDING, message=message)
+    return Explanation(bound_by=bound_by, reason=Reason.HOLDING, message=message)
 
 
-def _short(case: Case) -> Verdict | None:
+def _short(case: Case) -> Explanation | None:
     """Explain that the model does not get its required capacity."""
     unmet = case.whole.unmet_per_mille
     if not unmet:
@@ -147,7 +147,7 @@ def _required(case: Case) -> str:
     return f"{rate_text(case.demand.required_rate * RATE_UNIT)} {what}"
 
 
-def _steadied(case: Case) -> Verdict | None:
+def _steadied(case: Case) -> Explanation | None:
     """Explain that a variant which changed direction too often is not reversed for cost."""
     found = case.solved.flapping.get(case.variant.key)
     if found is None or case.published != case.variant.current_replicas or case.wanted == case.published:
@@ -158,7 +158,7 @@ def _steadied(case: Case) -> Verdict | None:
     if (case.wanted > case.published) != (found.direction < 0) or (found.direction > 0 and not is_spare):
         return None
     times = f"changed direction {count(found.reversals, 'time')} in the last"
-    return Verdict(
+    return Explanation(
         bound_by=BoundBy.FLAPPING,
         reason=Reason.STEADY,
         message=f"{case.variant.name} is kept at {count(case.published, 'replica')}: {times}"
@@ -166,7 +166,7 @@ def _steadied(case: Case) -> Verdict | None:
     )
 
 
-def _replaced(case: Case) -> Verdict | None:
+def _replaced(case: Case) -> Explanation | None:
     """Explain that demand is served by other variants than it would be with unlimited nodes."""
     if case.wanted <= case.placed or _is_frozen(case):
         return None
@@ -184,14 +184,14 @@ def _replaced(case: Case) -> Verdict | None:
         if placed > wanted
     ]
     instead = f", {listing(others)} instead" if others else ""
-    return Verdict(
+    return Explanation(
         bound_by=_LIMITED[limit.kind] if limit else found.bound_by if found else otherwise,
         reason=_movement(case),
         message=f"{_need(case)}; granted {case.published}{instead}: {why}",
     )
 
 
-def _minimum(case: Case) -> Verdict | None:
+def _minimum(case: Case) -> Explanation | None:
     """Explain a replica that demand alone does not require."""
     at_floor = case.placed > 0 and sum(case.whole.placed) == case.demand.floor
     at_minimum = case.placed == case.variant.min_replicas > 0
@@ -203,19 +203,19 @@ def _minimum(case: Case) -> Verdict | None:
     else:
         is_one = case.demand.floor == 1
         why = f"one replica keeps {case.variant.model_id} warm" if is_one else case.whole.duty
-    return Verdict(
+    return Explanation(
         bound_by=BoundBy.MIN_REPLICAS,
         reason=_movement(case),
         message=f"{case.variant.name} {_change(case)}: {why}, {_load(case)}",
     )
 
 
-def _served(case: Case) -> Verdict:
+def _served(case: Case) -> Explanation:
     spared = "; spare replicas stay until there are enough rates for a trend" if _is_spared(case) else ""
     needs_fewer = case.whole.provided_rate - rate_of(case.variant) >= case.demand.required_rate
     if needs_fewer and case.published and case.published == outlasting_replicas(case.variant, case.demand):
         spared = "; ready replicas stay until those with lower ordinals are ready"
-    return Verdict(
+    return Explanation(
         bound_by=BoundBy.DEMAND,
         reason=_movement(case),
         message=f"{case.variant.name} {_change(case)}: {_load(case)}{spared}",
@@ -231,7 +231,7 @@ def _is_spared(case: Case) -> bool:
     return 0 < case.published <= case.variant.current_replicas and spare >= case.demand.lower_rate
 
 
-_EXPLANATIONS: tuple[Callable[[Case], Verdict | None], ...] = (
+_EXPLANATIONS: tuple[Callable[[Case], Explanation | None], ...] = (
     _ordered,
     _below_floor,
     _below_minimum,
@@ -243,8 +243,8 @@ _EXPLANATIONS: tuple[Callable[[Case], Verdict | None], ...] = (
 )
 
 
-def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
-    """Return a shortage verdict with its cause: the variant's own limit, unknown capacity, or the nodes."""
+def _lacking(case: Case, what: str, *, joint: str = "; ") -> Explanation:
+    """Explain a shortage with its cause: the variant's own limit, unknown capacity, or the nodes."""
     maximum = case.variant.max_replicas
     found, limit = case.scarcity(), case.limit
     if maximum is not None and case.placed >= maximum:
@@ -267,7 +267,7 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
     else:
         bound_by, why = BoundBy.ACCELERATORS, case.unused_clause
     message = f"{what}{joint}{why}{case.gives_way_later}"
-    return Verdict(bound_by=bound_by, reason=Reason.SHORTAGE, message=message)
+    return Explanation(bound_by=bound_by, reason=Reason.SHORTAGE, message=message)
 
 
 def _movement(case: Case) -> Reason:

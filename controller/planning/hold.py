@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from controller.planning.assemble import Explanation, decide, total_cost
 from controller.planning.decision import BoundBy, Decision, Plan, Reason, SolverReport, SolverStatus
 from controller.planning.demand import ModelDemand, model_demands, provided_rate
 from controller.planning.flapping import followed
@@ -16,7 +17,6 @@ from controller.planning.problem import per_mille_missing
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
-from controller.planning.verdict import Verdict, decide, total_cost
 from controller.planning.wording import count
 
 
@@ -53,7 +53,7 @@ def _held(demand: ModelDemand, why: str) -> Iterator[Decision]:
         yield decide(
             variant,
             demand,
-            Verdict(bound_by=BoundBy.SOLVER, reason=Reason.HOLDING, message=message),
+            Explanation(bound_by=BoundBy.SOLVER, reason=Reason.HOLDING, message=message),
             replicas=held,
             unconstrained_replicas=held,
             unmet_per_mille=unmet,

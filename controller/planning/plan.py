@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from controller.planning.assemble import total_cost
 from controller.planning.checker import check
 from controller.planning.cpsat import Effort
 from controller.planning.decision import (
@@ -30,7 +31,6 @@ from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.solved_problem import SolvedProblem
 from controller.planning.state import PlanningState
-from controller.planning.verdict import total_cost
 from controller.planning.wording import count
 
 RELIEF_VARIANTS = 150

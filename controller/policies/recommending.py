@@ -60,20 +60,20 @@ def recommendation_of(
     if seen.total is not None:
         return _of_total(metric, seen.total, settings)
     known = [pod.seen if pod.seen and pod.seen.is_known else None for pod in seen.pods]
-    verdict = grade(
+    graded = grade(
         [value.age_seconds if value else None for value in known],
         silent_since_seconds=silent_since_seconds,
         now_seconds=now_seconds,
         settings=settings,
     )
-    counted = _counted(seen.pods, verdict, settings)
-    if verdict.signal is Signal.UNKNOWN:
+    counted = _counted(seen.pods, graded, settings)
+    if graded.signal is Signal.UNKNOWN:
         return Recommendation(
             metric=metric.name,
             target=metric.target,
-            signal=verdict.signal,
+            signal=graded.signal,
             silent_pods=len(seen.pods),
-            silent_since_seconds=verdict.silent_since_seconds,
+            silent_since_seconds=graded.silent_since_seconds,
         )
     total = math.fsum(min(value.value, _LARGEST) for _, value in counted)
     capacity = math.fsum(pod.capacity for pod, _ in counted)
@@ -84,14 +84,14 @@ def recommendation_of(
     return Recommendation(
         metric=metric.name,
         target=metric.target,
-        signal=verdict.signal,
+        signal=graded.signal,
         total=total,
         needed=needed,
         replicas=whole(needed),
         pods=len(counted),
         silent_pods=len(seen.pods) - len(counted),
-        age_seconds=verdict.age_seconds,
-        silent_since_seconds=verdict.silent_since_seconds,
+        age_seconds=graded.age_seconds,
+        silent_since_seconds=graded.silent_since_seconds,
     )
 
 
@@ -116,10 +116,10 @@ def _of_total(metric: PolicyMetric, total: Value, settings: SizingSettings) -> R
 
 
 def _counted(
-    pods: tuple[PodValue, ...], verdict: Grade, settings: SizingSettings
+    pods: tuple[PodValue, ...], graded: Grade, settings: SizingSettings
 ) -> list[tuple[PodValue, Value]]:
     """Return the pods whose values count: with a quorum only fresh ones."""
-    oldest = settings.held_seconds if verdict.signal is Signal.HELD else settings.fresh_seconds
+    oldest = settings.held_seconds if graded.signal is Signal.HELD else settings.fresh_seconds
     return [
         (pod, pod.seen)
         for pod in pods

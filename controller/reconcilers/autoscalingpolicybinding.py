@@ -29,7 +29,7 @@ from controller.reconcilers.advisory import NOWHERE, Scope, advised
 from controller.reconcilers.binding_memory import BindingMemory, activity_questions, questions_of
 from controller.reconcilers.binding_status import (
     WRITES_PER_SECOND,
-    Verdict,
+    BindingResult,
     binding_news,
     binding_status,
     unwritten_seconds,
@@ -95,14 +95,14 @@ class BindingSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BindingOutcome:
+class BindingCycleResult:
     """Results of one cycle."""
 
-    verdicts: tuple[Verdict, ...] = ()
+    results: tuple[BindingResult, ...] = ()
     written: int = 0
     scrape_failures: int = 0
     scaled: Mapping[Ending, int] = field(default_factory=dict)
-    """The number of scale writes by outcome."""
+    """The number of scale writes by cycle."""
 
     unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
     """Errors of the statuses that could not be written."""
@@ -112,7 +112,7 @@ class BindingOutcome:
 class _Published:
     """Results of the status writes of one cycle."""
 
-    verdicts: Sequence[Verdict]
+    results: Sequence[BindingResult]
     newest: datetime | None
     """When the most recent decision in effect was written."""
 
@@ -120,8 +120,8 @@ class _Published:
     failed: Mapping[Key, BaseException]
     """Errors of the statuses that were due but could not be written."""
 
-    standing: Sequence[Verdict]
-    """Verdicts whose status is written or needed no write."""
+    standing: Sequence[BindingResult]
+    """Results whose status is written or needed no write."""
 
 
 class AutoscalingPolicyBindingReconciler:
@@ -136,7 +136,7 @@ class AutoscalingPolicyBindingReconciler:
         self._unwritten_seconds = 0.0
         self._most = max(1, round(WRITES_PER_SECOND * settings.sizing.interval_seconds))
 
-    async def cycle(self) -> BindingOutcome:
+    async def cycle(self) -> BindingCycleResult:
         """Scrape, decide, publish and scale once.
 
         A decision is applied only if its status is written, because the next leader continues from there.
@@ -154,16 +154,16 @@ class AutoscalingPolicyBindingReconciler:
             )
         ]
         exposures = await tools.source.expose(asked) if asked else Exposures()
-        verdicts = await asyncio.to_thread(self._decided, cases, asked, exposures)
+        results = await asyncio.to_thread(self._decided, cases, asked, exposures)
         # Bindings that are not planned jointly do not wait for the plan.
-        alone = await self._publish([item for item in verdicts if item.ask is None])
-        planned = await self._planned([item for item in verdicts if item.ask is not None])
+        alone = await self._publish([item for item in results if item.ask is None])
+        planned = await self._planned([item for item in results if item.ask is not None])
         placed = await self._publish(planned)
-        self._remember([*alone.verdicts, *placed.verdicts])
+        self._remember([*alone.results, *placed.results])
         self._confirm(alone, placed)
         scaled = await tools.scaler.act([*alone.standing, *placed.standing]) if tools.scaler else {}
-        return BindingOutcome(
-            verdicts=(*alone.verdicts, *placed.verdicts),
+        return BindingCycleResult(
+            results=(*alone.results, *placed.results),
             written=alone.written + placed.written,
             scrape_failures=len(exposures.failures),
             scaled=scaled,
@@ -172,7 +172,7 @@ class AutoscalingPolicyBindingReconciler:
 
     def _decided(
         self, cases: Sequence[Case], asked: Sequence[Question], exposures: Exposures
-    ) -> list[Verdict]:
+    ) -> list[BindingResult]:
         self._memory.take(asked, exposures)
         interval_seconds = self._settings.sizing.interval_seconds
         self._unwritten_seconds = unwritten_seconds(len(cases), interval_seconds=interval_seconds)
@@ -184,10 +184,10 @@ class AutoscalingPolicyBindingReconciler:
             self._with_scaling(self._isolated(case, failed, now_seconds, steady_seconds)) for case in cases
         ]
 
-    async def _planned(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """Return the verdicts of jointly planned bindings, with the plan's grants."""
+    async def _planned(self, results: Sequence[BindingResult]) -> list[BindingResult]:
+        """Return the results of jointly planned bindings, with the plan's grants."""
         exchange, steady_seconds = self._tools.exchange, self._tools.steady()
-        grants = await exchange.granted([item.ask for item in verdicts if item.ask is not None])
+        grants = await exchange.granted([item.ask for item in results if item.ask is not None])
         if grants is not None:
             self._unplanned_since = None
         elif self._unplanned_since is None:
@@ -196,32 +196,32 @@ class AutoscalingPolicyBindingReconciler:
         longest_seconds = INTERVALS_WAITED * self._settings.sizing.interval_seconds
         if since is not None and steady_seconds - since >= longest_seconds:
             why = f"no plan was made for {steady_seconds - since:.0f} s"
-            grants = {item.case.key: Grant(why_not=why) for item in verdicts}
+            grants = {item.case.key: Grant(why_not=why) for item in results}
         now_seconds = self._tools.now().timestamp()
         return await asyncio.to_thread(
-            lambda: [self._joined(item, (grants or {}).get(item.case.key), now_seconds) for item in verdicts]
+            lambda: [self._joined(item, (grants or {}).get(item.case.key), now_seconds) for item in results]
         )
 
-    def _joined(self, verdict: Verdict, grant: Grant | None, now_seconds: float) -> Verdict:
-        """Return the verdict with the plan's grant; an error affects only this binding."""
-        if verdict.ask is None or verdict.decision is None:
-            return verdict
+    def _joined(self, result: BindingResult, grant: Grant | None, now_seconds: float) -> BindingResult:
+        """Return the result with the plan's grant; an error affects only this binding."""
+        if result.ask is None or result.decision is None:
+            return result
         try:
             decision, placement = joined(
-                verdict.case,
-                verdict.decision,
-                verdict.ask,
+                result.case,
+                result.decision,
+                result.ask,
                 grant,
-                history=self._history(verdict.case, now_seconds),
+                history=self._history(result.case, now_seconds),
                 now_seconds=now_seconds,
             )
         except Exception as error:  # noqa: BLE001 (an error of one binding must not affect others)
-            return _faulty(verdict.case, error)
-        return replace(verdict, decision=decision, placement=placement)
+            return _faulty(result.case, error)
+        return replace(result, decision=decision, placement=placement)
 
-    def _remember(self, verdicts: Sequence[Verdict]) -> None:
+    def _remember(self, results: Sequence[BindingResult]) -> None:
         self._memory.remember(
-            (item.case.value, item.decision.history) for item in verdicts if item.decision is not None
+            (item.case.value, item.decision.history) for item in results if item.decision is not None
         )
 
     def _confirm(self, *published: _Published) -> None:
@@ -233,18 +233,18 @@ class AutoscalingPolicyBindingReconciler:
 
     def _isolated(
         self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
-    ) -> Verdict:
-        """Return the verdict on a binding; an error affects only this binding."""
+    ) -> BindingResult:
+        """Return the result on a binding; an error affects only this binding."""
         try:
-            return self._verdict(case, failed, now_seconds, steady_seconds)
+            return self._result(case, failed, now_seconds, steady_seconds)
         except Exception as error:  # noqa: BLE001 (an error of one binding must not affect others)
             return _faulty(case, error)
 
-    def _verdict(
+    def _result(
         self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
-    ) -> Verdict:
+    ) -> BindingResult:
         if case.policy is None or case.binding is None or not case.targets or case.stands_back:
-            return Verdict(case=case)
+            return BindingResult(case=case)
         history = self._history(case, now_seconds)
         decision = decide_binding(
             case.policy,
@@ -264,7 +264,7 @@ class AutoscalingPolicyBindingReconciler:
         asked = (*(pod for state in case.targets for pod in state.pods), *case.before)
         pods = [pod["metadata"] for pod in asked]
         said = (failed.get((pod["namespace"], pod["name"])) for pod in pods)
-        return Verdict(
+        return BindingResult(
             case=case,
             decision=decision,
             ask=ask,
@@ -279,21 +279,21 @@ class AutoscalingPolicyBindingReconciler:
             case, seen_seconds=seen_seconds, unwritten_seconds=self._unwritten_seconds
         )
 
-    def _with_scaling(self, verdict: Verdict) -> Verdict:
+    def _with_scaling(self, result: BindingResult) -> BindingResult:
         scaler = self._tools.scaler
-        tried = scaler.tried(verdict.case.value) if scaler else None
-        return replace(verdict, scaling=scaling_finding(verdict, tried))
+        tried = scaler.tried(result.case.value) if scaler else None
+        return replace(result, scaling=scaling_finding(result, tried))
 
-    async def _publish(self, verdicts: Sequence[Verdict]) -> _Published:
+    async def _publish(self, results: Sequence[BindingResult]) -> _Published:
         """Write the statuses that are due."""
         now = self._tools.now()
-        said = await asyncio.to_thread(lambda: [_said(item, now) for item in verdicts])
-        verdicts, statuses = [verdict for verdict, _ in said], [status for _, status in said]
-        due = _due(verdicts, statuses, most=self._most, now=now)
+        said = await asyncio.to_thread(lambda: [_said(item, now) for item in results])
+        results, statuses = [result for result, _ in said], [status for _, status in said]
+        due = _due(results, statuses, most=self._most, now=now)
         gate = asyncio.Semaphore(_WRITERS)
 
         async def write(place: int) -> bool:
-            value, status = verdicts[place].case.value, statuses[place]
+            value, status = results[place].case.value, statuses[place]
             async with gate:
                 stored = await apply_status(
                     self._tools.cluster,
@@ -308,21 +308,21 @@ class AutoscalingPolicyBindingReconciler:
             self._announce(value, status)
             return True
 
-        results = await asyncio.gather(*(write(place) for place in due), return_exceptions=True)
-        ended = dict(zip(due, results, strict=True))
+        answers = await asyncio.gather(*(write(place) for place in due), return_exceptions=True)
+        ended = dict(zip(due, answers, strict=True))
         unwritten = {place: item for place, item in ended.items() if isinstance(item, BaseException)}
         newest = None
-        for place, verdict in enumerate(verdicts):
+        for place, result in enumerate(results):
             is_new = ended.get(place) is True
-            shown = statuses[place] if is_new else verdict.case.value.get("status") or {}
+            shown = statuses[place] if is_new else result.case.value.get("status") or {}
             if shown.get("desiredReplicas") is not None:
                 newest = max(filter(None, (newest, written_time(shown))), default=None)
         return _Published(
-            verdicts=verdicts,
+            results=results,
             newest=newest,
-            written=sum(item is True for item in results),
-            failed={verdicts[place].case.key: error for place, error in unwritten.items()},
-            standing=[item for place, item in enumerate(verdicts) if place not in unwritten],
+            written=sum(item is True for item in answers),
+            failed={results[place].case.key: error for place, error in unwritten.items()},
+            standing=[item for place, item in enumerate(results) if place not in unwritten],
         )
 
     def _announce(self, value: Json, status: Json) -> None:
@@ -350,25 +350,27 @@ class AutoscalingPolicyBindingReconciler:
                 )
 
 
-def _said(verdict: Verdict, now: datetime) -> tuple[Verdict, Json]:
-    """Return a verdict and its status; an error affects only this binding."""
+def _said(result: BindingResult, now: datetime) -> tuple[BindingResult, Json]:
+    """Return a result and its status; an error affects only this binding."""
     try:
-        return verdict, binding_status(verdict, now=now)
+        return result, binding_status(result, now=now)
     except Exception as error:  # noqa: BLE001 (an error of one binding must not affect others)
-        verdict = _faulty(verdict.case, error)
-        return verdict, binding_status(verdict, now=now)
+        result = _faulty(result.case, error)
+        return result, binding_status(result, now=now)
 
 
-def _faulty(case: Case, error: Exception) -> Verdict:
-    """Log an unexpected error; return the verdict that reports it, without a decision."""
+def _faulty(case: Case, error: Exception) -> BindingResult:
+    """Log an unexpected error; return the result that reports it, without a decision."""
     _log.error("binding not decided", binding="/".join(key_of(case.value)), exc_info=error)
-    return Verdict(case=case, fault=f"{type(error).__name__} in the controller")
+    return BindingResult(case=case, fault=f"{type(error).__name__} in the controller")
 
 
-def _due(verdicts: Sequence[Verdict], statuses: Sequence[Json], *, most: int, now: datetime) -> list[int]:
+def _due(
+    results: Sequence[BindingResult], statuses: Sequence[Json], *, most: int, now: datetime
+) -> list[int]:
     """Return which statuses to write now."""
     found = []
-    for place, (verdict, status) in enumerate(zip(verdicts, statuses, strict=True)):
-        old = verdict.case.value.get("status") or {}
+    for place, (result, status) in enumerate(zip(results, statuses, strict=True)):
+        old = result.case.value.get("status") or {}
         found.append((place, binding_news(old, status, now=now), str(old.get("lastDecisionTime") or "")))
     return in_turn(found, most=most)

@@ -37,7 +37,7 @@ _WORST_FIRST: Final = (Signal.UNKNOWN, Signal.HELD, Signal.QUORUM, Signal.FRESH)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class BindingResult:
     """The result for one binding; without a decision the conditions give the reason."""
 
     case: Case
@@ -85,15 +85,15 @@ class Verdict:
         return shortened(text)
 
 
-def binding_status(verdict: Verdict, *, now: datetime) -> Json:
+def binding_status(result: BindingResult, *, now: datetime) -> Json:
     """Return the whole status after a decision, including conditions."""
-    case, decision, replicas = verdict.case, verdict.decision, verdict.replicas
+    case, decision, replicas = result.case, result.decision, result.replicas
     metadata = case.value["metadata"]
     status: Json = {
         "observedGeneration": metadata.get("generation", 0),
         "lastDecisionTime": moment(now),
-        "decision": {"message": verdict.message},
-        "conditions": condition_list(case.value, _findings(verdict), now=now),
+        "decision": {"message": result.message},
+        "conditions": condition_list(case.value, _findings(result), now=now),
     }
     if case.targets:
         status["currentReplicas"] = sum(state.current_replicas for state in case.targets)
@@ -190,26 +190,26 @@ def _metric(asked: Recommendation) -> Json:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _findings(verdict: Verdict) -> Mapping[BindingCondition, BindingFinding]:
-    found = dict(verdict.case.findings)
-    if verdict.decision is not None:
-        found[BindingCondition.METRICS_AVAILABLE] = _metrics_finding(verdict, verdict.decision)
+def _findings(result: BindingResult) -> Mapping[BindingCondition, BindingFinding]:
+    found = dict(result.case.findings)
+    if result.decision is not None:
+        found[BindingCondition.METRICS_AVAILABLE] = _metrics_finding(result, result.decision)
     else:
         reason = BindingReason.METRICS_UNAVAILABLE
         found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is queried"
-    found |= verdict.placement
-    if verdict.scaling:
-        found[BindingCondition.SCALING_ACTIVE] = verdict.scaling
-    if verdict.advice:
-        found[BindingCondition.ADVISORY] = True, *verdict.advice
+    found |= result.placement
+    if result.scaling:
+        found[BindingCondition.SCALING_ACTIVE] = result.scaling
+    if result.advice:
+        found[BindingCondition.ADVISORY] = True, *result.advice
     return {kind: found[kind] for kind in BindingCondition if kind in found}
 
 
-def _metrics_finding(verdict: Verdict, decision: BindingDecision) -> BindingFinding:
+def _metrics_finding(result: BindingResult, decision: BindingDecision) -> BindingFinding:
     recommendations = decision.whole.recommendations
     worst = next(
         signal for signal in _WORST_FIRST if any(asked.signal is signal for asked in recommendations)
     )
     texts = "; ".join(recommendation_text(asked) for asked in recommendations)
-    silence = f"; {verdict.silence}" if verdict.silence else ""
+    silence = f"; {result.silence}" if result.silence else ""
     return worst.decides, _SIGNALS[worst], f"{texts}{silence}"

@@ -28,7 +28,7 @@ from controller.gateways.reporting import (
     Finding,
     GatewayCondition,
     GatewayReason,
-    Outcome,
+    TranslationResult,
     finding,
     not_translated,
 )
@@ -100,12 +100,12 @@ class GatewayTranslator:
         following = await asyncio.to_thread(steps, route, translation, around)
         acted = await self._children.act(following, around.children, around.applied)
         if translation is not None:
-            outcome = _outcome(route, translation, acted)
+            result = _result(route, translation, acted)
         elif acted.refused:
-            outcome = Outcome(refused=acted.refused)
+            result = TranslationResult(refused=acted.refused)
         else:
             return {}, acted.is_over
-        return {GatewayCondition.TRANSLATED: finding(outcome)}, acted.is_over and not outcome.foreign
+        return {GatewayCondition.TRANSLATED: finding(result)}, acted.is_over and not result.foreign
 
     def _why_not(self, faults: Sequence[str], unread: Sequence[Note]) -> Finding | None:
         """Return why a route cannot be translated at all, or None."""
@@ -148,11 +148,11 @@ class GatewayTranslator:
         )
 
 
-def _outcome(route: Json, translation: Translation, acted: Acted) -> Outcome:
+def _result(route: Json, translation: Translation, acted: Acted) -> TranslationResult:
     asked = _asked(translation)
     known = {key: item for key, item in acted.children.items() if key in asked}
     ours = {key: item for key, item in known.items() if is_made_for(item, route)}
-    return Outcome(
+    return TranslationResult(
         notes=translation.notes,
         children=[*ours.values()],
         foreign=frozenset(known.keys() - ours.keys()),

@@ -10,7 +10,7 @@ from apiserver.kinds.authorship import WRITTEN_BY, recorded, writer_of
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject
 from apiserver.schema.json import Json
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
-from controller.reconcilers.binding_status import Verdict
+from controller.reconcilers.binding_status import BindingResult
 
 Version = tuple[str, int, str | None]
 """UID, generation and recorded writer of a binding."""
@@ -45,31 +45,31 @@ class Order:
         return f"{self.target.kind} {self.target.name!r}"
 
 
-def orders_of(verdict: Verdict) -> tuple[Order, ...]:
+def orders_of(result: BindingResult) -> tuple[Order, ...]:
     """Return the scales that the controller should write; none if it should leave all targets alone."""
-    if _resting(verdict) is not None or verdict.replicas is None or not verdict.case.is_direct:
+    if _resting(result) is not None or result.replicas is None or not result.case.is_direct:
         return ()
     return tuple(
         Order(target=state.bound.target, was=state.current_replicas, replicas=replicas)
-        for state, replicas in zip(verdict.case.targets, verdict.replicas, strict=True)
+        for state, replicas in zip(result.case.targets, result.replicas, strict=True)
     )
 
 
-def scaling_finding(verdict: Verdict, tried: BindingFinding | None) -> BindingFinding | None:
+def scaling_finding(result: BindingResult, tried: BindingFinding | None) -> BindingFinding | None:
     """Return whether the controller writes the scales of a binding; None if it should not, or not yet.
 
     `tried` is the result of the last attempt.
     """
-    return (_resting(verdict) or tried) if verdict.case.is_direct else None
+    return (_resting(result) or tried) if result.case.is_direct else None
 
 
-def _resting(verdict: Verdict) -> BindingFinding | None:
+def _resting(result: BindingResult) -> BindingFinding | None:
     """Return why no attempt is made, or None."""
-    case = verdict.case
-    if verdict.decision is None or case.stands_back:
+    case = result.case
+    if result.decision is None or case.stands_back:
         return False, BindingReason.NOTHING_DECIDED, "there is no decision: see the other conditions"
-    if verdict.advice:
-        reason, text = verdict.advice
+    if result.advice:
+        reason, text = result.advice
         return False, reason, f"{text}: nothing is written"
     if case.is_paused:
         return False, BindingReason.PAUSED, "paused: nothing is written"

@@ -26,7 +26,7 @@ from apiserver.kinds.authorship import writer_of
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.binding_conditions import BindingFinding, BindingReason
-from controller.reconcilers.binding_status import Verdict
+from controller.reconcilers.binding_status import BindingResult
 from controller.reconcilers.scale_orders import (
     Order,
     Version,
@@ -106,48 +106,48 @@ class DirectScaler:
         """Return the result of the last attempt for a binding, by this process or by the previous leader."""
         return self._tried.get(version_of(value)) or told_before(value)
 
-    async def act(self, verdicts: Sequence[Verdict]) -> Mapping[Ending, int]:
+    async def act(self, results: Sequence[BindingResult]) -> Mapping[Ending, int]:
         """Write the scales that are due; return the number by outcome. Never raises ClusterError."""
-        versions = {version_of(item.case.value) for item in verdicts}
+        versions = {version_of(item.case.value) for item in results}
         self._tried = {key: item for key, item in self._tried.items() if key in versions}
         self._last_try = {key: item for key, item in self._last_try.items() if key in versions}
         self._endings = Counter()
-        due = sorted((item for item in verdicts if self._due(item)), key=self._turn)
+        due = sorted((item for item in results if self._due(item)), key=self._turn)
         gate, done = asyncio.Semaphore(_AT_ONCE), 0
 
-        async def one(verdict: Verdict) -> None:
+        async def one(result: BindingResult) -> None:
             nonlocal done
             async with gate:
-                await self._isolated(verdict)
+                await self._isolated(result)
             done += 1
 
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_SECONDS), asyncio.TaskGroup() as group:
-                for verdict in due:
-                    group.create_task(one(verdict))
+                for result in due:
+                    group.create_task(one(result))
         if late := len(due) - done:
             self._endings[Ending.LATE] += late
             _log.warning("not all scales were written in time", bindings=late)
         return self._endings
 
-    def _due(self, verdict: Verdict) -> tuple[Order, ...]:
+    def _due(self, result: BindingResult) -> tuple[Order, ...]:
         """Return the scales to write, including those for dry runs unless an attempt has succeeded."""
-        known = self._tried.get(version_of(verdict.case.value))
-        orders = orders_of(verdict)
+        known = self._tried.get(version_of(result.case.value))
+        orders = orders_of(result)
         return tuple(item for item in orders if item.is_change) if known and known[0] else orders
 
-    def _turn(self, verdict: Verdict) -> tuple[bool, int]:
+    def _turn(self, result: BindingResult) -> tuple[bool, int]:
         """Return the sort key: writes before dry runs, then those with the longest wait."""
-        is_try = not any(order.is_change for order in self._due(verdict))
-        return is_try, self._last_try.get(version_of(verdict.case.value), 0)
+        is_try = not any(order.is_change for order in self._due(result))
+        return is_try, self._last_try.get(version_of(result.case.value), 0)
 
-    async def _isolated(self, verdict: Verdict) -> None:
+    async def _isolated(self, result: BindingResult) -> None:
         """Process one binding; an error affects only this binding."""
-        version = version_of(verdict.case.value)
+        version = version_of(result.case.value)
         self._tries += 1
         self._last_try[version] = self._tries
         try:
-            found: BindingFinding | None = await self._try(verdict)
+            found: BindingFinding | None = await self._try(result)
         except _Stopped as stopped:
             self._endings[stopped.ending] += 1
             found = stopped.finding
@@ -159,23 +159,23 @@ class DirectScaler:
             found = False, BindingReason.WRITE_FAILED, f"{error.message}; it is retried in the next cycle"
         except Exception:  # noqa: BLE001 (an error of one binding must not affect others)
             self._endings[Ending.FAILED] += 1
-            _log.exception("scale not written", binding="/".join(verdict.case.key))
+            _log.exception("scale not written", binding="/".join(result.case.key))
             found = False, BindingReason.WRITE_FAILED, "internal error in the controller: see its log"
         if found is not None:
             self._tried[version] = found
 
-    async def _try(self, verdict: Verdict) -> BindingFinding:
+    async def _try(self, result: BindingResult) -> BindingFinding:
         """Write all scales of one binding. Raises _Stopped, or ClusterError if a call is rejected."""
-        user, orders = await self._writer(verdict), self._due(verdict)
-        resources = [await self._allowed(verdict.case.value, order, user) for order in orders]
+        user, orders = await self._writer(result), self._due(result)
+        resources = [await self._allowed(result.case.value, order, user) for order in orders]
         for order, resource in zip(orders, resources, strict=True):
-            await self._write(verdict, order, resource, user)
+            await self._write(result, order, resource, user)
         text = f"the controller writes the scales, with the permissions of {_named(user)}"
         return True, BindingReason.SCALES_WRITTEN, text
 
-    async def _writer(self, verdict: Verdict) -> Json:
+    async def _writer(self, result: BindingResult) -> Json:
         """Return the writer of the binding. Raises _Stopped unless the binding is as decided on."""
-        value, (namespace, name) = verdict.case.value, verdict.case.key
+        value, (namespace, name) = result.case.value, result.case.key
         try:
             now = await self._tools.cluster.get(
                 AUTOSCALING_POLICY_BINDINGS, name, namespace=namespace, timeout_seconds=CALL_SECONDS
@@ -221,9 +221,9 @@ class DirectScaler:
             raise _Stopped(Ending.REFUSED, (False, BindingReason.WRITER_MAY_NOT_SCALE, text))
         return resource
 
-    async def _write(self, verdict: Verdict, order: Order, resource: Resource, user: Json) -> None:
+    async def _write(self, result: BindingResult, order: Order, resource: Resource, user: Json) -> None:
         """Set the replicas of one target, or make a dry run."""
-        namespace, cluster = verdict.case.key[0], self._tools.cluster
+        namespace, cluster = result.case.key[0], self._tools.cluster
         try:
             scale = await cluster.get(
                 resource,
@@ -249,16 +249,16 @@ class DirectScaler:
             raise _forbidden(f"{error.message}; if a permission is missing: {command}") from error
         if order.is_change:
             self._endings[Ending.WRITTEN] += 1
-            self._tell(verdict, order, user)
+            self._tell(result, order, user)
 
-    def _tell(self, verdict: Verdict, order: Order, user: Json) -> None:
+    def _tell(self, result: BindingResult, order: Order, user: Json) -> None:
         note = (
             f"{order.called} scaled from {order.was} to {order.replicas} replicas, with the permissions of"
-            f" {_named(user)}: {verdict.message}"
+            f" {_named(user)}: {result.message}"
         )
-        _log.info("scaled", binding="/".join(verdict.case.key), note=note)
+        _log.info("scaled", binding="/".join(result.case.key), note=note)
         self._tools.events.record(
-            verdict.case.value,
+            result.case.value,
             type="Normal",
             reason="Scaled",
             action="Scale",

@@ -36,7 +36,7 @@ UNPLANNED: Final = "Unplanned"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class StatusInputs:
     """All inputs of the status of one planned variant."""
 
     variant: Variant
@@ -77,24 +77,24 @@ class Verdict:
     """Which replicas are pending because other pods took their planned nodes; empty for none."""
 
 
-def planned_status(autoscaling: Json, verdict: Verdict, *, now: datetime) -> Json:
+def planned_status(autoscaling: Json, inputs: StatusInputs, *, now: datetime) -> Json:
     """Return the whole status after a decision, including conditions.
 
     For an advisory decision the desired allocation has no number: without a metric, autoscalers keep the
     current replicas. The current number would be slightly outdated, and could undo a scaling by hand.
     """
-    variant, decision = verdict.variant, verdict.decision
+    variant, decision = inputs.variant, inputs.decision
     identifier = _identifier(autoscaling)
-    number = {} if verdict.advice else {"numReplicas": decision.replicas}
+    number = {} if inputs.advice else {"numReplicas": decision.replicas}
     return {
         "currentAlloc": identifier | _current(autoscaling, variant),
         "desiredOptimizedAlloc": identifier
         | _accelerator(decision.accelerator)
         | number
         | {"lastRunTime": moment(now)},
-        "actuation": {"applied": verdict.advice is None},
-        "decision": _decision(verdict),
-        "conditions": condition_list(autoscaling, _findings(verdict), now=now),
+        "actuation": {"applied": inputs.advice is None},
+        "decision": _decision(inputs),
+        "conditions": condition_list(autoscaling, _findings(inputs), now=now),
     }
 
 
@@ -112,20 +112,20 @@ def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Jso
     }
 
 
-def _findings(verdict: Verdict) -> Mapping[ConditionType, Finding]:
-    advice, misplaced, excess = verdict.advice, verdict.misplaced, verdict.decision.excess
+def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
+    advice, misplaced, excess = inputs.advice, inputs.misplaced, inputs.decision.excess
     found: dict[ConditionType, Finding] = {
-        ConditionType.TARGET_RESOLVED: _target_finding(verdict),
-        ConditionType.SERVICE_CLASS_RESOLVED: verdict.service_class,
-        ConditionType.ANNOTATIONS_RESOLVED: verdict.orders,
-        ConditionType.METRICS_AVAILABLE: _metrics_finding(verdict),
+        ConditionType.TARGET_RESOLVED: _target_finding(inputs),
+        ConditionType.SERVICE_CLASS_RESOLVED: inputs.service_class,
+        ConditionType.ANNOTATIONS_RESOLVED: inputs.orders,
+        ConditionType.METRICS_AVAILABLE: _metrics_finding(inputs),
     }
-    if verdict.unpriced:
-        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, verdict.unpriced)
-    if problems := verdict.problems:
+    if inputs.unpriced:
+        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, inputs.unpriced)
+    if problems := inputs.problems:
         because = ConditionReason.PERFORMANCE_DIFFERS
         found[ConditionType.PERFORMANCE_AS_DECLARED] = (False, because, "; ".join(problems))
-    found[ConditionType.OPTIMIZATION_READY] = _solver_finding(verdict)
+    found[ConditionType.OPTIMIZATION_READY] = _solver_finding(inputs)
     if excess:
         found[ConditionType.LIMITS_KEPT] = (False, ConditionReason.LIMIT_EXCEEDED, "; ".join(excess))
     if advice:
@@ -135,31 +135,31 @@ def _findings(verdict: Verdict) -> Mapping[ConditionType, Finding]:
     return found
 
 
-def _target_finding(verdict: Verdict) -> Finding:
-    if verdict.unheeded:
-        return True, ConditionReason.TARGET_NOT_SCALED, f"the {verdict.kind} exists; {verdict.unheeded}"
-    return True, ConditionReason.TARGET_FOUND, f"the {verdict.kind} exists"
+def _target_finding(inputs: StatusInputs) -> Finding:
+    if inputs.unheeded:
+        return True, ConditionReason.TARGET_NOT_SCALED, f"the {inputs.kind} exists; {inputs.unheeded}"
+    return True, ConditionReason.TARGET_FOUND, f"the {inputs.kind} exists"
 
 
-def _solver_finding(verdict: Verdict) -> Finding:
-    message = verdict.decision.message
-    if verdict.solver.is_answered:
+def _solver_finding(inputs: StatusInputs) -> Finding:
+    message = inputs.decision.message
+    if inputs.solver.is_answered:
         return True, ConditionReason.OPTIMIZATION_SUCCEEDED, message
     return False, ConditionReason.OPTIMIZATION_FAILED, message
 
 
-def _metrics_finding(verdict: Verdict) -> Finding:
-    load, variant = verdict.decision.load, verdict.variant
+def _metrics_finding(inputs: StatusInputs) -> Finding:
+    load, variant = inputs.decision.load, inputs.variant
     ages = [item.report_age_seconds for item in variant.replicas if item.ready]
     reporting = [age for age in ages if age is not None]
     text = f"{len(reporting)} of {len(ages)} ready replicas report"
     text += f", the oldest report is {max(reporting):.0f} s old" if reporting else ""
-    text += f"; {verdict.silence}" if verdict.silence else ""
-    if load.signal is Signal.UNKNOWN and reporting and not (verdict.silence or load.silent_replicas):
+    text += f"; {inputs.silence}" if inputs.silence else ""
+    if load.signal is Signal.UNKNOWN and reporting and not (inputs.silence or load.silent_replicas):
         text += "; the load is not known before they have answered twice"
     if load.signal is Signal.QUORUM:
         text += f"; decided without {count(load.silent_replicas, 'silent replica')} of the model"
-    text += f"; {verdict.lateness}" if verdict.lateness else ""
+    text += f"; {inputs.lateness}" if inputs.lateness else ""
     return load.signal is not Signal.UNKNOWN, _METRICS[load.signal], text
 
 
@@ -183,8 +183,8 @@ def _accelerator(name: str) -> Json:
     return {"accelerator": name} if len(name) >= _SHORTEST_ACCELERATOR else {}
 
 
-def _decision(verdict: Verdict) -> Json:
-    decision, solver = verdict.decision, verdict.solver
+def _decision(inputs: StatusInputs) -> Json:
+    decision, solver = inputs.decision, inputs.solver
     said: Json = {
         "reason": str(decision.reason),
         "message": shortened(decision.message),
@@ -193,15 +193,15 @@ def _decision(verdict: Verdict) -> Json:
         "capacityPerReplica": _number(decision.capacity.requests_per_second) if decision.capacity else None,
         "capacityLimit": _limit(decision.capacity),
         "capacitySource": str(decision.capacity_source),
-        "performance": _learned(verdict),
+        "performance": _learned(inputs),
         "unconstrainedReplicas": decision.unconstrained_replicas,
         "grantedReplicas": decision.replicas,
         "unmetPerMille": decision.unmet_per_mille,
         "boundBy": str(decision.bound_by),
         "signal": str(decision.signal),
         "priority": decision.priority,
-        "costPerReplica": decimal_text(verdict.variant.cost_per_replica),
-        "costSource": verdict.cost_source,
+        "costPerReplica": decimal_text(inputs.variant.cost_per_replica),
+        "costSource": inputs.cost_source,
         "solverStatus": str(solver.status),
         "gap": _gap(solver),
     }
@@ -227,9 +227,9 @@ def _limit(capacity: Capacity | None) -> str | None:
     return capacity.limits[0].text if capacity and capacity.limits else None
 
 
-def _learned(verdict: Verdict) -> Json | None:
+def _learned(inputs: StatusInputs) -> Json | None:
     """Return the learned step times, from which learning continues after a restart."""
-    learned = verdict.learned
+    learned = inputs.learned
     if learned is None:
         return None
     found = learned.parameters
@@ -237,7 +237,7 @@ def _learned(verdict: Verdict) -> Json | None:
         "decodeParms": {"alpha": _number(found.alpha_ms), "beta": _number(found.beta_ms)},
         "prefillParms": {"delta": _number(found.delta_ms)},
         "samples": round(learned.samples),
-        "startSeconds": round(verdict.variant.start_seconds),
+        "startSeconds": round(inputs.variant.start_seconds),
         "kvCacheTokens": learned.kv_tokens,
     }
     return {name: value for name, value in said.items() if value is not None}

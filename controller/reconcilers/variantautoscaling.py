@@ -51,7 +51,7 @@ from controller.reconcilers.leaving import PodMarker, due_marks
 from controller.reconcilers.privileges import Privileges, questions
 from controller.reconcilers.publishing import Publisher, expected
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
-from controller.reconcilers.status import Verdict, planned_status, unplanned_status
+from controller.reconcilers.status import StatusInputs, planned_status, unplanned_status
 from controller.reconcilers.watching import EngineSource, EngineWatch
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.sizing.sizing import Sized
@@ -112,7 +112,7 @@ class CycleSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class CycleResult:
     """Results of one cycle, for logs and metrics."""
 
     plan: Plan
@@ -123,7 +123,7 @@ class Outcome:
     """For the variants whose decisions are advice only."""
 
     evictions: Mapping[str, int] = field(default_factory=dict)
-    """The number of evictions by outcome."""
+    """The number of evictions by result."""
 
     unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
     """Errors of the statuses that could not be written."""
@@ -174,7 +174,7 @@ class VariantAutoscalingReconciler:
         await self._watch.observe(self._tools.world())
         return self._watch.has_samples
 
-    async def cycle(self) -> Outcome:
+    async def cycle(self) -> CycleResult:
         """Observe, decide and publish once."""
         tools = self._tools
         world, policies, objectives = tools.world(), tools.policies(), tools.objectives()
@@ -216,7 +216,7 @@ class VariantAutoscalingReconciler:
         # Nothing is evicted for an unpublished decision, but nodes are reopened and rounds end in any case.
         idle = {**advices, **done.unwritten, **faults}
         evictions = await self._evictor.act(world, gathered, whole, advised=idle)
-        return Outcome(
+        return CycleResult(
             plan=plan,
             gathered=gathered,
             written=len(done.written),
@@ -272,7 +272,7 @@ class VariantAutoscalingReconciler:
     def _statuses(
         self, cycle: _Cycle, advices: Mapping[Key, Advice]
     ) -> tuple[Mapping[Key, Json], Mapping[Key, Unplanned]]:
-        """Return the statuses, and the verdicts on objects whose status could not be computed."""
+        """Return the statuses, and the inputs on objects whose status could not be computed."""
         now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
         variants = {variant.key: variant for variant in gathered.snapshot.variants}
         decisions = {item.key: item for item in plan.decisions}
@@ -284,7 +284,7 @@ class VariantAutoscalingReconciler:
             if key not in decisions:
                 return None
             target = gathered.targets[key]
-            verdict = Verdict(
+            inputs = StatusInputs(
                 variant=variants[key],
                 decision=decisions[key],
                 solver=plan.solver,
@@ -307,7 +307,7 @@ class VariantAutoscalingReconciler:
                 learned=cycle.sized.learned.get(key),
                 problems=(*gathered.doubts.get(key, ()), *cycle.sized.problems.get(key, ())),
             )
-            return planned_status(autoscaling, verdict, now=now)
+            return planned_status(autoscaling, inputs, now=now)
 
         found: dict[Key, Json | None] = {}
         faults: dict[Key, Unplanned] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.closedloop.outcome import ModelPoint, Outcome, VariantPoint
+from controller.closedloop.outcome import ModelPoint, PolicyOutcome, VariantPoint
 from controller.closedloop.scenario import Model, Scenario, VariantSetup
 from controller.simulating.chart import Chart, Line, Mark
 from controller.simulating.decided_charts import decided_charts
@@ -54,7 +54,9 @@ def axes_of(results: Results) -> Axes:
     )
 
 
-def charts_of(scenario: Scenario, axes: Axes, outcome: Outcome, anchor: str) -> Mapping[str, Sequence[Chart]]:
+def charts_of(
+    scenario: Scenario, axes: Axes, outcome: PolicyOutcome, anchor: str
+) -> Mapping[str, Sequence[Chart]]:
     """Return the charts of one policy by title: of each model, the total cost, and what a policy decided."""
     charts = {model.model_id: _model(scenario, outcome, model, axes, anchor) for model in scenario.models}
     title = "All models" if len(charts) > 1 else next(iter(charts), "")
@@ -69,13 +71,15 @@ def _most_replicas(seen: VariantPoint) -> float:
     return max(seen.spec, seen.ready + seen.starting, seen.wanted or 0.0)
 
 
-def _cost(outcome: Outcome, axes: Axes) -> Chart:
+def _cost(outcome: PolicyOutcome, axes: Axes) -> Chart:
     course = [(point.seconds, point.cost_rate) for point in outcome.points]
     line = Line(name="of all replicas", look="cost", course=course, is_stepped=True, is_area=True)
     return _chart("Cost per hour", axes, axes.cost, line)
 
 
-def _model(scenario: Scenario, outcome: Outcome, model: Model, axes: Axes, anchor: str) -> Sequence[Chart]:
+def _model(
+    scenario: Scenario, outcome: PolicyOutcome, model: Model, axes: Axes, anchor: str
+) -> Sequence[Chart]:
     course = [
         (point.seconds, seen)
         for point in outcome.points
@@ -109,7 +113,7 @@ def _served(model: Model, course: list[tuple[float, ModelPoint]], axes: Axes) ->
         )
 
 
-def _replicas(outcome: Outcome, variant: VariantSetup, axes: Axes, anchor: str) -> Chart:
+def _replicas(outcome: PolicyOutcome, variant: VariantSetup, axes: Axes, anchor: str) -> Chart:
     course = [
         (point.seconds, seen)
         for point in outcome.points

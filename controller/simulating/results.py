@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from apiserver.schema.json import Json
-from controller.closedloop.outcome import Outcome
+from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.scenario import Scenario
 
 
@@ -16,7 +16,7 @@ class Results:
     """One scenario under several policies, in the requested order."""
 
     scenario: Scenario
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[PolicyOutcome, ...]
     warnings: tuple[str, ...] = ()
 
 

@@ -35,7 +35,7 @@ from controller.uncollected import uncollected
 
 if TYPE_CHECKING:
     from controller.closedloop.named import PolicyName
-    from controller.closedloop.outcome import Outcome
+    from controller.closedloop.outcome import PolicyOutcome
     from controller.reconcilers.variantautoscaling import CycleSettings
 
 _PLAYED: Final = 0
@@ -225,7 +225,7 @@ def _chosen(scenario: Scenario, options: argparse.Namespace) -> Scenario:
 
 async def _play(
     scenario: Scenario, given: Given, names: Sequence[PolicyName], configuring: Configuring
-) -> list[Outcome]:
+) -> list[PolicyOutcome]:
     from controller.closedloop.named import simulated  # noqa: PLC0415 (as above)
 
     requests, cycle_settings = scenario.requests(), _cycle_settings(configuring)

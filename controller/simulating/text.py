@@ -9,7 +9,7 @@ from typing import Final
 from rich.console import RenderableType
 from rich.table import Table
 
-from controller.closedloop.outcome import Outcome
+from controller.closedloop.outcome import PolicyOutcome
 from controller.offline.terminal import Tone, labelled, styled, table, uncut
 from controller.simulating.decided_text import over_time
 from controller.simulating.results import Results
@@ -51,7 +51,7 @@ def text_parts(results: Results) -> Iterator[RenderableType]:
         yield labelled("warning: ", warning, Tone.ADVICE)
 
 
-def _decided(outcome: Outcome) -> Iterator[RenderableType]:
+def _decided(outcome: PolicyOutcome) -> Iterator[RenderableType]:
     for decided in outcome.decided:
         yield ""
         yield styled(f"what {outcome.policy} decided for {', '.join(decided.targets)}:", Tone.HEADING)
@@ -59,7 +59,7 @@ def _decided(outcome: Outcome) -> Iterator[RenderableType]:
         yield over_time(replace(decided, points=scored))
 
 
-def _changes(outcome: Outcome) -> Iterator[RenderableType]:
+def _changes(outcome: PolicyOutcome) -> Iterator[RenderableType]:
     """Yield the decisions of the scored time whose number differs from the one decided before."""
     changes, before = [], dict[str, int]()
     for item in outcome.told:

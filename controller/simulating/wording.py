@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Final
 
-from controller.closedloop.outcome import ModelOutcome, Outcome
+from controller.closedloop.outcome import ModelOutcome, PolicyOutcome
 from controller.closedloop.scenario import Model, Scenario, VariantSetup
 from controller.simulating.results import Results
 from controller.sizing.capacity import duration
@@ -57,7 +57,7 @@ def untargeted(scenario: Scenario) -> Iterator[str]:
             )
 
 
-def unreported(outcomes: Iterable[Outcome]) -> Iterator[str]:
+def unreported(outcomes: Iterable[PolicyOutcome]) -> Iterator[str]:
     """Yield a warning for each policy with metrics that the simulated engine does not report."""
     for outcome in outcomes:
         names = dict.fromkeys(name for decided in outcome.decided for name in decided.unreported)
@@ -66,7 +66,7 @@ def unreported(outcomes: Iterable[Outcome]) -> Iterator[str]:
             yield f"{outcome.policy}: the simulated engine does not report {missing}: nothing is scaled down"
 
 
-def row_of(outcome: Outcome, scenario: Scenario) -> tuple[str, ...]:
+def row_of(outcome: PolicyOutcome, scenario: Scenario) -> tuple[str, ...]:
     """Return a policy's cost, missed shares (all, TTFT, ITL, never finished), latencies, and reversals."""
     slowest = _slowest(outcome.models)
     return (
@@ -93,7 +93,7 @@ def _slowest(models: Sequence[ModelOutcome]) -> tuple[str, str, str]:
     )
 
 
-def _missed(outcome: Outcome | ModelOutcome, models: Sequence[Model]) -> tuple[str, ...]:
+def _missed(outcome: PolicyOutcome | ModelOutcome, models: Sequence[Model]) -> tuple[str, ...]:
     """Return missed shares (all, TTFT, ITL, never finished); `-` where no model has such a target."""
     has_ttft = any(model.targets.ttft_seconds is not None for model in models)
     has_itl = any(model.targets.itl_seconds is not None for model in models)
@@ -106,7 +106,7 @@ def _missed(outcome: Outcome | ModelOutcome, models: Sequence[Model]) -> tuple[s
     return tuple(percent(share) if is_known else "-" for is_known, share in shares)
 
 
-def model_row(outcome: Outcome, model: ModelOutcome, scenario: Scenario) -> tuple[str, ...]:
+def model_row(outcome: PolicyOutcome, model: ModelOutcome, scenario: Scenario) -> tuple[str, ...]:
     """Return the row of one model under a policy, with its number of requests."""
     _, ttft, itl = _slowest([model])
     return (

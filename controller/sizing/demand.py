@@ -52,7 +52,7 @@ def observed(
     """Return the combined observation of a model's engines, with its updated memory."""
     ready = [(variant.namespace, pod.name) for variant in variants for pod in variant.replicas if pod.ready]
     answers = {key: reports[key] for key in ready if key in reports}
-    verdict = grade(
+    graded = grade(
         [answers[key].age_seconds if key in answers else None for key in ready],
         silent_since_seconds=before.silent_since_seconds,
         now_seconds=now_seconds,
@@ -66,11 +66,11 @@ def observed(
         lengths=lengths_of(total([tick.counts for tick in ticks]), before.lengths),
         reporting=frozenset((before.reporting & names) | intervals.keys()),
         retries=retries,
-        silent_since_seconds=verdict.silent_since_seconds,
+        silent_since_seconds=graded.silent_since_seconds,
     )
     usable = [report for report in answers.values() if report.age_seconds <= settings.held_seconds]
     return Observed(
-        memory=memory, grade=verdict, waiting=sum([report.waiting for report in usable]), engines=len(ready)
+        memory=memory, grade=graded, waiting=sum([report.waiting for report in usable]), engines=len(ready)
     )
 
 

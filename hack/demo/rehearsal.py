@@ -14,7 +14,7 @@ from functools import cache
 from apiserver.checking.sources import Source, read_sources
 from controller.closedloop.cluster import VirtualCluster
 from controller.closedloop.manifests import Manifests
-from controller.closedloop.outcome import Outcome
+from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.reconciled import ReconciledPolicy
 from controller.closedloop.run import play
 from controller.closedloop.scenario import Scenario
@@ -65,7 +65,7 @@ class WatchedPolicy(ReconciledPolicy):
         return published
 
 
-async def rehearse() -> tuple[History, Outcome]:
+async def rehearse() -> tuple[History, PolicyOutcome]:
     """Play the whole scenario; return the observations and the outcome."""
     played, manifests = simulated()
     policy = WatchedPolicy(played, manifests)

@@ -22,7 +22,7 @@ from controller.policies.exposed import Exposed
 from controller.policies.measuring import Look
 from controller.reconcilers.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,
-    BindingOutcome,
+    BindingCycleResult,
     BindingSettings,
     BindingTools,
 )
@@ -216,7 +216,7 @@ class Stage:
         """Record an event."""
         self.events.append((about["metadata"]["name"], event["reason"]))
 
-    async def cycle(self, *, times: int = 1, follow: bool = False) -> BindingOutcome:
+    async def cycle(self, *, times: int = 1, follow: bool = False) -> BindingCycleResult:
         """Run cycles; with `follow`, autoscalers apply decisions at once."""
         for _ in range(times):
             outcome = await self.reconciler.cycle()

@@ -26,8 +26,8 @@ from controller.reconcilers.autoscalingpolicybinding import BindingSettings
 from controller.reconcilers.joint import Exchange
 from controller.reconcilers.privileges import Privileges
 from controller.reconcilers.variantautoscaling import (
+    CycleResult,
     CycleSettings,
-    Outcome,
     Tools,
     VariantAutoscalingReconciler,
 )
@@ -153,7 +153,7 @@ class JointStage:
     def record(self, about: Json, **event: str) -> None:
         """Record an event."""
 
-    async def cycle(self, *, times: int = 1, follow: bool = False) -> Outcome | None:
+    async def cycle(self, *, times: int = 1, follow: bool = False) -> CycleResult | None:
         """Run a cycle of the bindings with a plan in between, `times` times."""
         outcome = None
         for _ in range(times):

@@ -15,7 +15,7 @@ from webhooks.mutate import mutate as ask_mutate
 from webhooks.permissions import AccessRequest, UndecidedError
 from webhooks.references import Referents
 from webhooks.referents import CachedReferents
-from webhooks.review import AdmissionRequest, Verdict, decode_admission
+from webhooks.review import AdmissionRequest, AdmissionResponse, decode_admission
 from webhooks.scaling import Scaling
 from webhooks.tenancy import OPEN, Tenancy
 from webhooks.validate import validate as ask_validate
@@ -71,21 +71,21 @@ NOBODY = CachedReferents("")
 ANYBODY = Scaling(resources=RESOURCES, authorizer=None)
 
 
-def mutate(request: Json, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN) -> Verdict:
-    """Return the verdict of /mutate on a request."""
-    return asyncio.run(verdict_of(ask_mutate(read(request), scaling, tenancy)))
+def mutate(request: Json, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN) -> AdmissionResponse:
+    """Return the response of /mutate on a request."""
+    return asyncio.run(response_of(ask_mutate(read(request), scaling, tenancy)))
 
 
 def validate(
     request: Json, referents: Referents = NOBODY, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN
-) -> Verdict:
-    """Return the verdict of /validate on a request."""
-    return asyncio.run(verdict_of(ask_validate(read(request), scaling, referents, tenancy)))
+) -> AdmissionResponse:
+    """Return the response of /validate on a request."""
+    return asyncio.run(response_of(ask_validate(read(request), scaling, referents, tenancy)))
 
 
-async def verdict_of(decided: Decided) -> Verdict:
-    """Return a verdict that may be there only later."""
-    return decided if isinstance(decided, Verdict) else await decided
+async def response_of(decided: Decided) -> AdmissionResponse:
+    """Return a response that may be there only later."""
+    return decided if isinstance(decided, AdmissionResponse) else await decided
 
 
 def read(request: Json) -> AdmissionRequest:

@@ -209,7 +209,7 @@ def label_of(node: Node, key: str) -> str | None:
 
 def _matches(term: Sequence[NodeRequirement], node: Node) -> bool:
     """Return whether a node satisfies all requirements of a node selector term; an empty one matches none."""
-    verdicts = []
+    met = []
     for item in term:
         values = _values(node, item.key)
         bounds = [n for n in map(_integer, item.values) if n is not None]
@@ -218,7 +218,7 @@ def _matches(term: Sequence[NodeRequirement], node: Node) -> bool:
             if len(bounds) == len(item.values) == 1
             else []
         )
-        verdicts.append(
+        met.append(
             {
                 "In": any(value in item.values for value in values),
                 "NotIn": any(value not in item.values for value in values) or not values,
@@ -228,7 +228,7 @@ def _matches(term: Sequence[NodeRequirement], node: Node) -> bool:
                 "Lt": any(number < bounds[0] for number in numbers),
             }[item.operator]
         )
-    return bool(verdicts) and all(verdicts)
+    return bool(met) and all(met)
 
 
 def _integer(text: str) -> int | None:

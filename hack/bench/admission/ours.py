@@ -13,7 +13,7 @@ from hack.bench.in_process import Answerer
 from webhooks.decision import Decided
 from webhooks.mutate import mutate
 from webhooks.referents import CachedReferents
-from webhooks.review import Verdict, decode_admission, encode_verdict
+from webhooks.review import AdmissionResponse, decode_admission, encode_response
 from webhooks.scaling import Scaling
 from webhooks.validate import validate
 
@@ -24,13 +24,13 @@ _REFERENTS: Final = CachedReferents("")
 def answer_mutate(body: bytes) -> bytes:
     """Return the response of `/mutate` to a review."""
     request = decode_admission(body)
-    return encode_verdict(request.uid, _finished(mutate(request, _SCALING)))
+    return encode_response(request.uid, _finished(mutate(request, _SCALING)))
 
 
 def answer_validate(body: bytes) -> bytes:
     """Return the response of `/validate` to a review."""
     request = decode_admission(body)
-    return encode_verdict(request.uid, _finished(validate(request, _SCALING, _REFERENTS)))
+    return encode_response(request.uid, _finished(validate(request, _SCALING, _REFERENTS)))
 
 
 def answers() -> Mapping[str, Answerer]:
@@ -38,8 +38,8 @@ def answers() -> Mapping[str, Answerer]:
     return {"/mutate": answer_mutate, "/validate": answer_validate}
 
 
-def _finished(decided: Decided) -> Verdict:
-    """Return a verdict. Raises RuntimeError if it is not there at once."""
-    if not isinstance(decided, Verdict):
+def _finished(decided: Decided) -> AdmissionResponse:
+    """Return a response. Raises RuntimeError if it is not there at once."""
+    if not isinstance(decided, AdmissionResponse):
         raise RuntimeError("a handler waits, although there is no cluster")  # noqa: TRY004 (no wrong argument)
     return decided

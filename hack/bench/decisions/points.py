@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from controller.closedloop.named import simulate
-from controller.closedloop.outcome import Outcome
+from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.scenario import Scenario
 from controller.simulation.request import Request
 from hack.bench.decisions.rows import Row, rows
@@ -91,7 +91,7 @@ def _requests(row: str, seed: int) -> Mapping[str, list[Request]]:
     return _scenario(row, seed).requests()
 
 
-def _played(row: Row, outcome: Outcome, *, seconds: float) -> Played:
+def _played(row: Row, outcome: PolicyOutcome, *, seconds: float) -> Played:
     slowest = [model.ttft_seconds.p99 for model in outcome.models]
     known = [found for found in slowest if found is not None]
     return Played(
@@ -105,7 +105,7 @@ def _played(row: Row, outcome: Outcome, *, seconds: float) -> Played:
     )
 
 
-def _missed(row: Row, outcome: Outcome, priority: int) -> float:
+def _missed(row: Row, outcome: PolicyOutcome, priority: int) -> float:
     names = {model.model_id for model in row.scenario.models if model.priority == priority}
     models = [model for model in outcome.models if model.model_id in names]
     requests = sum(model.requests for model in models)

@@ -13,6 +13,6 @@ previous one; their steps are timed within (`watching`). `repeating` checks that
 
 `schedule` defines what is measured, and `measuring` measures it part by part.
 
-- `engines`: what is compared; `outcome`: input and output of a process; `comparison`, `report` and `goals`:
+- `engines`: what is compared; `result`: input and output of a process; `comparison`, `report` and `goals`:
   results
 """

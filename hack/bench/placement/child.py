@@ -14,7 +14,7 @@ from controller.planning.problem import PlacementProblem, Solution
 from controller.uncollected import uncollected
 from hack.bench.child import ChildError, in_child
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
-from hack.bench.placement.outcome import Bound, Job, Outcome
+from hack.bench.placement.result import Bound, EngineResult, Job
 from hack.bench.table import grouped
 from hack.calling.cores import Cores, memory_mebibytes
 from hack.fleets import score
@@ -38,16 +38,16 @@ class Solved:
     wall_seconds: float
 
 
-def run(job: Job, cores: Cores) -> Outcome:
-    """Measure in a separate process; if it fails, return an outcome with the failure."""
+def run(job: Job, cores: Cores) -> EngineResult:
+    """Measure in a separate process; if it fails, return a result with the failure."""
     patience_seconds = _PATIENCE_SECONDS + job.seconds * min(_MOST_STEPS, job.rounds + 1)
     try:
         return in_child(cores, patience_seconds, measured, job)
     except ChildError as error:
-        return Outcome(instance=job.instance, engine=job.engine, failure=str(error))
+        return EngineResult(instance=job.instance, engine=job.engine, failure=str(error))
 
 
-def measured(job: Job) -> Outcome:
+def measured(job: Job) -> EngineResult:
     """Run the engine in this process, and score its answers."""
     place = engine(job.engine, seconds=job.seconds, is_race=job.is_race)
     before_mb = memory_mebibytes("VmRSS")
@@ -57,7 +57,7 @@ def measured(job: Job) -> Outcome:
     steps = solved if scenario.demands else solved[:1]
     first, moves = solved[0], steps[1:] or steps
     pending = [pending_accelerators(job.engine, step.problem) for step in steps]
-    return Outcome(
+    return EngineResult(
         instance=job.instance,
         engine=job.engine,
         variants=len(first.problem.variants),

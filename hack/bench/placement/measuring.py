@@ -15,7 +15,6 @@ from hack.bench.placement.joint import COLUMNS as OF_JOINT
 from hack.bench.placement.joint import Joint, joint_goals
 from hack.bench.placement.joint import run as run_joint
 from hack.bench.placement.moving import USED_PERCENT, Moving, moved, moving_goals, moving_table
-from hack.bench.placement.outcome import Outcome
 from hack.bench.placement.planning import CHANGES, Planned, planned, planning_goals, planning_table
 from hack.bench.placement.race import COLUMNS as OF_RACES
 from hack.bench.placement.race import FAMILY as RACE
@@ -30,13 +29,14 @@ from hack.bench.placement.report import (
     sequences_table,
     small_table,
 )
+from hack.bench.placement.result import EngineResult
 from hack.bench.placement.schedule import PlacementSettings
 
 JOINT = "joint"
 """Name of placing and then moving, among the families."""
 
-Found = Outcome | Moving | Planned | Again | Race | Joint
-T = TypeVar("T", Outcome, Moving, Planned, Again, Race, Joint)
+Found = EngineResult | Moving | Planned | Again | Race | Joint
+T = TypeVar("T", EngineResult, Moving, Planned, Again, Race, Joint)
 
 
 def measure(settings: PlacementSettings, frame: Frame) -> Iterator[Sequence[Part]]:
@@ -63,7 +63,7 @@ def measure(settings: PlacementSettings, frame: Frame) -> Iterator[Sequence[Part
 def _kinds(asked: PlacementSettings, frame: Frame) -> Iterator[Iterator[Found]]:
     """Yield groups of measurements, which run when they are iterated; the longest come last."""
     yield _moves(asked, frame)
-    yield _outcomes(asked, frame)
+    yield _results(asked, frame)
     for size in sorted({*asked.sizes} & {*CHANGES}):
         yield from (_plans(asked, frame, one, size, seed) for one in asked.plans for seed in asked.seeds)
     for size in sorted({*asked.sizes} & {*REPEATS}):
@@ -82,7 +82,7 @@ def _moves(asked: PlacementSettings, frame: Frame) -> Iterator[Moving]:
                     yield moved(family, nodes, used, seed=seed, rounds=asked.rounds, seconds=asked.seconds)
 
 
-def _outcomes(asked: PlacementSettings, frame: Frame) -> Iterator[Outcome]:
+def _results(asked: PlacementSettings, frame: Frame) -> Iterator[EngineResult]:
     for job in asked.jobs():
         frame.step(f"{job.instance.name}: {job.engine}")
         yield run(job, frame.cores)
@@ -113,12 +113,12 @@ def _races(asked: PlacementSettings, frame: Frame) -> Iterator[Race]:
 
 def parts(found: Sequence[Found], *, slowness: float) -> list[Part]:
     """Return the parts of the results so far; goals are ordered by number, those without one come last."""
-    outcomes, races = _only(found, Outcome), _only(found, Race)
+    results, races = _only(found, EngineResult), _only(found, Race)
     moves, plans, agains = _only(found, Moving), _only(found, Planned), _only(found, Again)
     joints = _only(found, Joint)
     reached = [
-        *goals(outcomes, slowness=slowness),
-        *small_goals(outcomes, slowness=slowness),
+        *goals(results, slowness=slowness),
+        *small_goals(results, slowness=slowness),
         *race_goals(races),
         *moving_goals(moves, slowness=slowness),
         *planning_goals(plans, slowness=slowness),
@@ -128,19 +128,19 @@ def parts(found: Sequence[Found], *, slowness: float) -> list[Part]:
     reached.sort(key=lambda goal: goal.name[:2] if goal.name.startswith("T") else "U")
     return [
         part_of(
-            "outcomes",
-            outcomes,
-            answers_table(outcomes),
-            sequences_table(outcomes),
-            duels_table(outcomes),
-            small_table(outcomes, slowness=slowness),
+            "results",
+            results,
+            answers_table(results),
+            sequences_table(results),
+            duels_table(results),
+            small_table(results, slowness=slowness),
         ),
         part_of("races", races, columns=OF_RACES),
         part_of("moves", moves, moving_table(moves)),
         part_of("plans", plans, planning_table(plans)),
         part_of("again", agains, columns=OF_AGAIN),
         part_of("joint", joints, columns=OF_JOINT),
-        Part(tables=[failures(outcomes), goals_table(reached)], goals=reached),
+        Part(tables=[failures(results), goals_table(reached)], goals=reached),
     ]
 
 

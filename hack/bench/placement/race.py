@@ -17,7 +17,7 @@ from hack.bench.compared import OURS
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.child import run
 from hack.bench.placement.engines import GAPS, HIGHS, HIGHS_ROUGH
-from hack.bench.placement.outcome import Job, Outcome
+from hack.bench.placement.result import EngineResult, Job
 from hack.bench.table import Columns
 from hack.calling.cores import Cores
 from hack.fleets.catalogue import Instance
@@ -73,7 +73,7 @@ def race(cores: Cores, *, seed: int, seconds: float) -> Iterator[Race]:
             return
 
 
-def raced(ours: Outcome, theirs: Outcome) -> Race:
+def raced(ours: EngineResult, theirs: EngineResult) -> Race:
     """Return the result of the race."""
     stopped_at, gap = _stop(theirs)
     our_cpu_seconds = statistics.median(ours.cpu_seconds)
@@ -90,7 +90,7 @@ def raced(ours: Outcome, theirs: Outcome) -> Race:
     )
 
 
-def _stop(theirs: Outcome) -> tuple[str, float | None]:
+def _stop(theirs: EngineResult) -> tuple[str, float | None]:
     """Return the first level that is not proven, and its gap."""
     for level in theirs.levels:
         gap = theirs.bounds[level].gap_percent if level in theirs.bounds else None

@@ -11,18 +11,18 @@ from hack.bench.compared import OURS
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.comparison import comparisons, cost_over_bound_percent, cost_ratio, disproved
 from hack.bench.placement.goals import cpu_seconds, is_best, small
-from hack.bench.placement.outcome import Outcome
+from hack.bench.placement.result import EngineResult
 from hack.bench.table import Columns, Row, aligned, grouped, mean_of, tabulated
 from hack.fleets.score import Unmet
 
-Group = Sequence[Outcome]
+Group = Sequence[EngineResult]
 
 _NONE: Final = "-"
 
 
-def _grouped(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
-    """Return the outcomes with an answer by family, size and engine, in order of appearance."""
-    answered = [one for one in outcomes if one.levels]
+def _grouped(results: Sequence[EngineResult]) -> list[list[EngineResult]]:
+    """Return the results with an answer by family, size and engine, in order of appearance."""
+    answered = [one for one in results if one.levels]
     return grouped(answered, lambda one: (one.instance.family, one.instance.size, one.engine))
 
 
@@ -32,7 +32,7 @@ def _answers(group: Group) -> str:
     return f"{len(set(worst.plans))} of {len(worst.plans)}" if len(worst.plans) > 1 else _NONE
 
 
-def _below_minimum(one: Outcome) -> float:
+def _below_minimum(one: EngineResult) -> float:
     """Return the number of missing minimum replicas; a minimum is one replica of a model."""
     return sum(value for name, value in one.levels.items() if name.startswith("minimum")) / 1000
 
@@ -48,19 +48,19 @@ def _unmet(percent: Callable[[Unmet], float]) -> Callable[[Group], str]:
     return cell
 
 
-def _of_used(count: Callable[[Outcome], int]) -> Callable[[Group], str]:
+def _of_used(count: Callable[[EngineResult], int]) -> Callable[[Group], str]:
     """Return a cell with a count of accelerators, as a percentage of those in use."""
     return lambda group: shown(
         100 * sum(map(count, group)) / (sum(one.used_accelerators for one in group) or 1)
     )
 
 
-def answers_table(outcomes: Sequence[Outcome]) -> list[str]:
+def answers_table(results: Sequence[EngineResult]) -> list[str]:
     """Return the lines of the table of answers, one per engine, with means over the seeds; no sequences."""
-    own = {one.instance: one for one in outcomes if one.engine == OURS}
+    own = {one.instance: one for one in results if one.engine == OURS}
 
-    def over_bound(one: Outcome) -> float | None:
-        return cost_over_bound_percent(one, [proof for proof in outcomes if proof.instance == one.instance])
+    def over_bound(one: EngineResult) -> float | None:
+        return cost_over_bound_percent(one, [proof for proof in results if proof.instance == one.instance])
 
     columns: Columns[Group] = (
         ("engine", lambda group: group[0].engine),
@@ -79,22 +79,22 @@ def answers_table(outcomes: Sequence[Outcome]) -> list[str]:
     )
     rows: list[Row] = [("family", "models", *(head for head, _ in columns))]
     last: tuple[str, str] | None = None
-    for group in _grouped([one for one in outcomes if one.steps == 1]):
+    for group in _grouped([one for one in results if one.steps == 1]):
         title = group[0].instance.family, str(group[0].instance.size)
         rows.append((*(("", "") if title == last else title), *(cell(group) for _, cell in columns)))
         last = title
     return aligned(rows)
 
 
-def duels_table(outcomes: Sequence[Outcome]) -> list[str]:
+def duels_table(results: Sequence[EngineResult]) -> list[str]:
     """Return the lines of the table of lexicographic comparisons of ours with every other engine."""
     head = (f"{OURS} against", "models", "wins", "ties", "losses", "worst loss %", "at")
     rows: list[Row] = [head]
-    found = list(comparisons(outcomes))
+    found = list(comparisons(results))
     for engine, size in sorted({(one.other.engine, one.other.instance.size) for one in found}):
         here = [one for one in found if (one.other.engine, one.other.instance.size) == (engine, size)]
-        count = Counter(one.verdict.value for one in here)
-        lost = [one for one in here if one.verdict == "loss"]
+        count = Counter(one.standing.value for one in here)
+        lost = [one for one in here if one.standing == "loss"]
         worst = max(lost, key=lambda one: one.difference_percent, default=None)
         place = f"{worst.level}, {worst.other.instance.name}" if worst else _NONE
         loss = shown(worst.difference_percent) if worst else _NONE
@@ -120,12 +120,12 @@ _SEQUENCES: Final[Columns[Group]] = (
 )
 
 
-def sequences_table(outcomes: Sequence[Outcome]) -> list[str]:
+def sequences_table(results: Sequence[EngineResult]) -> list[str]:
     """Return the lines of the table of sequences: the cost of each step, and the replicas that it changes."""
-    return tabulated(_SEQUENCES, _grouped([one for one in outcomes if one.steps > 1]))
+    return tabulated(_SEQUENCES, _grouped([one for one in results if one.steps > 1]))
 
 
-def small_table(outcomes: Sequence[Outcome], *, slowness: float) -> list[str]:
+def small_table(results: Sequence[EngineResult], *, slowness: float) -> list[str]:
     """Return the lines of the table of our small fleets, with times at the pace of the goals' machine."""
 
     def spent(group: Group) -> list[float]:
@@ -144,13 +144,13 @@ def small_table(outcomes: Sequence[Outcome], *, slowness: float) -> list[str]:
         ("gap %", gap),
         ("proven optimal", lambda group: f"{sum(map(is_best, group))} of {len(group)}"),
     )
-    groups = grouped(small(outcomes), lambda one: (one.instance.family, one.instance.size))
+    groups = grouped(small(results), lambda one: (one.instance.family, one.instance.size))
     return tabulated(columns, groups)
 
 
 def goals_table(found: Sequence[Goal]) -> list[str]:
     """Return the lines of the table of goals: measured values, and by how much each is met or missed."""
-    rows: list[Row] = [("goal", "measured", "wanted at most", "outcome")]
+    rows: list[Row] = [("goal", "measured", "wanted at most", "result")]
     rows += ((goal.name, goal.measured, f"{goal.most:.4g} {goal.unit}", _distance(goal)) for goal in found)
     return aligned(rows)
 
@@ -163,10 +163,10 @@ def _distance(goal: Goal) -> str:
     return f"missed by {shown(goal.value - goal.most)} {goal.unit}{times}"
 
 
-def failures(outcomes: Sequence[Outcome]) -> list[str]:
+def failures(results: Sequence[EngineResult]) -> list[str]:
     """Return a line for each instance without an answer or with a wrong one, and for each disproved bound."""
     lines = [
-        f"no answer: {one.engine} on {one.instance.name}: {one.failure}" for one in outcomes if one.failure
+        f"no answer: {one.engine} on {one.instance.name}: {one.failure}" for one in results if one.failure
     ]
-    lines += [f"wrong: {one.engine} on {one.instance.name}: {one.wrong[0]}" for one in outcomes if one.wrong]
-    return [*lines, *(f"disproved: {text}" for text in disproved(outcomes))]
+    lines += [f"wrong: {one.engine} on {one.instance.name}: {one.wrong[0]}" for one in results if one.wrong]
+    return [*lines, *(f"disproved: {text}" for text in disproved(results))]

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Final
 
 from hack.bench.placement.engines import HIGHS
-from hack.bench.placement.outcome import Job
+from hack.bench.placement.result import Job
 from hack.fleets.catalogue import LARGEST, RULED, VERSION, Instance
 
 _SEQUENCES: Final = "F13"

@@ -40,7 +40,7 @@ class Objective:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class Minimum:
     """The best assignment found."""
 
     values: tuple[int, ...]
@@ -56,7 +56,7 @@ def minimize_in_order(
     *,
     valued: Callable[[tuple[int, ...]], tuple[int, ...]],
     effort: Effort,
-) -> Outcome:
+) -> Minimum:
     """Return the lexicographic minimum, or the best known assignment when the effort is spent.
 
     `valued` returns an assignment with the true values of dependent variables, because the solver leaves
@@ -83,7 +83,7 @@ def minimize_in_order(
         bounds.append(bound)
         for settled in objectives[: index + 1]:  # earlier objectives may have improved, too
             model.add(_sum(settled.terms) <= settled.value(values))
-    return Outcome(values=values, bounds=tuple(bounds))
+    return Minimum(values=values, bounds=tuple(bounds))
 
 
 def _minimize(

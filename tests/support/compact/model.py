@@ -25,7 +25,7 @@ from controller.planning.problem import (
     Stage,
     level_name,
 )
-from support.compact.lexicographic import Objective, Outcome, minimize_in_order
+from support.compact.lexicographic import Minimum, Objective, minimize_in_order
 from support.compact.pods import Pods, keep_rules
 from support.compact.variables import Variables, named, valued
 
@@ -53,19 +53,17 @@ def place(problem: PlacementProblem, *, effort: Effort) -> Solution:
     _fit_nodes(model, variables, problem)
     _keep_rules(model, variables, given, problem)
     objectives = _objectives(variables, given, problem)
-    outcome = minimize_in_order(
+    found = minimize_in_order(
         model,
         objectives,
         valued=lambda values: valued(problem, variables, values),
         effort=effort,
     )
-    solution = _solution(given, problem, variables, outcome)
-    return replace(solution, proofs=_proofs(problem, objectives, outcome))
+    solution = _solution(given, problem, variables, found)
+    return replace(solution, proofs=_proofs(problem, objectives, found))
 
 
-def _proofs(
-    problem: PlacementProblem, objectives: Sequence[Objective], outcome: Outcome
-) -> tuple[Proof, ...]:
+def _proofs(problem: PlacementProblem, objectives: Sequence[Objective], found: Minimum) -> tuple[Proof, ...]:
     """Return the proof of each level, with cost as the last."""
     totals = Counter[str]()
     for row in problem.rows:
@@ -78,8 +76,8 @@ def _proofs(
             bound=min(bound, value),
             total=value if objective.name == COST else totals[objective.name],
         )
-        for objective, bound in zip(objectives[:levels], outcome.bounds, strict=False)
-        for value in [objective.value(outcome.values)]
+        for objective, bound in zip(objectives[:levels], found.bounds, strict=False)
+        for value in [objective.value(found.values)]
     )
 
 
@@ -255,20 +253,20 @@ def _solution(
     given: PlacementProblem,
     problem: PlacementProblem,
     variables: Variables,
-    outcome: Outcome,
+    found: Minimum,
 ) -> Solution:
     """Return the solution of an assignment, with a node for each placed replica."""
-    places = named(problem, variables, outcome.values)
+    places = named(problem, variables, found.values)
     origin = [index for index, growth in enumerate(given.growth) for _ in range(growth.limit)]
     grown: Counter[tuple[int, int]] = Counter()
     for v, node, count in places:
         if node in variables.opened:
             grown[v, origin[node - len(given.free)]] += count
     added = Counter(
-        origin[node - len(given.free)] for node, var in variables.opened.items() if outcome.values[var.index]
+        origin[node - len(given.free)] for node, var in variables.opened.items() if found.values[var.index]
     )
     return Solution(
-        replicas=tuple(outcome.values[var.index] for var in variables.replicas),
+        replicas=tuple(found.values[var.index] for var in variables.replicas),
         placements=tuple(place for place in places if place[1] not in variables.opened),
         grown=tuple((v, growth, count) for (v, growth), count in sorted(grown.items())),
         added=tuple(added[index] for index in range(len(given.growth))),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.checking.manifests import check_source
-from apiserver.checking.outcome import Verdict
+from apiserver.checking.result import Verdict
 from apiserver.checking.sources import read_sources
 from apiserver.checking.text import lines_of
 
@@ -19,8 +19,8 @@ MESSAGES = sorted(SAMPLES.rglob("refused/*.txt"))
 def test_check_prints_what_kubectl_prints(message: Path) -> None:
     """All lines are the same, except for warnings."""
     sources = read_sources([str(message.with_suffix(".yaml"))])
-    outcomes = (item for source in sources for item in check_source(source))
-    said = [line.text for item in outcomes for line in lines_of(item, set())]
+    results = (item for source in sources for item in check_source(source))
+    said = [line.text for item in results for line in lines_of(item, set())]
 
     told = [line.rstrip() for line in message.read_text(encoding="utf-8").splitlines()]
     assert [line for line in said if not line.startswith("Warning:")] == told
@@ -29,6 +29,6 @@ def test_check_prints_what_kubectl_prints(message: Path) -> None:
 def test_every_sample_is_valid() -> None:
     """Samples that are meant to be rejected are excluded, and none is unreadable."""
     sources = [source for source in read_sources([str(SAMPLES)]) if "refused" not in Path(source.name).parts]
-    outcomes = [outcome for source in sources for outcome in check_source(source)]
+    results = [result for source in sources for result in check_source(source)]
 
-    assert {outcome.verdict for outcome in outcomes} == {Verdict.VALID, Verdict.SKIPPED}
+    assert {result.verdict for result in results} == {Verdict.VALID, Verdict.SKIPPED}

@@ -15,7 +15,7 @@ from support.campaign import often
 from apiserver.checking.documents import read_documents
 from apiserver.checking.manifests import check_source
 from apiserver.checking.objects import as_yaml
-from apiserver.checking.outcome import Outcome, Verdict
+from apiserver.checking.result import CheckResult, Verdict
 from apiserver.checking.sources import Source
 from apiserver.checking.tree import Tree
 from apiserver.kinds.judgement import judged
@@ -49,10 +49,10 @@ AMBIGUOUS = [
 ]
 
 
-def only(text: str) -> Outcome:
-    """Return the outcome of the only object of a file."""
-    (outcome,) = check_source(Source(name="f", data=text.encode()))
-    return outcome
+def only(text: str) -> CheckResult:
+    """Return the result of the only object of a file."""
+    (result,) = check_source(Source(name="f", data=text.encode()))
+    return result
 
 
 def _unscalable(version: Version, value: Json) -> list[FieldError]:
@@ -74,16 +74,16 @@ def test_check_reports_the_errors_of_validation(kind: Kind, version: Version) ->
         value = names | body
         errors = [*judged(kind, version, value), *_unscalable(version, value)]
         for write in (as_yaml, json.dumps):
-            outcome = only(write(value))
-            assert [(found.field, found.message) for found in outcome.errors] == [
+            result = only(write(value))
+            assert [(found.field, found.message) for found in result.errors] == [
                 (str(error.path), error.body) for error in errors
             ], number
-            assert outcome.verdict is (Verdict.REFUSED if errors or outcome.undecodable else Verdict.VALID), (
+            assert result.verdict is (Verdict.REFUSED if errors or result.undecodable else Verdict.VALID), (
                 number
             )
-            if outcome.value is not None:
-                assert outcome.value == defaulted(version, value), number
-                assert only(as_yaml(outcome.value)).value == outcome.value, number
+            if result.value is not None:
+                assert result.value == defaulted(version, value), number
+                assert only(as_yaml(result.value)).value == result.value, number
 
 
 @example(".Inf", ".nan")

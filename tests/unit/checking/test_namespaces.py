@@ -11,7 +11,7 @@ import pytest
 
 from apiserver import cli
 from apiserver.checking.manifests import check_source
-from apiserver.checking.outcome import Outcome
+from apiserver.checking.result import CheckResult
 from apiserver.checking.sources import Source
 
 FIELD = "spec.scalingConfiguration.target.targetRef.namespace"
@@ -29,10 +29,10 @@ def binding(*, own: str | None, target: str | None) -> dict[str, Any]:
     }
 
 
-def checked(manifest: dict[str, Any], namespace: str = "") -> Outcome:
-    """Return the outcome of one object."""
-    (outcome,) = check_source(Source(name="a.json", data=json.dumps(manifest).encode()), namespace)
-    return outcome
+def checked(manifest: dict[str, Any], namespace: str = "") -> CheckResult:
+    """Return the result of one object."""
+    (result,) = check_source(Source(name="a.json", data=json.dumps(manifest).encode()), namespace)
+    return result
 
 
 UNLESS = f"{FIELD}: is refused unless the binding is in that namespace"
@@ -50,41 +50,41 @@ def test_a_target_with_a_namespace_causes_a_warning_if_that_of_the_binding_is_un
     own: str | None, target: str | None, namespace: str, want: list[str]
 ) -> None:
     """If it is known, there is no warning."""
-    outcome = checked(binding(own=own, target=target), namespace)
+    result = checked(binding(own=own, target=target), namespace)
 
-    assert outcome.errors == ()
-    assert [text for text in outcome.warnings if text.startswith(FIELD)] == want
+    assert result.errors == ()
+    assert [text for text in result.warnings if text.startswith(FIELD)] == want
 
 
 @pytest.mark.parametrize(("own", "namespace"), [("a", ""), ("", "a"), (None, "a"), ("a", "a")])
 def test_a_target_in_another_namespace_is_rejected(own: str | None, namespace: str) -> None:
     """The namespace of the binding may be its own or that of the command line."""
-    outcome = checked(binding(own=own, target="kube-system"), namespace)
+    result = checked(binding(own=own, target="kube-system"), namespace)
 
-    assert [(found.field, found.reason) for found in outcome.errors] == [(FIELD, "FieldValueInvalid")]
+    assert [(found.field, found.reason) for found in result.errors] == [(FIELD, "FieldValueInvalid")]
 
 
 def test_an_object_without_a_namespace_gets_that_of_the_command_line() -> None:
     """This is where kubectl would create it."""
-    outcome = checked(binding(own=None, target=None), "prod")
+    result = checked(binding(own=None, target=None), "prod")
 
-    assert outcome.namespace == "prod"
-    assert outcome.value is not None
-    assert outcome.value["metadata"] == {"name": "x", "namespace": "prod"}
+    assert result.namespace == "prod"
+    assert result.value is not None
+    assert result.value["metadata"] == {"name": "x", "namespace": "prod"}
 
 
 def test_an_object_of_another_namespace_is_rejected_with_all_its_errors() -> None:
     """The first message is that of kubectl, which would stop there."""
-    outcome = checked(binding(own="dev", target="kube-system"), "prod")
+    result = checked(binding(own="dev", target="kube-system"), "prod")
 
-    mismatch, target = outcome.errors
+    mismatch, target = result.errors
     assert (mismatch.field, mismatch.reason) == ("metadata.namespace", "NamespaceMismatch")
     assert mismatch.message == (
         'the namespace from the provided object "dev" does not match the namespace "prod". You must pass'
         " '--namespace=dev' to perform this operation."
     )
     assert target.field == FIELD
-    assert outcome.namespace == "dev"
+    assert result.namespace == "dev"
 
 
 def test_malformed_metadata_is_rejected_with_a_namespace_on_the_command_line() -> None:

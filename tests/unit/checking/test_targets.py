@@ -9,7 +9,7 @@ import pytest
 from support.manifests import legacy_variant, variant
 
 from apiserver.checking.manifests import check_source
-from apiserver.checking.outcome import Outcome, Verdict
+from apiserver.checking.result import CheckResult, Verdict
 from apiserver.checking.sources import Source
 from apiserver.kinds.scalable import SCALABLE
 
@@ -29,10 +29,10 @@ def binding(*references: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def checked(manifest: dict[str, Any]) -> Outcome:
-    """Return the outcome of one object."""
-    (outcome,) = check_source(Source(name="a.json", data=json.dumps(manifest).encode()))
-    return outcome
+def checked(manifest: dict[str, Any]) -> CheckResult:
+    """Return the result of one object."""
+    (result,) = check_source(Source(name="a.json", data=json.dumps(manifest).encode()))
+    return result
 
 
 def param(position: int) -> str:
@@ -62,20 +62,20 @@ def test_a_target_of_a_kind_that_is_not_listed_is_rejected(
     manifest: dict[str, Any], want: list[tuple[str, str]]
 ) -> None:
     """As in admission, the message names the kind and the listed kinds."""
-    outcome = checked(manifest)
+    result = checked(manifest)
 
-    assert outcome.verdict is Verdict.REFUSED
-    assert [(found.field, found.message.split(" cannot be scaled")[0]) for found in outcome.errors] == [
+    assert result.verdict is Verdict.REFUSED
+    assert [(found.field, found.message.split(" cannot be scaled")[0]) for found in result.errors] == [
         (field, f"Forbidden: {what}") for field, what in want
     ]
-    assert all(kind in found.message for found in outcome.errors for _, kind in SCALABLE)
+    assert all(kind in found.message for found in result.errors for _, kind in SCALABLE)
 
 
 def test_the_error_is_listed_with_all_others() -> None:
     """All errors are reported at once."""
-    outcome = checked(variant("x", modelID="", variantCost=4, scaleTargetRef=JOB))
+    result = checked(variant("x", modelID="", variantCost=4, scaleTargetRef=JOB))
 
-    assert [found.field for found in outcome.errors] == [
+    assert [found.field for found in result.errors] == [
         "spec.modelID",
         "spec.variantCost",
         "spec.scaleTargetRef",
@@ -107,14 +107,14 @@ HALF = {
 @pytest.mark.parametrize("reference", HALF.values(), ids=HALF.keys())
 def test_a_malformed_target_gets_no_error_about_its_kind(reference: object) -> None:
     """One mistake causes one error."""
-    outcome = checked(variant("x", modelID="m") | {"spec": {"modelID": "m", "scaleTargetRef": reference}})
+    result = checked(variant("x", modelID="m") | {"spec": {"modelID": "m", "scaleTargetRef": reference}})
 
-    assert outcome.verdict is Verdict.REFUSED
-    assert not any("cannot be scaled" in found.message for found in outcome.errors)
+    assert result.verdict is Verdict.REFUSED
+    assert not any("cannot be scaled" in found.message for found in result.errors)
 
 
 def test_a_group_without_a_version_gets_one_error_in_a_binding() -> None:
     """There is no second error about a kind of the wrong group."""
-    outcome = checked(binding({"kind": "Deployment", "name": "x", "apiVersion": "apps"}))
+    result = checked(binding({"kind": "Deployment", "name": "x", "apiVersion": "apps"}))
 
-    assert [found.field for found in outcome.errors] == [f"{param(0)}.apiVersion"]
+    assert [found.field for found in result.errors] == [f"{param(0)}.apiVersion"]

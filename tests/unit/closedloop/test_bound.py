@@ -11,14 +11,14 @@ import pytest
 from apiserver.schema.json import Json
 from controller.closedloop.bound import PolicyFile
 from controller.closedloop.named import PolicyName, simulated
-from controller.closedloop.outcome import Outcome
+from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.scenario import Scenario
 from controller.policies.policy import read_policy
 
 RUNNING = "vllm:num_requests_running"
 
 
-def played(scenario: Scenario, *metrics: Json) -> Outcome:
+def played(scenario: Scenario, *metrics: Json) -> PolicyOutcome:
     """Return the outcome of a policy with the given metrics."""
     policy = read_policy(
         {

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from controller.closedloop.cluster import VirtualCluster
 from controller.closedloop.named import policy_name, policy_problem, simulate
-from controller.closedloop.outcome import Outcome
+from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.rivals import ConstantPolicy, LoadPolicy
 from controller.closedloop.run import run
 from controller.closedloop.scenario import NodeGroup, Scenario, VariantSetup
@@ -37,7 +37,7 @@ POLICIES = (
 )
 
 
-def variant_costs(outcome: Outcome) -> dict[str, float]:
+def variant_costs(outcome: PolicyOutcome) -> dict[str, float]:
     """Return the cost of each variant."""
     return {variant.name: variant.cost for variant in outcome.variants}
 
@@ -149,7 +149,7 @@ def test_an_autoscaler_misses_more_requests_after_a_step_if_replicas_start_more_
     assert isinstance(model.workload, Drawn)
     step = replace(model.workload, curve=Curve(shape="step", low=5, high=50, at_seconds=120))
 
-    def played(start_up_seconds: float) -> Outcome:
+    def played(start_up_seconds: float) -> PolicyOutcome:
         variants = tuple(replace(item, start_up_seconds=start_up_seconds) for item in scenario.variants)
         changed = replace(scenario, models=(replace(model, workload=step),), variants=variants)
         return simulate(changed, "concurrency:30@h100")

@@ -6,7 +6,7 @@ import pytest
 from support.routes import route, translated
 from support.samples import SAMPLES
 
-from controller.gateways.reporting import GatewayReason, Outcome, finding
+from controller.gateways.reporting import GatewayReason, TranslationResult, finding
 from controller.models.parts import Note
 from controller.models.standing import ChildKey
 
@@ -15,25 +15,25 @@ TAKEN = frozenset({ChildKey("HTTPRoute", "chat")})
 
 
 @pytest.mark.parametrize(
-    ("outcome", "reason", "text"),
+    ("result", "reason", "text"),
     [
-        (Outcome(children=translated(route()).objects), "Translated", "made: HTTPRoute chat"),
-        (Outcome(), "Translated", "there is no rule to translate"),
-        (Outcome(notes=[NOTE]), "Partially", "spec.rateLimit: nothing is limited"),
+        (TranslationResult(children=translated(route()).objects), "Translated", "made: HTTPRoute chat"),
+        (TranslationResult(), "Translated", "there is no rule to translate"),
+        (TranslationResult(notes=[NOTE]), "Partially", "spec.rateLimit: nothing is limited"),
         (
-            Outcome(notes=[NOTE], foreign=TAKEN, refused="HTTPRoute chat: no"),
+            TranslationResult(notes=[NOTE], foreign=TAKEN, refused="HTTPRoute chat: no"),
             "ObjectExists",
             "HTTPRoute chat does not belong to this route and is not changed: delete it, or rename the"
             " route; HTTPRoute chat: no; spec.rateLimit: nothing is limited",
         ),
-        (Outcome(refused="HTTPRoute chat: no"), "RequestRefused", "HTTPRoute chat: no"),
+        (TranslationResult(refused="HTTPRoute chat: no"), "RequestRefused", "HTTPRoute chat: no"),
     ],
 )
 def test_the_most_severe_problem_gives_the_reason_and_the_message_contains_all(
-    outcome: Outcome, reason: str, text: str
+    result: TranslationResult, reason: str, text: str
 ) -> None:
     """A condition has only one reason."""
-    holds, why, said = finding(outcome)
+    holds, why, said = finding(result)
 
     assert (str(why), said) == (reason, text)
     assert holds == (reason == "Translated")

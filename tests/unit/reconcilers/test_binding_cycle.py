@@ -238,7 +238,7 @@ async def test_a_binding_whose_status_was_not_written_is_not_confirmed() -> None
     stage.pulse.beat([], {}, Published(), time=NOW)
 
     assert [(key, type(error)) for key, error in outcome.unwritten.items()] == [(("ns", "b"), Unavailable)]
-    assert [item.decision is not None for item in outcome.verdicts] == [True]
+    assert [item.decision is not None for item in outcome.results] == [True]
 
     assert stage.pulse.annotations()["stowplan.dev/unconfirmed"] == "ns/b"
     stage.pulse.unbound()

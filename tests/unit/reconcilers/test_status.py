@@ -23,7 +23,7 @@ from controller.reconcilers.advisory import Advice
 from controller.reconcilers.news import news
 from controller.reconcilers.rounds import BEING_MOVED
 from controller.reconcilers.status import (
-    Verdict,
+    StatusInputs,
     planned_status,
     unplanned_status,
 )
@@ -31,7 +31,7 @@ from controller.sizing.records import Learned, StepParameters
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DECISION = decision("chat")
-VERDICT = Verdict(
+VERDICT = StatusInputs(
     kind="Deployment",
     variant=Variant(
         namespace="ns",
@@ -92,8 +92,8 @@ def test_the_status_has_the_numbers_and_the_message_of_the_decision() -> None:
 def test_a_cost_that_is_not_allowed_sets_a_condition() -> None:
     """The condition exists only while the cost is ignored."""
     refused = replace(VERDICT, unpriced="the listed price counts")
-    for verdict, want in ((refused, ["CostNotAllowed"]), (VERDICT, [])):
-        conditions = planned_status(stored(variant("chat")), verdict, now=NOW)["conditions"]
+    for inputs, want in ((refused, ["CostNotAllowed"]), (VERDICT, [])):
+        conditions = planned_status(stored(variant("chat")), inputs, now=NOW)["conditions"]
         assert [item["reason"] for item in conditions if item["type"] == "CostResolved"] == want
 
 
@@ -101,8 +101,8 @@ def test_a_limit_that_running_replicas_exceed_sets_a_condition() -> None:
     """The condition has the decision's text, and exists only while the limit is exceeded."""
     exceeded = replace(VERDICT, decision=replace(DECISION, excess=("quota a by 4", "budget b by 2")))
     told = {"status": "False", "reason": "LimitExceeded", "message": "quota a by 4; budget b by 2"}
-    for verdict, want in ((exceeded, [told]), (VERDICT, [])):
-        conditions = planned_status(stored(variant("chat")), verdict, now=NOW)["conditions"]
+    for inputs, want in ((exceeded, [told]), (VERDICT, [])):
+        conditions = planned_status(stored(variant("chat")), inputs, now=NOW)["conditions"]
         found = [item for item in conditions if item["type"] == "LimitsKept"]
         assert [{key: item[key] for key in told} for item in found] == want
 

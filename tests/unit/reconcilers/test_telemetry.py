@@ -19,7 +19,7 @@ from controller.planning.load import Signal
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.advisory import Advice
 from controller.reconcilers.divergence import IN_STEP, Divergence, Waiting
-from controller.reconcilers.variantautoscaling import Outcome
+from controller.reconcilers.variantautoscaling import CycleResult
 from controller.telemetry import Telemetry
 
 DECISION = decision("chat")
@@ -34,7 +34,7 @@ PLAN = plan_of(
     requests=(REQUEST,),
 )
 ADVICE = Advice(reason=ConditionReason.OBJECT_ADVISORY, because="why", saved_per_hour=Decimal("25.00"))
-OUTCOME = Outcome(
+OUTCOME = CycleResult(
     plan=PLAN,
     gathered=Gathered(snapshot=Snapshot(nodes=(), variants=())),
     written=1,

@@ -11,10 +11,10 @@ def test_the_process_is_ready_if_no_check_fails() -> None:
     """Checks are run again each time, and one failed check is enough."""
     readiness, reason = Readiness(), [None, "not synced"]
     readiness.add("caches", lambda: reason[0])
-    assert readiness.verdict().is_ready
+    assert readiness.report().is_ready
     reason.reverse()
 
-    assert not readiness.verdict().is_ready
+    assert not readiness.report().is_ready
 
 
 def test_the_response_has_the_format_of_kubernetes_endpoints() -> None:
@@ -22,8 +22,8 @@ def test_the_response_has_the_format_of_kubernetes_endpoints() -> None:
     readiness, reason = Readiness(), [None, "not synced"]
     readiness.add("certificate", lambda: None)
     readiness.add("caches", lambda: reason[0])
-    assert readiness.verdict().text(verbose=False) == "ok"
-    assert readiness.verdict().text(verbose=True).splitlines() == [
+    assert readiness.report().text(verbose=False) == "ok"
+    assert readiness.report().text(verbose=True).splitlines() == [
         "[+]certificate ok",
         "[+]caches ok",
         "[+]shutdown ok",
@@ -31,7 +31,7 @@ def test_the_response_has_the_format_of_kubernetes_endpoints() -> None:
     ]
     reason.reverse()
 
-    assert readiness.verdict().text(verbose=False).splitlines() == [
+    assert readiness.report().text(verbose=False).splitlines() == [
         "[+]certificate ok",
         "[-]caches failed: not synced",
         "[+]shutdown ok",
@@ -46,7 +46,7 @@ def test_a_draining_process_is_never_ready() -> None:
     readiness.drain()
 
     assert readiness.is_draining
-    assert not readiness.verdict().is_ready
+    assert not readiness.report().is_ready
 
 
 def test_names_of_checks_must_be_unique() -> None:

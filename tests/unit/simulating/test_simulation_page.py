@@ -14,8 +14,8 @@ from controller.closedloop.decided import Decided, DecidedPoint
 from controller.closedloop.outcome import (
     ModelOutcome,
     ModelPoint,
-    Outcome,
     Point,
+    PolicyOutcome,
     Quantiles,
     VariantOutcome,
     VariantPoint,
@@ -67,9 +67,9 @@ def _variant(model_id: str) -> VariantSetup:
     return VariantSetup(name=f"v-{model_id}", profile=profile, accelerator="H100", price_per_hour=100)
 
 
-def _outcome(scenario: Scenario, policy: str) -> Outcome:
+def _outcome(scenario: Scenario, policy: str) -> PolicyOutcome:
     shares: dict[str, Any] = {"missed": 0.25, "missed_ttft": 0.2, "missed_itl": 0.1, "never_finished": 0.0}
-    return Outcome(
+    return PolicyOutcome(
         scenario=scenario.name,
         policy=policy,
         cost=12.0,

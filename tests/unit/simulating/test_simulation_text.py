@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.closedloop.outcome import Outcome
+from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.policy import Told
 from controller.closedloop.scenario import Scenario
 from controller.offline.terminal import drawn, terminal
@@ -28,7 +28,7 @@ def told(seconds: float, current: int, replicas: int) -> Told:
 def changes(*decisions: Told) -> list[str]:
     """Return the lines below the heading of the decisions."""
     scenario = Scenario(name="s", models=(), variants=(), nodes=())
-    outcome = Outcome(
+    outcome = PolicyOutcome(
         scenario="s",
         policy="stowplan",
         cost=0.0,

@@ -28,7 +28,7 @@ from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.proving import there_and_back
 from apiserver.upgrading.report import Report
 from apiserver.upgrading.retrying import Pace, each
-from apiserver.upgrading.runs import Outcome
+from apiserver.upgrading.runs import RunOutcome
 from apiserver.upgrading.snapshot import Snapshot, Webhook
 from apiserver.upgrading.steps import Action
 from apiserver.upgrading.text import Tone, end_lines, plan_lines, printed
@@ -338,7 +338,7 @@ def test_control_characters_from_a_cluster_do_not_reach_the_terminal() -> None:
     """They are replaced; the only escape sequences are our own colours."""
     report = upgrade.planned(EMPTY, "https://cluster")
     failure = Failure(namespace="models", name="x", message="\x1b[2Jgone")
-    stopped = replace(report, outcome=Outcome.STOPPED, error="one object", failures=(failure,))
+    stopped = replace(report, outcome=RunOutcome.STOPPED, error="one object", failures=(failure,))
     lines = [printed(line, is_coloured=True) for line in end_lines(stopped)]
 
     assert lines[0] == "\x1b[31mstopped: one object\x1b[0m"

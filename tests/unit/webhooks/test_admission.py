@@ -1,4 +1,4 @@
-"""Verdicts of the admission webhooks on requests in the form that API servers send."""
+"""Responses of the admission webhooks on requests in the form that API servers send."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.reviews import TARGET, Deployments, legacy, mutate, review, validat
 from apiserver.kinds.conversion import convert
 from apiserver.schema.filler import Addition
 from apiserver.schema.json import Json
-from webhooks.review import MalformedReviewError, UnreadableRequestError, decode_admission, encode_verdict
+from webhooks.review import MalformedReviewError, UnreadableRequestError, decode_admission, encode_response
 
 
 def causes(request: Json) -> list[str]:
@@ -26,10 +26,10 @@ RECORDED = Addition("/metadata/annotations", {"stowplan.dev/written-by": "{}"})
 
 def test_only_defaults_are_added() -> None:
     """The patch adds the default cost and the record of the writer."""
-    verdict = mutate(review(variant()))
+    response = mutate(review(variant()))
 
-    assert verdict.refusal is None
-    assert verdict.patch == (Addition("/spec/variantCost", "10.0"), RECORDED)
+    assert response.refusal is None
+    assert response.patch == (Addition("/spec/variantCost", "10.0"), RECORDED)
 
 
 def test_defaulting_twice_changes_nothing() -> None:
@@ -152,10 +152,10 @@ def test_warnings_do_not_reject_a_request() -> None:
         },
     )
 
-    verdict = validate(review(value), Deployments())
+    response = validate(review(value), Deployments())
 
-    assert verdict.refusal is None
-    assert verdict.warnings == (
+    assert response.refusal is None
+    assert response.warnings == (
         "spec.variantID is 'm-H100-2' but model, accelerator and count make 'm-A100-2'",
         "spec.variantProfile.perfParms: decodeParms.beta missing: latency cannot be predicted",
         'spec.scaleTargetRef: Deployment "llama" does not exist yet in namespace "ns"',
@@ -181,9 +181,9 @@ def test_a_target_that_another_object_scales_causes_a_warning() -> None:
     )
 
 
-def test_a_verdict_is_encoded_as_an_admission_response() -> None:
+def test_a_response_is_encoded_as_an_admission_response() -> None:
     """The response repeats the uid, and its patch is base64-encoded JSON."""
-    answer = json.loads(encode_verdict("u1", mutate(review(variant()))))["response"]
+    answer = json.loads(encode_response("u1", mutate(review(variant()))))["response"]
 
     assert (answer["uid"], answer["allowed"], answer["patchType"]) == ("u1", True, "JSONPatch")
     assert json.loads(base64.b64decode(answer["patch"]))[0]["op"] == "add"
@@ -234,8 +234,8 @@ def test_malformed_metadata_passes_or_is_rejected_with_status_422(metadata: Json
     """API servers do not send such metadata, but it must not cause an internal error."""
     request = review(legacy(metadata))
 
-    for verdict in (mutate(request), validate(request)):
-        assert verdict.refusal is None or verdict.refusal["code"] == 422
+    for response in (mutate(request), validate(request)):
+        assert response.refusal is None or response.refusal["code"] == 422
 
 
 def test_an_edit_in_either_version_adds_no_default_cost_if_there_is_an_accelerator() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.reviews import ANYBODY, NOBODY, mutate, read, review, variant, verdict_of
+from support.reviews import ANYBODY, NOBODY, mutate, read, response_of, review, variant
 
 from apiserver.schema.json import Json
 from webhooks.depth import LEVELS, without_depths
@@ -74,7 +74,7 @@ def nested(levels: int) -> str:
 async def refusals(request: AdmissionRequest) -> list[Json | None]:
     """Return the rejections by both webhooks."""
     decided = [ask_mutate(request, ANYBODY), ask_validate(request, ANYBODY, NOBODY)]
-    return [(await verdict_of(each)).refusal for each in decided]
+    return [(await response_of(each)).refusal for each in decided]
 
 
 @pytest.mark.parametrize("levels", DEPTHS)

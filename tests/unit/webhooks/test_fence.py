@@ -28,12 +28,12 @@ def test_a_user_who_names_a_target_needs_permission_to_scale_it() -> None:
     scaling = Scaling(resources=RESOURCES, authorizer=Permissions("ann"))
 
     assert validate(asked_by("ann", variant()), scaling=scaling).refusal is None
-    for verdict in (
+    for response in (
         validate(asked_by("bob", variant(modelID="")), scaling=scaling),
         mutate(asked_by("bob", variant(modelID="")), scaling),
     ):
-        assert verdict.refusal is not None
-        assert [(cause["field"], cause["message"]) for cause in verdict.refusal["details"]["causes"]] == [
+        assert response.refusal is not None
+        assert [(cause["field"], cause["message"]) for cause in response.refusal["details"]["causes"]] == [
             ("spec.modelID", 'Invalid value: "": must be at least 1 character long'),
             (
                 "spec.scaleTargetRef",
@@ -78,11 +78,11 @@ def test_a_new_scale_target_needs_a_permission_check(new: Json, old: Json | None
     """The access review names the requesting user and the target."""
     permissions = Permissions("ann")
 
-    verdict = validate(
+    response = validate(
         asked_by("bob", new, old), scaling=Scaling(resources=RESOURCES, authorizer=permissions)
     )
 
-    assert verdict.refusal is not None
+    assert response.refusal is not None
     (asked,) = permissions.asked
     assert (asked.user["username"], asked.group, asked.resource, asked.name) == (
         "bob",
@@ -134,12 +134,12 @@ def test_all_targets_of_the_largest_binding_are_checked() -> None:
     """The message names the only target that the user may not scale."""
     permissions = Permissions("ann", refuses=("llama-255",))
 
-    verdict = validate(
+    response = validate(
         asked_by("ann", joint_binding(256)), scaling=Scaling(resources=RESOURCES, authorizer=permissions)
     )
 
-    assert verdict.refusal is not None
-    (cause,) = verdict.refusal["details"]["causes"]
+    assert response.refusal is not None
+    (cause,) = response.refusal["details"]["causes"]
     assert cause["field"] == "spec.optimizerConfiguration.params[255].target.targetRef"
     assert len(permissions.asked) == 1 + 256
 
@@ -171,13 +171,13 @@ def test_a_larger_binding_is_rejected_without_permission_checks() -> None:
     permissions = Permissions("ann")
     scaling = Scaling(resources=RESOURCES, authorizer=permissions)
 
-    for verdict in (
+    for response in (
         validate(asked_by("ann", joint_binding(257)), scaling=scaling),
         mutate(asked_by("ann", joint_binding(257)), scaling),
     ):
-        assert verdict.refusal is not None
-        assert verdict.refusal["code"] == 422
-        assert [cause["message"] for cause in verdict.refusal["details"]["causes"]] == [
+        assert response.refusal is not None
+        assert response.refusal["code"] == 422
+        assert [cause["message"] for cause in response.refusal["details"]["causes"]] == [
             "Too many: 257: must have at most 256 items"
         ]
     assert permissions.asked == []

@@ -9,7 +9,7 @@ from support.reviews import ANYBODY, read, review, variant
 
 from apiserver.schema.json import Json
 from webhooks.mutate import mutate
-from webhooks.review import Verdict
+from webhooks.review import AdmissionResponse
 
 
 def route(count: int) -> Json:
@@ -38,9 +38,9 @@ REQUESTS: Final[dict[str, tuple[Json, bool]]] = {
 
 @pytest.mark.parametrize(("request_", "is_apart"), REQUESTS.values(), ids=REQUESTS.keys())
 async def test_only_costly_objects_are_validated_in_a_thread(request_: Json, *, is_apart: bool) -> None:
-    """The verdict on all others is there at once."""
+    """The response on all others is there at once."""
     decided = mutate(read(request_), ANYBODY)
 
-    assert isinstance(decided, Verdict) is not is_apart
-    if not isinstance(decided, Verdict):
-        assert isinstance(await decided, Verdict)
+    assert isinstance(decided, AdmissionResponse) is not is_apart
+    if not isinstance(decided, AdmissionResponse):
+        assert isinstance(await decided, AdmissionResponse)

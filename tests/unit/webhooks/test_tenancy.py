@@ -9,7 +9,7 @@ from support.bindings import scaling
 from support.reviews import Permissions, asked_by, legacy, mutate, validate, variant
 
 from apiserver.schema.json import Json
-from webhooks.review import Verdict
+from webhooks.review import AdmissionResponse
 from webhooks.tenancy import Tenancy
 
 CLASS = {"name": "classes", "key": "premium"}
@@ -37,8 +37,10 @@ def keeping(*path: str, value: object) -> Json:
     return {"annotations": {"llmd.ai/kept-by-conversion": text}}
 
 
-def both(user: str, value: Json, old: Json | None, permissions: Permissions) -> tuple[Verdict, Verdict]:
-    """Return the verdicts of both webhooks on a request."""
+def both(
+    user: str, value: Json, old: Json | None, permissions: Permissions
+) -> tuple[AdmissionResponse, AdmissionResponse]:
+    """Return the responses of both webhooks on a request."""
     tenancy = Tenancy(authorizer=permissions, namespace="stowplan-system")
     request = asked_by(user, value, old)
     return mutate(request, tenancy=tenancy), validate(request, tenancy=tenancy)
@@ -89,10 +91,10 @@ def test_service_classes_and_costs_need_permission(
     """It is checked in the namespace of the installation, whatever that of the object, by both webhooks."""
     permissions = Permissions("ann")
 
-    assert [verdict.refusal for verdict in both("ann", value, old, permissions)] == [None, None]
-    for verdict in both("bob", value, old, permissions):
-        assert verdict.refusal is not None
-        causes = verdict.refusal["details"]["causes"]
+    assert [response.refusal for response in both("ann", value, old, permissions)] == [None, None]
+    for response in both("bob", value, old, permissions):
+        assert response.refusal is not None
+        causes = response.refusal["details"]["causes"]
         assert [cause["field"] for cause in causes] == fields
 
     asked = {(it.verb, it.group, it.namespace, it.resource, it.name) for it in permissions.asked}
@@ -101,10 +103,10 @@ def test_service_classes_and_costs_need_permission(
 
 def test_the_rejection_names_the_missing_permission() -> None:
     """The message uses the words of an RBAC rule."""
-    _, verdict = both("bob", variant(sloClassRef=CLASS), None, Permissions("ann"))
+    _, response = both("bob", variant(sloClassRef=CLASS), None, Permissions("ann"))
 
-    assert verdict.refusal is not None
-    (cause,) = verdict.refusal["details"]["causes"]
+    assert response.refusal is not None
+    (cause,) = response.refusal["details"]["causes"]
     assert cause["message"] == (
         'Forbidden: User "bob" cannot use serviceclasses.stowplan.dev "classes/premium" in the namespace'
         ' "stowplan-system": omit it'
@@ -127,7 +129,7 @@ def test_no_permission_is_checked_without_a_privilege_or_a_change(value: Json, o
     """The controller checks the permissions of the recorded writer."""
     permissions = Permissions("ann")
 
-    assert [verdict.refusal for verdict in both("bob", value, old, permissions)] == [None, None]
+    assert [response.refusal for response in both("bob", value, old, permissions)] == [None, None]
     assert permissions.asked == []
 
 

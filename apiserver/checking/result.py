@@ -1,4 +1,4 @@
-"""The outcome of checking an object, from which all output formats are made; `-o json` prints all of it."""
+"""The result of checking an object, from which all output formats are made; `-o json` prints all of it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
-    """The outcome for one object of a file. Lines count from 1; 0 means that the file cannot be opened.
+class CheckResult:
+    """The result for one object of a file. Lines count from 1; 0 means that the file cannot be opened.
 
     `undecodable` has the errors of strict decoding, `errors` those of validation; `value` is a valid object
     with its defaults filled in.
@@ -54,7 +54,7 @@ class Outcome:
     value: Json | None = None
 
     def as_json(self) -> Json:
-        """Return the outcome as an entry of `objects`."""
+        """Return the result as an entry of `objects`."""
         return {
             "file": self.file,
             "line": self.line,

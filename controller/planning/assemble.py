@@ -13,7 +13,7 @@ from controller.planning.snapshot import Variant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class Explanation:
     """Why a variant gets its number of replicas."""
 
     bound_by: BoundBy
@@ -24,7 +24,7 @@ class Verdict:
 def decide(
     variant: Variant,
     demand: ModelDemand,
-    verdict: Verdict,
+    explanation: Explanation,
     *,
     replicas: int,
     unconstrained_replicas: int,
@@ -47,9 +47,9 @@ def decide(
         required_requests_per_second=round(demand.required_rate * RATE_UNIT, 6),
         capacity=variant.capacity,
         unmet_per_mille=unmet_per_mille,
-        bound_by=verdict.bound_by,
-        reason=verdict.reason,
-        message=verdict.message,
+        bound_by=explanation.bound_by,
+        reason=explanation.reason,
+        message=explanation.message,
         alternative=alternative,
         reliefs=reliefs,
         excess=excess,

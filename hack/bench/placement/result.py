@@ -37,7 +37,7 @@ class Bound:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class EngineResult:
     """The result of an engine on an instance; for sequences, sums or means over the steps."""
 
     instance: Instance
