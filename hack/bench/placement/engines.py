@@ -31,7 +31,7 @@ def engine(name: str, *, seconds: float, is_race: bool = False) -> Engine:
     The strategies ignore the limit.
     """
     if name in STRATEGIES:
-        strategy: Engine = importlib.import_module("hack.fleets.rivals").RULES[name].place
+        strategy: Engine = importlib.import_module("hack.fleets.rivals").HEURISTICS[name].place
         return strategy
     if name in GAPS:
         highs: Callable[..., Solution] = importlib.import_module("hack.bench.placement.highs").place
@@ -50,5 +50,5 @@ def pending_accelerators(name: str, problem: PlacementProblem) -> int | None:
     """Return the accelerators that a strategy requests in vain; None for engines that assign nodes."""
     if name not in STRATEGIES:
         return None
-    asked: int = importlib.import_module("hack.fleets.rivals").RULES[name].pending(problem)
+    asked: int = importlib.import_module("hack.fleets.rivals").HEURISTICS[name].pending(problem)
     return asked

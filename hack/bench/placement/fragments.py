@@ -1,4 +1,4 @@
-"""Clusters fragmented by churn: pods come and go, and each is bound to a node by the scheduler's rule."""
+"""Clusters fragmented by churn: pods come and go, and each is bound to a node by the scheduler's strategy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Pod = tuple[int, int, int]
 """(node, accelerators, eviction price)."""
 
 
-class Rule(StrEnum):
+class ScoringStrategy(StrEnum):
     """How a scheduler chooses a node for a pod, among the nodes with enough free accelerators."""
 
     LEAST = "least-allocated"
@@ -59,13 +59,13 @@ class Fragments:
 class _Cluster:
     """Nodes indexed by free accelerators, and their pods."""
 
-    def __init__(self, nodes: int, rule: Rule, random: Random) -> None:
+    def __init__(self, nodes: int, strategy: ScoringStrategy, random: Random) -> None:
         self.free = [PER_NODE] * nodes
         self.pods: list[Pod] = []
         self.used = 0
         self._nodes: list[list[int]] = [[] for _ in range(PER_NODE)] + [[*range(nodes)]]
         self._at = [*range(nodes)]
-        self._rule, self._random = rule, random
+        self._strategy, self._random = strategy, random
 
     def fill(self, most: int) -> None:
         """Add pods until `most` accelerators are in use; the size of a pod that does not fit is halved."""
@@ -85,14 +85,14 @@ class _Cluster:
         return size
 
     def _chosen(self, size: int) -> int | None:
-        """Return a node with enough free accelerators, chosen by the rule; None if there is none."""
+        """Return a node with enough free accelerators, chosen by the strategy; None if there is none."""
         levels = [free for free in range(size, PER_NODE + 1) if self._nodes[free]]
         if not levels:
             return None
-        if self._rule is Rule.RANDOM:
+        if self._strategy is ScoringStrategy.RANDOM:
             (level,) = self._random.choices(levels, [len(self._nodes[free]) for free in levels])
         else:
-            level = levels[-1] if self._rule is Rule.LEAST else levels[0]
+            level = levels[-1] if self._strategy is ScoringStrategy.LEAST else levels[0]
         return self._random.choice(self._nodes[level])
 
     def _give(self, node: int, accelerators: int) -> None:
@@ -107,13 +107,15 @@ class _Cluster:
         self._nodes[self.free[node]].append(node)
 
 
-def fragments(*, nodes: int, used_percent: int, rule: Rule, has_classes: bool, seed: int) -> Fragments:
+def fragments(
+    *, nodes: int, used_percent: int, strategy: ScoringStrategy, has_classes: bool, seed: int
+) -> Fragments:
     """Return a cluster after churn, with a percentage in use; pods of a whole node are not movable.
 
     With classes, evictions have the prices of `CLASSES`, otherwise all cost 1.
     """
-    random = Random(f"{nodes}/{used_percent}/{rule}/{seed}")  # noqa: S311 (not used for security)
-    cluster, most = _Cluster(nodes, rule, random), nodes * PER_NODE * used_percent // 100
+    random = Random(f"{nodes}/{used_percent}/{strategy}/{seed}")  # noqa: S311 (not used for security)
+    cluster, most = _Cluster(nodes, strategy, random), nodes * PER_NODE * used_percent // 100
     cluster.fill(most)
     left = _TURNOVER * most
     while left > 0:

@@ -23,7 +23,7 @@ from controller.uncollected import uncollected
 from hack.bench.child import in_child
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.engines import effort_within
-from hack.bench.placement.fragments import Fragments, Rule, fragments
+from hack.bench.placement.fragments import Fragments, ScoringStrategy, fragments
 from hack.bench.table import Columns
 from hack.calling.cores import Cores, memory_mebibytes
 from hack.fleets import score
@@ -107,7 +107,11 @@ def _world(size: int, nodes: int) -> tuple[PlacementProblem, Fragments]:
     rooms = shared_out(asks, [factor * nodes / liked for factor in TIGHT])
     problem = stated(asks, rooms)
     used = fragments(
-        nodes=len(problem.free), used_percent=_USED_PERCENT, rule=Rule.LEAST, has_classes=False, seed=0
+        nodes=len(problem.free),
+        used_percent=_USED_PERCENT,
+        strategy=ScoringStrategy.LEAST,
+        has_classes=False,
+        seed=0,
     )
     # Fragments are made for nodes of eight accelerators; smaller ones have at most their own free.
     free = np.minimum(used.free, np.array(problem.free))

@@ -13,15 +13,15 @@ from ortools.sat.python import cp_model
 from controller.planning.moves import Evictions, Kind, fewest_evictions
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.engines import effort_within
-from hack.bench.placement.fragments import PER_NODE, Fragments, Rule, fragments
+from hack.bench.placement.fragments import PER_NODE, Fragments, ScoringStrategy, fragments
 from hack.bench.table import Columns, grouped, mean_of, tabulated
 
 NODES: Final = (10, 100, 1000, 10_000, 20_000)
 USED_PERCENT: Final = (60, 80, 95)
-FAMILIES: Final = {f"F8-{rule}": (rule, False) for rule in Rule} | {
-    f"F10-{rule}": (rule, True) for rule in Rule
+FAMILIES: Final = {f"F8-{strategy}": (strategy, False) for strategy in ScoringStrategy} | {
+    f"F10-{strategy}": (strategy, True) for strategy in ScoringStrategy
 }
-"""The scheduler's rule, and whether evictions have the prices of several classes, by family."""
+"""The scheduler's strategy, and whether evictions have the prices of several classes, by family."""
 
 MOST_PER_NODE: Final = 100
 """Number of nodes up to which the model with variables for every node is solved."""
@@ -56,8 +56,10 @@ class Moving:
 
 def moved(family: str, nodes: int, used_percent: int, *, seed: int, rounds: int, seconds: float) -> Moving:
     """Measure one cluster; `seconds` is the wall-clock limit of each solve."""
-    rule, has_classes = FAMILIES[family]
-    world = fragments(nodes=nodes, used_percent=used_percent, rule=rule, has_classes=has_classes, seed=seed)
+    strategy, has_classes = FAMILIES[family]
+    world = fragments(
+        nodes=nodes, used_percent=used_percent, strategy=strategy, has_classes=has_classes, seed=seed
+    )
 
     def find() -> Evictions:
         wanted, most = {PER_NODE: world.wanted}, _UNLIMITED

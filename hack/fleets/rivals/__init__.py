@@ -1,13 +1,13 @@
-"""The rules of other autoscalers, as engines for comparison.
+"""The heuristics of other autoscalers, as engines for comparison.
 
-Like the originals, each rule considers replica counts only. Its counts are then granted as far as limits and
-real nodes allow (`granting`), so that every result is a feasible plan.
+Like the originals, each heuristic considers replica counts only. Its counts are then granted as far as limits
+and real nodes allow (`granting`), so that every result is a feasible plan.
 
 wva-greedy        one variant per model, by priority and then regret; the rest as far as possible.
 wva-cost-aware    changes to the current state by cost per capacity; then a limiter.
 kthena-expansion  blocks of doubling size in order of their cost, regardless of capacity per replica.
 
-- rules: `wva_greedy`, `wva_cost_aware`, `kthena_expansion`; what they see: `view`, `pools`
+- heuristics: `wva_greedy`, `wva_cost_aware`, `kthena_expansion`; what they see: `view`, `pools`
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hack.fleets.rivals.view import View, view_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
+class Heuristic:
     """The requested counts of an autoscaler, and the order in which they are granted."""
 
     asks: Callable[[View], tuple[int, ...]]
@@ -43,9 +43,9 @@ class Rule:
         return pending(view, self.asks(view), self.order(view))
 
 
-RULES: Final[Mapping[str, Rule]] = {
-    "wva-greedy": Rule(asks=wva_greedy.counts, order=by_priority),
-    "wva-cost-aware": Rule(asks=wva_cost_aware.counts, order=by_priority),
-    "kthena-expansion": Rule(asks=kthena_expansion.counts, order=by_arrival),
+HEURISTICS: Final[Mapping[str, Heuristic]] = {
+    "wva-greedy": Heuristic(asks=wva_greedy.counts, order=by_priority),
+    "wva-cost-aware": Heuristic(asks=wva_cost_aware.counts, order=by_priority),
+    "kthena-expansion": Heuristic(asks=kthena_expansion.counts, order=by_arrival),
 }
-"""All rules by name."""
+"""All heuristics by name."""

@@ -1,9 +1,10 @@
 """Blocks of replicas in order of their cost, as Kthena's autoscaler splits a total over its backends.
 
 Each variant's range is cut into blocks of 1, 2, 4, ... replicas (`costExpansionRatePercent` 200), and the
-blocks of all variants are sorted by the cost of a whole block. A total fills them in that order. The rule
-does not know the capacity of a replica. It is given the smallest total whose order meets the demand, which is
-the best fixed point of its feedback loop. Models are independent: accelerators are granted by arrival.
+blocks of all variants are sorted by the cost of a whole block. A total fills them in that order. The
+heuristic does not know the capacity of a replica. It is given the smallest total whose order meets the
+demand, which is the best fixed point of its feedback loop. Models are independent: accelerators are granted
+by arrival.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Accelerators by kind of node, the inventory of rules that only count."""
+"""Accelerators by kind of node, the inventory of heuristics that only count."""
 
 from __future__ import annotations
 

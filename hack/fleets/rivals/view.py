@@ -1,4 +1,4 @@
-"""The problem as all rules see it: the models' requirements and variants, and the nodes by kind."""
+"""The problem as all heuristics see it: the models' requirements and variants, and the nodes by kind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Asking(NamedTuple):
 
 
 def _askings(problem: PlacementProblem) -> list[Asking]:
-    """Return the models with requirements, by name; continuity is ignored by all rules."""
+    """Return the models with requirements, by name; continuity is ignored by all heuristics."""
     rows_of: dict[int, list[CoverRow]] = defaultdict(list)
     continuity = Stage.CONTINUITY
     for row in problem.rows:

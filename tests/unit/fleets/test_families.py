@@ -10,12 +10,12 @@ from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import LimitRow, PlacementProblem, Solution, Stage
 from hack.fleets import score
 from hack.fleets.catalogue import FAMILIES, SIZES, Instance, chosen
-from hack.fleets.rivals import RULES
+from hack.fleets.rivals import HEURISTICS
 from hack.fleets.scenario import after
 from hack.fleets.verify import wrong
 
 SMALL = SIZES[0]
-PLACE = RULES["wva-greedy"].place
+PLACE = HEURISTICS["wva-greedy"].place
 
 
 def problem_of(family: str, size: int = SMALL, seed: int = 0) -> PlacementProblem:

@@ -12,7 +12,7 @@ from controller.planning.problem import (
     PlacementProblem,
     Solution,
 )
-from hack.fleets.rivals import RULES
+from hack.fleets.rivals import HEURISTICS
 from hack.fleets.rivals.kthena_expansion import blocks
 from hack.fleets.rivals.view import view_of
 
@@ -25,14 +25,14 @@ CHEAP_AND_DEAR = {
 
 
 def _asked(name: str, given: PlacementProblem) -> tuple[int, ...]:
-    """Return the replicas that a rule requests, before limits and nodes are applied."""
-    return RULES[name].asks(view_of(given))
+    """Return the replicas that a heuristic requests, before limits and nodes are applied."""
+    return HEURISTICS[name].asks(view_of(given))
 
 
 @pytest.mark.parametrize(
     ("cheap", "dear", "requirement", "want"), CHEAP_AND_DEAR.values(), ids=CHEAP_AND_DEAR.keys()
 )
-def test_cost_aware_rule_reproduces_its_own_examples(
+def test_cost_aware_heuristic_reproduces_its_own_examples(
     cheap: tuple[int, int], dear: tuple[int, int], requirement: int, want: tuple[int, int]
 ) -> None:
     """The costs are 5 and 15; a case has (current replicas, capacity of one) of each."""
@@ -45,7 +45,7 @@ def test_cost_aware_rule_reproduces_its_own_examples(
     assert asked == want
 
 
-def test_cost_aware_rule_removes_whole_replicas_by_decreasing_cost() -> None:
+def test_cost_aware_heuristic_removes_whole_replicas_by_decreasing_cost() -> None:
     """Of 50000 spare, two replicas at cost 15 have 40000; then one at 10 has too much, and one at 5 fits."""
     variants = [terms(5, current=2), terms(10, current=1), terms(15, current=3)]
     amounts = ((0, 10_000), (1, 15_000), (2, 20_000))
@@ -166,10 +166,10 @@ def test_replicas_without_room_are_removed_by_priority_and_counted_as_pending() 
     cut = problem(variants, rows, ((2, 2, 2, 2), (0, 1)))
     whole = problem(variants, rows, ((4, 4), (0, 1)))
 
-    assert RULES["wva-greedy"].place(cut).replicas == (0, 2)
-    assert RULES["wva-greedy"].pending(cut) == 4
-    assert RULES["wva-greedy"].place(whole).replicas == (1, 2)
-    assert RULES["wva-greedy"].pending(whole) == 0
+    assert HEURISTICS["wva-greedy"].place(cut).replicas == (0, 2)
+    assert HEURISTICS["wva-greedy"].pending(cut) == 4
+    assert HEURISTICS["wva-greedy"].place(whole).replicas == (1, 2)
+    assert HEURISTICS["wva-greedy"].pending(whole) == 0
 
 
 def test_placement_is_by_priority_for_greedy_and_by_order_for_the_others() -> None:
@@ -177,9 +177,9 @@ def test_placement_is_by_priority_for_greedy_and_by_order_for_the_others() -> No
     rows = [demand(0, 1, (0, 1), priority=5), demand(1, 1, (1, 1), priority=0)]
     one = problem([terms(1), terms(1)], rows, ((1,), (0, 1)))
 
-    assert RULES["wva-greedy"].place(one).replicas == (0, 1)
-    assert RULES["wva-cost-aware"].place(one).replicas == (1, 0)
-    assert RULES["kthena-expansion"].place(one).replicas == (1, 0)
+    assert HEURISTICS["wva-greedy"].place(one).replicas == (0, 1)
+    assert HEURISTICS["wva-cost-aware"].place(one).replicas == (1, 0)
+    assert HEURISTICS["kthena-expansion"].place(one).replicas == (1, 0)
 
 
 def test_a_quota_is_respected() -> None:
@@ -188,8 +188,8 @@ def test_a_quota_is_respected() -> None:
     rows = [demand(0, 2, (0, 1), priority=1), demand(1, 2, (1, 1), priority=0)]
     small = problem([terms(1), terms(1)], rows, ((9,), (0, 1)), limits=[quota])
 
-    for rule in RULES.values():
-        assert sum(rule.place(small).replicas) == 3
+    for heuristic in HEURISTICS.values():
+        assert sum(heuristic.place(small).replicas) == 3
 
 
 def test_a_removed_replica_makes_room() -> None:
@@ -198,4 +198,4 @@ def test_a_removed_replica_makes_room() -> None:
     rows = [demand(0, 1, (0, 1)), demand(1, 1, (1, 1))]
     full = problem([shrinking, terms(1)], rows, ((0, 0), (0, 1)))
 
-    assert RULES["wva-greedy"].place(full) == Solution(replicas=(1, 1), placements=((1, 0, 1),))
+    assert HEURISTICS["wva-greedy"].place(full) == Solution(replicas=(1, 1), placements=((1, 0, 1),))

@@ -1,4 +1,4 @@
-"""The placement engine on generated fleets: feasibility, bounds, and comparison with simple rules."""
+"""The placement engine on generated fleets: feasibility, bounds, and comparison with simple heuristics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.planning_builders import EFFORT
 
 from controller.planning import engine
 from hack.fleets.catalogue import FAMILIES, Instance
-from hack.fleets.rivals import RULES
+from hack.fleets.rivals import HEURISTICS
 from hack.fleets.score import levels
 from hack.fleets.verify import wrong
 
@@ -41,16 +41,16 @@ def test_a_small_fleet_is_solved_to_proven_optimality(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_simple_rule_beats_the_engine(family: str) -> None:
-    """In each family the solution is feasible and, level by level, at least as good as that of each rule."""
+def test_no_simple_heuristic_beats_the_engine(family: str) -> None:
+    """In each family the solution is feasible and, level by level, as good as that of each or better."""
     problem, solution = placed(family, SEED)
     reached = levels(problem, solution.replicas)
 
     assert wrong(problem, solution) == []
     assert [proof.value for proof in solution.proofs] == list(reached.values())
     assert all(proof.bound <= proof.value for proof in solution.proofs)
-    for name, rule in RULES.items():
-        theirs = levels(problem, rule.place(problem).replicas)
+    for name, heuristic in HEURISTICS.items():
+        theirs = levels(problem, heuristic.place(problem).replicas)
         assert list(reached.values()) <= list(theirs.values()), name
 
 
