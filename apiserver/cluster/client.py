@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
 
 from apiserver.cluster.errors import Expired, Oversized, Unavailable
 from apiserver.cluster.resource import PODS
 from apiserver.cluster.selection import Selection
-from apiserver.cluster.slim_import import load_client_library
+from apiserver.cluster.slim_import import credentials_module
 from apiserver.cluster.transport import CALL_SECONDS, Call, Transport
 from apiserver.cluster.watch_stream import WatchEvent, events_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from pathlib import Path
-    from types import ModuleType, TracebackType
+    from types import TracebackType
 
     from apiserver.cluster.resource import Resource
     from apiserver.schema.json import Json
@@ -58,7 +57,8 @@ class Cluster:
         In order of precedence: `kubeconfig`, `KUBECONFIG`, the pod's service account, `~/.kube/config`. An
         empty text counts as unset. Raises `NotConfigured`.
         """
-        library = await asyncio.to_thread(_load_library)  # in a thread, to keep a running server responsive
+        # In a thread, to keep a running server responsive.
+        library = await asyncio.to_thread(credentials_module)
         credentials = library.Credentials(kubeconfig, context, environ=environ)
         configuration = await credentials.load()
         api = library.ApiClient(configuration)
@@ -368,11 +368,6 @@ class Cluster:
         """Return the JSON object at any path, such as `/version` or `/apis`."""
         call = Call(method="GET", path=path, query=dict(query or {}))
         return await self._transport.json(call)
-
-
-def _load_library() -> ModuleType:
-    load_client_library()
-    return importlib.import_module("apiserver.cluster.credentials")
 
 
 def _metadata(body: Json) -> Json:
