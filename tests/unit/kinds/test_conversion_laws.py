@@ -9,12 +9,14 @@ from random import Random
 
 import msgspec
 import pytest
+from judges.stored import pruned
 from support.laws import OTHER, bare, law
 from support.variants import odd, valid
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.model import node_of
 from apiserver.schema.undecoded import same
 from apiserver.schema.validation import validate
 
@@ -113,6 +115,16 @@ def test_converting_malformed_objects_there_and_back_loses_nothing(seed: int, ve
     added = {path for path in differing(value, bare(back)) if path[0] != "metadata"}
     assert added <= {("spec", "scaleTargetRef")}
     assert not added or "scaleTargetRef" not in value["spec"]
+
+
+@law
+def test_a_converted_object_has_only_fields_that_its_version_declares(seed: int, version: str) -> None:
+    """The API server drops all others, so a field that is passed on to a version without it is lost."""
+    other = OTHER[version]
+
+    converted = {name: item for name, item in convert(valid(seed, version), other).items() if name in BODY}
+
+    assert pruned(node_of(DECLARED[other]), converted) == converted
 
 
 @law

@@ -17,10 +17,12 @@ from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape, in_shape, shape_of
 from apiserver.schema.json import Json
+from apiserver.schema.model import node_of
 from apiserver.schema.undecoded import same
 from apiserver.schema.validation import validate
 
 ALL = [*SHAPES.values(), *RELEASES.values()]
+DECLARED = set(node_of(v1alpha1.VariantAutoscalingSpec).by_name)
 PARAMETERS = {"decodeParms": {"alpha": "20.58"}, "prefillParms": {"gamma": "5.2"}}
 PROFILE = {"perfParms": PARAMETERS, "maxBatchSize": 4}
 CLASS = {"name": "premium-slo", "key": "opt-125m"}
@@ -110,7 +112,7 @@ def test_converting_an_object_to_its_own_shape_changes_nothing(seed: int, versio
 
 @many
 def test_every_result_is_valid_and_has_the_shape(seed: int, version: str, shape: Shape) -> None:
-    """For a release, it has all required fields, with placeholders if necessary, and no unknown ones."""
+    """It has all required fields, with placeholders if necessary, and no unknown ones."""
     value = valid(seed, version)
     before = copy.deepcopy(value)
 
@@ -123,6 +125,7 @@ def test_every_result_is_valid_and_has_the_shape(seed: int, version: str, shape:
     if shape.status is None:
         assert shape_of(result).name == shape.name
         assert validate(v1alpha1.VariantAutoscaling, result) == []
+        assert set(result["spec"]) <= DECLARED
     else:
         assert set(result["spec"]) <= shape.fields
         assert set(result.get("status", {})) <= {
