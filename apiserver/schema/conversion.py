@@ -5,8 +5,9 @@ and back: each field in which the result differs from the original is kept in an
 the value that came back instead*. When the object is really converted back, a kept field is restored only if
 it still has that value; otherwise a user has edited the field, and the edit takes precedence.
 
-The round trip is therefore lossless by construction, whatever the two functions do, without lookups and
-without a clock. An invalid or forged annotation is ignored.
+The round trip is therefore lossless by construction, without lookups and without a clock, provided that each
+function drops what the other version does not declare: the API server would drop it after the conversion.
+An invalid or forged annotation is ignored.
 
 Converting back is cheap if the functions pass on members unchanged: values that are the same Python object on
 both sides are not compared further.
