@@ -16,11 +16,13 @@ from apiserver.serving.config import ConfigurationError, ServingConfig, load, pa
 from apiserver.serving.startup import server_options
 from controller.config import ControllerConfig, config_problems
 from controller.config_planning import budgets_of, pools_of, settings_of, sizing_of
+from controller.models_config import ModelsConfig
 from controller.planning.cluster import Taint
+from controller.planning.settings import Settings, UnmetUnit
 from controller.sizing.records import SizingSettings
 from webhooks.config import WebhooksConfig
 
-ALL = [WebhooksConfig, MetricsConfig, ControllerConfig]
+ALL = [WebhooksConfig, MetricsConfig, ControllerConfig, ModelsConfig]
 SCREEN_LINES = 55
 
 
@@ -305,6 +307,30 @@ def test_a_maximum_of_a_node_pool_needs_labels_by_which_to_count_nodes(tmp_path:
     assert found.max_nodes == 4
 
 
+def test_planning_has_its_own_defaults_and_every_field_is_translated(tmp_path: Path) -> None:
+    """The effort of the solver follows from the time limit; only offline, messages name all variants."""
+    file = tmp_path / "config.yaml"
+    told = (
+        "standingSeconds: 900, preemptionBudget: 3, flapBudget: {reversals: 4, windowSeconds: 1800}, "
+        "unmetUnit: model, nameOtherNamespaces: true, evictions: {enabled: true, perRound: 2}, "
+        "solveSeconds: 40"
+    )
+    file.write_text(f"planning: {{{told}}}\n", encoding="utf-8")
+
+    assert settings_of(ControllerConfig().planning) == Settings(names_all=False)
+    assert settings_of(parsed([], file).planning) == Settings(
+        standing_seconds=900.0,
+        most_preempted=3,
+        flap_reversals=4,
+        flap_window_seconds=1800.0,
+        unmet_unit=UnmetUnit.MODEL,
+        names_all=True,
+        most_moves=2,
+        deterministic_seconds=4.0,
+        wall_seconds=40.0,
+    )
+
+
 def test_sizing_is_configured_in_percent_and_seconds(tmp_path: Path) -> None:
     """The history for the trend spans a fixed number of intervals."""
     file = tmp_path / "config.yaml"
@@ -314,6 +340,7 @@ def test_sizing_is_configured_in_percent_and_seconds(tmp_path: Path) -> None:
     )
     file.write_text(f"planning: {{{told}}}\n", encoding="utf-8")
 
+    assert sizing_of(ControllerConfig().planning) == SizingSettings()
     assert sizing_of(parsed([], file).planning) == SizingSettings(
         interval_seconds=120.0,
         history_seconds=2400.0,
