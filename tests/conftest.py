@@ -1,12 +1,20 @@
-"""What concerns all tests: the Hypothesis profile of campaigns, and a faster collection."""
+"""What concerns all tests: the code that programs import, the Hypothesis profile of campaigns, collection."""
 
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Programs of tests/support run as scripts, without the checkout in their path. They would import what is
+# installed: another checkout, if a worktree shares its virtual environment.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, (str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")))
+)
 
 settings.register_profile("campaign", max_examples=1000, deadline=None)
 """Many new examples of each property, without a time limit for one."""

@@ -26,6 +26,17 @@ def test_import_contracts_hold() -> None:
     assert finished.returncode == 0, finished.stdout
 
 
+def test_a_program_of_the_tests_imports_this_checkout(tmp_path: Path) -> None:
+    """Also in a worktree whose virtual environment has another checkout installed."""
+    program = tmp_path / "program.py"
+    program.write_text("import controller; print(controller.__file__)", encoding="utf-8")
+    finished = subprocess.run(
+        [sys.executable, str(program)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert Path(finished.stdout.strip()).parents[1] == ROOT
+
+
 def test_files_and_functions_stay_short() -> None:
     """Functions in `tests` have no limit, since a test may be a long list of steps."""
     long = []
