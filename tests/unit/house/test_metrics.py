@@ -7,6 +7,7 @@ import re
 from support.documents import anchors
 from support.monitoring import PAGE, TOP, alerts, documented, panel_queries, variable_queries
 
+from apiserver.metrics.series import SUBJECTS
 from apiserver.serving.process_metrics import ProcessMetrics
 from controller.binding_telemetry import BindingTelemetry
 from controller.telemetry import Telemetry
@@ -34,6 +35,13 @@ def test_the_page_lists_every_metric_and_no_other() -> None:
     rows = [(metric.name, metric.type) for metric in documented()]
 
     assert sorted(rows) == sorted(registered().items())
+
+
+def test_every_external_metric_is_explained() -> None:
+    """Its name is in one of the pages. It has no `stowplan_`, the prefix of metrics for Prometheus."""
+    pages = "".join(path.read_text("utf-8") for path in (TOP / "docs").glob("*.md"))
+
+    assert [name for name in SUBJECTS if f"`{name}`" not in pages or name.startswith("stowplan_")] == []
 
 
 def test_every_metric_in_the_code_is_among_the_registered_ones() -> None:

@@ -14,6 +14,13 @@ from apiserver.metrics.from_status import essentials, metrics_of
 from apiserver.metrics.series import METRIC_NAMES, Series, Unknown
 
 TIME = "2026-11-21T12:00:00Z"
+LEAVES = (
+    ("desiredOptimizedAlloc", "accelerator"),
+    ("desiredOptimizedAlloc", "numReplicas"),
+    ("desiredOptimizedAlloc", "lastRunTime"),
+    ("currentAlloc", "numReplicas"),
+)
+"""The fields of the status of `variant`."""
 
 
 def variant(
@@ -31,9 +38,14 @@ def variant(
     }
 
 
+def entries(value: dict[str, Any]) -> tuple[Series | Unknown, ...]:
+    """Return the entries of an object as the process caches it."""
+    return metrics_of(essentials(value))
+
+
 def by_name(value: dict[str, Any]) -> dict[str, Series | Unknown]:
     """Return the entries by metric name."""
-    return {entry.metric_name: entry for entry in metrics_of(value)}
+    return {entry.metric_name: entry for entry in entries(value)}
 
 
 def values(value: dict[str, Any]) -> dict[str, int | str]:
@@ -116,9 +128,8 @@ def test_an_invalid_decision_makes_every_metric_unknown(status: dict[str, Any], 
 def test_the_number_of_a_decision_that_is_not_applied_is_not_served() -> None:
     """An earlier controller wrote it. In a status without Stowplan's decision, the number is served."""
     refused = {"actuation": {"applied": False}, "decision": {"reason": "Unplanned", "message": "why"}}
-    kept = essentials(variant(status=refused))
 
-    for why in values(kept).values():
+    for why in values(variant(status=refused)).values():
         assert why == "its decision is only advice, or it cannot be planned: see its conditions"
     assert values(variant(status={"actuation": {"applied": False}}))["wva_desired_replicas"] == 4000
     assert values(variant(status=refused | {"actuation": {"applied": True}}))["wva_desired_replicas"] == 4000
@@ -134,11 +145,25 @@ def test_only_the_ratio_needs_the_current_replicas() -> None:
     )
 
 
+@pytest.mark.parametrize("path", [("desiredOptimizedAlloc",), ("currentAlloc",), *LEAVES], ids=".".join)
+def test_without_a_field_of_the_status_a_metric_keeps_its_value_or_is_unknown(path: tuple[str, ...]) -> None:
+    """Missing data is never zero, nor any other number."""
+    whole, partial = variant(), variant()
+    *parents, last = path
+    owner = partial["status"]
+    for name in parents:
+        owner = owner[name]
+    del owner[last]
+
+    for name, value in values(partial).items():
+        assert isinstance(value, str) or value == values(whole)[name], name
+
+
 def test_all_metrics_of_an_object_without_status_are_unknown() -> None:
     """They exist, but have no values."""
     bare = {"metadata": {"name": "a", "namespace": "n"}}
 
-    assert all(isinstance(entry, Unknown) for entry in metrics_of(bare))
+    assert all(isinstance(entry, Unknown) for entry in entries(bare))
 
 
 PROFILED = {"accelerator": "L40S", "acceleratorCount": 2}
@@ -180,10 +205,10 @@ def test_series_have_labels_for_variant_namespace_model_and_accelerator(
         "model_id": "meta/llama",
     }
 
-    assert {tuple(entry.labels.items()) for entry in metrics_of(value)} == {
-        tuple(metrics_of(value)[0].labels.items())
+    assert {tuple(entry.labels.items()) for entry in entries(value)} == {
+        tuple(entries(value)[0].labels.items())
     }
-    assert metrics_of(value)[0].labels == always | want
+    assert entries(value)[0].labels == always | want
 
 
 def test_the_time_is_that_of_the_decision_in_utc() -> None:
@@ -191,7 +216,7 @@ def test_the_time_is_that_of_the_decision_in_utc() -> None:
     decided = {"numReplicas": 1, "lastRunTime": "2026-11-21T14:00:00+02:00"}
     times = {
         entry.time
-        for entry in metrics_of(variant(status={"desiredOptimizedAlloc": decided}))
+        for entry in entries(variant(status={"desiredOptimizedAlloc": decided}))
         if isinstance(entry, Series)
     }
 

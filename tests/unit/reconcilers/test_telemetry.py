@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from prometheus_client import CollectorRegistry
 from support.decisions import LOAD, SOLVED, decision, plan_of
+from support.monitoring import documented
 
 from apiserver.cluster.errors import Forbidden
 from controller.observe.conditions import ConditionReason
@@ -78,12 +79,22 @@ def test_every_figure_of_a_decision_is_a_metric() -> None:
 
     Telemetry(registry).observe(OUTCOME, seconds=0.1)
 
+    gauges = [family for family in registry.collect() if family.type == "gauge"]
+    unlabelled = {sample.name for family in gauges for sample in family.samples if not sample.labels}
+    assert {family.name for family in gauges} - unlabelled == {name for name, *_ in TOLD}
     assert [registry.get_sample_value(name, labels) for name, labels, _ in TOLD] == [v for *_, v in TOLD]
     assert registry.get_sample_value("stowplan_plan_cost") == 30
     assert registry.get_sample_value("stowplan_silent_engines") == 2
     assert registry.get_sample_value("stowplan_status_writes_total") == 1
     assert registry.get_sample_value("stowplan_status_writes_failed_total") == 1
     assert registry.get_sample_value("stowplan_placements_diverged_total") == 3
+
+
+def test_the_labels_of_a_metric_are_those_of_its_documentation() -> None:
+    """Alerts and dashboards of users are written by the page."""
+    labels = {metric.name: {*metric.labels} for metric in documented()}
+
+    assert {name: labels[name] for name, *_ in TOLD} == {name: {*given} for name, given, _ in TOLD}
 
 
 def test_an_unknown_load_has_a_state_and_no_value() -> None:
@@ -132,7 +143,8 @@ def test_series_end_with_the_objects_that_they_describe() -> None:
 
     telemetry.observe(replace(OUTCOME, plan=empty, advices={}, divergence=IN_STEP), seconds=0.1)
 
-    assert [registry.get_sample_value(name, labels) for name, labels, _ in TOLD] == [None] * len(TOLD)
+    left = {label for family in registry.collect() for sample in family.samples for label in sample.labels}
+    assert left == {"outcome", "le"}  # of cycles and their duration
 
 
 def test_reversals_are_counted_until_the_variant_is_deleted() -> None:
