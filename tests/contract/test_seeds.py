@@ -15,7 +15,7 @@ from support.seed_places import ROOT_FIELDS, places
 from support.seed_proofs import breaches
 from support.seed_rows import DECISIONS, Document, Promise, SeedType, documents, root_promises
 
-from apiserver.kinds.registry import find_kind
+from apiserver.kinds.registry import KINDS, find_kind
 from apiserver.schema.structural import crd_manifest
 
 PAGES: Final = Path(__file__).parents[2].parent / "shared" / "seeds"
@@ -61,6 +61,20 @@ def test_every_list_type_is_the_one_of_the_api_server(document: Document, item: 
 
     assert crd_manifest(kind)["spec"]["names"]["listKind"] == item.name
     assert item.rows["kind"].facts["const"] == item.name
+
+
+def test_every_version_of_a_kind_has_a_page() -> None:
+    """Without data of a page, nothing here would concern the kind."""
+    declared = {(kind.group, version.name, kind.kind) for kind in KINDS for version in kind.versions}
+    roots = {
+        (document.group, version, item.name)
+        for document in documents().values()
+        for version in document.versions
+        for item in document.types.values()
+        if item.is_root and not item.is_list
+    }
+
+    assert declared - roots == set()
 
 
 @pytest.mark.parametrize("difference", differences(), ids=str)

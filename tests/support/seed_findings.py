@@ -150,8 +150,13 @@ def _element(document: Document, row: Row, place: Place) -> Iterator[Contrast]:
         core: Json = {"type": named[1].facts.get("underlying", "object")}
     elif row.element in _SCALARS:
         core = {"type": row.element}
-    else:
+    elif row.element in core_types():
         core = core_types()[row.element]
+    else:
+        raise LookupError(
+            f"{document.name} has rows of type {row.element}: define it under `types`, name its page under"
+            " `elsewhere`, or add it to kubernetes.yaml"
+        )
     for keyword, wanted in core.items():
         if keyword != "fields" and place.schema.get(keyword) != wanted:
             yield Contrast("", keyword, wanted, place.schema.get(keyword))

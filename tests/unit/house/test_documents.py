@@ -11,6 +11,8 @@ import pytest
 import yaml
 from support.documents import anchors, example, text_of
 
+from apiserver.kinds.registry import KINDS
+from apiserver.schema.kind import Kind
 from controller.observe.binding_conditions import BindingCondition, BindingReason
 from controller.observe.conditions import ConditionReason, ConditionType, EventReason
 from controller.observe.policies import read_policies
@@ -71,6 +73,22 @@ def test_every_condition_of_a_binding_is_explained_and_no_unknown_one() -> None:
     assert {condition for condition, _ in rows if condition} == {*BindingCondition}
     assert {reason for _, reason in rows} == {*BindingReason}
     assert [limit for limit in Limit if f"`{limit}`" not in text] == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_every_kind_is_in_the_lists_of_kinds(kind: Kind) -> None:
+    """Two lists link its reference page, one states what it does today, and one names the part with it."""
+    readme, index, installing = (
+        text_of(TOP / name) for name in ("README.md", "docs/README.md", "docs/installing.md")
+    )
+    page = f"[{kind.kind}]({{}}manifests/reference/{kind.singular}.md)"
+
+    assert page.format("") in readme
+    assert page.format("../") in index
+    assert re.search(rf"^\| [^|`]*\b{kind.kind}\b[^|`]* `{kind.group}/", readme, flags=re.MULTILINE)
+    assert re.search(
+        rf"^\| `(base|components/[\w-]+)` \| [^|]*\b{kind.kind}\b", installing, flags=re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

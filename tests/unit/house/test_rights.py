@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from support.rights import shipped_rules
 from support.rights_needed import ELSEWHERE, NEEDS, READERS, USES
+
+from apiserver.kinds.registry import KINDS
 
 
 def test_every_rule_belongs_to_a_feature_and_every_feature_has_a_rule() -> None:
@@ -14,6 +17,20 @@ def test_every_rule_belongs_to_a_feature_and_every_feature_has_a_rule() -> None:
     assert {str(rule) for rule in rules} == {*NEEDS}
     assert {*ELSEWHERE} <= {(str(rule), verb) for rule in rules for verb in rule.verbs}
     assert {*READERS, *USES} <= {rule.role for rule in shipped_rules()}
+
+
+@pytest.mark.parametrize("role", sorted({*READERS.values()}))
+def test_users_can_edit_and_view_every_kind(role: str) -> None:
+    """Each family has roles that are aggregated to the built-in ones."""
+    allowed = {
+        (group, resource)
+        for rule in shipped_rules()
+        if READERS.get(rule.role) == role
+        for group in rule.rule["apiGroups"]
+        for resource in rule.rule["resources"]
+    }
+
+    assert {(kind.group, kind.plural) for kind in KINDS} - allowed == set()
 
 
 def test_each_rule_has_exactly_one_api_group() -> None:
