@@ -1,4 +1,8 @@
-"""Rules on fields that depend on the value of another field."""
+"""Rules on fields that depend on the value of another field.
+
+An unset field has none of the values, even if its default is one of them. A map has keys of any name; an
+object with declared fields has no size in CEL, so these rules cannot require or forbid it.
+"""
 
 from __future__ import annotations
 
