@@ -40,14 +40,15 @@ class _PackagesWithoutCode(MetaPathFinder, Loader):
             )
 
 
+_FINDER: Final = _PackagesWithoutCode()
+
+
 def credentials_module() -> ModuleType:
     """Return `apiserver.cluster.credentials`, which imports the client library.
 
     A library that is loaded already is used as it is. Raises ImportError if it is missing.
     """
-    finder = _PackagesWithoutCode()
-    sys.meta_path.insert(0, finder)
-    try:
-        return importlib.import_module("apiserver.cluster.credentials")
-    finally:
-        sys.meta_path.remove(finder)
+    # It is not removed: a thread that imports something at that time would skip the next finder.
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+    return importlib.import_module("apiserver.cluster.credentials")
