@@ -105,8 +105,9 @@ def orders(
         shares = {domain: loads.share(bins, terms.accelerators) for domain, bins in reachable.items()}
         found[v] = sorted(reachable, key=lambda domain: (shares[domain], domain))
         can_get_more = rule.open_domains(pods_in)
-        for domain in [domain for domain in found[v] if domain in can_get_more][:new]:
-            loads.add(reachable[domain], terms.accelerators)
+        takers = [domain for domain in found[v] if domain in can_get_more]
+        for place, domain in enumerate(takers):  # a rule may leave most of the pods open: they come in turn
+            loads.add(reachable[domain], terms.accelerators * len(range(place, new, len(takers))))
     return found
 
 

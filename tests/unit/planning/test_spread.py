@@ -65,6 +65,15 @@ def test_a_domain_that_already_has_a_pod_gets_no_additional_one() -> None:
     assert _orders(one, [2] + [0] * (MODELS - 1))[1][0] == 0
 
 
+def test_pods_that_a_large_skew_leaves_open_reduce_the_room_of_domains() -> None:
+    """Twelve pods with a skew of 20 in two large domains make the small one the emptiest."""
+    problem = replace(_problem(), free=(16, 16, 8))
+    large = SpreadTerms(topology=0, max_skew=20, domains=(0, 1))
+    first = replace(problem.variants[0], domain_rule=large)
+    skewed = replace(problem, variants=(first, *problem.variants[1:]))
+    assert _orders(skewed, [12] + [0] * (MODELS - 1))[1][0] == 2
+
+
 @pytest.mark.parametrize("has_demand", [False, True])
 def test_a_domain_whose_nodes_are_not_added_gets_no_pods(*, has_demand: bool) -> None:
     """A program assigns the pods, since best-fit decreasing fails by placing the size of 3 on the 4 free."""
