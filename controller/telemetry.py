@@ -67,13 +67,13 @@ class Telemetry:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._gauges = {name: Gauge(name, text, labels, registry=registry) for name, text, labels in _GAUGES}
         self._labelled = [self._gauges[name] for name, _, labels in _GAUGES if labels]
-        self._cycles = Counter("stowplan_cycles", "Cycles by result.", ("outcome",), registry=registry)
+        self._cycles = Counter("stowplan_cycles", "Cycles by outcome.", ("outcome",), registry=registry)
         self._written = Counter("stowplan_status_writes", "Statuses written.", registry=registry)
         self._unwritten = Counter(
             "stowplan_status_writes_failed", "Statuses that could not be written.", registry=registry
         )
         self._evictions = Counter(
-            "stowplan_evictions", "Evictions by result.", ("outcome",), registry=registry
+            "stowplan_evictions", "Evictions by outcome.", ("outcome",), registry=registry
         )
         self._elsewhere = Counter(
             "stowplan_placements_diverged",

@@ -54,7 +54,7 @@ def decide(
 ) -> Decided:
     """Judge the object under review, and whether its writer may use what it references.
 
-    This also fills defaults into the object. `admit` returns the response on one that is not rejected. A
+    This also fills defaults into the object. `admit` returns the response for one that is not rejected. A
     permission that cannot be checked, or a wrong annotation of the writer, leads to a rejection only if
     `is_final`, that is, in `/validate`; only then there is advice.
     """

@@ -20,7 +20,7 @@ from webhooks.tenancy import OPEN, Tenancy
 
 
 def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy = OPEN) -> Decided:
-    """Return the response on a request: a rejection, or a patch that adds absent fields.
+    """Return the response to a request: a rejection, or a patch that adds absent fields.
 
     The patch may replace only the annotations of conversion and of the writer.
 

@@ -14,7 +14,7 @@ from webhooks.tenancy import OPEN, Tenancy
 def validate(
     request: AdmissionRequest, scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN
 ) -> Decided:
-    """Return the response on a request: a rejection, or warnings about probably unintended values."""
+    """Return the response to a request: a rejection, or warnings about probably unintended values."""
     return decide(request, scaling, tenancy, partial(_warned, referents), is_final=True)
 
 

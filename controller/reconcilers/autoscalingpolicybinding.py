@@ -102,7 +102,7 @@ class BindingCycleResult:
     written: int = 0
     scrape_failures: int = 0
     scaled: Mapping[Ending, int] = field(default_factory=dict)
-    """The number of scale writes by cycle."""
+    """The number of scale writes by outcome."""
 
     unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
     """Errors of the statuses that could not be written."""
@@ -234,7 +234,7 @@ class AutoscalingPolicyBindingReconciler:
     def _isolated(
         self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
     ) -> BindingResult:
-        """Return the result on a binding; an error affects only this binding."""
+        """Return the result for a binding; an error affects only this binding."""
         try:
             return self._result(case, failed, now_seconds, steady_seconds)
         except Exception as error:  # noqa: BLE001 (an error of one binding must not affect others)

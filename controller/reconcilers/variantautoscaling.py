@@ -123,7 +123,7 @@ class CycleResult:
     """For the variants whose decisions are advice only."""
 
     evictions: Mapping[str, int] = field(default_factory=dict)
-    """The number of evictions by result."""
+    """The number of evictions by outcome."""
 
     unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
     """Errors of the statuses that could not be written."""
@@ -272,7 +272,7 @@ class VariantAutoscalingReconciler:
     def _statuses(
         self, cycle: _Cycle, advices: Mapping[Key, Advice]
     ) -> tuple[Mapping[Key, Json], Mapping[Key, Unplanned]]:
-        """Return the statuses, and the inputs on objects whose status could not be computed."""
+        """Return the statuses, and why those of some objects could not be computed."""
         now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
         variants = {variant.key: variant for variant in gathered.snapshot.variants}
         decisions = {item.key: item for item in plan.decisions}

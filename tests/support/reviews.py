@@ -72,14 +72,14 @@ ANYBODY = Scaling(resources=RESOURCES, authorizer=None)
 
 
 def mutate(request: Json, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN) -> AdmissionResponse:
-    """Return the response of /mutate on a request."""
+    """Return the response of /mutate to a request."""
     return asyncio.run(response_of(ask_mutate(read(request), scaling, tenancy)))
 
 
 def validate(
     request: Json, referents: Referents = NOBODY, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN
 ) -> AdmissionResponse:
-    """Return the response of /validate on a request."""
+    """Return the response of /validate to a request."""
     return asyncio.run(response_of(ask_validate(read(request), scaling, referents, tenancy)))
 
 

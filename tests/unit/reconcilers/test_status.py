@@ -31,7 +31,7 @@ from controller.sizing.records import Learned, StepParameters
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DECISION = decision("chat")
-VERDICT = StatusInputs(
+INPUTS = StatusInputs(
     kind="Deployment",
     variant=Variant(
         namespace="ns",
@@ -70,7 +70,7 @@ def test_the_status_is_valid_in_both_api_versions() -> None:
     """The schema accepts what the controller writes, also after conversion."""
     for manifest in (variant("chat"), legacy_variant("chat")):
         value = stored(convert(manifest, "llmd.ai/v1alpha2"))
-        value["status"] = planned_status(value, VERDICT, now=NOW)
+        value["status"] = planned_status(value, INPUTS, now=NOW)
 
         assert validate(v1alpha2.VariantAutoscaling, value) == []
         assert validate(v1alpha1.VariantAutoscaling, convert(value, SPOKE)) == []
@@ -78,7 +78,7 @@ def test_the_status_is_valid_in_both_api_versions() -> None:
 
 def test_the_status_has_the_numbers_and_the_message_of_the_decision() -> None:
     """The message is the same in the decision and in the condition."""
-    status = planned_status(stored(variant("chat")), VERDICT, now=NOW)
+    status = planned_status(stored(variant("chat")), INPUTS, now=NOW)
 
     assert status["desiredOptimizedAlloc"]["numReplicas"] == 3
     assert status["currentAlloc"] == {"numReplicas": 2, "variantCost": "80.00", "accelerator": "A100"}
@@ -91,17 +91,17 @@ def test_the_status_has_the_numbers_and_the_message_of_the_decision() -> None:
 
 def test_a_cost_that_is_not_allowed_sets_a_condition() -> None:
     """The condition exists only while the cost is ignored."""
-    refused = replace(VERDICT, unpriced="the listed price counts")
-    for inputs, want in ((refused, ["CostNotAllowed"]), (VERDICT, [])):
+    refused = replace(INPUTS, unpriced="the listed price counts")
+    for inputs, want in ((refused, ["CostNotAllowed"]), (INPUTS, [])):
         conditions = planned_status(stored(variant("chat")), inputs, now=NOW)["conditions"]
         assert [item["reason"] for item in conditions if item["type"] == "CostResolved"] == want
 
 
 def test_a_limit_that_running_replicas_exceed_sets_a_condition() -> None:
     """The condition has the decision's text, and exists only while the limit is exceeded."""
-    exceeded = replace(VERDICT, decision=replace(DECISION, excess=("quota a by 4", "budget b by 2")))
+    exceeded = replace(INPUTS, decision=replace(DECISION, excess=("quota a by 4", "budget b by 2")))
     told = {"status": "False", "reason": "LimitExceeded", "message": "quota a by 4; budget b by 2"}
-    for inputs, want in ((exceeded, [told]), (VERDICT, [])):
+    for inputs, want in ((exceeded, [told]), (INPUTS, [])):
         conditions = planned_status(stored(variant("chat")), inputs, now=NOW)["conditions"]
         found = [item for item in conditions if item["type"] == "LimitsKept"]
         assert [{key: item[key] for key in told} for item in found] == want
@@ -109,7 +109,7 @@ def test_a_limit_that_running_replicas_exceed_sets_a_condition() -> None:
 
 def test_the_status_has_the_figures_of_the_decision() -> None:
     """Rates are decimal text with four digits; times and counts are integers."""
-    status = planned_status(stored(variant("chat")), VERDICT, now=NOW)
+    status = planned_status(stored(variant("chat")), INPUTS, now=NOW)
 
     assert status["decision"] == {
         "reason": "Shortage",
@@ -147,7 +147,7 @@ def test_unknown_figures_are_omitted() -> None:
     value = stored(variant("chat"))
 
     value["status"] = planned_status(
-        value, replace(VERDICT, decision=replace(DECISION, load=unknown, capacity=None)), now=NOW
+        value, replace(INPUTS, decision=replace(DECISION, load=unknown, capacity=None)), now=NOW
     )
 
     said = value["status"]["decision"]
@@ -172,7 +172,7 @@ def test_rates_are_written_without_exponents(rate: float, text: str) -> None:
     load = replace(LOAD, requests_per_second=rate, upper_requests_per_second=rate)
     value = stored(variant("chat"))
 
-    value["status"] = planned_status(value, replace(VERDICT, decision=replace(DECISION, load=load)), now=NOW)
+    value["status"] = planned_status(value, replace(INPUTS, decision=replace(DECISION, load=load)), now=NOW)
 
     assert value["status"]["decision"]["demand"]["requestsPerSecond"] == text
     assert validate(v1alpha2.VariantAutoscaling, value) == []
@@ -187,7 +187,7 @@ def test_learned_step_times_are_stored_in_the_status() -> None:
     )
     value = stored(variant("chat"))
 
-    value["status"] = planned_status(value, replace(VERDICT, learned=learned), now=NOW)
+    value["status"] = planned_status(value, replace(INPUTS, learned=learned), now=NOW)
 
     assert value["status"]["decision"]["performance"] == {
         "decodeParms": {"alpha": "13.2", "beta": "0.1051"},
@@ -207,14 +207,14 @@ def test_engines_that_differ_from_their_declared_profile_set_a_condition() -> No
     )
     value = stored(variant("chat"))
 
-    status = planned_status(value, replace(VERDICT, problems=wrong), now=NOW)
+    status = planned_status(value, replace(INPUTS, problems=wrong), now=NOW)
 
-    kinds = {item["type"]: item for item in planned_status(value, VERDICT, now=NOW)["conditions"]}
+    kinds = {item["type"]: item for item in planned_status(value, INPUTS, now=NOW)["conditions"]}
     told = next(item for item in status["conditions"] if item["type"] == "PerformanceAsDeclared")
     assert "PerformanceAsDeclared" not in kinds
     assert (told["status"], told["reason"]) == ("False", "PerformanceDiffers")
     assert told["message"] == "; ".join(wrong)
-    assert news(planned_status(value, VERDICT, now=NOW), status)
+    assert news(planned_status(value, INPUTS, now=NOW), status)
 
 
 SIGNALS = {
@@ -231,9 +231,9 @@ def test_the_condition_metricsavailable_describes_the_signal_of_the_load(
 ) -> None:
     """It counts reporting replicas, and names the age of the oldest report and ignored silent replicas."""
     told = replace(
-        VERDICT,
+        INPUTS,
         variant=replace(
-            VERDICT.variant,
+            INPUTS.variant,
             replicas=(
                 Replica(name="p", node="n", ready=True),
                 Replica(name="q", node="n", ready=True, report_age_seconds=4.6),
@@ -255,8 +255,8 @@ def test_the_condition_distinguishes_an_unknown_load_from_silent_engines() -> No
     """A rate needs two answers, so a new controller knows no load although every engine reports."""
     replicas = (Replica(name="q", node="n", ready=True, report_age_seconds=0.2),)
     told = replace(
-        VERDICT,
-        variant=replace(VERDICT.variant, replicas=replicas),
+        INPUTS,
+        variant=replace(INPUTS.variant, replicas=replicas),
         decision=replace(DECISION, load=replace(LOAD, signal=Signal.UNKNOWN)),
         silence="",
     )
@@ -272,7 +272,7 @@ def test_the_condition_distinguishes_an_unknown_load_from_silent_engines() -> No
 
 def test_a_legacy_status_has_the_variant_id() -> None:
     """Readers of the old version need this identifier."""
-    status = planned_status(stored(convert(legacy_variant("chat"), "llmd.ai/v1alpha2")), VERDICT, now=NOW)
+    status = planned_status(stored(convert(legacy_variant("chat"), "llmd.ai/v1alpha2")), INPUTS, now=NOW)
 
     assert status["currentAlloc"]["variantID"] == "meta/llama-3.1-8b-A100-1"
     assert status["currentAlloc"]["maxBatch"] == 4
@@ -280,9 +280,9 @@ def test_a_legacy_status_has_the_variant_id() -> None:
 
 def test_the_transition_time_of_a_condition_changes_only_with_its_status() -> None:
     """It does not change when the condition is evaluated again."""
-    first = planned_status(stored(variant("chat")), VERDICT, now=NOW)
+    first = planned_status(stored(variant("chat")), INPUTS, now=NOW)
     later = NOW + timedelta(minutes=5)
-    blind = replace(VERDICT, decision=replace(DECISION, load=replace(LOAD, signal=Signal.UNKNOWN)))
+    blind = replace(INPUTS, decision=replace(DECISION, load=replace(LOAD, signal=Signal.UNKNOWN)))
 
     second = planned_status(stored(variant("chat"), first), blind, now=later)
 
@@ -294,20 +294,20 @@ def test_the_transition_time_of_a_condition_changes_only_with_its_status() -> No
 def test_changed_figures_cause_no_write_and_changed_decisions_do() -> None:
     """The message changes every few seconds, which must not cause watch events."""
     value = stored(variant("chat"))
-    status = planned_status(value, VERDICT, now=NOW)
+    status = planned_status(value, INPUTS, now=NOW)
     moved = replace(DECISION, load=replace(LOAD, requests_per_second=41.1), message="chat goes short, still")
     decided = replace(DECISION, replicas=4)
 
-    assert not news(status, planned_status(value, replace(VERDICT, decision=moved), now=NOW))
-    assert news(status, planned_status(value, replace(VERDICT, decision=decided), now=NOW))
-    assert not news(status, planned_status(value, VERDICT, now=NOW + timedelta(hours=30)))
+    assert not news(status, planned_status(value, replace(INPUTS, decision=moved), now=NOW))
+    assert news(status, planned_status(value, replace(INPUTS, decision=decided), now=NOW))
+    assert not news(status, planned_status(value, INPUTS, now=NOW + timedelta(hours=30)))
 
 
 def test_advice_is_published_in_full_but_without_a_number_to_scale_to() -> None:
     """The granted replicas are in the decision; an allocation without a number has no metric."""
     for manifest in (variant("chat"), legacy_variant("chat")):
         value = stored(convert(manifest, "llmd.ai/v1alpha2"))
-        value["status"] = status = planned_status(value, replace(VERDICT, advice=ADVICE), now=NOW)
+        value["status"] = status = planned_status(value, replace(INPUTS, advice=ADVICE), now=NOW)
 
         conditions = {item["type"]: item for item in status["conditions"]}
         assert "numReplicas" not in status["desiredOptimizedAlloc"]
@@ -327,10 +327,10 @@ def test_a_message_about_replicas_being_moved_is_written() -> None:
     """The status is written when the move begins."""
     value = variant("chat")
     value["metadata"] |= {"namespace": "ns", "generation": 1}
-    status = planned_status(value, VERDICT, now=NOW)
+    status = planned_status(value, INPUTS, now=NOW)
     moving = replace(DECISION, message=f"{DECISION.message}; 1 replica of others {BEING_MOVED}")
 
-    later = planned_status(value, replace(VERDICT, decision=moving), now=NOW)
+    later = planned_status(value, replace(INPUTS, decision=moving), now=NOW)
 
     assert news(status, later)
     assert not news(later, later)
@@ -338,13 +338,13 @@ def test_a_message_about_replicas_being_moved_is_written() -> None:
 
 def test_a_changed_grant_is_written_even_if_it_is_advice() -> None:
     """Advice has no published number that would change with it."""
-    value, advised = stored(variant("chat")), replace(VERDICT, advice=ADVICE)
+    value, advised = stored(variant("chat")), replace(INPUTS, advice=ADVICE)
     status = planned_status(value, advised, now=NOW)
     decided = replace(advised, decision=replace(DECISION, replicas=4))
 
     assert not news(status, planned_status(value, advised, now=NOW))
     assert news(status, planned_status(value, decided, now=NOW))
-    assert news(status, planned_status(value, VERDICT, now=NOW))
+    assert news(status, planned_status(value, INPUTS, now=NOW))
 
 
 def test_an_invalid_annotation_sets_a_condition() -> None:
@@ -355,7 +355,7 @@ def test_an_invalid_annotation_sets_a_condition() -> None:
         "metadata.annotations[stowplan.dev/paused]: must be",
     )
 
-    status = planned_status(stored(variant("chat")), replace(VERDICT, orders=wrong), now=NOW)
+    status = planned_status(stored(variant("chat")), replace(INPUTS, orders=wrong), now=NOW)
 
     condition = next(item for item in status["conditions"] if item["type"] == "AnnotationsResolved")
     assert (condition["status"], condition["reason"], condition["message"]) == ("False", *wrong[1:])
@@ -364,7 +364,7 @@ def test_an_invalid_annotation_sets_a_condition() -> None:
 
 def test_a_message_that_is_too_long_for_the_schema_is_truncated() -> None:
     """If the server rejected the status, the old decision would remain."""
-    long = replace(VERDICT, decision=replace(DECISION, message="chat " * 300))
+    long = replace(INPUTS, decision=replace(DECISION, message="chat " * 300))
     value = stored(variant("chat"))
 
     value["status"] = planned_status(value, long, now=NOW)
@@ -386,7 +386,7 @@ def test_without_a_plan_there_is_no_number() -> None:
 
 def test_a_failed_solver_sets_a_condition() -> None:
     """The condition reports that the replicas are not from a new decision."""
-    failed = replace(VERDICT, solver=replace(SOLVED, status=SolverStatus.FAILED, message="x"))
+    failed = replace(INPUTS, solver=replace(SOLVED, status=SolverStatus.FAILED, message="x"))
 
     status = planned_status(stored(variant("chat")), failed, now=NOW)
 

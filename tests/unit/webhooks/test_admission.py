@@ -1,4 +1,4 @@
-"""Responses of the admission webhooks on requests in the form that API servers send."""
+"""Responses of the admission webhooks to requests in the form that API servers send."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ REQUESTS: Final[dict[str, tuple[Json, bool]]] = {
 
 @pytest.mark.parametrize(("request_", "is_apart"), REQUESTS.values(), ids=REQUESTS.keys())
 async def test_only_costly_objects_are_validated_in_a_thread(request_: Json, *, is_apart: bool) -> None:
-    """The response on all others is there at once."""
+    """The response to all others is there at once."""
     decided = mutate(read(request_), ANYBODY)
 
     assert isinstance(decided, AdmissionResponse) is not is_apart

@@ -40,7 +40,7 @@ def keeping(*path: str, value: object) -> Json:
 def both(
     user: str, value: Json, old: Json | None, permissions: Permissions
 ) -> tuple[AdmissionResponse, AdmissionResponse]:
-    """Return the responses of both webhooks on a request."""
+    """Return the responses of both webhooks to a request."""
     tenancy = Tenancy(authorizer=permissions, namespace="stowplan-system")
     request = asked_by(user, value, old)
     return mutate(request, tenancy=tenancy), validate(request, tenancy=tenancy)
