@@ -2,7 +2,7 @@
 
 Every engine places the same generated fleet (`hack.fleets`) in a separate process (`child`). Independent code
 evaluates the answers: feasibility, unmet demand by priority, and cost over the proven bound. Our engine is
-compared with the strategies of other autoscalers, and with HiGHS on a plain mixed-integer program (`highs`).
+compared with the heuristics of other autoscalers, and with HiGHS on a plain mixed-integer program (`highs`).
 
 F8 and F10 are clusters fragmented by churn (`fragments`); measured are the number of evictions that make
 room, and the time to find them, compared with a model that has variables for every node (`moving`).

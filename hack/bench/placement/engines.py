@@ -31,8 +31,8 @@ def engine(name: str, *, seconds: float, is_race: bool = False) -> Engine:
     The strategies ignore the limit.
     """
     if name in STRATEGIES:
-        strategy: Engine = importlib.import_module("hack.fleets.rivals").HEURISTICS[name].place
-        return strategy
+        heuristic: Engine = importlib.import_module("hack.fleets.rivals").HEURISTICS[name].place
+        return heuristic
     if name in GAPS:
         highs: Callable[..., Solution] = importlib.import_module("hack.bench.placement.highs").place
         return partial(highs, gap=GAPS[name], seconds=seconds, is_race=is_race)
@@ -47,7 +47,7 @@ def effort_within(*, seconds: float) -> Effort:
 
 
 def pending_accelerators(name: str, problem: PlacementProblem) -> int | None:
-    """Return the accelerators that a strategy requests in vain; None for engines that assign nodes."""
+    """Return the accelerators that a heuristic requests in vain; None for engines that assign nodes."""
     if name not in STRATEGIES:
         return None
     asked: int = importlib.import_module("hack.fleets.rivals").HEURISTICS[name].pending(problem)
