@@ -150,7 +150,7 @@ def small_table(results: Sequence[EngineResult], *, slowness: float) -> list[str
 
 def goals_table(found: Sequence[Goal]) -> list[str]:
     """Return the lines of the table of goals: measured values, and by how much each is met or missed."""
-    rows: list[Row] = [("goal", "measured", "wanted at most", "result")]
+    rows: list[Row] = [("goal", "measured", "wanted at most", "outcome")]
     rows += ((goal.name, goal.measured, f"{goal.most:.4g} {goal.unit}", _distance(goal)) for goal in found)
     return aligned(rows)
 
