@@ -231,7 +231,7 @@ class Snapshot:
     nodes: tuple[Node, ...]
     variants: tuple[Variant, ...]
     models: tuple[Model, ...] = ()
-    """The models to which something applies that is not stated by their variants."""
+    """Only models with bounds or a grace period of their own."""
 
     loads: tuple[ModelLoad, ...] = ()
     """Loads of models; the load of a model that is not listed is unknown."""

@@ -98,6 +98,7 @@ def demands_of(
             continue
         reachable = domains[v]
         before = domains_of(problem, terms, rule, reachable)
+        # Options have this limit already; replica counts that were not made of options may not.
         most = rule.most_new_pods(before)
         if most is not None and units.most * units.pods > most:
             program.row(units.terms, most=most // units.pods)

@@ -26,6 +26,7 @@ class Topology:
     """Domains of nodes to be added that the pods select."""
 
     every: tuple[int, ...]
+    """All domains, for rules that count pods wherever they are."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,14 +111,15 @@ class DomainTerms(ABC):
     def least_new_pods(self, domains: Domains, pods: Sequence[int]) -> Mapping[int, Sequence[int]]:
         """Return the minimum that domains get of each number of new pods; 0 for domains that are left out.
 
-        It strengthens the lower bound. The minimums of one number must be possible together.
+        Only reachable domains can have one. It strengthens the lower bound, and the minimums of one number
+        must be possible together.
         """
         del domains, pods
         return {}
 
     @abstractmethod
     def parts(self, program: Rows, units: NewUnits, domains: Domains) -> dict[int, Terms]:
-        """Return the new units of domains, as terms, and add the rows of the rule.
+        """Return the new units of reachable domains, as terms, and add the rows of the rule.
 
         They must allow exactly the valid distributions of at most `most_new_pods` pods over the reachable
         domains. Domains that are left out get no pods.

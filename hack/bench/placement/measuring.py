@@ -128,7 +128,7 @@ def parts(found: Sequence[Found], *, slowness: float) -> list[Part]:
     reached.sort(key=lambda goal: goal.name[:2] if goal.name.startswith("T") else "U")
     return [
         part_of(
-            "results",
+            "outcomes",
             results,
             answers_table(results),
             sequences_table(results),
