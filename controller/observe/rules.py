@@ -23,7 +23,7 @@ _OF_ANY_GROUP: Final[Json] = {"matchExpressions": [{"key": SET_NAME, "operator":
 class TargetRules:
     """The rules of a target's pods that planning supports, and a message for each other one."""
 
-    rules: PodRules = field(default_factory=PodRules)
+    planned: PodRules = field(default_factory=PodRules)
     node_labels: tuple[str, ...] = ()
     """Labels that nodes must have, with any value."""
 
@@ -89,7 +89,9 @@ def _reduced(reading: RuleReading) -> TargetRules:
     if reading.target.together_in and reading.target.pods_per_replica > 1:
         _report_unplanned(reading, rules)
         rules = PodRules()
-    return TargetRules(rules=rules, node_labels=tuple(reading.node_labels), problems=tuple(reading.problems))
+    return TargetRules(
+        planned=rules, node_labels=tuple(reading.node_labels), problems=tuple(reading.problems)
+    )
 
 
 def _report_unplanned(reading: RuleReading, rules: PodRules) -> None:

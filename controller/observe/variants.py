@@ -87,7 +87,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         may_be_moved=target.may_move,
         pods_per_replica=target.pods_per_replica,
         together_in=target.together_in,
-        rules=around.rules.rules,
+        rules=around.rules.planned,
         stalled_replicas=around.stalled_replicas,
     )
 

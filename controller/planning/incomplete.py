@@ -16,6 +16,7 @@ from itertools import islice, repeat
 from controller.planning.decision import NodePlacement, Plan
 from controller.planning.demand import staying_replicas
 from controller.planning.inventory import admits
+from controller.planning.pod_rules.interface import allowed_on_node
 from controller.planning.snapshot import Replica, Snapshot, Variant
 
 Key = tuple[str, str]
@@ -120,7 +121,8 @@ class _Rooms:
         """Yield each node as often as a pod fits on it."""
         for name in names:
             fitting = self._free[name] // variant.accelerators_per_pod
-            yield from repeat(name, variant.rules.most_more(self._pods[variant.key, name], fitting))
+            pods = self._pods[variant.key, name]
+            yield from repeat(name, allowed_on_node(variant.rules.on_nodes, pods, fitting))
 
     def _domain(self, variant: Variant, nodes: Sequence[str]) -> str | None:
         """Return the domain of pods on some nodes, empty if all nodes are in one; None if it is unknown."""

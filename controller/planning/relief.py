@@ -19,6 +19,7 @@ from controller.planning.decision import Relief, ReliefKind
 from controller.planning.defragment import defragmentations
 from controller.planning.inventory import admits
 from controller.planning.limits import running, stated_limits
+from controller.planning.pod_rules.interface import allowed_on_node
 from controller.planning.problem import Level, Stage, level_name, provided
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.solved_problem import SolvedProblem
@@ -169,7 +170,7 @@ def _nodes(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
 def _nodes_of(variant: Variant, node: Node) -> int:
     """Return how many such nodes one replica needs if they are empty."""
     pods = node.accelerators_allocatable // variant.accelerators_per_pod
-    return -(-variant.pods_per_replica // variant.rules.most_more(0, pods))
+    return -(-variant.pods_per_replica // allowed_on_node(variant.rules.on_nodes, 0, pods))
 
 
 def _slots(solved: SolvedProblem, node: Node, number: int) -> Sequence[tuple[Row, int]]:

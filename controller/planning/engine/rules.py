@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from controller.planning.pod_rules.interface import Domains, DomainTerms
+from controller.planning.pod_rules.interface import Domains, DomainTerms, allowed_on_node
 from controller.planning.problem import UNLIMITED_REPLICAS, PlacementProblem, VariantTerms, bins_of
 
 
@@ -17,8 +17,7 @@ def bound_pods(terms: VariantTerms) -> Counter[int]:
 
 def most_on_node(terms: VariantTerms, pods_on_node: int, free: int) -> int:
     """Return the maximum number of new pods on a node with some bound pods and free accelerators."""
-    room = max(0, free) // terms.accelerators
-    return min([room, *(rule.most_more(pods_on_node) for rule in terms.node_rules)])
+    return allowed_on_node(terms.node_rules, pods_on_node, max(0, free) // terms.accelerators)
 
 
 def most_on_nodes(
@@ -106,8 +105,9 @@ def orders(
         found[v] = sorted(reachable, key=lambda domain: (shares[domain], domain))
         can_get_more = rule.open_domains(pods_in)
         takers = [domain for domain in found[v] if domain in can_get_more]
-        for place, domain in enumerate(takers):  # a rule may leave most of the pods open: they come in turn
-            loads.add(reachable[domain], terms.accelerators * len(range(place, new, len(takers))))
+        each, more = divmod(new, max(1, len(takers)))  # a rule may leave most pods open: they come in turn
+        for place, domain in enumerate(takers):
+            loads.add(reachable[domain], terms.accelerators * (each + (place < more)))
     return found
 
 

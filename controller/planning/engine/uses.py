@@ -29,10 +29,10 @@ class Types:
     def __init__(self, problem: PlacementProblem, nodes: Nodes) -> None:
         self._problem = problem
         self._bins = bins_of(problem)
-        self._domains = bins_by_domain(problem)
+        bins_of_domains = bins_by_domain(problem)
         self._before = {
             v: domains_of(problem, problem.variants[v], rule, reachable)
-            for v, reachable in self._domains.items()
+            for v, reachable in bins_of_domains.items()
             if (rule := problem.variants[v].domain_rule)
         }
         self._nodes = nodes
@@ -42,7 +42,7 @@ class Types:
         ]
         self._in_domain = {
             v: {d: item_type(problem.variants[v], bins) for d, bins in domains.items()}
-            for v, domains in self._domains.items()
+            for v, domains in bins_of_domains.items()
         }
         self._staying = {v: self._held(v) for v, terms in enumerate(problem.variants) if terms.bound_replicas}
         kinds = {kind for kind in new if kind}
@@ -98,7 +98,7 @@ class Types:
         more = np.maximum(count - bound, 0) * units
         type_ = np.append(self.new, NO_TYPE)[variant]
         # The least number of pods per domain is not counted in gangs.
-        by_domain = np.isin(variant, [v for v in self._domains if terms[v].together is None])
+        by_domain = np.isin(variant, [v for v in self._before if terms[v].together is None])
         plain = np.flatnonzero((more > 0) & (type_ != NO_TYPE) & ~by_domain)
         yield plain, type_[plain], more[plain]
         for v, before in self._before.items():

@@ -34,7 +34,3 @@ class PodRules:
     def on_domains(self) -> DomainRule | None:
         """The rule about the domains of a topology, if there is one; a plan applies one at most."""
         return self.spread
-
-    def most_more(self, pods: int, room: int) -> int:
-        """Return how many more pods a node can get that has some pods and has room for others."""
-        return min([room, *(rule.most_more(pods) for rule in self.on_nodes)])

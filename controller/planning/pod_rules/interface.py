@@ -6,7 +6,7 @@ Only new pods have to keep a rule: bound pods that break it may stay, as in kube
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,6 +66,11 @@ class NodeRule(ABC):
     @abstractmethod
     def most_more(self, pods: int) -> int:
         """Return how many more pods a node can get that has `pods` pods of the variant."""
+
+
+def allowed_on_node(rules: Iterable[NodeRule], pods: int, room: int) -> int:
+    """Return how many more pods a node can get that has `pods` pods of the variant, and room for others."""
+    return min([room, *(rule.most_more(pods) for rule in rules)])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -87,7 +87,7 @@ def apart(*terms: Json) -> Target:
 def planned(*, spread: Spread | None = None, most_per_node: int | None = None) -> TargetRules:
     """Return rules that are planned completely."""
     apart = MostPerNode(pods=most_per_node) if most_per_node else None
-    return TargetRules(rules=PodRules(spread=spread, most_per_node=apart))
+    return TargetRules(planned=PodRules(spread=spread, most_per_node=apart))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +230,7 @@ def test_a_pod_of_no_target_that_matches_the_selector_is_reported() -> None:
     (problem,) = read(spread(constraint()), pods=(stray,)).problems
 
     assert "it also applies to Pod ns/stray-0" in problem
-    assert read(spread(constraint()), pods=(stray,)).rules.spread == EVEN
+    assert read(spread(constraint()), pods=(stray,)).planned.spread == EVEN
 
 
 def test_a_target_without_accelerators_has_no_rules() -> None:
@@ -305,7 +305,7 @@ def test_spread_and_anti_affinity_of_exclusive_groups_are_reported_and_not_plann
     (problem,) = grouped(nodes=(*FULL_ZONES[:3], node("nb2", "b", 16)), size=3, affinity=affinity).problems
     assert 'the rule "at most 1 on each node" is not considered' in problem
     spread_too = grouped(nodes=FULL_ZONES, topologySpreadConstraints=[constraint("rack", mine)])
-    assert spread_too.rules.spread is None
+    assert spread_too.planned.spread is None
     assert 'the rule "spread over rack with a skew of at most 1" is not considered' in spread_too.problems[0]
 
 
